@@ -1,0 +1,68 @@
+"""Fast, small, exact taggers for named entities that are at home in the Hugging Face world."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .models.configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
+from .models.configuration_tagger import TaggerConfig
+from .models.tokenization_word_char import WordCharTokenizer
+from .registration import ON_DEMAND, register
+
+if TYPE_CHECKING:
+    from .data import load_corpus, xor_corpus
+    from .models.modeling_bilstm_cnn import (
+        AttBiLstmCnnForTokenClassification,
+        BiLstmCnnForTokenClassification,
+        CrossBiLstmCnnForTokenClassification,
+    )
+    from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
+    from .tagger import Entity, Tagger
+    from .training import TaggerTrainer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AttBiLstmCnnConfig",
+    "AttBiLstmCnnForTokenClassification",
+    "BiLstmCnnConfig",
+    "BiLstmCnnForTokenClassification",
+    "CrossBiLstmCnnConfig",
+    "CrossBiLstmCnnForTokenClassification",
+    "Entity",
+    "Tagger",
+    "TaggerConfig",
+    "TaggerForTokenClassification",
+    "TaggerOutput",
+    "TaggerTrainer",
+    "WordCharTokenizer",
+    "load_corpus",
+    "xor_corpus",
+]
+
+register()
+
+#: Where a name lives that is imported when it is first used, so that importing the package stays cheap.
+_LAZY = {
+    "Entity": "tagger",
+    "Tagger": "tagger",
+    "TaggerForTokenClassification": "models.modeling_tagger",
+    "TaggerOutput": "models.modeling_tagger",
+    "TaggerTrainer": "training",
+    "load_corpus": "data",
+    "xor_corpus": "data",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ON_DEMAND:
+        value = ON_DEMAND[name].load()
+    elif name in _LAZY:
+        value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""What travels to the Hub beside the weights: flat modules that import torch, transformers and each other only."""

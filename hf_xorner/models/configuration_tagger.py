@@ -1,0 +1,102 @@
+"""The configuration fields that every tagger shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import PreTrainedConfig
+
+#: One letter a character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol.
+CHARACTER_TYPE_CODES = ".Uldp"
+
+#: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
+RESERVED_CHARACTER_TYPES = "..Uldp"
+
+
+class TaggerConfig(PreTrainedConfig):
+    """What every tagger is made of: vocabularies, labels, word features, decoder and loss.
+
+    Args:
+        vocab_size: Number of word ids; 0 pads, 1 is the unknown word.
+        word_dim: Size of a word vector (li2020: 300 for GloVe, 400 for the Twitter vectors).
+        freeze_word_embeddings: Keep the word vectors as they are. li2020 freezes its pretrained vectors; vectors
+            that start at random have to be learned, hence the default.
+        char_vocab_size: Number of character ids; 0 pads, 1 is unknown, 2 to 5 are unknown characters of a known type.
+        char_types: One letter a character id (see `CHARACTER_TYPE_CODES`), from which the model derives casing and
+            character-type features. Empty: only the reserved ids have a type.
+        max_word_chars: Characters a word is cut or padded to; the fixed width of `char_ids` (li2020: 20).
+        char_dim: Size of a character vector (li2020: 25).
+        char_filters: Filters of the character CNN for each width (li2020: 20).
+        char_widths: Widths of the character CNN (li2020: 1, 2, 3).
+        unknown_word: What an unknown word is. "vector": its word vector is that of id 1 and its casing flags stay
+            (the paper is silent). "vector_and_casing": one trained vector stands for both (li2020's program).
+        decoder: "softmax" (one decision a token) or "crf" (one decision a sentence).
+        constrain_transitions: Let the CRF know that some neighbours cannot be: B-PER before O, say.
+        malformed_spans: What the decoder does with a span that is not B I* E or S of one type. "drop" it
+            (li2020) or "repair" it as the conlleval script does.
+        loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
+            "sum" adds sentences up (lample2016).
+        initializer_range: Standard deviation of the normal distribution that word and character vectors start from
+            (li2020: 0.1).
+    """
+
+    keys_to_ignore_at_inference = ["attentions"]
+
+    vocab_size: int = 2
+    pad_token_id: int | None = 0
+    word_dim: int = 300
+    freeze_word_embeddings: bool = False
+    char_vocab_size: int = len(RESERVED_CHARACTER_TYPES)
+    char_types: str = ""
+    max_word_chars: int = 20
+    char_dim: int = 25
+    char_filters: int = 20
+    char_widths: list[int] | tuple[int, ...] = (1, 2, 3)
+    unknown_word: str = "vector"
+    decoder: str = "softmax"
+    constrain_transitions: bool = False
+    malformed_spans: str = "drop"
+    loss_reduction: str = "token"
+    initializer_range: float = 0.1
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Fill what can be derived and refuse what cannot work, each with one sentence."""
+        if self.id2label is None and self.label2id is not None:
+            self.id2label = {int(index): label for label, index in self.label2id.items()}
+        super().__post_init__(**kwargs)
+        if self.id2label is not None:
+            self.label2id = {label: int(index) for index, label in self.id2label.items()}
+        if not self.char_types:
+            self.char_types = RESERVED_CHARACTER_TYPES.ljust(self.char_vocab_size, ".")
+        self.check_choice("decoder", ("softmax", "crf"))
+        self.check_choice("loss_reduction", ("token", "sentence", "sum"))
+        self.check_choice("malformed_spans", ("drop", "repair"))
+        self.check_choice("unknown_word", ("vector", "vector_and_casing"))
+        if len(self.char_types) != self.char_vocab_size:
+            raise ValueError(
+                f"char_types has {len(self.char_types)} letters for char_vocab_size={self.char_vocab_size} characters; "
+                "take both from one tokenizer: Config(**tokenizer.model_fields(), …)."
+            )
+        if set(self.char_types) - set(CHARACTER_TYPE_CODES):
+            raise ValueError(f"char_types may hold only the letters {CHARACTER_TYPE_CODES!r}, not {self.char_types!r}.")
+        if self.max_word_chars < max(self.char_widths):
+            raise ValueError(
+                f"max_word_chars={self.max_word_chars} is narrower than the character CNN's widest filter "
+                f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
+            )
+
+    def check_choice(self, field: str, choices: tuple[str, ...]) -> None:
+        """Refuse a value that is none of the choices."""
+        value = getattr(self, field)
+        if value not in choices:
+            known = ", ".join(repr(choice) for choice in choices)
+            raise ValueError(f"{field}={value!r} is unknown to {type(self).__name__}; choose one of {known}.")
+
+    @property
+    def labels(self) -> list[str]:
+        """The public labels in the order of their ids."""
+        return [self.id2label[index] for index in range(self.num_labels)]
+
+
+# Saved models take their code along, so that they load where this package is not installed.
+TaggerConfig.register_for_auto_class()

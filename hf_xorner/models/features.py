@@ -1,0 +1,141 @@
+"""Words to vectors: the word table, the casing of a word, and a CNN over its characters."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .configuration_tagger import CHARACTER_TYPE_CODES, TaggerConfig
+
+UNKNOWN_ID = 1
+UPPER, LOWER = CHARACTER_TYPE_CODES.index("U"), CHARACTER_TYPE_CODES.index("l")
+CASINGS = 4
+CHARACTER_TYPES = len(CHARACTER_TYPE_CODES) - 1
+
+#: Words whose character CNN is computed at a time: bounds the memory of long documents.
+WORDS_AT_ONCE = 8192
+
+
+class WordFeatures(nn.Module):
+    """[word vector ; casing ; character CNN], the features of li2020."""
+
+    char_types: Tensor
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.words = nn.Embedding(config.vocab_size, config.word_dim, padding_idx=config.pad_token_id)
+        self.chars = CharacterCnn(config)
+        # Persistent, since from_pretrained leaves other buffers unfilled.
+        self.register_buffer("char_types", torch.zeros(config.char_vocab_size, dtype=torch.uint8))
+        if config.unknown_word == "vector_and_casing":
+            self.unknown = nn.Parameter(torch.empty(config.word_dim + CASINGS))
+        self.output_size = config.word_dim + CASINGS + self.chars.output_size
+
+    def reset_parameters(self) -> None:
+        """Draw word and character vectors from N(0, initializer_range); read the character types off the config."""
+        nn.init.normal_(self.words.weight, std=self.config.initializer_range)
+        nn.init.zeros_(self.words.weight[self.words.padding_idx])
+        if self.config.unknown_word == "vector_and_casing":
+            nn.init.normal_(self.unknown, std=self.config.initializer_range)
+        codes = [CHARACTER_TYPE_CODES.index(letter) for letter in self.config.char_types]
+        self.char_types.copy_(torch.tensor(codes, dtype=torch.uint8))
+
+    def forward(self, input_ids: Tensor, char_ids: Tensor) -> Tensor:
+        """Look words up: input_ids (B, T), char_ids (B, T, max_word_chars) → (B, T, output_size)."""
+        words = self.words(input_ids)
+        types = self.char_types[char_ids]  # (B, T, max_word_chars)
+        casing = F.one_hot(casing_of(types), CASINGS).to(words.dtype)
+        vectors = [words, casing]
+        if self.config.unknown_word == "vector_and_casing":
+            known = (input_ids != UNKNOWN_ID).unsqueeze(-1)
+            vectors = [torch.where(known, torch.cat(vectors, -1), self.unknown)]
+        return torch.cat([*vectors, self.chars(char_ids, self.char_types)], -1)
+
+
+def casing_of(types: Tensor) -> Tensor:
+    """The casing of each word, tested in li2020's order: 0 all upper, 1 first upper, 2 all lower, 3 anything else.
+
+    A word is all upper when it holds upper-case and no lower-case letters, whatever else it holds, and all lower
+    likewise; characters beyond max_word_chars are not seen. types (…, max_word_chars) → (…).
+    """
+    upper, lower = (types == UPPER).any(-1), (types == LOWER).any(-1)
+    first_upper = types[..., 0] == UPPER
+    rest = torch.where(lower & ~upper, 2, 3)
+    return torch.where(upper & ~lower, 0, torch.where(first_upper, 1, rest))
+
+
+class CharacterCnn(nn.Module):
+    """The character CNN of li2020: [vector ; type] a character, "valid" filters without bias, max over positions.
+
+    Without a nonlinearity before the maximum, a filter's response is a sum of one number a character, so characters
+    go through tables (character, offset) → filters and no convolution has to be computed.
+    """
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(config.char_vocab_size, config.char_dim)
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(config.char_dim + CHARACTER_TYPES, config.char_filters, width, bias=False)
+            for width in config.char_widths
+        )
+        self.initializer_range = config.initializer_range
+        self.output_size = config.char_filters * len(config.char_widths)
+
+    def reset_parameters(self) -> None:
+        """Character vectors from N(0, initializer_range), Glorot-uniform filters."""
+        nn.init.normal_(self.embedding.weight, std=self.initializer_range)
+        for convolution in self.convolutions:
+            nn.init.xavier_uniform_(convolution.weight)
+
+    def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
+        """char_ids (B, T, W), char_types (characters,) → (B, T, output_size)."""
+        rows = char_ids.flatten(0, 1)
+        # One row a distinct word. A GPU is faster without: finding the distinct words makes it wait for the host.
+        if rows.device.type == "cpu" and not torch.compiler.is_compiling():
+            rows, place = distinct_rows(rows)
+        else:
+            place = None
+        tables = self.response_tables(char_types)
+        responses = torch.cat([self.strongest_responses(part, tables) for part in rows.split(WORDS_AT_ONCE)])
+        if place is not None:
+            responses = F.embedding(place, responses)
+        return responses.unflatten(0, char_ids.shape[:2])
+
+    def response_tables(self, char_types: Tensor) -> list[Tensor]:
+        """For every width, what a character at each offset adds to each filter: (characters, width · filters)."""
+        one_hot = F.one_hot(char_types.long(), CHARACTER_TYPES + 1)[:, 1:].to(self.embedding.weight.dtype)
+        characters = torch.cat([self.embedding.weight, one_hot], -1)  # (characters, d)
+        return [
+            torch.einsum("cd,fdw->cwf", characters, convolution.weight).flatten(1) for convolution in self.convolutions
+        ]
+
+    def strongest_responses(self, rows: Tensor, tables: list[Tensor]) -> Tensor:
+        """Every filter's maximum over the positions of a word: rows (N, W) → (N, output_size)."""
+        strongest = []
+        for convolution, table in zip(self.convolutions, tables, strict=True):
+            width, filters = convolution.kernel_size[0], convolution.out_channels
+            parts = F.embedding(rows, table).unflatten(-1, (width, filters))  # (N, W, width, filters)
+            positions = rows.shape[1] - width + 1
+            responses = parts[:, :positions, 0]
+            for offset in range(1, width):
+                responses = responses + parts[:, offset : offset + positions, offset]
+            strongest.append(responses.amax(1))
+        return torch.cat(strongest, -1)
+
+
+def distinct_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct rows of (N, W) and, for every row, its place among them; all rows where they cannot be told apart.
+
+    Rows are told apart by a 64-bit key, which sorts far faster than whole rows do; equal keys are checked.
+    """
+    count, width = rows.shape
+    # Powers of an odd number modulo 2⁶⁴, from the wrapping product of integers.
+    powers = torch.full((width,), 0x9E3779B97F4A7C15 - 2**64, dtype=torch.int64, device=rows.device).cumprod(0)
+    keys, place = torch.unique((rows * powers).sum(-1), return_inverse=True)
+    first = place.new_empty(len(keys)).scatter_(0, place, torch.arange(count, device=rows.device))
+    distinct = rows[first]
+    if not torch.equal(distinct[place], rows):
+        return rows, torch.arange(count, device=rows.device)
+    return distinct, place

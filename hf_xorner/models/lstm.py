@@ -1,0 +1,175 @@
+"""Recurrent layers: both directions of an LSTM at once, with variational dropout on the recurrent state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+
+class BiLstmLayer(nn.Module):
+    """One LSTM layer in both directions, each with its own input.
+
+    Direction 0 runs from left to right, direction 1 from right to left; gates in the order i, f, g, o:
+        i, f, o = σ(·), g = tanh(·), c' = f ⊙ c + i ⊙ g, h' = o ⊙ tanh(c'), all states zero at the start.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.weight_ih = nn.Parameter(torch.empty(2, 4 * hidden_size, input_size))
+        self.weight_hh = nn.Parameter(torch.empty(2, 4 * hidden_size, hidden_size))
+        self.bias = nn.Parameter(torch.empty(2, 4 * hidden_size))
+
+    def reset_parameters(self) -> None:
+        """Start as li2020's program does: Glorot-uniform, zero biases, forget bias 1."""
+        # TensorFlow keeps [x ; h] -> gates as one matrix, and Glorot's range is that of the whole matrix.
+        fan_in, fan_out = self.weight_ih.shape[2] + self.hidden_size, self.weight_ih.shape[1]
+        bound = (6 / (fan_in + fan_out)) ** 0.5
+        nn.init.uniform_(self.weight_ih, -bound, bound)
+        nn.init.uniform_(self.weight_hh, -bound, bound)
+        nn.init.zeros_(self.bias)
+        nn.init.ones_(self.bias[:, self.hidden_size : 2 * self.hidden_size])
+
+    def forward(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None = None) -> Tensor:
+        """Run both directions over right-padded sentences.
+
+        Args:
+            inputs: (2, B, T, d), what either direction reads.
+            lengths: (B,), words of each sentence.
+            recurrent_mask: (2, B, H), what dropout leaves of the recurrent h; (2, 1, H) if one mask serves all.
+
+        Returns:
+            (2, B, T, H), the states in the order of the words; what stands beyond a sentence's end means nothing.
+        """
+        order = reversed_order(lengths, inputs.shape[2])  # (B, T)
+        inputs = torch.stack([inputs[0], gather_words(inputs[1], order)])
+        with torch.autocast(inputs.device.type, enabled=False):
+            inputs = inputs.to(self.weight_ih.dtype)
+            if recurrent_mask is None or recurrent_mask.shape[1] == 1:
+                states = self.run_fused(inputs, recurrent_mask)
+            else:
+                states = self.run_steps(inputs, recurrent_mask)
+        return torch.stack([states[0], gather_words(states[1], order)])
+
+    def run_fused(self, inputs: Tensor, recurrent_mask: Tensor | None) -> Tensor:
+        """Let the backend's fused kernel do all steps; a mask common to the batch moves into the weights."""
+        # U(m ⊙ h) = (U diag(m)) h.
+        weight_hh = self.weight_hh if recurrent_mask is None else self.weight_hh * recurrent_mask
+        start = inputs.new_zeros(1, inputs.shape[1], self.hidden_size)
+        no_bias = torch.zeros_like(self.bias[0])
+        states = []
+        for direction in range(2):
+            weights = [self.weight_ih[direction], weight_hh[direction], self.bias[direction], no_bias]
+            states.append(torch.lstm(inputs[direction], (start, start), weights, True, 1, 0.0, False, False, True)[0])
+        return torch.stack(states)
+
+    def run_steps(self, inputs: Tensor, recurrent_mask: Tensor) -> Tensor:
+        """Step through the sentences with a mask for each; the input products are one matrix product before."""
+        _, batch, time, size = inputs.shape
+        products = torch.baddbmm(
+            self.bias.unsqueeze(1), inputs.reshape(2, batch * time, size), self.weight_ih.transpose(1, 2)
+        )
+        by_step = products.view(2, batch, time, -1).permute(2, 0, 1, 3).contiguous()  # (T, 2, B, 4H)
+        return masked_recurrence(by_step, self.weight_hh, recurrent_mask.to(by_step.dtype)).permute(1, 2, 0, 3)
+
+
+def reversed_order(lengths: Tensor, time: int) -> Tensor:
+    """Indices (B, T) that reverse every sentence within its own length and leave its padding where it is."""
+    position = torch.arange(time, device=lengths.device)
+    last = lengths.unsqueeze(1) - 1
+    return torch.where(position <= last, last - position, position)
+
+
+def gather_words(values: Tensor, order: Tensor) -> Tensor:
+    """Reorder the words of every sentence: values (B, T, d), order (B, T)."""
+    return values.gather(1, order.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
+
+
+@torch.compiler.disable
+def masked_recurrence(products: Tensor, weight_hh: Tensor, recurrent_mask: Tensor) -> Tensor:
+    """The recurrence alone, outside of compiled graphs, which would unroll it."""
+    return _MaskedRecurrence.apply(products, weight_hh, recurrent_mask)
+
+
+class _MaskedRecurrence(torch.autograd.Function):
+    """h' = LSTM(products + U(m ⊙ h)) step by step, with a backward pass that keeps no graph through time."""
+
+    @staticmethod
+    def forward(ctx: Any, products: Tensor, weight_hh: Tensor, mask: Tensor) -> Tensor:
+        """Step from the first word to the last: products (T, 2, B, 4H), weight_hh (2, 4H, H), mask (2, B, H)."""
+        time, directions, batch, gate_size = products.shape
+        size = gate_size // 4
+        gates = torch.empty_like(products)
+        hidden, cells, squashed, masked = products.new_empty(4, time, directions, batch, size).unbind(0)
+        cell = previous = products.new_zeros(directions, batch, size)
+        recurrent = weight_hh.transpose(1, 2).contiguous()
+        for step in range(time):
+            gate = torch.baddbmm(products[step], previous, recurrent, out=gates[step])
+            i, f, g, o = gate.chunk(4, -1)
+            gate[..., : 2 * size].sigmoid_()
+            g.tanh_()
+            o.sigmoid_()
+            cell = torch.mul(f, cell, out=cells[step]).addcmul_(i, g)
+            torch.tanh(cell, out=squashed[step])
+            torch.mul(o, squashed[step], out=hidden[step])
+            previous = torch.mul(hidden[step], mask, out=masked[step])
+        ctx.save_for_backward(gates, cells, squashed, masked, weight_hh, mask)
+        return hidden
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Step back; what does not depend on the order of the steps is computed for all of them at once."""
+        gates, cells, squashed, masked, weight_hh, mask = ctx.saved_tensors
+        (grad_hidden,) = gradients
+        time, directions, batch, gate_size = gates.shape
+        size = gate_size // 4
+        i, f, g, o = gates.chunk(4, -1)
+        before = torch.cat([torch.zeros_like(cells[:1]), cells[:-1]])
+        # How the pre-activations of i, f, g move with c, that of o with h, and c with h.
+        cell_to_gates = torch.stack([g * i * (1 - i), before * f * (1 - f), i * (1 - g * g)], 3)
+        hidden_to_output = squashed * o * (1 - o)
+        hidden_to_cell = o * (1 - squashed * squashed)
+        grad_gates = torch.empty_like(gates)
+        by_gate = grad_gates.view(time, directions, batch, 4, size)
+        grad_cell = grad_previous = gates.new_zeros(directions, batch, size)
+        for step in range(time - 1, -1, -1):
+            grad_state = torch.addcmul(grad_hidden[step], grad_previous, mask)
+            grad_cell = torch.addcmul(grad_cell, grad_state, hidden_to_cell[step])
+            torch.mul(cell_to_gates[step], grad_cell.unsqueeze(2), out=by_gate[step, :, :, :3])
+            torch.mul(grad_state, hidden_to_output[step], out=by_gate[step, :, :, 3])
+            grad_cell = grad_cell * f[step]
+            grad_previous = torch.bmm(grad_gates[step], weight_hh)
+        later = grad_gates[1:].transpose(0, 1).reshape(directions, -1, gate_size)
+        earlier = masked[:-1].transpose(0, 1).reshape(directions, -1, size)
+        return grad_gates, torch.bmm(later.transpose(1, 2), earlier), None
+
+
+class VariationalDropout(nn.Module):
+    """Dropout masks that hold for all words of a sentence (Gal and Ghahramani 2016)."""
+
+    def __init__(self, rate: float, shared: bool = False) -> None:
+        super().__init__()
+        self.rate = rate
+        self.shared = shared
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is dropped now."""
+        return self.training and self.rate > 0
+
+    def mask(self, like: Tensor, *shape: int) -> Tensor:
+        """A mask of the shape (…, B, d): zeros, and elsewhere 1 / (1 - rate); (…, 1, d) if the batch shares it."""
+        *leading, batch, size = shape
+        keep = like.new_empty(*leading, 1 if self.shared else batch, size)
+        return keep.bernoulli_(1 - self.rate).div_(1 - self.rate)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Drop features of (2, B, T, d), for either direction on its own and for all T words of a sentence alike."""
+        if not self.active:
+            return values
+        directions, batch, _, size = values.shape
+        return values * self.mask(values, directions, batch, size).unsqueeze(2)

@@ -1,0 +1,233 @@
+"""The one forward pass that every architecture shares; a family adds its encoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.utils import ModelOutput
+
+from .configuration_tagger import TaggerConfig
+from .decoders import build_decoder
+from .features import WordFeatures
+from .tags import IGNORED, TagSpace
+
+#: How far the logit of a decoded label stands above all others, so that argmax is the decoded path.
+MARGIN = 1e-3
+
+
+@dataclass
+class TaggerOutput(ModelOutput):
+    """What a tagger returns.
+
+    Args:
+        loss: Scalar, where labels were given.
+        logits: (B, T, labels) over the public labels, float32, outside of training: their argmax is the decoded path
+            and their softmax the decoder's posterior, save that a label which the posterior puts above the decoded
+            one is lowered to stand just below it. In training there is nothing to decode, and they are None.
+        attentions: One tensor (B, heads, T, T) a layer of attention, where `output_attentions` asked for them.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    attentions: tuple[Tensor, ...] | None = None
+
+
+class Encoder(nn.Module):
+    """Features (B, T, d) of right-padded sentences to states (B, T, output_size): what makes an architecture."""
+
+    output_size: int
+
+    def forward(
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """Return the states and, where asked for and had, the attention weights."""
+        raise TypeError(f"{type(self).__name__} is no architecture by itself; use one of its subclasses.")
+
+
+class TaggerForTokenClassification(PreTrainedModel):
+    """features → encoder → scores of inner tags → decoder."""
+
+    config_class = TaggerConfig
+    encoder_class: ClassVar[type[Encoder]] = Encoder
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__(config)
+        self.tags = TagSpace(config.labels)
+        self.features = WordFeatures(config)
+        self.encoder = self.encoder_class(config, self.features.output_size)
+        self.classifier = nn.Linear(self.encoder.output_size, self.tags.num_inner)
+        self.decoder = build_decoder(config, self.tags)
+        self.post_init()
+        self.freeze()
+
+    @property
+    def accepts_loss_kwargs(self) -> bool:
+        """Whether the Trainer's count of labelled words is what divides the loss: not so for a mean over sentences."""
+        return self.config.loss_reduction != "sentence"
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """Let a module start as its paper says; also refills the tables that no weights file holds."""
+        if hasattr(module, "reset_parameters") and not isinstance(module, (nn.Embedding, nn.Conv1d, nn.Linear)):
+            module.reset_parameters()
+        elif isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+    def freeze(self) -> None:
+        """Fix what the config wants fixed; from_pretrained forgets it, so train() says it again."""
+        self.features.words.weight.requires_grad_(not self.config.freeze_word_embeddings)
+
+    def train(self, mode: bool = True) -> TaggerForTokenClassification:
+        """Set training mode, frozen parts staying frozen."""
+        super().train(mode)
+        self.freeze()
+        return self
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The word vectors."""
+        return self.features.words
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        """Replace the word vectors."""
+        self.features.words = value
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        char_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_attentions: bool | None = None,
+        return_dict: bool | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+        **kwargs: Any,
+    ) -> TaggerOutput | tuple:
+        """Score, and with labels also judge, a batch of sentences.
+
+        Args:
+            input_ids: Word ids (B, T), 0 for padding on either side.
+            char_ids: Character ids (B, T, max_word_chars).
+            attention_mask: (B, T), 1 for words and 0 for padding; what is not 0 in `input_ids` where absent.
+            labels: Public labels (B, T), −100 for words without label.
+            output_attentions: Return attention weights as well.
+            return_dict: False for a plain tuple.
+            num_items_in_batch: What the summed loss is divided by, when the batch is a part of a larger one: labelled
+                words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
+            kwargs: Whatever else the Trainer or a pipeline passes on; not used.
+        """
+        self.check_inputs(input_ids, char_ids, labels)
+        mask = (input_ids != self.config.pad_token_id) if attention_mask is None else attention_mask.bool()
+        # Words first, padding last, whatever side it came from: encoders and decoders know lengths alone.
+        order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
+        lengths = mask.sum(1)
+        with_attentions = self.config.output_attentions if output_attentions is None else output_attentions
+        scores, attentions = self.score(
+            _reorder(input_ids, order), _reorder(char_ids, order), lengths, bool(with_attentions)
+        )
+        loss = logits = None
+        if labels is not None:
+            loss = self.loss(scores, _reorder(labels, order), lengths, num_items_in_batch)
+        if labels is None or not self.training:
+            logits = _restore(self.public_logits(scores, lengths), order)
+        if attentions is not None:
+            attentions = tuple(_restore(_restore(weights, order, 2), order, 3) for weights in attentions)
+        output = TaggerOutput(loss=loss, logits=logits, attentions=attentions)
+        use_dict = self.config.return_dict if return_dict is None else return_dict
+        return output if use_dict else output.to_tuple()
+
+    def score(
+        self, input_ids: Tensor, char_ids: Tensor, lengths: Tensor, output_attentions: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """Scores (B, T, K) of the inner tags of right-padded sentences, at least float32, and attention weights."""
+        time = input_ids.shape[1]
+        if time == 0:  # Layers want a word to work on: give them padding, and take its scores away again.
+            input_ids, char_ids = F.pad(input_ids, (0, 1)), F.pad(char_ids, (0, 0, 0, 1))
+        states, attentions = self.encoder(self.features(input_ids, char_ids), lengths, output_attentions)
+        scores = self.classifier(states)[:, :time]
+        return scores.to(torch.promote_types(scores.dtype, torch.float32)), attentions
+
+    def loss(
+        self, scores: Tensor, labels: Tensor, lengths: Tensor, num_items_in_batch: Tensor | int | None = None
+    ) -> Tensor:
+        """Negative log-likelihood of public labels (B, T), reduced as the config says."""
+        position = torch.arange(labels.shape[1], device=labels.device)
+        gold = self.tags.to_inner(labels.masked_fill(position >= lengths.unsqueeze(1), IGNORED))
+        losses = self.decoder.negative_log_likelihood(scores, gold, lengths)
+        if self.config.loss_reduction == "sum":
+            return losses.sum()
+        if num_items_in_batch is None:
+            labelled = gold != IGNORED
+            items = labelled.any(1) if self.config.loss_reduction == "sentence" else labelled
+            num_items_in_batch = items.sum().clamp(min=1)
+        return losses.sum() / num_items_in_batch
+
+    def public_logits(self, scores: Tensor, lengths: Tensor) -> Tensor:
+        """Log posterior of the public labels (B, T, L), the decoded ones standing out by a margin."""
+        if scores.shape[1] == 0:
+            return scores.new_zeros(*scores.shape[:2], len(self.tags.labels))
+        inner_path, inner_log_probs = self.decoder(scores, lengths)
+        mask = torch.arange(scores.shape[1], device=scores.device) < lengths.unsqueeze(1)
+        path = self.tags.to_public_path(inner_path, mask, repair=self.config.malformed_spans == "repair")
+        path = path.unsqueeze(-1)
+        log_probs = self.tags.to_public_log_probs(inner_log_probs)
+        best = log_probs.gather(-1, path)
+        return torch.minimum(log_probs, best - MARGIN).scatter(-1, path, best)
+
+    def check_inputs(self, input_ids: Tensor, char_ids: Tensor, labels: Tensor | None) -> None:
+        """Refuse ids that this model cannot know, each with one sentence."""
+        config = self.config
+        if char_ids.shape[-1] != config.max_word_chars:
+            raise ValueError(
+                f"char_ids is {char_ids.shape[-1]} characters wide and the model's max_word_chars is "
+                f"{config.max_word_chars}; use the tokenizer that was saved with the model."
+            )
+        # Looking into a tensor makes a GPU wait, and a graph break; there, embeddings report what is out of range.
+        if input_ids.device.type != "cpu" or torch.compiler.is_compiling() or not input_ids.numel():
+            return
+        for name, ids, size, field in (
+            ("input_ids", input_ids, config.vocab_size, "vocab_size"),
+            ("char_ids", char_ids, config.char_vocab_size, "char_vocab_size"),
+        ):
+            if ids.max() >= size:
+                raise ValueError(
+                    f"{name} holds {int(ids.max())} and the model's {field} is {size}; "
+                    "use the tokenizer that was saved with the model."
+                )
+        if labels is None:
+            return
+        wrong = labels[((labels < 0) & (labels != IGNORED)) | (labels >= config.num_labels)]
+        if wrong.numel():
+            raise ValueError(
+                f"labels holds {int(wrong[0])}, and the config knows labels 0 to {config.num_labels - 1} "
+                f"({', '.join(config.labels)}) and {IGNORED} for words without label; "
+                "build the config with the id2label of the data."
+            )
+
+
+def _along(order: Tensor, values: Tensor, dim: int) -> Tensor:
+    """The order (B, T) as an index into dimension `dim` of values (B, …)."""
+    shape = [1] * values.dim()
+    shape[0], shape[dim] = order.shape
+    return order.view(shape).expand_as(values)
+
+
+def _reorder(values: Tensor, order: Tensor) -> Tensor:
+    """Bring the words (B, T, …) into an order (B, T)."""
+    return values.gather(1, _along(order, values, 1))
+
+
+def _restore(values: Tensor, order: Tensor, dim: int = 1) -> Tensor:
+    """Undo `_reorder` in dimension `dim`."""
+    return torch.empty_like(values).scatter(dim, _along(order, values, dim), values)
+
+
+TaggerForTokenClassification.register_for_auto_class("AutoModelForTokenClassification")
