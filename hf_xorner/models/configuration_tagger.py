@@ -85,6 +85,10 @@ class TaggerConfig(PreTrainedConfig):
                 f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
             )
 
+    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
+        """Return this config: transformers would take the field `decoder` for a config inside the config."""
+        return self
+
     def check_choice(self, field: str, choices: tuple[str, ...]) -> None:
         """Refuse a value that is none of the choices."""
         value = getattr(self, field)

@@ -11,7 +11,9 @@ The rule follows the words of CoNLL-2003 and WNUT 2017 where the two agree and t
 - no word contains a blank, and none begins with a combining mark that has something to combine with;
 - the time is linear in the length of the text. What can repeat without limit is possessive (``++``, ``*+``) and either
   cannot fail after it has repeated or leaves nothing to be read twice; what may fail late is bounded (``{1,64}``).
-  Oniguruma reads ``{n,m}+`` as a repeated repetition, not as a possessive one, hence the groups ``(?>...)``.
+  Oniguruma reads ``{n,m}+`` as a repeated repetition, not as a possessive one, hence the groups ``(?>...)``. It also
+  gives up, with a panic, after ten million failed steps within one match: repeated groups, which take a few at each
+  turn, are bounded too, so that an endless "word" is cut in pieces; repeated characters take none and are not.
 
 Writing systems without blanks between words: Han and Hiragana give one word a character, as names are spelt in both;
 a Katakana run is one word, for it is mostly one loanword or name and a middle dot parts two of them; Hangul has blanks
@@ -41,6 +43,7 @@ _LETTER = r"[[\p{L}\p{M}\p{N}_\x{AD}\x{200C}\x{200D}]&&[^" + _UNSPACED + r"]]"
 _EXTENDERS = r"[\p{M}\x{200C}\x{200D}]*+"
 
 _APOSTROPHE = r"['\x{2019}]"
+_TURNS = r"{0,10000}"  # the bound of repeated groups: far beyond any word, far below the limit of Oniguruma
 _WORD_STARTS = r"(?<!" + _ALNUM + r")"
 _WORD_ENDS = r"(?!" + _ALNUM + r")"
 _AFTER_BLANK = r"(?<!\S)"
@@ -52,8 +55,19 @@ _MORE_TEXT_FOLLOWS = r"(?=\s++\S)"
 _CLITIC = _APOSTROPHE + r"(?i:s|m|d|re|ve|ll)" + _WORD_ENDS
 _NOT = r"[nN]" + _APOSTROPHE + r"[tT]" + _WORD_ENDS
 
-# Letters and digits up to n't: "don't" gives "do" first; the first character is exempt, so that "n't" itself is a word.
-_PIECE = _LETTER + r"(?:(?!" + _NOT + r")" + _LETTER + r")*+"
+# Letters and digits up to n't: where they are followed by 't, one step back gives the "do" of "don't". There is no such
+# step where "n't" stands alone.
+_PIECE = (
+    r"(?>"
+    + r"|".join(
+        (
+            _LETTER + r"++(?!(?<=[nN])" + _APOSTROPHE + r"[tT]" + _WORD_ENDS + r")",
+            _LETTER + r"+(?=" + _NOT + r")",
+            _LETTER + r"++",
+        )
+    )
+    + r")"
+)
 
 # What may stand inside a word between two pieces. Each looks at what follows and stops where a new word begins.
 _JOINT = (
@@ -78,12 +92,12 @@ _JOINT = (
 # What may end a word: the hyphen of "pre- and post-war", the plus of "18+" and "C++".
 _ENDING = r"(?:-(?=[\s.,;:!?)\]]|\z)|\+{1,3}(?![+]|" + _ALNUM + r"))?+"
 
-_WORD = _PIECE + r"(?:" + _JOINT + _PIECE + r")*+" + _ENDING
+_WORD = _PIECE + r"(?>(?:" + _JOINT + _PIECE + r")" + _TURNS + r")" + _ENDING
 
 # --- Words with a full stop ------------------------------------------------------------------------------------------
 
 # U.S., a.m., U.S.-led, J.J.Lehto
-_INITIALS = _WORD_STARTS + r"(?:" + _ALPHA + r"\p{M}*+\.){2,}(?:-?+" + _WORD + r")?+"
+_INITIALS = _WORD_STARTS + r"(?:" + _ALPHA + r"\p{M}*+\.){2,10000}(?:-?+" + _WORD + r")?+"
 
 # J. Smith, J.Smith; at the end of the text the dot ends the sentence. "I." is the pronoun unless more initials follow.
 _INITIAL = (
@@ -106,7 +120,7 @@ _ABBREVIATION = (
     r"|Jan|Feb|Apr|Aug|Sept|Sep|Oct|Nov|Dec"
     r"|Ala|Ariz|Ark|Calif|Colo|Conn|Fla|Ga|Ill|Ind|Kan|Ky|La|Md|Mich|Minn|Mo|Mont|Neb|Nev|Okla|Ore|Pa|Tenn|Tex|Va|Wis|Wyo"
     r"|[Vv]s|[Vv]ol|[Ee]tc|[Aa]pprox|cf|dept|ft)\."
-    + r"(?=[,;:)'\x{2019}]|\s++\S)"
+    + r"(?=[,;:)'\x{2019}\p{Lu}]|\s++\S)"
     + r"|(?:[Nn]os?+|[Ff]igs?+|pp?+)\.(?=\s\p{Nd})"
     + r")"
 )
@@ -139,7 +153,7 @@ _SLASHED = _WORD_STARTS + r"(?:" + _BRIEF + r"/" + _BRIEF + r"(?!/|" + _ALNUM + 
 # that stand for brackets and quotation marks. Punctuation belongs to it only where more of the address follows.
 _ADDRESS_CHARACTER = r"[[\p{L}\p{M}\p{N}/_~#%=+$@{}-]&&[^" + _UNSPACED + r"]]"
 _ADDRESS = (
-    r"(?:"
+    r"(?>(?:"
     + _ADDRESS_CHARACTER
     + r"++"
     + r"|&(?!(?:quot|lt|gt|#39);)"
@@ -147,7 +161,9 @@ _ADDRESS = (
     + r"|[.,:;!?*|\\^'\x{2019}()\[\]\x{2026}]++(?="
     + _ADDRESS_CHARACTER
     + r"|&)"
-    + r")*+"
+    + r")"
+    + _TURNS
+    + r")"
 )
 _URL = r"(?i:(?:https?|ftps?)://|www\.(?=" + _ALNUM + r"))" + _ADDRESS
 
@@ -196,7 +212,7 @@ _EMOJI = r"|".join(
     (
         r"[\x{1F1E6}-\x{1F1FF}]{2}",  # a flag: two regional indicators
         r"[0-9#*]\x{FE0F}?+\x{20E3}",  # a keycap
-        _EMOJI_UNIT + r"(?:\x{200D}" + _EMOJI_UNIT + r")*+",
+        _EMOJI_UNIT + r"(?>(?:\x{200D}" + _EMOJI_UNIT + r")" + _TURNS + r")",
     )
 )
 

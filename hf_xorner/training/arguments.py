@@ -1,0 +1,129 @@
+"""What a training run can be told, on the command line or in a YAML file of the same names."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from transformers import HfArgumentParser, PreTrainedConfig, TrainingArguments
+
+from ..registration import CONFIGS
+
+
+@dataclass
+class RunArguments:
+    """What is trained on what."""
+
+    model_type: str = field(
+        default="cross-bilstm-cnn",
+        metadata={"help": f"Architecture: {', '.join(CONFIGS)}. Every field of its config is an option too."},
+    )
+    dataset: str = field(
+        default="xor",
+        metadata={"help": "A corpus by name (xor, wnut17, conll2003), a file or folder of CoNLL columns, or a Hub id."},
+    )
+    data_dir: str | None = field(default=None, metadata={"help": "Where the files of a named corpus lie."})
+    min_count: int = field(default=1, metadata={"help": "Words seen less often in training stay unknown."})
+    casing: str = field(default="keep", metadata={"help": '"keep", or "lower" to look words up in lower case.'})
+    digits: str = field(default="keep", metadata={"help": '"keep", or "zero" to read every digit as 0.'})
+
+
+@dataclass
+class TaggerTrainingArguments(TrainingArguments):
+    """The Trainer's arguments with defaults for taggers: li2020's batch and rate, the best epoch kept."""
+
+    output_dir: str | None = field(
+        default=None, metadata={"help": "Where model and checkpoints go; train.py: runs/DATASET-MODEL_TYPE."}
+    )
+    num_train_epochs: float = field(default=10.0, metadata={"help": "Passes over the training data."})
+    per_device_train_batch_size: int = field(default=32, metadata={"help": "Sentences of a batch."})
+    per_device_eval_batch_size: int = field(default=64, metadata={"help": "Sentences of a batch in evaluation."})
+    learning_rate: float = field(default=1e-3, metadata={"help": "Learning rate."})
+    lr_scheduler_type: str = field(default="constant", metadata={"help": "Schedule of the learning rate."})
+    max_grad_norm: float = field(default=0.0, metadata={"help": "Clip gradients to this norm; 0 leaves them alone."})
+    eval_strategy: str = field(default="epoch", metadata={"help": "When to score the validation data."})
+    save_strategy: str = field(default="epoch", metadata={"help": "When to write a checkpoint."})
+    save_total_limit: int | None = field(default=1, metadata={"help": "Checkpoints kept besides the best."})
+    logging_strategy: str = field(default="epoch", metadata={"help": "When to report the loss."})
+    load_best_model_at_end: bool = field(default=True, metadata={"help": "Return to the best epoch at the end."})
+    # The collator reads words, which are no argument of the model.
+    remove_unused_columns: bool = field(default=False, metadata={"help": "Leave this to the collator."})
+    report_to: None | str | list[str] = field(default="none", metadata={"help": "Where to report to."})
+
+    def __post_init__(self) -> None:
+        """Pin memory only where there is a device to copy it to."""
+        super().__post_init__()
+        self.dataloader_pin_memory = self.dataloader_pin_memory and self.device.type == "cuda"
+
+
+def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
+    """Read `[RECIPE.yaml] [--option value …]`; options on the command line win over those of the recipe.
+
+    Returns:
+        What to run, how to train, and the fields of the model's config.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    source = "the command line"
+    if words and not words[0].startswith("-"):
+        source = words[0]
+        words = [*_as_options(Path(words.pop(0))), *words]
+    # The Trainer's arguments are many, so both kinds share one help text; but what is trained names its folder.
+    HfArgumentParser((RunArguments, TaggerTrainingArguments), allow_abbrev=False).parse_known_args(words)
+    (run, rest) = HfArgumentParser(RunArguments, allow_abbrev=False, add_help=False).parse_args_into_dataclasses(
+        words, return_remaining_strings=True
+    )
+    if run.model_type not in CONFIGS:
+        raise ValueError(f"model_type={run.model_type!r} is unknown; choose one of {', '.join(CONFIGS)}.")
+    folder = ["--output_dir", str(Path("runs") / f"{Path(run.dataset).name}-{run.model_type}")]
+    (training, rest) = HfArgumentParser(TaggerTrainingArguments, allow_abbrev=False).parse_args_into_dataclasses(
+        [*folder, *rest], return_remaining_strings=True
+    )
+    return run, training, _config_fields(CONFIGS[run.model_type], rest, source)
+
+
+def _as_options(path: Path) -> list[str]:
+    """The options of a recipe as words of a command line, which gives them their types."""
+    try:
+        recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"The recipe {path} cannot be read: {error.strerror}.") from None
+    except yaml.YAMLError as error:
+        raise ValueError(f"The recipe {path} is no YAML: {error}.") from None
+    if not isinstance(recipe, dict):
+        raise ValueError(f"The recipe {path} is no list of options; write one 'option: value' a line.")
+    words = []
+    for name, value in recipe.items():
+        if value is None:
+            continue
+        if isinstance(value, list) and name not in {field.name for config in CONFIGS.values() for field in fields(config)}:
+            words += [f"--{name}", *map(str, value)]
+        else:
+            words += [f"--{name}", json.dumps(value) if isinstance(value, (dict, list)) else str(value)]
+    return words
+
+
+def _config_fields(
+    config_class: type[PreTrainedConfig], words: list[str], source: str
+) -> dict[str, Any]:
+    """What is left of the options, as fields of the config."""
+    names = {entry.name for entry in fields(config_class)}
+    known = names.union(*({entry.name for entry in fields(kind)} for kind in (RunArguments, TaggerTrainingArguments)))
+    values: dict[str, Any] = {}
+    while words:
+        name, equals, value = words.pop(0).removeprefix("--").partition("=")
+        if name not in names:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "; --help lists them all."
+            raise ValueError(f"{source}: {name!r} is no option of {config_class.__name__} or the Trainer{hint}")
+        if not equals:
+            if not words:
+                raise ValueError(f"{source}: the option {name!r} has no value.")
+            value = words.pop(0)
+        values[name] = yaml.safe_load(value)
+    return values

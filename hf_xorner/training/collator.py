@@ -1,0 +1,46 @@
+"""Sentences of words and labels to padded tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..models.tags import IGNORED
+from ..models.tokenization_word_char import WordCharTokenizer
+
+
+@dataclass
+class TaggingCollator:
+    """Encodes examples as they are drawn: nothing but words and labels has to be kept, on disk or in memory.
+
+    Args:
+        tokenizer: The tokenizer of the model.
+        words: Column of the words.
+        labels: Column of the labels; examples without it are collated without labels.
+    """
+
+    tokenizer: WordCharTokenizer
+    words: str = "tokens"
+    labels: str = "ner_tags"
+
+    def __call__(self, examples: list[dict[str, Any]]) -> dict[str, Tensor]:
+        """Pad the examples to the longest of them."""
+        sentences = [example[self.words] for example in examples]
+        batch = dict(self.tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt"))
+        if self.labels not in examples[0]:
+            return batch
+        mask = batch["attention_mask"].bool()
+        flat = [label for example in examples for label in example[self.labels]]
+        if len(flat) != int(mask.sum()):
+            number = next(i for i, e in enumerate(examples) if len(e[self.labels]) != len(e[self.words]))
+            example = examples[number]
+            raise ValueError(
+                f"Example {number} of the batch has {len(example[self.words])} {self.words} and "
+                f"{len(example[self.labels])} {self.labels}; every word needs one label ({IGNORED} for none)."
+            )
+        labels = torch.full(mask.shape, IGNORED)
+        labels[mask] = torch.tensor(flat, dtype=labels.dtype)
+        return {**batch, "labels": labels}

@@ -1,0 +1,79 @@
+"""A whole run: corpus, tokenizer, model, training, scores, and the folder that holds what came of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from datasets import Dataset, DatasetDict
+from transformers import AutoModelForTokenClassification, set_seed
+
+from ..data import load_corpus
+from ..evaluation import checked_span_scores
+from ..models.tags import IGNORED
+from ..models.tokenization_word_char import WordCharTokenizer
+from ..registration import CONFIGS
+from .arguments import RunArguments, TaggerTrainingArguments
+from .trainer import TaggerTrainer
+
+WORDS, LABELS = "tokens", "ner_tags"
+
+
+class TrainingRun(NamedTuple):
+    """A run that is ready to start: `corpus` goes through `trainer` into `trainer.args.output_dir`."""
+
+    corpus: DatasetDict
+    trainer: TaggerTrainer
+
+    def train(self) -> dict[str, dict[str, Any]]:
+        """Train, save model and tokenizer, and return the scores of the held-out splits, which seqeval has checked."""
+        self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
+        self.trainer.save_model()
+        return {name: self.score(split) for name, split in self.corpus.items() if name != "train"}
+
+    def score(self, split: Dataset) -> dict[str, Any]:
+        """Score the model on a split."""
+        names = self.trainer.model.config.labels
+        output = self.trainer.predict(split)
+        predicted, gold = output.predictions.argmax(-1), output.label_ids
+        known = gold != IGNORED
+        return checked_span_scores(
+            [[names[label] for label in row[mask]] for row, mask in zip(gold, known, strict=True)],
+            [[names[label] for label in row[mask]] for row, mask in zip(predicted, known, strict=True)],
+        )
+
+
+def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]) -> TrainingRun:
+    """Load the corpus, and build tokenizer, model and trainer from it; what does not fit is said here, in one sentence.
+
+    Args:
+        run: What is trained on what.
+        training: How it is trained.
+        config_fields: Fields of the model's config that differ from their defaults.
+    """
+    set_seed(training.seed)
+    corpus = load_corpus(run.dataset, run.data_dir)
+    config_class = CONFIGS[run.model_type]
+    tokenizer = WordCharTokenizer.from_corpus(
+        corpus["train"][WORDS],
+        min_count=run.min_count,
+        casing=run.casing,
+        digits=run.digits,
+        max_word_chars=config_fields.get("max_word_chars", config_class.max_word_chars),
+    )
+    names = corpus["train"].features[LABELS].feature.names
+    config = config_class(**{**config_fields, **tokenizer.model_fields(), "id2label": dict(enumerate(names))})
+    model = AutoModelForTokenClassification.from_config(config)
+    if "validation" not in corpus:
+        # Nothing to choose the best epoch by: the last one is taken.
+        training.eval_strategy, training.load_best_model_at_end = "no", False
+    elif training.metric_for_best_model in (None, "loss"):
+        training.metric_for_best_model = "f1" if model.tags.chunked else "accuracy"
+        training.greater_is_better = True
+    trainer = TaggerTrainer(
+        model,
+        training,
+        train_dataset=corpus["train"],
+        eval_dataset=corpus.get("validation"),
+        processing_class=tokenizer,
+    )
+    return TrainingRun(corpus, trainer)

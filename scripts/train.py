@@ -1,0 +1,40 @@
+"""Train a tagger, score it, save it, and use what was saved.
+
+    python scripts/train.py [RECIPE.yaml] [--option value …]
+
+Without arguments: Cross-BiLSTM-CNN on the XOR corpus. A recipe is a YAML file of the same options. Also to be started by
+`accelerate launch` or `torchrun`. `--help` lists the options; every field of the architecture's config is one too.
+"""
+
+import sys
+
+from transformers import pipeline
+
+from hf_xorner.evaluation.tables import score_table
+from hf_xorner.training import parse, prepare
+
+
+def main() -> None:
+    """Run from the command line."""
+    try:
+        run, training, config_fields = parse()
+        ready = prepare(run, training, config_fields)
+    except ValueError as error:
+        sys.exit(f"train.py: {error}")
+    sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
+    if training.process_index == 0:
+        print(f"{run.model_type} on {run.dataset} ({sizes} sentences)", flush=True)
+    scores = ready.train()
+    if training.process_index != 0:
+        return
+    print(score_table(scores))
+    print(f"saved in {training.output_dir}")
+    tagger = pipeline("ner", model=training.output_dir, aggregation_strategy="simple")
+    sentence = " ".join(ready.corpus[list(ready.corpus)[-1]][0]["tokens"])
+    print(sentence)
+    for entity in tagger(sentence):
+        print(f"  {entity['entity_group']:<8} {sentence[entity['start'] : entity['end']]!r} {entity['score']:.3f}")
+
+
+if __name__ == "__main__":
+    main()

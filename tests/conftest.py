@@ -1,0 +1,65 @@
+"""Tiny data, tokenizers and models, made on the spot; corpora only where the environment names them."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+# No test reaches for the network: a name that is meant to be local and is not must fail at once.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from hf_xorner import WordCharTokenizer
+from hf_xorner.registration import CONFIGS, ON_DEMAND
+
+REPOSITORY = Path(__file__).parent.parent
+ARCHITECTURES = tuple(CONFIGS)
+LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-GOD"]
+
+SENTENCES = [
+    "Ann Smith met Zeus in New York .".split(),
+    "zeus , 3 birds and O'Brien's dog saw LONDON".split(),
+    "Nobody".split(),
+    "@ann wrote : see https://example.com/x by 12:30 !".split(),
+]
+
+
+def build_model(model_type: str, tokenizer: WordCharTokenizer, *, labels=LABELS, seed: int = 0, spread=0.5, **fields):
+    """A small model with random weights, wide enough apart that all labels are predicted somewhere."""
+    sizes = {"word_dim": 12, "char_dim": 5, "char_filters": 4, "hidden_size": 8}
+    if model_type == "att-bilstm-cnn":
+        sizes |= {"num_attention_heads": 2, "attention_head_dim": 3}
+    config = CONFIGS[model_type](
+        **tokenizer.model_fields(), **{**sizes, "id2label": dict(enumerate(labels)), **fields}
+    )
+    torch.manual_seed(seed)
+    model = getattr(__import__("hf_xorner"), ON_DEMAND_NAMES[model_type])(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=spread)
+    return model.eval()
+
+
+ON_DEMAND_NAMES = {entry.config_class.model_type: name for name, entry in ON_DEMAND.items()}
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> WordCharTokenizer:
+    return WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10)
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """The folder of real corpora, laid out as wnut17/ and conll2003/."""
+    folder = os.environ.get("HF_XORNER_CORPORA")
+    if not folder:
+        pytest.skip("HF_XORNER_CORPORA names no folder of corpora")
+    return Path(folder)
+
+
+@pytest.fixture(params=ARCHITECTURES)
+def model_type(request) -> str:
+    return request.param

@@ -1,0 +1,364 @@
+"""An independent oracle: every model equation as plain float64 NumPy, one unpadded sentence at a time.
+
+T is the number of words of the sentence, W the width of a character row, H the width of one LSTM direction, K the
+number of inner tags and L the number of public labels. `weights` is a state dict of float64 arrays. Nothing here is
+fast; it is meant to be read next to the papers (li2020: Li, Fu, Ma, AAAI 2020; lample2016: Lample et al., NAACL 2016).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+Array = np.ndarray
+Weights = dict[str, np.ndarray]
+Span = tuple[str, int, int]  # type, first word, one past the last word
+
+UNKNOWN_WORD = 1
+UPPER, LOWER = 1, 2  # character types; 0 is none of the four, 3 a digit, 4 punctuation
+CHAR_TYPES = 4
+BEST_MARGIN = 1e-3
+
+
+# Features
+
+
+def caps_one_hot(types: Array) -> Array:
+    """Capitalisation of a word from its character types (W,): all upper, first upper, all lower, else (li2020)."""
+    upper, lower = UPPER in types, LOWER in types
+    if upper and not lower:
+        return np.array([1.0, 0.0, 0.0, 0.0])
+    if types[0] == UPPER:
+        return np.array([0.0, 1.0, 0.0, 0.0])
+    if lower and not upper:
+        return np.array([0.0, 0.0, 1.0, 0.0])
+    return np.array([0.0, 0.0, 0.0, 1.0])
+
+
+def char_cnn(weights: Weights, row: Array) -> Array:
+    """Character features of one word from its row (W,): max over positions of each linear filter (li2020)."""
+    channels = []
+    for char in row:
+        type_one_hot = np.zeros(CHAR_TYPES)
+        char_type = int(weights["features.char_types"][char])
+        if char_type:
+            type_one_hot[char_type - 1] = 1.0
+        channels.append(np.concatenate([weights["features.chars.embedding.weight"][char], type_one_hot]))
+    image = np.stack(channels, axis=1)  # (d_c + 4, W)
+
+    features = []
+    for n in range(3):
+        for kernel in weights[f"features.chars.convolutions.{n}.weight"]:  # (d_c + 4, width)
+            width = kernel.shape[1]
+            features.append(max(np.sum(kernel * image[:, p : p + width]) for p in range(len(row) - width + 1)))
+    return np.array(features)
+
+
+def word_features(weights: Weights, input_ids: Array, char_ids: Array, unknown_row: Array | None = None) -> Array:
+    """x_t = [word vector ; caps one-hot ; char CNN], (T, d_w + 4 + 60) (li2020, features).
+
+    `unknown_row` (d_w + 4,), where given, replaces the whole word + caps block of an unknown word.
+    """
+    features = []
+    for word, row in zip(input_ids, char_ids, strict=True):
+        caps = caps_one_hot(weights["features.char_types"][row])
+        block = np.concatenate([weights["features.words.weight"][word], caps])
+        if unknown_row is not None and word == UNKNOWN_WORD:
+            block = unknown_row
+        features.append(np.concatenate([block, char_cnn(weights, row)]))
+    return np.stack(features)
+
+
+# Encoder
+
+
+def sigmoid(x: Array) -> Array:
+    """σ(x) = 1 / (1 + e^-x)."""
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def lstm(x: Array, w_ih: Array, w_hh: Array, bias: Array) -> Array:
+    """Run one LSTM left to right, (T, d_in) -> (T, H): c' = f·c + i·g, h' = o·tanh(c'), from zero states."""
+    h = np.zeros(w_hh.shape[1])
+    c = np.zeros(w_hh.shape[1])
+    outputs = []
+    for x_t in x:
+        i, f, g, o = np.split(w_ih @ x_t + w_hh @ h + bias, 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        outputs.append(h)
+    return np.stack(outputs)
+
+
+def lstm_reversed(x: Array, w_ih: Array, w_hh: Array, bias: Array) -> Array:
+    """Run one LSTM right to left; row t of the result still belongs to word t."""
+    return lstm(x[::-1], w_ih, w_hh, bias)[::-1]
+
+
+def bilstm(weights: Weights, x: Array, cross: bool) -> Array:
+    """[H→ ; H←] of the top layer, (T, 2H).
+
+    Baseline (li2020): H→ = L2(L1(X)), H← = L4(L3(X)). Cross (li2020): both upper LSTMs read [L1(X) ; L3(X)].
+    """
+    forward, backward = x, x
+    layer = 0
+    while f"encoder.layers.{layer}.weight_ih" in weights:
+        w_ih, w_hh, bias = (weights[f"encoder.layers.{layer}.{name}"] for name in ("weight_ih", "weight_hh", "bias"))
+        if cross and layer > 0:
+            forward = backward = np.concatenate([forward, backward], axis=1)
+        forward = lstm(forward, w_ih[0], w_hh[0], bias[0])
+        backward = lstm_reversed(backward, w_ih[1], w_hh[1], bias[1])
+        layer += 1
+    return np.concatenate([forward, backward], axis=1)
+
+
+def context_of(position: int, length: int, window: int | None, overlap: int | None) -> tuple[int, int]:
+    """The words [first, last) that a position attends to: the whole sentence, or the window it belongs to."""
+    if window is None or length <= window:
+        return 0, length
+    overlap = overlap or 0
+    stride = window - overlap
+    windows = max(1, math.ceil((length - overlap) / stride))
+    k = min(max((position - overlap // 2) // stride, 0), windows - 1)
+    return k * stride, min(k * stride + window, length)
+
+
+def attention(
+    weights: Weights, hidden: Array, heads: int, window: int | None = None, overlap: int | None = None
+) -> tuple[Array, Array]:
+    """C_k = softmax(Q_k K_kᵀ / sqrt(d_k)) V_k (li2020, Att): [C_1 ; … ; C_heads] and the weights (heads, T, T)."""
+    query, key, value = (hidden @ weights[f"encoder.attention.{name}.weight"].T for name in ("query", "key", "value"))
+    length, width = query.shape
+    head_dim = width // heads
+    context = np.zeros((length, width))
+    attended = np.zeros((heads, length, length))
+    for k in range(heads):
+        rows = slice(k * head_dim, (k + 1) * head_dim)
+        for t in range(length):
+            first, last = context_of(t, length, window, overlap)
+            scores = key[first:last, rows] @ query[t, rows] / math.sqrt(head_dim)
+            attended[k, t, first:last] = np.exp(softmax_log_probs(scores[None])[0])
+            context[t, rows] = attended[k, t] @ value[:, rows]
+    return context, attended
+
+
+def encode(
+    weights: Weights, architecture: str, x: Array, heads: int = 1, window: int | None = None, overlap: int | None = None
+) -> Array:
+    """Hidden states (T, h) of Baseline and Cross, [H→ ; H←], or of Att, [H ; C_1 ; … ; C_heads] (li2020)."""
+    if architecture == "bilstm-cnn":
+        return bilstm(weights, x, cross=False)
+    if architecture == "cross-bilstm-cnn":
+        return bilstm(weights, x, cross=True)
+    if architecture == "att-bilstm-cnn":
+        hidden = bilstm(weights, x, cross=False)
+        return np.concatenate([hidden, attention(weights, hidden, heads, window, overlap)[0]], axis=1)
+    raise ValueError(f"no reference for the architecture {architecture!r}")
+
+
+def inner_scores(
+    weights: Weights,
+    architecture: str,
+    input_ids: Array,
+    char_ids: Array,
+    heads: int = 1,
+    window: int | None = None,
+    overlap: int | None = None,
+) -> Array:
+    """Score of every inner tag at every word, W h_t + b, (T, K); `features.unknown` is obeyed where present."""
+    x = word_features(weights, input_ids, char_ids, weights.get("features.unknown"))
+    hidden = encode(weights, architecture, x, heads, window, overlap)
+    return hidden @ weights["classifier.weight"].T + weights["classifier.bias"]
+
+
+def log_sum_exp(values: Array) -> float:
+    """Log Σ e^v, which is −∞ for no values at all."""
+    top = max(values, default=-np.inf)
+    return float(top) if top == -np.inf else float(top + np.log(np.sum(np.exp(values - top))))
+
+
+def softmax_log_probs(scores: Array) -> Array:
+    """Log softmax of each row, (T, K)."""
+    return np.stack([row - log_sum_exp(row) for row in scores])
+
+
+# The linear-chain CRF (lample2016, eq. 1 and 2), by enumeration of all K^T paths; T is at least 1.
+
+
+def enumerate_paths(emissions: Array, transitions: Array, start: Array, end: Array) -> tuple[Array, Array]:
+    """Every path (K^T, T) in lexicographic order and its score (K^T,): start + Σ emissions + Σ transitions + end."""
+    length, tags = emissions.shape
+    paths = np.array(list(itertools.product(range(tags), repeat=length)))
+    scores = start[paths[:, 0]] + end[paths[:, -1]]
+    for t in range(length):
+        scores = scores + emissions[t, paths[:, t]]
+    for t in range(length - 1):
+        scores = scores + transitions[paths[:, t], paths[:, t + 1]]
+    return paths, scores
+
+
+def log_partition(emissions: Array, transitions: Array, start: Array, end: Array) -> float:
+    """Log Z: the log of the summed exponentials of all path scores."""
+    return log_sum_exp(enumerate_paths(emissions, transitions, start, end)[1])
+
+
+def marginals(emissions: Array, transitions: Array, start: Array, end: Array) -> Array:
+    """P(y_t = j), (T, K)."""
+    paths, scores = enumerate_paths(emissions, transitions, start, end)
+    probabilities = np.exp(scores - log_sum_exp(scores))
+    length, tags = emissions.shape
+    return np.array([[probabilities[paths[:, t] == j].sum() for j in range(tags)] for t in range(length)])
+
+
+def pairwise_marginals(emissions: Array, transitions: Array, start: Array, end: Array) -> Array:
+    """P(y_t = i, y_{t+1} = j), (T − 1, K, K)."""
+    paths, scores = enumerate_paths(emissions, transitions, start, end)
+    probabilities = np.exp(scores - log_sum_exp(scores))
+    length, tags = emissions.shape
+    pairs = np.zeros((length - 1, tags, tags))
+    for t, i, j in np.ndindex(*pairs.shape):
+        pairs[t, i, j] = probabilities[(paths[:, t] == i) & (paths[:, t + 1] == j)].sum()
+    return pairs
+
+
+def best_path(emissions: Array, transitions: Array, start: Array, end: Array) -> list[int]:
+    """The path of highest score; among equals, the lexicographically first."""
+    paths, scores = enumerate_paths(emissions, transitions, start, end)
+    return paths[np.argmax(scores)].tolist()
+
+
+def log_likelihood(emissions: Array, transitions: Array, start: Array, end: Array, path: list[int]) -> float:
+    """Log P(path) = score(path) − log Z."""
+    score = start[path[0]] + sum(emissions[t, tag] for t, tag in enumerate(path)) + end[path[-1]]
+    score += sum(transitions[i, j] for i, j in itertools.pairwise(path))
+    return float(score - log_partition(emissions, transitions, start, end))
+
+
+def log_likelihood_of_set(emissions: Array, transitions: Array, start: Array, end: Array, allowed: Array) -> float:
+    """Log of the probability of all paths whose every tag is allowed, (T, K) bool: partial observation."""
+    paths, scores = enumerate_paths(emissions, transitions, start, end)
+    inside = np.array([all(allowed[t, tag] for t, tag in enumerate(path)) for path in paths])
+    return log_sum_exp(scores[inside]) - log_sum_exp(scores)
+
+
+def nll_gradients(
+    emissions: Array, transitions: Array, start: Array, end: Array, path: list[int]
+) -> dict[str, np.ndarray]:
+    """Gradients of −log P(path) by the name of each parameter: expected counts − gold counts."""
+    by_word = marginals(emissions, transitions, start, end)
+    by_pair = pairwise_marginals(emissions, transitions, start, end).sum(axis=0)
+    for t, tag in enumerate(path):
+        by_word[t, tag] -= 1.0
+    for i, j in itertools.pairwise(path):
+        by_pair[i, j] -= 1.0
+    return {"emissions": by_word, "transitions": by_pair, "start": by_word[0].copy(), "end": by_word[-1].copy()}
+
+
+# Tags
+
+
+def split(tag: str) -> tuple[str, str]:
+    """A chunk tag as its position and type: "B-person" is ("B", "person"), "O" is ("O", "")."""
+    position, _, kind = tag.partition("-")
+    return position, kind
+
+
+def is_chunked(labels: list[str]) -> bool:
+    """Whether the labels are IOB2 rather than plain classes such as parts of speech."""
+    return any(label.startswith(("B-", "I-")) for label in labels)
+
+
+def inner_tags(labels: list[str]) -> list[str]:
+    """The BIOES tags behind the public IOB2 labels: O, then B I E S of each type, or S alone without a public I."""
+    if not is_chunked(labels):
+        return list(labels)
+    tags = ["O"]
+    for kind in dict.fromkeys(split(label)[1] for label in labels if label != "O"):
+        if f"I-{kind}" not in labels:
+            tags.append(f"S-{kind}")
+        elif f"B-{kind}" in labels:
+            tags += [f"{position}-{kind}" for position in "BIES"]
+        else:
+            raise ValueError(f"not IOB2: there is I-{kind} but no B-{kind}")
+    return tags
+
+
+def to_inner(tags: list[str]) -> list[str]:
+    """IOB2 to BIOES. An I-x that continues no entity of type x becomes B-x first. Plain tags stay as they are."""
+    repaired: list[str] = []
+    for tag in tags:
+        position, kind = split(tag)
+        orphan = position == "I" and (not repaired or repaired[-1] not in (f"B-{kind}", f"I-{kind}"))
+        repaired.append(f"B-{kind}" if orphan else tag)
+
+    inner = []
+    for tag, following in itertools.zip_longest(repaired, repaired[1:], fillvalue="O"):
+        position, kind = split(tag)
+        if tag.startswith(("B-", "I-")) and following != f"I-{kind}":
+            tag = f"S-{kind}" if position == "B" else f"E-{kind}"
+        inner.append(tag)
+    return inner
+
+
+def spans_strict(inner: list[str]) -> list[Span]:
+    """Well-formed entities only: S, or B I* E of one type; anything else is dropped (li2020, scoring)."""
+    spans = []
+    for first, tag in enumerate(inner):
+        position, kind = split(tag)
+        if position == "S":
+            spans.append((kind, first, first + 1))
+        if position == "B":
+            last = first + 1
+            while last < len(inner) and inner[last] == f"I-{kind}":
+                last += 1
+            if last < len(inner) and inner[last] == f"E-{kind}":
+                spans.append((kind, first, last + 1))
+    return spans
+
+
+def spans_conlleval(inner: list[str]) -> list[Span]:
+    """Entities as conlleval repairs them: B and S start one, and so does an I or E that cannot continue the last."""
+
+    def starts(t: int) -> bool:
+        position, kind = split(inner[t])
+        before, kind_before = split(inner[t - 1]) if t else ("O", "")
+        if position in ("B", "S"):
+            return True
+        return position in ("I", "E") and (before in ("O", "E", "S") or kind != kind_before)
+
+    spans = []
+    for first in range(len(inner)):
+        if starts(first):
+            last = first + 1
+            while last < len(inner) and inner[last] != "O" and not starts(last):
+                last += 1
+            spans.append((split(inner[first])[1], first, last))
+    return spans
+
+
+def public_tags(spans: list[Span], length: int) -> list[str]:
+    """The IOB2 tags of a sentence of `length` words that holds these entities."""
+    tags = ["O"] * length
+    for kind, first, last in spans:
+        tags[first:last] = [f"B-{kind}"] + [f"I-{kind}"] * (last - first - 1)
+    return tags
+
+
+def public_logits(inner_log_probs: Array, inner: list[str], public: list[str], path: list[int]) -> Array:
+    """Log probability of each public label, (T, L), in which the decoded label stands first by a margin.
+
+    B-x gathers B-x and S-x, I-x gathers I-x and E-x, any other label itself. `path` holds the decoded public label ids.
+    """
+    partner = {"B": "S", "I": "E"}
+    logits = np.zeros((len(inner_log_probs), len(public)))
+    for t, row in enumerate(inner_log_probs):
+        for index, label in enumerate(public):
+            position, kind = split(label)
+            members = {label, f"{partner[position]}-{kind}"} if is_chunked([label]) else {label}
+            logits[t, index] = log_sum_exp(np.array([row[k] for k, tag in enumerate(inner) if tag in members]))
+        for index in range(len(public)):
+            if index != path[t]:
+                logits[t, index] = min(logits[t, index], logits[t, path[t]] - BEST_MARGIN)
+    return logits
