@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from .models.modeling_tagger import TaggerForTokenClassification
-from .models.tokenization_word_char import WordCharTokenizer, Words
+from .models.tokenization_word_char import WordCharTokenizer, Words, check_sentence
 
 #: Batches that are read ahead, so that sentences of like length can be put together.
 BATCHES_AHEAD = 16
@@ -68,8 +68,17 @@ class Tagger:
             raise TypeError("tag() reads many texts; call the tagger itself for one: tagger(text).")
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} is no number of texts; give 1 or more.")
-        stream = iter(items)
+        return self._tag_stream(iter(items), batch_size)
+
+    def _tag_stream(self, stream: Iterator[Any], batch_size: int) -> Iterator[list[Entity]]:
+        """Tag what a stream holds, as many items at a time as are read ahead."""
+        count = 0
         while ahead := list(islice(stream, batch_size * BATCHES_AHEAD)):
+            for number, item in enumerate(ahead, count):
+                if not isinstance(item, (str, list, tuple)):
+                    raise TypeError(f"Text {number} is a {type(item).__name__}, and no text or list of words.")
+                check_sentence(item, not isinstance(item, str), number)
+            count += len(ahead)
             yield from self._tag_together(ahead, batch_size)
 
     def _tag_together(self, items: list[Any], batch_size: int) -> list[list[Entity]]:

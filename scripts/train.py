@@ -2,8 +2,8 @@
 
     python scripts/train.py [RECIPE.yaml] [--option value …]
 
-Without arguments: Cross-BiLSTM-CNN on the XOR corpus. A recipe is a YAML file of the same options. Also to be started by
-`accelerate launch` or `torchrun`. `--help` lists the options; every field of the architecture's config is one too.
+Without arguments: Cross-BiLSTM-CNN on the XOR corpus. A recipe is a YAML file of the same options. Also to be started
+by `accelerate launch` or `torchrun`. `--help` lists the options; every field of the architecture's config is one too.
 """
 
 import sys
@@ -30,7 +30,8 @@ def main() -> None:
     print(score_table(scores))
     print(f"saved in {training.output_dir}")
     tagger = pipeline("ner", model=training.output_dir, aggregation_strategy="simple")
-    sentence = " ".join(ready.corpus[list(ready.corpus)[-1]][0]["tokens"])
+    held_out = list(ready.corpus.values())[-1]
+    sentence = " ".join(next((row for row in held_out if any(row["ner_tags"])), held_out[0])["tokens"])
     print(sentence)
     for entity in tagger(sentence):
         print(f"  {entity['entity_group']:<8} {sentence[entity['start'] : entity['end']]!r} {entity['score']:.3f}")

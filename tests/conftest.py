@@ -32,9 +32,7 @@ def build_model(model_type: str, tokenizer: WordCharTokenizer, *, labels=LABELS,
     sizes = {"word_dim": 12, "char_dim": 5, "char_filters": 4, "hidden_size": 8}
     if model_type == "att-bilstm-cnn":
         sizes |= {"num_attention_heads": 2, "attention_head_dim": 3}
-    config = CONFIGS[model_type](
-        **tokenizer.model_fields(), **{**sizes, "id2label": dict(enumerate(labels)), **fields}
-    )
+    config = CONFIGS[model_type](**tokenizer.model_fields(), **{**sizes, "id2label": dict(enumerate(labels)), **fields})
     torch.manual_seed(seed)
     model = getattr(__import__("hf_xorner"), ON_DEMAND_NAMES[model_type])(config)
     with torch.no_grad():

@@ -61,7 +61,8 @@ class WindowedSelfAttention(nn.Module):
             results.append(attend(q, k, v, allowed, with_weights))
         home = self.home_windows(lengths, time)  # (B, T)
         sentence = torch.arange(len(home), device=home.device).unsqueeze(1)
-        within = torch.arange(time, device=home.device) - home * step
+        # Padding may lie beyond its sentence's last window; what it attends to means nothing.
+        within = (torch.arange(time, device=home.device) - home * step).clamp(max=self.window - 1)
         context = torch.stack([context for context, _ in results], 1)  # (B, windows, heads, window, head_dim)
         context = context[sentence, home, :, within].transpose(1, 2)
         if not with_weights:

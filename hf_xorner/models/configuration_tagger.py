@@ -42,6 +42,8 @@ class TaggerConfig(PreTrainedConfig):
 
     keys_to_ignore_at_inference = ["attentions"]
 
+    id2label: dict[int, str] | None = None
+    label2id: dict[str, int] | None = None
     vocab_size: int = 2
     pad_token_id: int | None = 0
     word_dim: int = 300
@@ -62,10 +64,10 @@ class TaggerConfig(PreTrainedConfig):
     def __post_init__(self, **kwargs: Any) -> None:
         """Fill what can be derived and refuse what cannot work, each with one sentence."""
         if self.id2label is None and self.label2id is not None:
-            self.id2label = {int(index): label for label, index in self.label2id.items()}
+            self.id2label = {index: label for label, index in self.label2id.items()}
         super().__post_init__(**kwargs)
         if self.id2label is not None:
-            self.label2id = {label: int(index) for index, label in self.id2label.items()}
+            self.label2id = {label: index for index, label in self.id2label.items()}
         if not self.char_types:
             self.char_types = RESERVED_CHARACTER_TYPES.ljust(self.char_vocab_size, ".")
         self.check_choice("decoder", ("softmax", "crf"))
@@ -99,7 +101,8 @@ class TaggerConfig(PreTrainedConfig):
     @property
     def labels(self) -> list[str]:
         """The public labels in the order of their ids."""
-        return [self.id2label[index] for index in range(self.num_labels)]
+        names = self.id2label or {}
+        return [names[index] for index in range(self.num_labels)]
 
 
 # Saved models take their code along, so that they load where this package is not installed.

@@ -75,19 +75,20 @@ class CharacterCnn(nn.Module):
 
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__()
+        self.widths = tuple(config.char_widths)
         self.embedding = nn.Embedding(config.char_vocab_size, config.char_dim)
         self.convolutions = nn.ModuleList(
             nn.Conv1d(config.char_dim + CHARACTER_TYPES, config.char_filters, width, bias=False)
-            for width in config.char_widths
+            for width in self.widths
         )
         self.initializer_range = config.initializer_range
-        self.output_size = config.char_filters * len(config.char_widths)
+        self.output_size = config.char_filters * len(self.widths)
 
     def reset_parameters(self) -> None:
         """Character vectors from N(0, initializer_range), Glorot-uniform filters."""
         nn.init.normal_(self.embedding.weight, std=self.initializer_range)
         for convolution in self.convolutions:
-            nn.init.xavier_uniform_(convolution.weight)
+            nn.init.xavier_uniform_(convolution.get_parameter("weight"))
 
     def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
         """char_ids (B, T, W), char_types (characters,) → (B, T, output_size)."""
@@ -114,9 +115,8 @@ class CharacterCnn(nn.Module):
     def strongest_responses(self, rows: Tensor, tables: list[Tensor]) -> Tensor:
         """Every filter's maximum over the positions of a word: rows (N, W) → (N, output_size)."""
         strongest = []
-        for convolution, table in zip(self.convolutions, tables, strict=True):
-            width, filters = convolution.kernel_size[0], convolution.out_channels
-            parts = F.embedding(rows, table).unflatten(-1, (width, filters))  # (N, W, width, filters)
+        for width, table in zip(self.widths, tables, strict=True):
+            parts = F.embedding(rows, table).unflatten(-1, (width, -1))  # (N, W, width, filters)
             positions = rows.shape[1] - width + 1
             responses = parts[:, :positions, 0]
             for offset in range(1, width):

@@ -19,6 +19,7 @@ class BaselineEncoder(Encoder):
 
     def __init__(self, config: BiLstmCnnConfig, input_size: int) -> None:
         super().__init__()
+        self.hidden_size = config.hidden_size
         self.dropout = VariationalDropout(config.dropout, shared=config.dropout_masks == "batch")
         self.layers = nn.ModuleList(
             BiLstmLayer(self.layer_input_size(config) if depth else input_size, config.hidden_size)
@@ -45,7 +46,7 @@ class BaselineEncoder(Encoder):
             inputs = self.layer_inputs(states) if depth else states
             recurrent_mask = None
             if self.dropout.active:
-                recurrent_mask = self.dropout.mask(inputs, 2, inputs.shape[1], layer.hidden_size)
+                recurrent_mask = self.dropout.mask(inputs, 2, inputs.shape[1], self.hidden_size)
             states = layer(self.dropout(inputs), lengths, recurrent_mask)
         return torch.cat(self.dropout(states).unbind(0), -1), None
 

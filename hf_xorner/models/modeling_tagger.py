@@ -75,12 +75,14 @@ class TaggerForTokenClassification(PreTrainedModel):
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """Let a module start as its paper says; also refills the tables that no weights file holds."""
-        if hasattr(module, "reset_parameters") and not isinstance(module, (nn.Embedding, nn.Conv1d, nn.Linear)):
-            module.reset_parameters()
-        elif isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+        elif not isinstance(module, (nn.Embedding, nn.Conv1d)):  # Their owners know how these start.
+            reset = getattr(module, "reset_parameters", None)
+            if callable(reset):
+                reset()
 
     def freeze(self) -> None:
         """Fix what the config wants fixed; from_pretrained forgets it, so train() says it again."""

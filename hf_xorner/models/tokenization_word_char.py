@@ -95,12 +95,12 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             if value not in choices:
                 raise ValueError(f"{name}={value!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
         split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
-        surfaces = Counter(
-            chain.from_iterable(
-                [word for word, _ in split.pre_tokenize_str(sentence)] if isinstance(sentence, str) else sentence
-                for sentence in sentences
-            )
-        )
+        surfaces: Counter[str] = Counter()
+        for number, sentence in enumerate(sentences):
+            if isinstance(sentence, str):
+                check_sentence(sentence, False, number)
+                sentence = [word for word, _ in split.pre_tokenize_str(sentence)]
+            surfaces.update(sentence)
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()
         for surface, count in surfaces.items():
@@ -199,8 +199,12 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         if text_pair is not None:
             raise ValueError("WordCharTokenizer reads single texts; give text pairs as texts of their own.")
         batch, batched = _as_batch(text, is_split_into_words)
+        for number, sentence in enumerate(batch):
+            check_sentence(sentence, is_split_into_words, number)
         words = self.words_of(batch, is_split_into_words)
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
+        if limit and stride >= limit:
+            raise ValueError(f"stride={stride} must be smaller than max_length={limit}, or no part would be new.")
         rows = _rows_of(words, limit, stride, self.truncation_side, return_overflowing_tokens)
         width = _padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
         side = padding_side or self.padding_side
@@ -208,16 +212,17 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             for row in rows:
                 row.encoding.pad(width, direction=side, pad_id=self.pad_token_id, pad_token=PAD)
 
-        columns = {"input_ids": words.input_ids, "char_ids": words.char_ids}
-        if return_attention_mask is not False:
-            columns["attention_mask"] = np.ones_like(words.input_ids)
-        if return_special_tokens_mask:
-            columns["special_tokens_mask"] = np.zeros_like(words.input_ids)
-        if return_offsets_mapping:
-            columns["offset_mapping"] = words.offsets
+        columns = {
+            "input_ids": words.input_ids,
+            "char_ids": words.char_ids,
+            "attention_mask": np.ones_like(words.input_ids) if return_attention_mask is not False else None,
+            "special_tokens_mask": np.zeros_like(words.input_ids) if return_special_tokens_mask else None,
+            "offset_mapping": words.offsets if return_offsets_mapping else None,
+        }
         data: dict[str, Any] = {
             name: _cut(values, rows, width, side, fill=int(name == "special_tokens_mask"))
             for name, values in columns.items()
+            if values is not None
         }
         if return_tensors is None:
             data = {name: [_as_list(row, name) for row in values] for name, values in data.items()}
@@ -230,7 +235,10 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return BatchEncoding(data, [row.encoding for row in rows], tensor_type=return_tensors)
 
     def words_of(self, batch: Sequence[Any], is_split_into_words: bool) -> Words:
-        """The words of texts, or of lists of words, as arrays over the whole batch: the fast way in."""
+        """The words of texts, or of lists of words, as arrays over the whole batch: the fast way in.
+
+        The sentences must be such as `check_sentence` lets pass.
+        """
         encodings = self._encode_words(batch, is_split_into_words)
         counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
         if is_split_into_words:
@@ -247,10 +255,10 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             sizes = np.fromiter(map(len, batch), np.int64, len(batch))
             starts, stops = (offsets + (sizes.cumsum() - sizes).repeat(counts)[:, None]).T
         ids = np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int64, len(starts))
-        ids[ids == self.pad_token_id] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
         if self.init_kwargs["casing"] != "keep" or self.init_kwargs["digits"] != "keep":
             for place in np.flatnonzero(ids == UNKNOWN_ID):
                 ids[place] = self._convert_token_to_id_with_added_voc(text[starts[place] : stops[place]])
+        ids[ids == self.pad_token_id] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
         return Words(encodings, counts, ids, self._character_ids(text, starts, stops), offsets)
 
     def _character_ids(self, text: str, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
@@ -311,28 +319,32 @@ def _is_surrogate(character: str) -> bool:
 
 
 def _as_batch(text: Any, is_split_into_words: bool) -> tuple[list[Any], bool]:
-    """The input as a batch, and whether it came as one; texts with lone surrogates are refused."""
-    kind = "a list of words, or a list of such lists" if is_split_into_words else "a text or a list of texts"
+    """The input as a batch, and whether it came as one."""
+    batched = isinstance(text, (list, tuple))
     if is_split_into_words:
-        batched = isinstance(text, (list, tuple)) and bool(text) and isinstance(text[0], (list, tuple))
-        batch = list(text) if batched else [text]
-        fits = all(isinstance(s, (list, tuple)) and all(isinstance(word, str) for word in s) for s in batch)
+        batched = batched and bool(text) and isinstance(text[0], (list, tuple))
+    return list(text) if batched else [text], batched
+
+
+def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> None:
+    """Refuse what is no text or no list of words, and texts with lone surrogates, saying the text's number."""
+    if is_split_into_words:
+        kind = "a list of words, or a list of such lists"
+        fits = isinstance(sentence, (list, tuple)) and all(isinstance(word, str) for word in sentence)
     else:
-        batched = isinstance(text, (list, tuple))
-        batch = list(text) if batched else [text]
-        fits = all(isinstance(sentence, str) for sentence in batch)
+        kind, fits = "a text or a list of texts", isinstance(sentence, str)
     if not fits:
-        raise ValueError(f"With is_split_into_words={is_split_into_words} the tokenizer reads {kind}.")
-    for number, sentence in enumerate(batch):
-        joined = "".join(sentence)
-        try:
-            joined.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"Text {number} holds a lone surrogate, U+{ord(joined[error.start]):04X}, at character {error.start}; "
-                "it is no character, so decode the text's source with errors='replace'."
-            ) from None
-    return batch, batched
+        raise ValueError(
+            f"With is_split_into_words={is_split_into_words} the tokenizer reads {kind}; text {number} is not so."
+        )
+    joined = "".join(sentence)
+    try:
+        joined.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Text {number} holds a lone surrogate, U+{ord(joined[error.start]):04X}, at character {error.start}; "
+            "it is no character, so decode the text's source with errors='replace'."
+        ) from None
 
 
 def _rows_of(words: Words, limit: int | None, stride: int, side: str, with_overflow: bool) -> list[_Row]:
@@ -346,7 +358,7 @@ def _rows_of(words: Words, limit: int | None, stride: int, side: str, with_overf
             encoding.truncate(limit, stride=stride, direction=side)
             parts += encoding.overflowing if with_overflow else []
         for part in parts:
-            first = begin + (part.word_ids[0] if len(part) < size else 0) if len(part) else begin
+            first = begin + ((part.word_ids[0] or 0) if 0 < len(part) < size else 0)
             rows.append(_Row(part, sentence, first, first + len(part)))
         begin += size
     return rows

@@ -5,4 +5,12 @@ from .collator import TaggingCollator
 from .run import TrainingRun, prepare
 from .trainer import TaggerTrainer
 
-__all__ = ["RunArguments", "TaggerTrainer", "TaggerTrainingArguments", "TaggingCollator", "TrainingRun", "parse", "prepare"]
+__all__ = [
+    "RunArguments",
+    "TaggerTrainer",
+    "TaggerTrainingArguments",
+    "TaggingCollator",
+    "TrainingRun",
+    "parse",
+    "prepare",
+]

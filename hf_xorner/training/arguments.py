@@ -54,12 +54,16 @@ class TaggerTrainingArguments(TrainingArguments):
     load_best_model_at_end: bool = field(default=True, metadata={"help": "Return to the best epoch at the end."})
     # The collator reads words, which are no argument of the model.
     remove_unused_columns: bool = field(default=False, metadata={"help": "Leave this to the collator."})
-    report_to: None | str | list[str] = field(default="none", metadata={"help": "Where to report to."})
+    # None comes first, as in the class above: HfArgumentParser takes the wrong one of the others otherwise.
+    report_to: None | str | list[str] = field(  # noqa: RUF036
+        default="none", metadata={"help": "Where to report to."}
+    )
 
     def __post_init__(self) -> None:
         """Pin memory only where there is a device to copy it to."""
         super().__post_init__()
-        self.dataloader_pin_memory = self.dataloader_pin_memory and self.device.type == "cuda"
+        if self.device.type != "cuda":
+            self.dataloader_pin_memory = False
 
 
 def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
@@ -101,16 +105,16 @@ def _as_options(path: Path) -> list[str]:
     for name, value in recipe.items():
         if value is None:
             continue
-        if isinstance(value, list) and name not in {field.name for config in CONFIGS.values() for field in fields(config)}:
+        if isinstance(value, list) and name not in {
+            field.name for config in CONFIGS.values() for field in fields(config)
+        }:
             words += [f"--{name}", *map(str, value)]
         else:
             words += [f"--{name}", json.dumps(value) if isinstance(value, (dict, list)) else str(value)]
     return words
 
 
-def _config_fields(
-    config_class: type[PreTrainedConfig], words: list[str], source: str
-) -> dict[str, Any]:
+def _config_fields(config_class: type[PreTrainedConfig], words: list[str], source: str) -> dict[str, Any]:
     """What is left of the options, as fields of the config."""
     names = {entry.name for entry in fields(config_class)}
     known = names.union(*({entry.name for entry in fields(kind)} for kind in (RunArguments, TaggerTrainingArguments)))

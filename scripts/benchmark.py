@@ -1,0 +1,190 @@
+"""Measure tokens per second of training and of tagging, beside floors measured in the same run.
+
+    python scripts/benchmark.py [--models a,b] [--device cpu] [--json FILE]
+
+Machines are noisy: compare figures of one run. The floors are what no BiLSTM tagger of these sizes can beat: a bare
+two-layer bidirectional nn.LSTM(364 → 100) over the same batches (forward and backward for training, forward alone for
+tagging), and the stock pipeline around a model that costs nothing. Rounds of all contestants alternate, the best counts.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from torch import nn
+from transformers import AutoModelForTokenClassification, pipeline
+
+from hf_xorner import Tagger, WordCharTokenizer, load_corpus
+from hf_xorner.registration import CONFIGS
+from hf_xorner.training import TaggingCollator
+
+TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 32, 64, 8
+FLOOR_INPUT, FLOOR_HIDDEN = 364, 100
+
+
+class FreeModel(nn.Module):
+    """Labels everything alike, at no cost: what is left of the pipeline's time is the pipeline's own."""
+
+    def __init__(self, config) -> None:
+        super().__init__()
+        self.config, self.dtype = config, torch.float32
+        self.device = torch.device("cpu")
+        self.__class__.__name__ = "CrossBiLstmCnnForTokenClassification"
+
+    def can_generate(self) -> bool:
+        """What every pipeline asks."""
+        return False
+
+    def forward(self, input_ids, **_) -> dict:
+        """Scores that are all zero."""
+        return {"logits": torch.zeros(*input_ids.shape, self.config.num_labels)}
+
+
+def batches(sentences: list, size: int) -> Iterator[list]:
+    """Consecutive batches."""
+    return (sentences[start : start + size] for start in range(0, len(sentences), size))
+
+
+def synchronise(device: str) -> None:
+    """Wait for a GPU, so that its work is timed and not its launching."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+def floors(sentences: list, device: str, config) -> dict[str, Callable[[], None]]:
+    """The three floors, as calls to be timed."""
+    lstm = nn.LSTM(FLOOR_INPUT, FLOOR_HIDDEN, num_layers=2, bidirectional=True, batch_first=True).to(device)
+    longest_first = sorted(sentences, key=len, reverse=True)
+
+    def features(batch: list) -> torch.Tensor:
+        return torch.randn(len(batch), max(map(len, batch)), FLOOR_INPUT, device=device)
+
+    to_train = [features(batch) for batch in batches(sentences, TRAIN_BATCH)]
+    to_tag = [features(batch) for batch in batches(longest_first, TAG_BATCH)]
+    return {
+        "train": lambda: [lstm(batch)[0].sum().backward() for batch in to_train],
+        "tag": torch.inference_mode()(lambda: [lstm(batch) for batch in to_tag]),
+    }
+
+
+def contestant(name: str, sentences: list, tokenizer, labels: list[str], device: str) -> dict[str, Callable[[], None]]:
+    """A model's training and tagging, as calls to be timed."""
+    config = CONFIGS[name](**tokenizer.model_fields(), id2label=dict(enumerate(labels)))
+    model = AutoModelForTokenClassification.from_config(config).to(device)
+    collate = TaggingCollator(tokenizer)
+    generator = torch.Generator().manual_seed(0)
+
+    def example(words: list[str]) -> dict:
+        return {"tokens": words, "ner_tags": torch.randint(len(labels), (len(words),), generator=generator).tolist()}
+
+    to_train = [collate([example(words) for words in batch]) for batch in batches(sentences, TRAIN_BATCH)]
+    to_train = [{key: value.to(device) for key, value in batch.items()} for batch in to_train]
+    tagger = Tagger(model, tokenizer)
+
+    def train() -> None:
+        model.train()
+        for batch in to_train:
+            model.zero_grad()
+            model(**batch).loss.backward()
+
+    def tag() -> None:
+        model.eval()
+        for _ in tagger.tag(sentences, batch_size=TAG_BATCH):
+            pass
+
+    return {"train": train, "tag": tag, "pipeline": pipeline_over(model, tokenizer, sentences, device)}
+
+
+def pipeline_over(model, tokenizer, sentences: list, device: str) -> Callable[[], None]:
+    """The stock pipeline over texts, as a call to be timed."""
+    ner = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple", device=device)
+    texts = [" ".join(words) for words in sentences]
+
+    def run() -> None:
+        model.eval()
+        ner(texts, batch_size=PIPELINE_BATCH)
+
+    return run
+
+
+def best_seconds(calls: dict[tuple[str, str], Callable[[], None]], rounds: int, device: str) -> dict:
+    """The best time of every call; rounds alternate, so that a busy moment of the machine hits all alike."""
+    best: dict[tuple[str, str], float] = {}
+    for number in range(rounds + 1):
+        for key, call in calls.items():
+            synchronise(device)
+            start = time.perf_counter()
+            call()
+            synchronise(device)
+            elapsed = time.perf_counter() - start
+            if number:  # The first round warms up.
+                best[key] = min(elapsed, best.get(key, elapsed))
+    return best
+
+
+def peak_mb(name: str, device: str) -> float:
+    """Peak memory of a process of its own that trains and tags the model once, in MB."""
+    command = [sys.executable, __file__, "--models", name, "--device", device, "--measure_memory"]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default=",".join(CONFIGS), help="architectures, separated by commas")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dataset", default="xor", help="corpus whose training split is used")
+    parser.add_argument("--data_dir", help="where the files of a named corpus lie")
+    parser.add_argument("--sentences", type=int, default=1280)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    parser.add_argument("--measure_memory", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    unknown = set(options.models.split(",")) - set(CONFIGS)
+    if unknown:
+        sys.exit(f"benchmark.py: {', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONFIGS)}.")
+    train = load_corpus(options.dataset, options.data_dir)["train"]
+    tokenizer = WordCharTokenizer.from_corpus(train["tokens"])
+    labels = train.features["ner_tags"].feature.names
+    sentences = train.select(range(min(options.sentences, len(train))))["tokens"][:]
+    if options.measure_memory:
+        calls = contestant(options.models, sentences, tokenizer, labels, options.device)
+        calls["train"](), calls["tag"]()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(torch.cuda.max_memory_allocated() / 2**20 if options.device.startswith("cuda") else peak)
+        return
+
+    config = SimpleNamespace(num_labels=len(labels))
+    calls = {("floor", kind): call for kind, call in floors(sentences, options.device, config).items()}
+    free = next(iter(CONFIGS.values()))(**tokenizer.model_fields(), id2label=dict(enumerate(labels)))
+    calls["floor", "pipeline"] = pipeline_over(FreeModel(free), tokenizer, sentences, options.device)
+    for name in options.models.split(","):
+        for kind, call in contestant(name, sentences, tokenizer, labels, options.device).items():
+            calls[name, kind] = call
+    tokens = sum(map(len, sentences))
+    rates = {key: tokens / seconds for key, seconds in best_seconds(calls, options.rounds, options.device).items()}
+    figures: dict = {"floor": {}, "models": {}}
+    for (name, kind), rate in rates.items():
+        (figures["floor"] if name == "floor" else figures["models"].setdefault(name, {}))[kind] = round(rate, 1)
+    for name, row in figures["models"].items():
+        row["peak_mb"] = round(peak_mb(name, options.device), 1)
+    print(
+        f"tokens per second on {options.device}, {torch.get_num_threads()} threads ({options.dataset}, {tokens} tokens)"
+    )
+    print(f"{'':<20}{'train':>16}{'tag':>18}{'pipeline':>18}{'peak MB':>10}")
+    for name, row in [("floor", figures["floor"]), *figures["models"].items()]:
+        cells = "".join(f"{row[k]:>10.0f} {row[k] / figures['floor'][k]:>6.2f}" for k in ("train", "tag", "pipeline"))
+        print(f"{name:<20}{cells}{row.get('peak_mb', ''):>10}")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

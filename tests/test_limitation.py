@@ -1,0 +1,79 @@
+"""The XOR limitation of li2020: what the Baseline cannot learn, and Cross and Att can.
+
+Four phrases, whose outer words agree or disagree: "Key and Peele" and "You and I" are works of art, "Key and I" and
+"You and Peele" are nothing. In the Baseline the score of a tag for the middle word is a sum of what its left and what
+its right context say, and no sum computes an exclusive or.
+"""
+
+import pytest
+import torch
+from conftest import build_model
+
+from hf_xorner import WordCharTokenizer
+
+PHRASES = ["Key and Peele".split(), "You and I".split(), "Key and I".split(), "You and Peele".split()]
+WHOLE_PHRASE = [["B-ART", "I-ART", "I-ART"]] * 2 + [["O", "O", "O"]] * 2
+MIDDLE_WORD = [["O", "B-ART", "O"]] * 2 + [["O", "O", "O"]] * 2
+LABELS = ["O", "B-ART", "I-ART"]
+SEEDS = range(3)
+
+
+def train_on(tags, model_type: str, decoder: str, seed: int):
+    """Fit a model of li2020's sizes to the four phrases until the loss stands still; return it with its inputs."""
+    tokenizer = WordCharTokenizer.from_corpus(PHRASES)
+    sizes = {"hidden_size": 32, "word_dim": 32}
+    model = build_model(
+        model_type, tokenizer, labels=LABELS, seed=seed, spread=0.2, decoder=decoder, dropout=0.0, **sizes
+    )
+    inputs = dict(tokenizer(PHRASES, is_split_into_words=True, return_tensors="pt"))
+    labels = torch.tensor([[LABELS.index(tag) for tag in row] for row in tags])
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    model.train()
+    for _ in range(250):
+        optimizer.zero_grad()
+        model(**inputs, labels=labels).loss.backward()
+        optimizer.step()
+    return model.eval(), inputs, labels
+
+
+@torch.no_grad()
+def middle_words_right(model, inputs, labels) -> int:
+    """For how many phrases the highest inner score of the middle word is that of its gold tag."""
+    scores, _ = model.score(inputs["input_ids"], inputs["char_ids"], inputs["attention_mask"].sum(1))
+    return int((scores.argmax(-1) == model.tags.to_inner(labels))[:, 1].sum())
+
+
+@torch.no_grad()
+def phrases_right(model, inputs, labels) -> int:
+    """For how many phrases all decoded labels are right."""
+    return int((model(**inputs).logits.argmax(-1) == labels).all(1).sum())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("tags", [WHOLE_PHRASE, MIDDLE_WORD], ids=["B-I-E", "O-S-O"])
+def test_word_by_word_the_baseline_gets_at_most_three_middle_words_right(tags, seed):
+    assert middle_words_right(*train_on(tags, "bilstm-cnn", "softmax", seed)) <= 3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("tags", [WHOLE_PHRASE, MIDDLE_WORD], ids=["B-I-E", "O-S-O"])
+@pytest.mark.parametrize("model_type", ["cross-bilstm-cnn", "att-bilstm-cnn"])
+def test_word_by_word_cross_and_att_get_all_middle_words_right(model_type, tags, seed):
+    assert middle_words_right(*train_on(tags, model_type, "softmax", seed)) == 4
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_crf_helps_the_baseline_where_the_outer_words_tell_the_middle_one(seed):
+    assert phrases_right(*train_on(WHOLE_PHRASE, "bilstm-cnn", "crf", seed)) == 4
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_crf_does_not_help_the_baseline_where_the_middle_word_stands_alone(seed):
+    assert phrases_right(*train_on(MIDDLE_WORD, "bilstm-cnn", "crf", seed)) <= 3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("tags", [WHOLE_PHRASE, MIDDLE_WORD], ids=["B-I-E", "O-S-O"])
+@pytest.mark.parametrize("model_type", ["cross-bilstm-cnn", "att-bilstm-cnn"])
+def test_cross_and_att_with_a_crf_get_both_kinds_right(model_type, tags, seed):
+    assert phrases_right(*train_on(tags, model_type, "crf", seed)) == 4
