@@ -1,0 +1,59 @@
+"""What a run can be told: on the command line, in a recipe, and what it is told back."""
+
+import pytest
+
+from hf_xorner.training import parse
+
+
+def test_without_arguments_cross_is_trained_on_the_xor_corpus():
+    run, training, config = parse([])
+    assert (run.model_type, run.dataset, config) == ("cross-bilstm-cnn", "xor", {})
+    assert training.output_dir == "runs/xor-cross-bilstm-cnn"
+
+
+def test_options_reach_the_run_the_trainer_and_the_config(tmp_path):
+    argv = ["--model_type", "att-bilstm-cnn", "--output_dir", str(tmp_path), "--learning_rate", "2e-3"]
+    run, training, config = parse([*argv, "--decoder", "crf", "--dropout", "0.1", "--char_widths=[1, 2]"])
+    assert run.model_type == "att-bilstm-cnn"
+    assert (training.output_dir, training.learning_rate) == (str(tmp_path), 0.002)
+    assert config == {"decoder": "crf", "dropout": 0.1, "char_widths": [1, 2]}
+
+
+def test_a_recipe_says_the_same_and_the_command_line_wins(tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "model_type: bilstm-cnn\nlearning_rate: 1e-3\nmax_steps: 7\ndecoder: crf\nchar_widths: [1, 2]\n"
+        "use_cpu: true\nlabel_names: [labels]\nlr_scheduler_kwargs: {num_cycles: 2}\ndata_dir: null\n"
+    )
+    run, training, config = parse([str(recipe), "--max_steps", "9", "--decoder", "softmax"])
+    assert run.model_type == "bilstm-cnn"
+    assert (training.learning_rate, training.max_steps, training.use_cpu) == (0.001, 9, True)
+    assert training.label_names == ["labels"]
+    assert training.lr_scheduler_kwargs == {"num_cycles": 2}
+    assert config == {"decoder": "softmax", "char_widths": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["--decodr", "crf"], "'decodr' is no option of CrossBiLstmCnnConfig or the Trainer; did you mean 'decoder'?"),
+        (["--lerning_rate", "1"], "'lerning_rate' is no option .* did you mean 'learning_rate'"),
+        (["--decoder"], "the option 'decoder' has no value"),
+        (["--model_type", "bert"], "model_type='bert' is unknown; choose one of bilstm-cnn, cross-bilstm-cnn"),
+        (["missing.yaml"], "The recipe missing.yaml cannot be read: No such file"),
+    ],
+)
+def test_a_slip_gets_one_sentence(argv, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        parse(argv)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("- a\n- b\n", "is no list of options; write one 'option: value' a line"), ("a: [", "is no YAML")],
+)
+def test_a_faulty_recipe_gets_one_sentence(tmp_path, text, sentence):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(text)
+    with pytest.raises(ValueError, match=sentence):
+        parse([str(recipe)])

@@ -1,0 +1,133 @@
+"""Training through the Trainer: losses right under accumulation and in several processes, ragged evaluation."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import LABELS, SENTENCES, build_model
+from datasets import Dataset
+from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments
+
+from hf_xorner.training import TaggerTrainer, TaggingCollator
+
+REDUCTIONS = ("token", "sentence", "sum")
+
+
+def tiny_data() -> Dataset:
+    """Four sentences of different lengths, the last without any label."""
+    tags = [[(7 * place + number) % len(LABELS) for place in range(len(s))] for number, s in enumerate(SENTENCES)]
+    tags[-1] = [-100] * len(tags[-1])
+    return Dataset.from_dict({"tokens": SENTENCES, "ner_tags": tags})
+
+
+def one_step(folder, tokenizer, reduction: str, **arguments) -> dict[str, torch.Tensor]:
+    """The weights after one step of plain gradient descent over the four sentences."""
+    model = build_model("cross-bilstm-cnn", tokenizer, loss_reduction=reduction, dropout=0.0)
+    settings = TrainingArguments(
+        folder,
+        max_steps=1,
+        learning_rate=0.1,
+        optim="sgd",
+        lr_scheduler_type="constant",
+        max_grad_norm=0.0,
+        remove_unused_columns=False,
+        report_to="none",
+        save_strategy="no",
+        use_cpu=True,
+        disable_tqdm=True,
+        **arguments,
+    )
+    trainer = TaggerTrainer(model, settings, train_dataset=tiny_data(), processing_class=tokenizer)
+    trainer.train()
+    return {name: value.detach().clone() for name, value in trainer.model.state_dict().items()}
+
+
+def largest_difference(left: dict, right: dict) -> float:
+    return max((left[name].double() - right[name].double()).abs().max().item() for name in left)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_accumulated_gradients_are_those_of_the_large_batch(tmp_path, tokenizer, reduction):
+    whole = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=4)
+    parts = one_step(
+        tmp_path, tokenizer, reduction, per_device_train_batch_size=1, gradient_accumulation_steps=4
+    )
+    start = build_model("cross-bilstm-cnn", tokenizer).state_dict()
+    assert largest_difference(whole, start) > 1e-3
+    assert largest_difference(whole, parts) < 1e-6
+
+
+TWO_PROCESSES = """
+import sys, torch
+sys.path[:0] = {paths!r}
+from test_trainer import REDUCTIONS, one_step
+from conftest import SENTENCES
+from hf_xorner import WordCharTokenizer
+tokenizer = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10)
+weights = {{r: one_step({folder!r}, tokenizer, r, per_device_train_batch_size=2) for r in REDUCTIONS}}
+assert torch.distributed.get_world_size() == 2
+if torch.distributed.get_rank() == 0:
+    torch.save(weights, {folder!r} + "/weights.pt")
+"""
+
+
+def test_two_processes_take_the_step_of_one(tmp_path, tokenizer):
+    here = Path(__file__).parent
+    script = tmp_path / "two.py"
+    script.write_text(TWO_PROCESSES.format(paths=[str(here), str(here.parent)], folder=str(tmp_path)))
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run([*launcher, str(script)], capture_output=True, text=True, timeout=120, env=environment)
+    assert result.returncode == 0, result.stderr[-3000:]
+    together = torch.load(tmp_path / "weights.pt", weights_only=True)
+    for reduction in REDUCTIONS:
+        alone = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=4)
+        assert largest_difference(alone, together[reduction]) < 1e-6, reduction
+
+
+def test_the_stock_trainer_and_collator_train_and_evaluate_ragged_labels(tmp_path, tokenizer, model_type):
+    data = tiny_data().map(
+        lambda batch: {**tokenizer(batch["tokens"], is_split_into_words=True), "labels": batch["ner_tags"]},
+        batched=True,
+        remove_columns=["tokens", "ner_tags"],
+    )
+    model = build_model(model_type, tokenizer)
+    settings = TrainingArguments(
+        tmp_path,
+        max_steps=3,
+        per_device_train_batch_size=2,
+        per_device_eval_batch_size=3,
+        report_to="none",
+        save_strategy="no",
+        use_cpu=True,
+        disable_tqdm=True,
+    )
+    trainer = Trainer(
+        model,
+        settings,
+        train_dataset=data,
+        eval_dataset=data,
+        data_collator=DataCollatorForTokenClassification(tokenizer),
+    )
+    trainer.train()
+    output = trainer.predict(data)
+    longest = max(map(len, SENTENCES))
+    assert output.predictions.shape == (len(SENTENCES), longest, len(LABELS))
+    assert output.label_ids.shape == (len(SENTENCES), longest)
+    assert 0 < output.metrics["test_loss"] < 100
+
+
+def test_the_collator_pads_words_characters_and_labels(tokenizer):
+    batch = TaggingCollator(tokenizer)([{"tokens": ["Ann", ""], "ner_tags": [1, 0]}, {"tokens": ["x"], "ner_tags": [5]}])
+    assert batch["input_ids"].shape == (2, 2)
+    assert batch["char_ids"].shape == (2, 2, tokenizer.max_word_chars)
+    assert batch["labels"].tolist() == [[1, 0], [5, -100]]
+    assert "labels" not in TaggingCollator(tokenizer)([{"tokens": ["Ann"]}])
+
+
+def test_the_collator_names_the_example_whose_labels_do_not_fit(tokenizer):
+    with pytest.raises(ValueError, match="Example 1 of the batch has 2 tokens and 1 ner_tags"):
+        TaggingCollator(tokenizer)([{"tokens": ["a"], "ner_tags": [0]}, {"tokens": ["a", "b"], "ner_tags": [0]}])
