@@ -1,6 +1,7 @@
 """Tiny data, tokenizers and models, made on the spot; corpora only where the environment names them."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -56,6 +57,16 @@ def corpora() -> Path:
     if not folder:
         pytest.skip("HF_XORNER_CORPORA names no folder of corpora")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def default_run(tmp_path_factory) -> tuple[Path, str]:
+    """The README's first command, run once: the folder it ran in, and what it printed."""
+    folder = tmp_path_factory.mktemp("default_run")
+    command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), "--disable_tqdm", "true"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    assert result.returncode == 0, result.stderr[-3000:]
+    return folder, result.stdout
 
 
 @pytest.fixture(params=ARCHITECTURES)

@@ -52,9 +52,7 @@ def largest_difference(left: dict, right: dict) -> float:
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_accumulated_gradients_are_those_of_the_large_batch(tmp_path, tokenizer, reduction):
     whole = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=4)
-    parts = one_step(
-        tmp_path, tokenizer, reduction, per_device_train_batch_size=1, gradient_accumulation_steps=4
-    )
+    parts = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=1, gradient_accumulation_steps=4)
     start = build_model("cross-bilstm-cnn", tokenizer).state_dict()
     assert largest_difference(whole, start) > 1e-3
     assert largest_difference(whole, parts) < 1e-6
@@ -121,7 +119,9 @@ def test_the_stock_trainer_and_collator_train_and_evaluate_ragged_labels(tmp_pat
 
 
 def test_the_collator_pads_words_characters_and_labels(tokenizer):
-    batch = TaggingCollator(tokenizer)([{"tokens": ["Ann", ""], "ner_tags": [1, 0]}, {"tokens": ["x"], "ner_tags": [5]}])
+    batch = TaggingCollator(tokenizer)(
+        [{"tokens": ["Ann", ""], "ner_tags": [1, 0]}, {"tokens": ["x"], "ner_tags": [5]}]
+    )
     assert batch["input_ids"].shape == (2, 2)
     assert batch["char_ids"].shape == (2, 2, tokenizer.max_word_chars)
     assert batch["labels"].tolist() == [[1, 0], [5, -100]]

@@ -1,0 +1,114 @@
+"""scripts/train.py as a user starts it: alone, under torchrun, under accelerate launch."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+from safetensors.torch import load_file
+
+from hf_xorner import Tagger
+
+TRAIN = str(REPOSITORY / "scripts" / "train.py")
+LAUNCHERS = {
+    "python": [],
+    "torchrun": ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"],
+    "accelerate": [
+        "-m",
+        "accelerate.commands.launch",
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--main_process_port",
+        "0",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A folder of CoNLL columns: towns end in -ville."""
+    folder = tmp_path_factory.mktemp("corpus")
+    draw = random.Random(0)
+    for split, size in (("train", 48), ("dev", 12), ("test", 12)):
+        lines = []
+        for _ in range(size):
+            town = draw.choice(["Anna", "Berta", "Carla", "Dora"]) + "ville"
+            rest = [(word, "O") for word in draw.choice(["is far away", "has two bridges .", "burns"]).split()]
+            lines += [f"{word} {tag}" for word, tag in [(town, "B-LOC"), *rest]] + [""]
+        (folder / f"{split}.txt").write_text("\n".join(lines))
+    return folder
+
+
+def test_without_arguments_it_trains_scores_saves_and_tags(default_run):
+    folder, printed = default_run
+    scores = {
+        tuple(line.split()[:2]): float(line.split()[-2]) for line in printed.splitlines() if line.startswith("test ")
+    }
+    assert scores["test", "all"] >= 95
+    assert scores["test", "LINK"] >= 95
+    assert "saved in runs/xor-cross-bilstm-cnn" in printed
+    assert (folder / "runs" / "xor-cross-bilstm-cnn" / "model.safetensors").is_file()
+    entity = printed.splitlines()[-1].split()
+    assert entity[0] in ("LINK", "WORK")
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_any_launcher_trains_on_a_folder_of_columns(launcher, corpus, tmp_path):
+    options = ["--dataset", str(corpus), "--model_type", "bilstm-cnn", "--decoder", "crf", "--hidden_size", "16"]
+    options += ["--word_dim", "16", "--num_train_epochs", "8", "--per_device_train_batch_size", "4"]
+    options += ["--learning_rate", "0.01", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
+    result = subprocess.run(
+        [sys.executable, *LAUNCHERS[launcher], TRAIN, *options, "--disable_tqdm", "true"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    # One process alone prints the scores, and 48 sentences in batches of 4 are half the steps where two share them.
+    assert result.stdout.count("F1") == 1
+    state = json.loads(next((tmp_path / "model").glob("checkpoint-*/trainer_state.json")).read_text())
+    assert state["max_steps"] == 8 * (12 if launcher == "python" else 6)
+    assert [entity.label for entity in Tagger.from_pretrained(tmp_path / "model")("Doraville burns")] == ["LOC"]
+
+
+def test_a_faulty_call_ends_with_one_sentence(tmp_path):
+    result = subprocess.run([sys.executable, TRAIN, "--decoder", "magic"], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode != 0
+    assert result.stderr.strip().splitlines()[-1] == (
+        "train.py: decoder='magic' is unknown to CrossBiLstmCnnConfig; choose one of 'softmax', 'crf'."
+    )
+
+
+def test_a_checkpoint_is_resumed(corpus, tmp_path):
+    options = [
+        "--dataset",
+        str(corpus),
+        "--hidden_size",
+        "8",
+        "--output_dir",
+        str(tmp_path / "model"),
+        "--use_cpu",
+        "true",
+    ]
+    command = [sys.executable, TRAIN, *options, "--disable_tqdm", "true", "--num_train_epochs"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, "1"], check=True, capture_output=True, cwd=tmp_path, env=environment)
+    checkpoint = next((tmp_path / "model").glob("checkpoint-*"))
+    before = load_file(checkpoint / "model.safetensors")
+    result = subprocess.run(
+        [*command, "2", "--resume_from_checkpoint", str(checkpoint)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    after = load_file(tmp_path / "model" / "model.safetensors")
+    assert before.keys() == after.keys()
+    assert "'epoch': '2'" in result.stdout
