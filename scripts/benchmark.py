@@ -4,7 +4,8 @@
 
 Machines are noisy: compare figures of one run. The floors are what no BiLSTM tagger of these sizes can beat: a bare
 two-layer bidirectional nn.LSTM(364 → 100) over the same batches (forward and backward for training, forward alone for
-tagging), and the stock pipeline around a model that costs nothing. Rounds of all contestants alternate, the best counts.
+tagging), and the stock pipeline around a model that costs nothing. The rounds of all contestants alternate, and the
+best one counts.
 """
 
 import argparse

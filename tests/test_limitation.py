@@ -10,6 +10,7 @@ import torch
 from conftest import build_model
 
 from hf_xorner import WordCharTokenizer
+from hf_xorner.training import parse, prepare
 
 PHRASES = ["Key and Peele".split(), "You and I".split(), "Key and I".split(), "You and Peele".split()]
 WHOLE_PHRASE = [["B-ART", "I-ART", "I-ART"]] * 2 + [["O", "O", "O"]] * 2
@@ -77,3 +78,18 @@ def test_a_crf_does_not_help_the_baseline_where_the_middle_word_stands_alone(see
 @pytest.mark.parametrize("model_type", ["cross-bilstm-cnn", "att-bilstm-cnn"])
 def test_cross_and_att_with_a_crf_get_both_kinds_right(model_type, tags, seed):
     assert phrases_right(*train_on(tags, model_type, "crf", seed)) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+def test_the_gap_shows_on_the_test_split_of_the_embedded_corpus(decoder, tmp_path):
+    """Entities that are a middle word alone (type LINK): F1 after the epochs in which Cross and Att learn them all."""
+    scores = {}
+    for model_type in ("bilstm-cnn", "cross-bilstm-cnn", "att-bilstm-cnn"):
+        options = ["--model_type", model_type, "--decoder", decoder, "--output_dir", str(tmp_path / model_type)]
+        run, training, config_fields = parse([*options, "--num_train_epochs", "15", "--disable_tqdm", "true"])
+        test = prepare(run, training, config_fields).train()["test"]
+        scores[model_type] = test["per_type"]["LINK"]["f1"]
+    assert scores["bilstm-cnn"] < 75
+    assert scores["cross-bilstm-cnn"] > 95
+    assert scores["att-bilstm-cnn"] > 95

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 
-from hf_xorner.data.columns import Sentence
-from hf_xorner.data.errors import DataError
-from hf_xorner.data.tags import are_plain, entity_type, is_iob, label_names, to_iob2
+from .columns import Sentence
+from .errors import DataError
+from .tags import are_plain, entity_type, is_iob, label_names, to_iob2
 
 TRAIN = "train"
 

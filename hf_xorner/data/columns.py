@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hf_xorner.data.errors import DataError
+from .errors import DataError
 
 BYTE_ORDER_MARK = "\ufeff"
 DOCUMENT_START = "-DOCSTART-"

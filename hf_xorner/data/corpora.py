@@ -6,12 +6,12 @@ from pathlib import Path
 
 from datasets import DatasetDict
 
-from hf_xorner.data.assembly import TRAIN, RawSplit, assemble
-from hf_xorner.data.columns import read_columns
-from hf_xorner.data.errors import DataError
-from hf_xorner.data.files import find_splits, has_column_suffix
-from hf_xorner.data.hub_source import load_from_hub
-from hf_xorner.data.xor import xor_corpus
+from .assembly import TRAIN, RawSplit, assemble
+from .columns import read_columns
+from .errors import DataError
+from .files import find_splits, has_column_suffix
+from .hub_source import load_from_hub
+from .xor import xor_corpus
 
 CORPORA_VARIABLE = "HF_XORNER_CORPORA"
 NAMED_CORPORA = {

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from hf_xorner.data.errors import DataError
+from .errors import DataError
 
 # The part of a file name that tells its split; testa and testb are CoNLL-2003's own names.
 _ALIASES = {

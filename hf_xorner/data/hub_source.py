@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from datasets import ClassLabel, Dataset, DatasetDict, load_dataset
 
-from hf_xorner.data.assembly import RawSplit, assemble
-from hf_xorner.data.columns import Sentence
-from hf_xorner.data.errors import DataError
-from hf_xorner.data.files import SPLITS
+from .assembly import RawSplit, assemble
+from .columns import Sentence
+from .errors import DataError
+from .files import SPLITS
 
 _TOKEN_COLUMN = "tokens"
 _TAG_COLUMNS = ("ner_tags", "tags")

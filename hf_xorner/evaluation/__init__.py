@@ -1,7 +1,7 @@
 """Scores of taggers: spans from tags, strict precision, recall and F1 in percent."""
 
-from hf_xorner.evaluation.scores import checked_span_scores, compute_metrics_for, span_scores
-from hf_xorner.evaluation.spans import Spans, TagSet, spans_of_ids, spans_of_tags
+from .scores import checked_span_scores, compute_metrics_for, span_scores
+from .spans import Spans, TagSet, spans_of_ids, spans_of_tags
 
 __all__ = [
     "Spans",

@@ -9,7 +9,7 @@ from seqeval.metrics import accuracy_score, f1_score
 from seqeval.scheme import IOB2
 from transformers import EvalPrediction
 
-from hf_xorner.evaluation.spans import (
+from .spans import (
     BoolArray,
     IntArray,
     Policy,

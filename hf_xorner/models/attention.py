@@ -44,7 +44,7 @@ class WindowedSelfAttention(nn.Module):
             context, weights = attend(query, key, value, allowed, with_weights)
         else:
             context, weights = self.attend_in_windows(query, key, value, lengths, with_weights)
-        return context.transpose(1, 2).reshape(batch, time, -1), weights
+        return context.transpose(1, 2).flatten(2), weights
 
     def attend_in_windows(
         self, query: Tensor, key: Tensor, value: Tensor, lengths: Tensor, with_weights: bool

@@ -34,9 +34,7 @@ class WordFeatures(nn.Module):
         self.output_size = config.word_dim + CASINGS + self.chars.output_size
 
     def reset_parameters(self) -> None:
-        """Draw word and character vectors from N(0, initializer_range); read the character types off the config."""
-        nn.init.normal_(self.words.weight, std=self.config.initializer_range)
-        nn.init.zeros_(self.words.weight[self.words.padding_idx])
+        """Draw the unknown word from N(0, initializer_range); read the character types off the config."""
         if self.config.unknown_word == "vector_and_casing":
             nn.init.normal_(self.unknown, std=self.config.initializer_range)
         codes = [CHARACTER_TYPE_CODES.index(letter) for letter in self.config.char_types]
@@ -81,14 +79,7 @@ class CharacterCnn(nn.Module):
             nn.Conv1d(config.char_dim + CHARACTER_TYPES, config.char_filters, width, bias=False)
             for width in self.widths
         )
-        self.initializer_range = config.initializer_range
         self.output_size = config.char_filters * len(self.widths)
-
-    def reset_parameters(self) -> None:
-        """Character vectors from N(0, initializer_range), Glorot-uniform filters."""
-        nn.init.normal_(self.embedding.weight, std=self.initializer_range)
-        for convolution in self.convolutions:
-            nn.init.xavier_uniform_(convolution.get_parameter("weight"))
 
     def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
         """char_ids (B, T, W), char_types (characters,) → (B, T, output_size)."""

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from transformers import initialization as init
 
 
 class BiLstmLayer(nn.Module):
@@ -30,8 +31,9 @@ class BiLstmLayer(nn.Module):
         bound = (6 / (fan_in + fan_out)) ** 0.5
         nn.init.uniform_(self.weight_ih, -bound, bound)
         nn.init.uniform_(self.weight_hh, -bound, bound)
-        nn.init.zeros_(self.bias)
-        nn.init.ones_(self.bias[:, self.hidden_size : 2 * self.hidden_size])
+        bias = torch.zeros_like(self.bias)
+        bias[:, self.hidden_size : 2 * self.hidden_size] = 1
+        init.copy_(self.bias, bias)  # Not if it was loaded; a slice of it would not know.
 
     def forward(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None = None) -> Tensor:
         """Run both directions over right-padded sentences.
@@ -63,7 +65,7 @@ class BiLstmLayer(nn.Module):
         states = []
         for direction in range(2):
             weights = [self.weight_ih[direction], weight_hh[direction], self.bias[direction], no_bias]
-            states.append(torch.lstm(inputs[direction], (start, start), weights, True, 1, 0.0, False, False, True)[0])
+            states.append(fused_recurrence(inputs[direction], start, weights))
         return torch.stack(states)
 
     def run_steps(self, inputs: Tensor, recurrent_mask: Tensor) -> Tensor:
@@ -86,6 +88,12 @@ def reversed_order(lengths: Tensor, time: int) -> Tensor:
 def gather_words(values: Tensor, order: Tensor) -> Tensor:
     """Reorder the words of every sentence: values (B, T, d), order (B, T)."""
     return values.gather(1, order.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
+
+
+@torch.compiler.disable
+def fused_recurrence(inputs: Tensor, start: Tensor, weights: list[Tensor]) -> Tensor:
+    """The backend's kernel for one direction, outside of compiled graphs, which would unroll it for every length."""
+    return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, False, False, True)[0]
 
 
 @torch.compiler.disable

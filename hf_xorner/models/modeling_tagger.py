@@ -74,12 +74,19 @@ class TaggerForTokenClassification(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Let a module start as its paper says; also refills the tables that no weights file holds."""
-        if isinstance(module, nn.Linear):
+        """Let a module start as its paper says; also refills the tables that no weights file holds.
+
+        A module starts what it holds itself: transformers passes over modules that hold nothing but other modules.
+        """
+        if isinstance(module, (nn.Linear, nn.Conv1d)):
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
-        elif not isinstance(module, (nn.Embedding, nn.Conv1d)):  # Their owners know how these start.
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=self.config.initializer_range)
+            if module.padding_idx is not None:
+                nn.init.zeros_(module.weight[module.padding_idx])
+        else:
             reset = getattr(module, "reset_parameters", None)
             if callable(reset):
                 reset()
@@ -151,16 +158,20 @@ class TaggerForTokenClassification(PreTrainedModel):
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """Scores (B, T, K) of the inner tags of right-padded sentences, at least float32, and attention weights."""
         time = input_ids.shape[1]
-        if time == 0:  # Layers want a word to work on: give them padding, and take its scores away again.
+        if time == 0:  # Layers want a word to work on: give them padding, and take its results away again.
             input_ids, char_ids = F.pad(input_ids, (0, 1)), F.pad(char_ids, (0, 0, 0, 1))
         states, attentions = self.encoder(self.features(input_ids, char_ids), lengths, output_attentions)
         scores = self.classifier(states)[:, :time]
+        if attentions is not None:
+            attentions = tuple(weights[..., :time, :time] for weights in attentions)
         return scores.to(torch.promote_types(scores.dtype, torch.float32)), attentions
 
     def loss(
         self, scores: Tensor, labels: Tensor, lengths: Tensor, num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
         """Negative log-likelihood of public labels (B, T), reduced as the config says."""
+        if labels.shape[1] == 0:
+            return scores.sum()  # 0, and still joined to the weights.
         position = torch.arange(labels.shape[1], device=labels.device)
         gold = self.tags.to_inner(labels.masked_fill(position >= lengths.unsqueeze(1), IGNORED))
         losses = self.decoder.negative_log_likelihood(scores, gold, lengths)
@@ -169,8 +180,9 @@ class TaggerForTokenClassification(PreTrainedModel):
         if num_items_in_batch is None:
             labelled = gold != IGNORED
             items = labelled.any(1) if self.config.loss_reduction == "sentence" else labelled
-            num_items_in_batch = items.sum().clamp(min=1)
-        return losses.sum() / num_items_in_batch
+            num_items_in_batch = items.sum()
+        # A batch without any label costs nothing.
+        return losses.sum() / torch.as_tensor(num_items_in_batch).clamp(min=1)
 
     def public_logits(self, scores: Tensor, lengths: Tensor) -> Tensor:
         """Log posterior of the public labels (B, T, L), the decoded ones standing out by a margin."""

@@ -134,6 +134,11 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             digits=digits,
         )
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle or a copy, whose backend has forgotten that special tokens in a text are text."""
+        self.__dict__.update(state)
+        self._tokenizer.encode_special_tokens = self.split_special_tokens
+
     @property
     def characters(self) -> str:
         """The known characters in the order of their ids."""
