@@ -16,6 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hf_xorner import WordCharTokenizer
 from hf_xorner.registration import CONFIGS, ON_DEMAND
 
+# Models this small lose more to threads that wait for each other than they gain, most of all on a busy machine.
+torch.set_num_threads(1)
+
 REPOSITORY = Path(__file__).parent.parent
 ARCHITECTURES = tuple(CONFIGS)
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-GOD"]

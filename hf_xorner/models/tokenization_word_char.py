@@ -91,6 +91,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             max_word_chars: Characters a word is cut or padded to.
             min_char_count: Characters seen less often are known by their type alone.
         """
+        if isinstance(sentences, str):
+            raise TypeError("from_corpus reads many sentences; give it a list of texts, or of lists of words.")
         for name, value, choices in (("casing", casing, ("keep", "lower")), ("digits", digits, ("keep", "zero"))):
             if value not in choices:
                 raise ValueError(f"{name}={value!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")

@@ -1,0 +1,226 @@
+"""Fresh processes load what was saved: with the package, without it, and from a Trainer's checkpoint."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model
+from datasets import Dataset
+from test_pipeline import TEXTS as SHORT_TEXTS
+from test_pipeline import lively_model, one_thread  # noqa: F401
+from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments, pipeline
+
+DECODERS = dict(zip(ARCHITECTURES, ["softmax", "crf", "crf"], strict=True))
+TEXTS = ["Ann Smith saw [PAD] Zeus, 3 birds & O'Brien's dog in İstanbul 👩🏽‍🚀", "", "Nobody", *SHORT_TEXTS]
+
+
+def run_python(code, *arguments, home=None):
+    """Run code in a fresh process, and return what it printed; what it complained of must be nothing."""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    if home is not None:
+        environment |= {"HF_HOME": str(home), "HF_MODULES_CACHE": str(home / "modules")}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    # From a folder elsewhere, so that the package is not found because it lies there.
+    folder = home or os.path.dirname(sys.executable)
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    for complaint in ("is not supported for", "Traceback", "newly initialized", "not initialized", "unexpected"):
+        assert complaint not in result.stderr
+    return result.stdout
+
+
+def note_answers(folder, model, tokenizer):
+    """Write what a model and its tokenizer say of a few texts; the text of a float32 number gives that number back."""
+    batch = tokenizer([text.split() for text in TEXTS], is_split_into_words=True, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        logits = model(**batch).logits.tolist()
+    entities = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")(TEXTS)
+    spans = [[[found["entity_group"], found["start"], found["end"]] for found in sentence] for sentence in entities]
+    noted = {"texts": TEXTS, "ids": dict(tokenizer(TEXTS)), "logits": logits, "spans": spans}
+    (folder / "answers.json").write_text(json.dumps(noted), encoding="utf-8")
+    return noted
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory, tokenizer):
+    """A saved folder of every architecture."""
+    places = []
+    for kind, decoder in DECODERS.items():
+        places.append(tmp_path_factory.mktemp(kind))
+        model = lively_model(kind, tokenizer, decoder)
+        model.save_pretrained(places[-1])
+        tokenizer.save_pretrained(places[-1])
+        assert any(note_answers(places[-1], model, tokenizer)["spans"])
+    return places
+
+
+def labelled(sentences):
+    return Dataset.from_dict(
+        {"tokens": sentences, "labels": [[place % len(LABELS) for place in range(len(words))] for words in sentences]}
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, tokenizer):
+    """A Trainer after two steps over sentences of different lengths, and its checkpoint's folder."""
+    folder = tmp_path_factory.mktemp("trainer")
+    dataset = labelled(SENTENCES).map(
+        lambda batch: tokenizer(batch["tokens"], is_split_into_words=True), batched=True, remove_columns="tokens"
+    )
+    trainer = Trainer(
+        build_model("cross-bilstm-cnn", tokenizer, decoder="crf"),
+        TrainingArguments(
+            output_dir=str(folder),
+            max_steps=2,
+            save_steps=2,
+            per_device_train_batch_size=2,
+            per_device_eval_batch_size=2,
+            report_to=[],
+            disable_tqdm=True,
+            use_cpu=True,
+        ),
+        train_dataset=dataset,
+        eval_dataset=dataset,
+        data_collator=DataCollatorForTokenClassification(tokenizer),
+        processing_class=tokenizer,
+    )
+    trainer.train()
+    checkpoint = folder / "checkpoint-2"
+    note_answers(checkpoint, trainer.model.eval(), tokenizer)
+    return trainer, checkpoint
+
+
+# What a stranger does with a folder, after the first lines of one process or the other.
+CHECK = """
+import json, sys
+from pathlib import Path
+
+import torch
+from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, pipeline
+
+def check(folder, **options):
+    expected = json.loads((Path(folder) / "answers.json").read_text(encoding="utf-8"))
+    texts = expected["texts"]
+    config = AutoConfig.from_pretrained(folder, **options)
+    tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+    model = AutoModelForTokenClassification.from_pretrained(folder, **options)
+    assert type(model.config) is type(config), (type(model.config), type(config))
+    assert dict(tokenizer(texts)) == expected["ids"]
+    words = [text.split() for text in texts]
+    with torch.inference_mode():
+        logits = model(**tokenizer(words, is_split_into_words=True, padding=True, return_tensors="pt")).logits
+    assert logits.tolist() == expected["logits"]
+    pipe = pipeline("ner", model=str(folder), aggregation_strategy="simple", **options)
+    spans = [[[found["entity_group"], found["start"], found["end"]] for found in sentence] for sentence in pipe(texts)]
+    assert spans == expected["spans"]
+    return config, tokenizer, model
+"""
+
+
+def test_registered_classes_load_everything(folders, trained, tmp_path):
+    kinds = run_python(
+        CHECK
+        + """
+import hf_xorner
+for folder in sys.argv[1:]:
+    for part in check(folder):
+        assert type(part).__module__.startswith("hf_xorner.models."), type(part)
+    print(type(part).__name__)
+""",
+        *folders,
+        trained[1],
+        home=tmp_path,
+    )
+    assert kinds.split() == [
+        "BiLstmCnnForTokenClassification",
+        "CrossBiLstmCnnForTokenClassification",
+        "AttBiLstmCnnForTokenClassification",
+        "CrossBiLstmCnnForTokenClassification",
+    ]
+
+
+def test_everything_loads_where_the_package_is_not_installed(folders, trained, tmp_path):
+    without_package = (
+        """
+import sys
+sys.modules["hf_xorner"] = None  # What Python itself does to make an import fail.
+try:
+    import hf_xorner
+except ImportError:
+    pass
+else:
+    raise AssertionError("the package is here after all")
+"""
+        + CHECK
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    code = """
+import shutil
+for number, folder in enumerate(sys.argv[2:]):
+    parts = check(folder, trust_remote_code=True)
+    assert all(type(part).__module__.startswith("transformers_modules.") for part in parts)
+    again = Path(sys.argv[1]) / f"again{number}"
+    for part in parts[1:]:
+        part.save_pretrained(again)
+    shutil.copy(Path(folder) / "answers.json", again)
+assert not any(name.startswith("hf_xorner.") for name in sys.modules)
+"""
+    run_python(without_package + code, tmp_path, *folders, trained[1], home=home)
+    assert list((home / "modules").rglob("modeling_bilstm_cnn.py"))
+
+    # Saved again by a process without the package, in another that knows nothing of the first.
+    resaved = [tmp_path / f"again{number}" for number in range(4)]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    run_python(
+        without_package + "for folder in sys.argv[1:]: check(folder, trust_remote_code=True)", *resaved, home=elsewhere
+    )
+
+
+def test_saved_folder_holds_its_code_and_no_pickle(folders, trained):
+    for folder in (*folders, trained[1]):
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        assert set(config["auto_map"]) == {"AutoConfig", "AutoModelForTokenClassification"}
+        tokenizer = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        assert tokenizer["auto_map"]["AutoTokenizer"][0] == "tokenization_word_char.WordCharTokenizer"
+        modules = {path.stem for path in folder.glob("*.py")}
+        assert {"configuration_tagger", "modeling_tagger", "tokenization_word_char", "characters"} <= modules
+    for folder in folders:
+        assert not [path for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pkl")]
+
+
+def test_stock_trainer_evaluates_sentences_of_different_lengths(trained, tokenizer):
+    trainer = trained[0]
+    metrics = trainer.evaluate()
+    assert np.isfinite(metrics["eval_loss"])
+    output = trainer.predict(trainer.eval_dataset)
+    lengths = [len(words) for words in SENTENCES]
+    assert len(set(lengths)) > 1
+    assert output.predictions.shape == (len(SENTENCES), max(lengths), len(LABELS))
+    assert [(row != -100).sum() for row in output.label_ids] == lengths
+    for words, logits in zip(SENTENCES, output.predictions, strict=True):
+        alone = tokenizer([words], is_split_into_words=True, return_tensors="pt")
+        with torch.inference_mode():
+            expected = trainer.model.eval()(**alone).logits[0].numpy()
+        np.testing.assert_allclose(logits[: len(words)], expected, atol=1e-5)
+
+
+def test_import_is_cheap():
+    code = """
+import sys, time
+from transformers import AutoModelForTokenClassification
+start = time.perf_counter()
+import hf_xorner
+print(time.perf_counter() - start)
+for module in ("transformers.modeling_utils", "datasets", "hf_xorner.models.modeling_tagger", "hf_xorner.data"):
+    assert module not in sys.modules, module
+"""
+    times = []
+    while len(times) < 3 and not (times and min(times) <= 0.2):
+        times.append(float(run_python(code)))
+    assert min(times) <= 0.2, times

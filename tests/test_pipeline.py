@@ -1,0 +1,264 @@
+"""The stock `pipeline("ner")` shows exactly what a model decodes."""
+
+import copy
+import random
+from itertools import pairwise
+
+import pytest
+import torch
+from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import pipeline
+
+from hf_xorner import WordCharTokenizer
+
+DECODERS = ["softmax", "crf"]
+STRATEGIES = ["simple", "first", "average", "max"]
+
+UNKNOWN = ["Øystein", "x", "77", "👩🏽‍🚀", "שלום", "東", "e\u0301té", "…"]
+KNOWN = sorted({word for words in SENTENCES for word in words if "'" not in word})
+
+
+def random_sentences(count, seed=0, longest=14):
+    chooser = random.Random(seed)
+    return [
+        [chooser.choice(KNOWN if chooser.random() < 0.8 else UNKNOWN) for _ in range(chooser.randrange(1, longest))]
+        for _ in range(count)
+    ]
+
+
+TEXTS = [" ".join(words) for words in random_sentences(24)]
+GIVEN = [*random_sentences(24, seed=1), ["New York", "", " ", "Ann", "[PAD]", ""], [""]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Tensors this small gain nothing by threads, which wait for each other wherever cores are shared."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def lively_model(kind, tokenizer, decoder):
+    """A model of random weights that finds many entities, some of them neighbours of one type."""
+    inputs = tokenizer(GIVEN, is_split_into_words=True, padding=True, return_tensors="pt")
+    begins = torch.tensor([label.startswith("B-") for label in LABELS])
+    for seed in range(100):
+        model = build_model(kind, tokenizer, decoder=decoder, seed=seed, spread=1.0)
+        labels = model(**inputs).logits.argmax(-1)
+        begin = begins[labels] & inputs["attention_mask"].bool()
+        neighbours = begin[:, 1:] & begin[:, :-1] & (labels[:, 1:] == labels[:, :-1])
+        if begin.sum() > 40 and neighbours.sum() > 10:
+            return model
+    raise AssertionError("no random model finds enough")
+
+
+@pytest.fixture(
+    scope="module", params=[(kind, decoder) for kind in ARCHITECTURES for decoder in DECODERS], ids="-".join
+)
+def model(request, tokenizer):
+    kind, decoder = request.param
+    return lively_model(kind, tokenizer, decoder)
+
+
+@pytest.fixture(scope="module")
+def pipe(model, tokenizer):
+    return pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
+
+
+def decoded_labels(model, tokenizer, item):
+    """The words' offsets and the labels that the model's logits give them, one item by itself."""
+    given_words = not isinstance(item, str)
+    inputs = tokenizer(item, is_split_into_words=given_words, return_offsets_mapping=True, return_tensors="pt")
+    offsets = inputs.pop("offset_mapping")[0].tolist()
+    if given_words:
+        begins, place = [], 0
+        for word in item:
+            begins.append(place)
+            place += len(word) + 1
+        offsets = [[begin + start, begin + end] for begin, (start, end) in zip(begins, offsets, strict=True)]
+    ids = model(**inputs).logits[0].argmax(-1).tolist()
+    return offsets, [LABELS[index] for index in ids]
+
+
+def chunks(offsets, labels):
+    """(type, start, end) of every chunk of well-formed IOB2 labels."""
+    found = []
+    for (start, end), label in zip(offsets, labels, strict=True):
+        if label.startswith("B-"):
+            found.append((label[2:], start, end))
+        elif label != "O":
+            kind, first, _ = found.pop()
+            assert kind == label[2:]
+            found.append((kind, first, end))
+    return found
+
+
+def spans(entities):
+    return [(entity["entity_group"], entity["start"], entity["end"]) for entity in entities]
+
+
+@pytest.mark.parametrize("batch_size", [1, 8])
+@pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
+def test_entities_are_the_decoded_chunks(model, tokenizer, pipe, items, batch_size):
+    expected = [chunks(*decoded_labels(model, tokenizer, item)) for item in items]
+    assert sum(map(len, expected)) > 10
+    given_words = items is GIVEN
+    results = pipe(items, is_split_into_words=given_words, batch_size=batch_size)
+    assert [spans(entities) for entities in results] == expected
+
+
+def test_some_neighbours_of_one_type_are_two_entities(model, tokenizer):
+    neighbours = 0
+    for item in TEXTS + GIVEN:
+        _, labels = decoded_labels(model, tokenizer, item)
+        neighbours += sum(left[2:] == right[2:] and right.startswith("B-") for left, right in pairwise(labels))
+    assert neighbours > 10
+
+
+@pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
+def test_all_strategies_show_the_same_spans(pipe, items):
+    options = {"is_split_into_words": items is GIVEN, "batch_size": 8}
+    simple = pipe(items, **options)
+    for strategy in STRATEGIES[1:]:
+        others = pipe(items, aggregation_strategy=strategy, **options)
+        for entities, other in zip(simple, others, strict=True):
+            assert spans(other) == spans(entities)
+            for entity, same in zip(entities, other, strict=True):
+                assert entity["score"] == pytest.approx(same["score"], abs=1e-6)
+    words = pipe(items, aggregation_strategy="none", **options)
+    for entities, tokens in zip(simple, words, strict=True):
+        places = [(token["start"], token["end"]) for token in tokens]
+        assert chunks(places, [token["entity"] for token in tokens]) == spans(entities)
+
+
+def test_scores_are_mean_probabilities_of_the_decoded_labels(model, tokenizer, pipe):
+    for text in TEXTS[:10]:
+        inputs = tokenizer(text, return_tensors="pt")
+        best = model(**inputs).logits[0].softmax(-1).amax(-1).tolist()
+        starts = [start for start, _ in tokenizer(text, return_offsets_mapping=True)["offset_mapping"]]
+        for entity in pipe(text):
+            within = range(entity["start"], entity["end"])
+            inside = [score for start, score in zip(starts, best, strict=True) if start in within]
+            assert entity["score"] == pytest.approx(sum(inside) / len(inside), abs=1e-5)
+
+
+def test_word_of_an_entity_is_its_surface_where_words_stand_apart(pipe):
+    for text, entities in zip(TEXTS, pipe(TEXTS), strict=True):
+        for entity in entities:
+            assert entity["word"] == text[entity["start"] : entity["end"]]
+
+
+def short_tokenizer(tokenizer, words):
+    short = copy.deepcopy(tokenizer)
+    short.model_max_length = words
+    return short
+
+
+@pytest.mark.parametrize("strategy", ["simple", "first"])
+@pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
+def test_stride_changes_nothing_in_texts_that_fit(model, tokenizer, pipe, items, strategy):
+    short = short_tokenizer(tokenizer, 14)
+    strided = pipeline("ner", model=model, tokenizer=short, aggregation_strategy=strategy, stride=5)
+    options = {"is_split_into_words": items is GIVEN, "batch_size": 8}
+    assert [spans(found) for found in strided(items, **options)] == [spans(found) for found in pipe(items, **options)]
+
+
+@pytest.mark.parametrize("batch_size", [1, 8])
+@pytest.mark.parametrize("given_words", [False, True])
+def test_stride_merges_the_entities_of_windows(model, tokenizer, given_words, batch_size):
+    window, stride = 6, 2
+    short = short_tokenizer(tokenizer, window)
+    strided = pipeline("ner", model=model, tokenizer=short, aggregation_strategy="simple", stride=stride)
+    sentences = random_sentences(8, seed=2, longest=40)
+    items = sentences if given_words else [" ".join(words) for words in sentences]
+    results = strided(items, is_split_into_words=given_words, batch_size=batch_size)
+    for item, entities in zip(items, results, strict=True):
+        words = item if given_words else tokenizer.tokenize(item)
+        possible, first = set(), 0
+        while True:
+            # What the model sees of each window, in places of the whole text; texts are their words joined by blanks.
+            before = sum(len(word) + 1 for word in words[:first])
+            offsets, labels = decoded_labels(model, tokenizer, words[first : first + window])
+            moved = [(start + before, end + before) for start, end in offsets]
+            possible |= set(chunks(moved, labels))
+            if first + window >= len(words):
+                break
+            first += window - stride
+        found = spans(entities)
+        assert set(found) <= possible
+        assert all(left[2] <= right[1] for left, right in pairwise(found))
+        for kind, start, end in possible - set(found):
+            assert any(start < other_end and other_start < end for _, other_start, other_end in found), kind
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t \u3000"], ids=ascii)
+def test_text_without_words_has_no_entities(model, tokenizer, pipe, text):
+    assert pipe(text) == []
+    assert pipe([text, "Ann", text], batch_size=3)[::2] == [[], []]
+    for strategy in ("none", *STRATEGIES):
+        assert pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy=strategy)(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "👩🏽‍🚀 met 🇸🇪🏴󠁧󠁢󠁳󠁣󠁴󠁿 in 👨‍👩‍👧‍👦Ann",
+        "פגשתי את Ann בניו יורק.",
+        "\u202eمرحبا\u202c يا Zeus، ٣٫٥",
+        "e\u0301te\u0301 \0 \u200b\ufeff[PAD][UNK]",
+        f"{'x' * 10_000} Ann",
+    ],
+    ids=["emoji", "Hebrew", "Arabic", "invisible", "long word"],
+)
+def test_offsets_count_characters_in_any_script(model, tokenizer, pipe, text):
+    assert spans(pipe(text)) == chunks(*decoded_labels(model, tokenizer, text))
+
+
+PIECES = st.one_of(
+    st.characters(exclude_categories=["Cs"]),
+    st.sampled_from([*KNOWN, *UNKNOWN, "[PAD]", "[UNK]", " ", "  ", "\n", "\0", "🇸🇪", "\u200d", "\u0301"]),
+)
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def crf_pipe(request, tokenizer):
+    model = lively_model(request.param, tokenizer, "crf")
+    return pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(PIECES, max_size=25).map("".join))
+def test_any_text_has_entities_made_of_its_words(crf_pipe, tokenizer, text):
+    words = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+    starts, ends = {start for start, _ in words}, {end for _, end in words}
+    position = 0
+    for entity in crf_pipe(text):
+        start, end = entity["start"], entity["end"]
+        assert position <= start < end
+        assert start in starts
+        assert end in ends
+        assert entity["word"] == " ".join(text[first:last] for first, last in words if start <= first < end)
+        position = end
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_lower_casing_tokenizer_keeps_offsets_and_strategies(kind):
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, casing="lower", digits="zero", max_word_chars=6)
+    model = lively_model(kind, tokenizer, "crf")
+    texts = [f"{text.upper()} İstanbul [PAD] 99:59" for text in TEXTS[:12]]
+    expected = [chunks(*decoded_labels(model, tokenizer, text)) for text in texts]
+    assert any(expected)
+    for strategy in STRATEGIES:
+        found = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy=strategy)(texts)
+        assert [spans(entities) for entities in found] == expected
+
+
+def test_plain_labels_come_through_unprefixed(tokenizer):
+    labels = ["NOUN", "VERB", "X"]
+    model = build_model("cross-bilstm-cnn", tokenizer, labels=labels)
+    tokens = pipeline("ner", model=model, tokenizer=tokenizer)("Ann saw London")
+    inputs = tokenizer("Ann saw London", return_tensors="pt")
+    assert [token["entity"] for token in tokens] == [labels[index] for index in model(**inputs).logits[0].argmax(-1)]

@@ -1,0 +1,240 @@
+"""The batch call finds what the stock pipeline finds, for any mixture of texts and words, as a stream."""
+
+import random
+import subprocess
+import sys
+from itertools import count, islice, pairwise
+
+import pytest
+from conftest import ARCHITECTURES, SENTENCES, build_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_pipeline import DECODERS, GIVEN, PIECES, TEXTS, lively_model, one_thread  # noqa: F401
+from transformers import PreTrainedTokenizerFast, pipeline
+
+from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner.tagger import BATCHES_AHEAD
+
+
+@pytest.fixture(
+    scope="module", params=[(kind, decoder) for kind in ARCHITECTURES for decoder in DECODERS], ids="-".join
+)
+def tagger(request, tokenizer):
+    kind, decoder = request.param
+    return Tagger(lively_model(kind, tokenizer, decoder), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def pipe(tagger):
+    return pipeline("ner", model=tagger.model, tokenizer=tagger.tokenizer, aggregation_strategy="simple")
+
+
+def same_entities(found, shown):
+    """Whether a tagger's entities are those that the pipeline shows."""
+    places = [(entity["entity_group"], entity["start"], entity["end"]) for entity in shown]
+    assert [(entity.label, entity.start, entity.end) for entity in found] == places
+    scores = [float(entity["score"]) for entity in shown]
+    assert [entity.score for entity in found] == pytest.approx(scores, abs=1e-5)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64])
+@pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
+def test_entities_are_those_of_the_pipeline(tagger, pipe, items, batch_size):
+    results = list(tagger.tag(items, batch_size=batch_size))
+    assert sum(map(len, results)) > 10
+    shown = pipe(items, is_split_into_words=items is GIVEN)
+    for found, entities in zip(results, shown, strict=True):
+        same_entities(found, entities)
+
+
+def test_places_in_characters_and_in_words_are_the_surface(tagger, tokenizer):
+    for item in [*TEXTS, *GIVEN]:
+        words = tokenizer.tokenize(item) if isinstance(item, str) else item
+        text = " ".join(words)  # The texts are their words joined by blanks.
+        position = 0
+        for entity in tagger(item):
+            assert entity.text == text[entity.start : entity.end]
+            assert entity.text == " ".join(words[entity.word_start : entity.word_end])
+            assert position <= entity.word_start < entity.word_end <= len(words)
+            assert 0 < entity.score <= 1
+            position = entity.word_end
+
+
+def test_texts_and_words_may_be_mixed_and_keep_their_order(tagger):
+    items = [*TEXTS, *GIVEN, *(tuple(words) for words in GIVEN), "", [], " ", [""], "Ann"]
+    random.Random(0).shuffle(items)
+    alone = [tagger(item) for item in items]
+    for batch_size in (1, 3, 200):
+        for found, expected in zip(tagger.tag(iter(items), batch_size=batch_size), alone, strict=True):
+            assert [entity[:-1] for entity in found] == [entity[:-1] for entity in expected]
+            assert [entity.score for entity in found] == pytest.approx([entity.score for entity in expected], abs=1e-5)
+
+
+def test_items_without_words_have_no_entities(tagger):
+    assert list(tagger.tag(["", [], " \n", ()])) == [[], [], [], []]
+    assert list(tagger.tag([])) == []
+    assert tagger("") == tagger([]) == []
+
+
+def test_endless_stream_is_read_as_far_as_it_is_used(tokenizer):
+    tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
+    read = 0
+
+    def endless():
+        nonlocal read
+        for read in count(1):
+            yield TEXTS[read % len(TEXTS)]
+
+    results = tagger.tag(endless(), batch_size=2)
+    assert read == 0
+    assert len(list(islice(results, 5))) == 5
+    assert read == 2 * BATCHES_AHEAD
+    assert len(list(islice(results, 2 * BATCHES_AHEAD))) == 2 * BATCHES_AHEAD
+    assert read == 4 * BATCHES_AHEAD
+
+
+def test_one_text_is_refused_where_many_are_read(tokenizer):
+    tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
+    with pytest.raises(TypeError, match=r"call the tagger itself for one: tagger\(text\)"):
+        tagger.tag("Ann Smith")
+    with pytest.raises(ValueError, match="batch_size=0 is no number of texts"):
+        tagger.tag(["Ann"], batch_size=0)
+
+
+@pytest.mark.parametrize(
+    ("item", "error", "message"),
+    [
+        (None, TypeError, "Text 40 is a NoneType"),
+        (b"Ann", TypeError, "Text 40 is a bytes"),
+        (["Ann", 3], ValueError, "list of words.*text 40"),
+        ("Ann \ud800", ValueError, r"Text 40 holds a lone surrogate, U\+D800, at character 4"),
+        (["Ann", "\ud800"], ValueError, "Text 40 holds a lone surrogate"),
+    ],
+)
+def test_wrong_item_is_named_by_its_place_in_the_stream(tokenizer, item, error, message):
+    tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
+    with pytest.raises(error, match=message):
+        list(tagger.tag([*(["Ann"] * 40), item, "Ann"], batch_size=1))
+
+
+@pytest.fixture(scope="module")
+def crf_tagger(tokenizer):
+    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=4))
+def test_any_text_has_entities_that_stand_in_it(crf_tagger, texts):
+    results = list(crf_tagger.tag(texts, batch_size=2))
+    assert len(results) == len(texts)
+    for text, entities in zip(texts, results, strict=True):
+        for entity in entities:
+            assert entity.text
+            assert text[entity.start : entity.end] == entity.text
+        assert all(left.end <= right.start for left, right in pairwise(entities))
+
+
+def test_plain_labels_join_as_in_the_pipeline(tokenizer):
+    model = build_model("cross-bilstm-cnn", tokenizer, labels=["NOUN", "VERB", "O"], spread=1.0)
+    pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
+    for found, shown in zip(Tagger(model, tokenizer).tag(TEXTS), pipe(TEXTS), strict=True):
+        same_entities(found, shown)
+
+
+def test_loads_from_a_folder(tokenizer, model_type, tmp_path):
+    model = lively_model(model_type, tokenizer, "softmax")
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    expected = list(Tagger(model, tokenizer).tag(TEXTS))
+    for source in (tmp_path, str(tmp_path)):
+        assert list(Tagger.from_pretrained(source).tag(TEXTS)) == expected
+
+
+# --- What does not fit -----------------------------------------------------------------------------------------------
+
+
+def test_tokenizer_of_another_model_is_refused(tokenizer):
+    model = build_model("bilstm-cnn", tokenizer)
+    more_words = WordCharTokenizer.from_corpus([*SENTENCES, ["ann", "sees"]], max_word_chars=10)
+    fewer_characters = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10, min_char_count=2)
+    wider = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=12)
+    for other, field in ((more_words, "vocab_size"), (fewer_characters, "char_vocab_size"), (wider, "max_word_chars")):
+        with pytest.raises(ValueError, match=rf"{field}.*they do not belong together; load both from one folder"):
+            Tagger(model, other)
+
+
+def test_other_characters_of_the_same_number_are_refused(tokenizer):
+    # Another order of the same characters has other types at the same ids.
+    swapped = [[word.swapcase() for word in words] for words in SENTENCES]
+    other = WordCharTokenizer.from_corpus(swapped, max_word_chars=10)
+    with pytest.raises(ValueError, match="they do not belong together"):
+        Tagger(build_model("bilstm-cnn", tokenizer), other)
+
+
+def test_tokenizer_without_character_ids_is_refused(tokenizer):
+    stranger = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, pad_token="[PAD]")
+    with pytest.raises(ValueError, match="load the WordCharTokenizer that was saved with the model"):
+        Tagger(build_model("bilstm-cnn", tokenizer), stranger)
+
+
+# --- Long documents --------------------------------------------------------------------------------------------------
+
+
+def test_long_document_is_tagged_to_its_end(tokenizer, model_type):
+    model = lively_model(model_type, tokenizer, "crf")
+    words = " ".join(TEXTS).split()
+    document = list(islice((word for _ in count() for word in words), 5_000))
+    tagger = Tagger(model, tokenizer)
+    entities = tagger(document)
+    assert entities[-1].word_end > 4_900
+    assert len(entities) > 50
+    pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
+    same_entities(entities, pipe([document], is_split_into_words=True)[0])
+    # A long document does not disturb the short texts that are read with it.
+    assert [entity[:-1] for entity in list(tagger.tag([TEXTS[0], document, TEXTS[1]]))[2]] == [
+        entity[:-1] for entity in tagger(TEXTS[1])
+    ]
+
+
+# Runs by itself and on one thread, so that peak memory and processor time are those of this document.
+LONG_DOCUMENT = """
+import resource, sys, time
+from conftest import CONFIGS, LABELS, ON_DEMAND_NAMES, SENTENCES
+import hf_xorner
+import torch
+
+torch.set_num_threads(1)
+
+def peak_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+torch.manual_seed(0)
+tokenizer = hf_xorner.WordCharTokenizer.from_corpus(SENTENCES)
+config = CONFIGS[sys.argv[1]](**tokenizer.model_fields(), id2label=dict(enumerate(LABELS)))
+model = getattr(hf_xorner, ON_DEMAND_NAMES[sys.argv[1]])(config).eval()
+tagger = hf_xorner.Tagger(model, tokenizer)
+sentence = [word for words in SENTENCES for word in words]
+tagger(sentence)
+before = peak_mb()
+for size in (100_000, 200_000):
+    document = (sentence * (size // len(sentence) + 1))[:size]
+    start = time.process_time()
+    entities = tagger(document)
+    print(size, time.process_time() - start, peak_mb() - before, all(e.word_end <= size for e in entities))
+"""
+
+
+@pytest.mark.slow
+def test_document_of_200_000_words_takes_linear_time(model_type, request, capsys):
+    command = [sys.executable, "-c", LONG_DOCUMENT, model_type]
+    tests = request.config.rootpath / "tests"
+    result = subprocess.run(command, cwd=tests, capture_output=True, text=True, timeout=1800)
+    assert result.returncode == 0, result.stderr
+    rows = [line.split() for line in result.stdout.splitlines()]
+    (_, half_time, _, half_right), (_, time, memory, right) = rows
+    figures = f"100,000 words {float(half_time):.1f} s, 200,000 words {float(time):.1f} s, {float(memory):.0f} MB more"
+    with capsys.disabled():
+        sys.stdout.write(f"\n{model_type}: {figures}\n")
+    assert half_right == right == "True"
+    assert float(time) < 2.6 * float(half_time)
+    assert float(memory) < 12_000
