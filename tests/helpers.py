@@ -1,0 +1,82 @@
+"""Batches of random words and labels, and a model's weights as the references want them."""
+
+import numpy as np
+import references as ref
+import torch
+import torch.nn.functional as F
+
+IGNORED = -100
+DECODERS = {
+    "softmax": {"decoder": "softmax"},
+    "crf": {"decoder": "crf"},
+    "barred crf": {"decoder": "crf", "constrain_transitions": True},
+}
+
+
+def weights_of(model):
+    return {name: values.detach().double().numpy() for name, values in model.state_dict().items()}
+
+
+def attention_fields(config):
+    """How many heads and how wide a window the references are to use; nothing for models without attention."""
+    if config.model_type != "att-bilstm-cnn":
+        return {}
+    return {
+        "heads": config.num_attention_heads,
+        "window": config.attention_window,
+        "overlap": config.attention_overlap,
+    }
+
+
+def reference_scores(model, words):
+    """The reference's inner scores (T, K) of one unpadded sentence."""
+    ids, chars = words["input_ids"].numpy(), words["char_ids"].numpy()
+    return ref.inner_scores(weights_of(model), model.config.model_type, ids, chars, **attention_fields(model.config))
+
+
+def random_sentence(config, length, seed):
+    """`length` random words, one of four unknown, of random characters."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(2, config.vocab_size, (length,), generator=generator)
+    ids[torch.rand(length, generator=generator) < 0.25] = 1
+    chars = torch.randint(1, config.char_vocab_size, (length, config.max_word_chars), generator=generator)
+    sizes = torch.randint(1, config.max_word_chars + 1, (length, 1), generator=generator)
+    chars = chars.masked_fill(torch.arange(config.max_word_chars) >= sizes, 0)
+    labels = torch.randint(0, config.num_labels, (length,), generator=generator)
+    return {"input_ids": ids, "char_ids": chars, "attention_mask": torch.ones_like(ids), "labels": labels}
+
+
+def random_sentences(config, lengths, seed=0):
+    return [random_sentence(config, length, 100 * seed + number) for number, length in enumerate(lengths)]
+
+
+def pad(sentences, extra=0, side="right", labels=False):
+    """Sentences as one batch, `extra` words wider than the longest."""
+    width = max(len(sentence["input_ids"]) for sentence in sentences) + extra
+
+    def padded(name):
+        rows = []
+        for values in (sentence[name] for sentence in sentences):
+            missing = width - len(values)
+            room = (0, missing) if side == "right" else (missing, 0)
+            rows.append(F.pad(values, (0, 0) * (values.dim() - 1) + room, value=IGNORED if name == "labels" else 0))
+        return torch.stack(rows)
+
+    names = ["input_ids", "char_ids", "attention_mask"] + ["labels"] * labels
+    return {name: padded(name) for name in names}
+
+
+def score(model, batch, **options):
+    """`model.score` of a right-padded batch."""
+    return model.score(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1), **options)
+
+
+def crf_of(model):
+    """Transitions, start and end as the references want them, without regard to what is barred."""
+    weights = weights_of(model)
+    return tuple(weights[f"decoder.{name}"] for name in ("transitions", "start", "end"))
+
+
+def close(actual, expected, tolerance):
+    actual = actual.detach().double().numpy() if isinstance(actual, torch.Tensor) else actual
+    np.testing.assert_allclose(actual, np.asarray(expected), rtol=0, atol=tolerance)

@@ -1,0 +1,103 @@
+"""A sentence's result is its own: padding, its side, neighbours and their order change nothing."""
+
+import helpers
+import pytest
+import torch
+from conftest import build_model
+
+LENGTHS = (5, 1, 9, 3)
+TOLERANCE = 1e-6
+
+
+@pytest.fixture(params=helpers.DECODERS)
+def model(request, model_type, tokenizer):
+    fields = helpers.DECODERS[request.param] | {"loss_reduction": "sum"}
+    if model_type == "att-bilstm-cnn":  # the longest sentence in windows, the others whole
+        fields |= {"attention_window": 6, "attention_overlap": 2}
+    return build_model(model_type, tokenizer, **fields)
+
+
+@pytest.fixture
+def sentences(model):
+    return helpers.random_sentences(model.config, LENGTHS)
+
+
+@pytest.fixture
+def alone(model, sentences):
+    """The logits (T, L) and the loss of each sentence as a batch of its own, without any padding."""
+    outputs = [model(**helpers.pad([sentence], labels=True)) for sentence in sentences]
+    return [output.logits[0] for output in outputs], [output.loss for output in outputs]
+
+
+def assert_same(logits, expected, mask):
+    for row, values, words in zip(logits, expected, mask.bool(), strict=True):
+        assert torch.equal(row[words].argmax(-1), values.argmax(-1))
+        torch.testing.assert_close(row[words], values, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def assert_total(loss, losses):
+    torch.testing.assert_close(loss, torch.stack(losses).sum(), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("extra", [0, 6])
+def test_neighbours_and_padding_change_nothing(model, sentences, alone, side, extra):
+    batch = helpers.pad(sentences, extra, side, labels=True)
+    output = model(**batch)
+    assert_same(output.logits, alone[0], batch["attention_mask"])
+    assert_total(output.loss, alone[1])
+    assert output.logits.isfinite().all()
+
+
+def test_padding_alone_changes_no_loss(model, sentences, alone):
+    for sentence, loss in zip(sentences, alone[1], strict=True):
+        for side in ("right", "left"):
+            assert_total(model(**helpers.pad([sentence], 6, side, labels=True)).loss, [loss])
+
+
+def test_the_order_of_the_batch_changes_nothing(model, sentences, alone):
+    batch = helpers.pad(sentences[::-1], labels=True)
+    output = model(**batch)
+    assert_same(output.logits, alone[0][::-1], batch["attention_mask"])
+    assert_total(output.loss, alone[1])
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_the_attention_mask_follows_from_the_ids(model, sentences, side):
+    batch = helpers.pad(sentences, 2, side, labels=True)
+    given = model(**batch)
+    del batch["attention_mask"]
+    derived = model(**batch)
+    assert torch.equal(given.logits, derived.logits)
+    assert torch.equal(given.loss, derived.loss)
+
+
+def test_the_ids_under_padding_change_nothing(model, sentences):
+    batch = helpers.pad(sentences, 2)
+    words = batch["attention_mask"].bool()
+    clean = model(**batch).logits
+    batch["input_ids"] = batch["input_ids"].masked_fill(~words, 5)
+    batch["char_ids"] = batch["char_ids"].masked_fill(~words.unsqueeze(-1), 7)
+    torch.testing.assert_close(model(**batch).logits[words], clean[words], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_empty_sentences_disturb_nobody(model, sentences, alone):
+    nothing = {name: values[:0] for name, values in sentences[0].items()}
+    batch = helpers.pad([nothing, *sentences, nothing], labels=True)
+    output = model(**batch)
+    assert_same(output.logits[1:-1], alone[0], batch["attention_mask"][1:-1])
+    assert_total(output.loss, alone[1])
+    output.loss.backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("batch_size", [0, 1, 3])
+@pytest.mark.parametrize("width", [0, 4])
+def test_batches_without_any_word_work(model, batch_size, width):
+    nothing = torch.zeros(batch_size, width, dtype=torch.long)
+    chars = torch.zeros(batch_size, width, model.config.max_word_chars, dtype=torch.long)
+    output = model(nothing, chars, labels=torch.full_like(nothing, helpers.IGNORED), output_attentions=True)
+    assert output.logits.shape == (batch_size, width, model.config.num_labels)
+    assert output.loss.item() == 0
+    output.loss.backward()
+    assert all(weights.shape[2:] == (width, width) for weights in output.attentions or ())

@@ -1,0 +1,185 @@
+"""The loss is what the config's reduction says, whole or in parts, and wrong input gets one clear sentence."""
+
+import helpers
+import pytest
+import references as ref
+import torch
+from conftest import ARCHITECTURES, LABELS, build_model
+
+from hf_xorner.registration import CONFIGS
+
+LENGTHS = (4, 2, 1, 3)
+INNER = ref.inner_tags(LABELS)
+
+
+@pytest.fixture
+def labelled(model_type, tokenizer):
+    """Builds a model, and sentences of which the first lacks one label and the third all."""
+
+    def build(**fields):
+        model = build_model(model_type, tokenizer, dropout=0.0, **fields)
+        sentences = helpers.random_sentences(model.config, LENGTHS)
+        sentences[0]["labels"][0] = helpers.IGNORED
+        sentences[2]["labels"][:] = helpers.IGNORED
+        return model, sentences
+
+    return build
+
+
+def reference_losses(model, sentences):
+    """The negative log-likelihood of each sentence."""
+    losses = []
+    for sentence in sentences:
+        scores, labels = helpers.reference_scores(model, sentence), sentence["labels"].tolist()
+        # To the reference a word without label is outside of everything, and then any inner tag may stand there.
+        inner = ref.to_inner(["O" if label == helpers.IGNORED else LABELS[label] for label in labels])
+        allowed = [
+            [label == helpers.IGNORED or tag == gold for tag in INNER]
+            for label, gold in zip(labels, inner, strict=True)
+        ]
+        if model.config.decoder == "softmax":
+            rows = zip(ref.softmax_log_probs(scores), allowed, strict=True)
+            losses.append(-sum(ref.log_sum_exp(row[known]) for row, known in rows))
+        else:
+            losses.append(-ref.log_likelihood_of_set(scores, *helpers.crf_of(model), torch.tensor(allowed).numpy()))
+    return losses
+
+
+LABELLED_WORDS, LABELLED_SENTENCES = 8, 3
+
+
+@pytest.mark.parametrize(
+    ("loss_reduction", "divisor"), [("token", LABELLED_WORDS), ("sentence", LABELLED_SENTENCES), ("sum", 1)]
+)
+@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+def test_losses_of_sentences_are_reduced_as_the_config_says(labelled, decoder, loss_reduction, divisor):
+    model, sentences = labelled(decoder=decoder, loss_reduction=loss_reduction)
+    loss = model(**helpers.pad(sentences, labels=True)).loss
+    helpers.close(loss, sum(reference_losses(model, sentences)) / divisor, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss_reduction", "items"), [("token", LABELLED_WORDS), ("sentence", LABELLED_SENTENCES), ("sum", 99)]
+)
+@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+def test_gradients_of_parts_add_up_to_those_of_the_whole(labelled, decoder, loss_reduction, items):
+    model, sentences = labelled(decoder=decoder, loss_reduction=loss_reduction)
+    model.double().train()
+    model(**helpers.pad(sentences, labels=True)).loss.backward()
+    whole = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    model.zero_grad()
+    for part in (sentences[:1], sentences[1:3], sentences[3:]):
+        model(**helpers.pad(part, labels=True), num_items_in_batch=torch.tensor(items)).loss.backward()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, whole[name], rtol=0, atol=1e-12, msg=name)
+
+
+@pytest.mark.parametrize("loss_reduction", ["token", "sentence", "sum"])
+@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+def test_a_batch_without_labels_has_no_loss_and_no_gradient(labelled, decoder, loss_reduction):
+    model, sentences = labelled(decoder=decoder, loss_reduction=loss_reduction)
+    loss = model(**helpers.pad(sentences[2:3], labels=True)).loss
+    loss.backward()
+    assert loss.item() == 0
+    assert not any(p.grad.any() for p in model.parameters() if p.grad is not None)
+
+
+def test_labels_of_padding_are_not_looked_at(labelled):
+    model, sentences = labelled(decoder="crf")
+    batch = helpers.pad(sentences, 2, labels=True)
+    expected = model(**batch).loss
+    batch["labels"] = batch["labels"].masked_fill(batch["attention_mask"] == 0, 1)
+    assert torch.equal(model(**batch).loss, expected)
+
+
+def test_the_trainer_divides_by_words_only_where_the_loss_does(labelled):
+    assert labelled(loss_reduction="token")[0].accepts_loss_kwargs
+    assert not labelled(loss_reduction="sentence")[0].accepts_loss_kwargs
+
+
+def test_a_tuple_comes_back_where_one_is_asked_for(labelled):
+    model, sentences = labelled()
+    batch = helpers.pad(sentences, labels=True)
+    loss, logits = model(**batch, return_dict=False)
+    assert torch.equal(loss, model(**batch).loss)
+    assert torch.equal(logits, model(**batch).logits)
+
+
+# Wrong input
+
+MODEL = ARCHITECTURES[0]
+
+
+def one_sentence(error):
+    """The message, which says one thing on one line and ends there."""
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.endswith(".")
+    return message
+
+
+@pytest.mark.parametrize("label", [len(LABELS), -1, -101])
+def test_labels_outside_the_config_are_refused(tokenizer, label):
+    model = build_model(MODEL, tokenizer)
+    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
+    batch["labels"][0, 0] = label
+    with pytest.raises(ValueError) as error:
+        model(**batch)
+    message = one_sentence(error)
+    assert f"labels holds {label}, and the config knows labels 0 to 5 (O, B-PER, I-PER" in message
+    assert "build the config with the id2label of the data" in message
+
+
+def test_characters_of_another_width_are_refused(tokenizer):
+    model = build_model(MODEL, tokenizer)
+    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
+    batch["char_ids"] = batch["char_ids"][..., :7]
+    with pytest.raises(ValueError) as error:
+        model(**batch)
+    assert "char_ids is 7 characters wide and the model's max_word_chars is 10" in one_sentence(error)
+
+
+@pytest.mark.parametrize(("name", "field"), [("input_ids", "vocab_size"), ("char_ids", "char_vocab_size")])
+def test_ids_outside_the_vocabularies_are_refused(tokenizer, name, field):
+    model = build_model(MODEL, tokenizer)
+    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
+    size = getattr(model.config, field)
+    batch[name].view(-1)[0] = size
+    with pytest.raises(ValueError) as error:
+        model(**batch)
+    message = one_sentence(error)
+    assert f"{name} holds {size} and the model's {field} is {size}" in message
+    assert "use the tokenizer that was saved with the model" in message
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"decoder": "beam"}, "decoder='beam' is unknown to BiLstmCnnConfig; choose one of 'softmax', 'crf'"),
+        ({"loss_reduction": "mean"}, "loss_reduction='mean' is unknown"),
+        ({"malformed_spans": "keep"}, "malformed_spans='keep' is unknown"),
+        ({"unknown_word": "zero"}, "unknown_word='zero' is unknown"),
+        ({"dropout_masks": "word"}, "dropout_masks='word' is unknown"),
+        ({"dropout": 1.0}, "dropout=1.0 is no share of units to drop"),
+        ({"char_types": "..U"}, "char_types has 3 letters for char_vocab_size=6 characters"),
+        ({"char_types": "..Uldx"}, "char_types may hold only the letters '.Uldp'"),
+        ({"max_word_chars": 2}, "max_word_chars=2 is narrower than the character CNN's widest filter (3)"),
+    ],
+)
+def test_configs_that_cannot_work_are_refused(fields, sentence):
+    with pytest.raises(ValueError) as error:
+        CONFIGS["bilstm-cnn"](**fields)
+    assert sentence in one_sentence(error)
+
+
+@pytest.mark.parametrize(("window", "overlap"), [(8, 8), (8, -1)])
+def test_windows_that_do_not_move_on_are_refused(window, overlap):
+    with pytest.raises(ValueError) as error:
+        CONFIGS["att-bilstm-cnn"](attention_window=window, attention_overlap=overlap)
+    assert f"attention_overlap={overlap} must be smaller than attention_window={window}" in one_sentence(error)
+
+
+def test_labels_without_o_are_refused_when_the_model_is_built(tokenizer):
+    with pytest.raises(ValueError) as error:
+        build_model(MODEL, tokenizer, labels=["B-PER", "I-PER"])
+    assert "have B- and I- prefixes but no O" in one_sentence(error)

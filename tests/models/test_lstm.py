@@ -1,0 +1,188 @@
+"""The recurrent layers step as the equations say, and dropout leaves each sentence one mask for all its words."""
+
+import helpers
+import numpy as np
+import pytest
+import references as ref
+import torch
+from conftest import build_model
+
+from hf_xorner.models.lstm import BiLstmLayer, VariationalDropout
+
+LENGTHS = torch.tensor([5, 0, 3, 1])
+INPUT, HIDDEN, TIME = 3, 4, 5
+
+
+@pytest.fixture
+def layer():
+    torch.manual_seed(0)
+    layer = BiLstmLayer(INPUT, HIDDEN).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    return layer
+
+
+@pytest.fixture
+def inputs():
+    return torch.randn(2, len(LENGTHS), TIME, INPUT, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture
+def mask():
+    """What dropout may leave of the recurrent states, (2, B, H)."""
+    kept = torch.rand(2, len(LENGTHS), HIDDEN, generator=torch.Generator().manual_seed(2)) < 0.6
+    return kept.double() / 0.6
+
+
+def masked_lstm(x, w_ih, w_hh, bias, mask):
+    """Step by step: the gates read m ⊙ h, what comes out is h."""
+    h = c = np.zeros_like(mask)
+    outputs = []
+    for x_t in x:
+        i, f, g, o = np.split(w_ih @ x_t + w_hh @ (mask * h) + bias, 4)
+        c = ref.sigmoid(f) * c + ref.sigmoid(i) * np.tanh(g)
+        h = ref.sigmoid(o) * np.tanh(c)
+        outputs.append(h)
+    return np.array(outputs)
+
+
+def reference_states(layer, inputs, sentence, length, mask):
+    weights = [[values[direction].detach().numpy() for values in layer.parameters()] for direction in range(2)]
+    forward, backward = inputs[:, sentence, :length].detach().numpy()
+    return (
+        masked_lstm(forward, *weights[0], mask[0].numpy()),
+        masked_lstm(backward[::-1], *weights[1], mask[1].numpy())[::-1],
+    )
+
+
+def assert_equations_hold(layer, states, inputs, masks):
+    for sentence, length in enumerate(LENGTHS.tolist()):
+        if length:
+            expected = reference_states(layer, inputs, sentence, length, masks[:, sentence])
+            helpers.close(states[:, sentence, :length], expected, 1e-12)
+
+
+def within(states):
+    """The states of words, without those of padding, which mean nothing."""
+    return states[:, torch.arange(TIME) < LENGTHS.unsqueeze(1)]
+
+
+def test_states_without_dropout_are_those_of_the_reference(layer, inputs):
+    states = layer(inputs, LENGTHS)
+    assert_equations_hold(layer, states, inputs, torch.ones(2, len(LENGTHS), HIDDEN))
+    w_ih, w_hh, bias = (values.detach().numpy() for values in layer.parameters())
+    helpers.close(states[0, 0], ref.lstm(inputs[0, 0].numpy(), w_ih[0], w_hh[0], bias[0]), 1e-12)
+    helpers.close(states[1, 0], ref.lstm_reversed(inputs[1, 0].numpy(), w_ih[1], w_hh[1], bias[1]), 1e-12)
+
+
+def test_states_with_a_mask_for_each_sentence_are_those_of_the_equations(layer, inputs, mask):
+    assert_equations_hold(layer, layer(inputs, LENGTHS, mask), inputs, mask)
+
+
+def test_states_with_one_mask_for_the_batch_are_those_of_the_equations(layer, inputs, mask):
+    shared = mask[:, :1]
+    assert_equations_hold(layer, layer(inputs, LENGTHS, shared), inputs, shared.expand_as(mask))
+
+
+def test_the_fused_and_the_stepped_recurrence_agree_in_states_and_gradients(layer, inputs, mask):
+    def run(recurrent_mask):
+        layer.zero_grad()
+        leaf = inputs.clone().requires_grad_()
+        states = within(layer(leaf, LENGTHS, recurrent_mask))
+        states.pow(2).sum().backward()
+        return [states, leaf.grad, *(parameter.grad.clone() for parameter in layer.parameters())]
+
+    shared = mask[:, :1]
+    for fused, stepped in zip(run(shared), run(shared.expand_as(mask).contiguous()), strict=True):
+        torch.testing.assert_close(fused, stepped, rtol=0, atol=1e-12)
+
+
+def test_the_stepped_recurrence_passes_gradcheck(layer, inputs, mask):
+    leaves = [inputs.requires_grad_(), *layer.parameters()]  # gradcheck moves the weights where they lie
+    assert torch.autograd.gradcheck(lambda *_: within(layer(inputs, LENGTHS, mask)), leaves)
+
+
+def test_a_direction_sees_nothing_beyond_its_sentence(layer, inputs, mask):
+    padding = (torch.arange(TIME) >= LENGTHS.unsqueeze(1)).unsqueeze(-1)
+    filled = inputs.masked_fill(padding, 1e3)
+    for recurrent_mask in (None, mask):
+        assert torch.equal(
+            within(layer(inputs, LENGTHS, recurrent_mask)), within(layer(filled, LENGTHS, recurrent_mask))
+        )
+
+
+def test_a_dropped_feature_is_dropped_for_all_words_of_the_sentence():
+    dropped = VariationalDropout(0.5)(torch.ones(2, 3, 7, 50))
+    assert set(dropped.unique().tolist()) == {0.0, 2.0}
+    assert torch.equal(dropped, dropped[:, :, :1].expand_as(dropped))
+
+
+def test_sentences_directions_and_calls_have_masks_of_their_own():
+    dropout = VariationalDropout(0.5)
+    first, second = (dropout(torch.ones(2, 3, 1, 50)).flatten(0, 2) for _ in range(2))
+    masks = torch.cat([first, second])  # (2 calls · 2 directions · 3 sentences, features)
+    assert len(masks.unique(dim=0)) == len(masks) == 12
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.35, 0.8])
+def test_dropout_keeps_the_mean(rate):
+    torch.manual_seed(0)
+    dropped = VariationalDropout(rate)(torch.ones(2, 200, 1, 200))
+    helpers.close(dropped.mean(), 1.0, 0.02)
+    helpers.close((dropped == 0).double().mean(), rate, 0.01)
+
+
+def test_one_mask_may_serve_the_whole_batch():
+    dropped = VariationalDropout(0.5, shared=True)(torch.ones(2, 3, 4, 50))
+    assert torch.equal(dropped, dropped[:, :1, :1].expand_as(dropped))
+    assert not torch.equal(dropped[0], dropped[1])
+
+
+def test_dropout_does_nothing_outside_of_training_or_at_rate_zero():
+    values = torch.randn(2, 3, 4, 5)
+    assert VariationalDropout(0.5).eval()(values) is values
+    assert VariationalDropout(0.0).train()(values) is values
+
+
+def watched_layers(model, batch):
+    """What every recurrent layer of the model is given in one forward pass: inputs and recurrent mask."""
+    seen = []
+    for layer in model.encoder.layers:
+        layer.register_forward_pre_hook(lambda _, arguments: seen.append((arguments[0], arguments[2])))
+    model(**batch)
+    return seen
+
+
+@pytest.mark.parametrize(("dropout_masks", "masks"), [("sequence", 4), ("batch", 1)])
+def test_in_training_every_layer_has_masks_on_its_input_and_its_recurrent_state(
+    model_type, tokenizer, dropout_masks, masks
+):
+    model = build_model(model_type, tokenizer, dropout=0.5, dropout_masks=dropout_masks, hidden_size=16).train()
+    batch = helpers.pad(helpers.random_sentences(model.config, (5, 3, 4, 2)), labels=True)
+    layers = watched_layers(model, batch)
+    assert len(layers) == 2
+    for inputs, recurrent_mask in layers:
+        assert recurrent_mask.shape == (2, masks, 16)
+        assert set(recurrent_mask.unique().tolist()) == {0.0, 2.0}
+        dropped = (inputs[..., :12] == 0).all(2)  # (2, B, d), of features that are not 0 by themselves
+        assert 0.2 < dropped.float().mean() < 0.8
+        assert not torch.equal(dropped[0], dropped[1])
+        assert torch.equal(dropped[:, 0], dropped[:, 1]) == (masks == 1)
+    assert not torch.equal(layers[0][1], layers[1][1])
+
+
+def test_in_training_the_top_states_are_dropped_too(model_type, tokenizer):
+    model = build_model(model_type, tokenizer, dropout=0.5).train()
+    batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
+    lengths = batch["attention_mask"].sum(1)
+    states, _ = model.encoder(model.features(batch["input_ids"], batch["char_ids"]), lengths)
+    top = states[..., : 2 * model.config.hidden_size]
+    dropped = top == 0
+    assert 0.2 < dropped.float().mean() < 0.8
+    assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
+
+
+def test_outside_of_training_there_are_no_masks(model_type, tokenizer):
+    model = build_model(model_type, tokenizer, dropout=0.5)
+    batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
+    assert all(recurrent_mask is None for _, recurrent_mask in watched_layers(model, batch))

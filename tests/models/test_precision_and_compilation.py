@@ -1,0 +1,144 @@
+"""Narrow numbers, compiled graphs, exported programs and other devices give what plain float32 on a CPU gives."""
+
+import itertools
+
+import helpers
+import pytest
+import torch
+from conftest import ARCHITECTURES, build_model
+
+LENGTHS = (4, 1, 3)
+# Compiling takes seconds: every architecture and every decoder once, all their pairs where there is time.
+PAIRS = list(zip(ARCHITECTURES, itertools.cycle(helpers.DECODERS)))
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+
+
+@pytest.fixture(params=helpers.DECODERS)
+def model(request, model_type, tokenizer):
+    return build_model(model_type, tokenizer, dropout=0.0, **helpers.DECODERS[request.param])
+
+
+@pytest.fixture(params=PAIRS, ids=" ".join)
+def one_of_each(request, tokenizer):
+    model_type, decoder = request.param
+    fields = helpers.DECODERS[decoder]
+    if model_type == "att-bilstm-cnn":  # the longest sentence in windows, the others whole
+        fields = fields | {"attention_window": 3, "attention_overlap": 1}
+    return build_model(model_type, tokenizer, dropout=0.0, **fields)
+
+
+def labelled_batch(model):
+    return helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 0.3), (torch.float16, 0.04)])
+def test_narrow_weights_give_float32_logits_near_those_of_wide_ones(model, tmp_path, dtype, tolerance):
+    batch = labelled_batch(model)
+    model.save_pretrained(tmp_path)
+    narrow = type(model).from_pretrained(tmp_path, dtype=dtype)
+    assert {parameter.dtype for parameter in narrow.parameters()} == {dtype}
+    output, expected = narrow(**batch), model(**batch)
+    assert output.logits.dtype == output.loss.dtype == torch.float32
+    assert output.logits.isfinite().all()
+    words = batch["attention_mask"].bool()
+    distance = (output.logits.softmax(-1) - expected.logits.softmax(-1))[words].abs()
+    assert distance.mean() < tolerance
+    torch.testing.assert_close(output.loss, expected.loss, rtol=tolerance, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_narrow_weights_can_be_trained(model, dtype):
+    model.to(dtype).train()
+    model(**labelled_batch(model)).loss.backward()
+    gradients = [parameter.grad for parameter in model.parameters()]
+    assert all(gradient.dtype == dtype and gradient.isfinite().all() for gradient in gradients)
+
+
+def test_autocast_stays_near_float32(model):
+    batch = labelled_batch(model)
+    expected = model(**batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = model(**batch)
+    assert output.logits.dtype == torch.float32
+    torch.testing.assert_close(output.loss, expected.loss, rtol=0.05, atol=0)
+
+
+def gradients_of(model, loss):
+    model.zero_grad()
+    loss.backward()
+    return {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+
+
+def assert_compiled_is_eager(model, backend):
+    """Outside of training, and in one step of it."""
+    torch.compiler.reset()
+    batch = labelled_batch(model)
+    compiled = torch.compile(model, backend=backend)
+    torch.testing.assert_close(compiled(**batch).logits, model(**batch).logits, rtol=1e-5, atol=1e-5)
+    model.train()
+    loss, expected = compiled(**batch).loss, model(**batch).loss
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
+    gradients = gradients_of(model, loss)
+    for name, gradient in gradients_of(model, expected).items():
+        torch.testing.assert_close(gradients[name], gradient, rtol=1e-4, atol=1e-5, msg=name)
+
+
+def test_compiled_models_compute_the_same(one_of_each):
+    assert_compiled_is_eager(one_of_each, "aot_eager")
+
+
+@pytest.mark.slow
+def test_every_pair_of_architecture_and_decoder_computes_the_same_compiled(model):
+    assert_compiled_is_eager(model, "aot_eager")
+
+
+@pytest.mark.slow
+def test_models_compiled_to_machine_code_compute_the_same(one_of_each):
+    assert_compiled_is_eager(one_of_each, "inductor")
+
+
+def test_compiled_models_train_with_dropout(tokenizer):
+    torch.compiler.reset()
+    model = build_model(ARCHITECTURES[0], tokenizer, dropout=0.3).train()
+    compiled = torch.compile(model, backend="aot_eager")
+    loss = compiled(**labelled_batch(model)).loss
+    assert all(gradient.isfinite().all() for gradient in gradients_of(model, loss).values())
+
+
+def test_the_encoder_can_be_exported(model_type, tokenizer):
+    model = build_model(model_type, tokenizer)
+    batch = labelled_batch(model)
+    features = model.features(batch["input_ids"], batch["char_ids"]).detach()
+    lengths = batch["attention_mask"].sum(1)
+    exported = torch.export.export(model.encoder, (features, lengths)).module()
+    torch.testing.assert_close(exported(features, lengths)[0], model.encoder(features, lengths)[0])
+
+
+def test_the_whole_model_can_be_exported(one_of_each):
+    one_of_each.config.return_dict = False
+    batch = helpers.pad(helpers.random_sentences(one_of_each.config, LENGTHS))
+    exported = torch.export.export(one_of_each, (), batch).module()
+    torch.testing.assert_close(exported(**batch)[0], one_of_each(**batch)[0])
+
+
+@needs_cuda
+def test_cuda_computes_what_the_cpu_computes(model):
+    batch = labelled_batch(model)
+    words = batch["attention_mask"].bool()
+    expected = model(**batch)
+    gradients = gradients_of(model, expected.loss)
+    output = model.cuda().train()(**{name: values.cuda() for name, values in batch.items()})
+    torch.testing.assert_close(output.loss.cpu(), expected.loss, rtol=1e-4, atol=1e-4)
+    for name, gradient in gradients_of(model, output.loss).items():
+        torch.testing.assert_close(gradient.cpu(), gradients[name], rtol=1e-3, atol=1e-4, msg=name)
+    logits = model.eval()(**{name: values.cuda() for name, values in batch.items()}).logits.cpu()
+    torch.testing.assert_close(logits[words], expected.logits[words], rtol=1e-4, atol=1e-4)
+
+
+@needs_cuda
+@pytest.mark.parametrize("dropout_masks", ["sequence", "batch"])
+@pytest.mark.parametrize("model_type", ARCHITECTURES)
+def test_cuda_trains_with_dropout(model_type, tokenizer, dropout_masks):
+    model = build_model(model_type, tokenizer, dropout=0.3, dropout_masks=dropout_masks).cuda().train()
+    loss = model(**{name: values.cuda() for name, values in labelled_batch(model).items()}).loss
+    assert all(gradient.isfinite().all() for gradient in gradients_of(model, loss).values())

@@ -1,0 +1,156 @@
+"""What is saved is what is loaded, and what is not loaded starts as the paper says."""
+
+import math
+
+import helpers
+import pytest
+import torch
+from conftest import ARCHITECTURES, LABELS, build_model
+from transformers import AutoModelForTokenClassification
+
+from hf_xorner.registration import CONFIGS
+
+LENGTHS = (4, 1, 3)
+
+
+def reload(model, folder, **options):
+    model.save_pretrained(folder)
+    loaded, report = AutoModelForTokenClassification.from_pretrained(folder, output_loading_info=True, **options)
+    assert type(loaded) is type(model)
+    return loaded, report
+
+
+@pytest.mark.parametrize("decoder", helpers.DECODERS)
+@pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
+def test_a_loaded_model_is_the_saved_one_bit_by_bit(model_type, tokenizer, tmp_path, decoder, unknown_word):
+    model = build_model(model_type, tokenizer, unknown_word=unknown_word, **helpers.DECODERS[decoder])
+    loaded, report = reload(model, tmp_path)
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    for tensors in ("named_parameters", "named_buffers"):
+        saved, read = dict(getattr(model, tensors)()), dict(getattr(loaded, tensors)())
+        assert saved.keys() == read.keys()
+        assert all(torch.equal(values, read[name]) for name, values in saved.items())
+    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
+    output, expected = loaded(**batch), model(**batch)
+    assert torch.equal(output.logits, expected.logits)
+    assert torch.equal(output.loss, expected.loss)
+
+
+def test_a_file_of_weights_holds_weights_and_character_types_alone(model_type, tokenizer):
+    model = build_model(model_type, tokenizer, decoder="crf", constrain_transitions=True)
+    parameters = {name for name, _ in model.named_parameters()}
+    assert set(model.state_dict()) == parameters | {"features.char_types"}
+
+
+def test_frozen_word_vectors_stay_frozen(model_type, tokenizer, tmp_path):
+    model = build_model(model_type, tokenizer, freeze_word_embeddings=True)
+    loaded, _ = reload(model, tmp_path)
+    for state in (model, model.train(), loaded, loaded.train(), loaded.eval()):
+        frozen = [name for name, parameter in state.named_parameters() if not parameter.requires_grad]
+        assert frozen == ["features.words.weight"]
+
+
+def test_word_vectors_are_learned_unless_frozen(model_type, tokenizer, tmp_path):
+    loaded, _ = reload(build_model(model_type, tokenizer), tmp_path)
+    assert all(parameter.requires_grad for parameter in loaded.train().parameters())
+
+
+def test_new_labels_get_a_new_classifier_and_keep_all_else(model_type, tokenizer, tmp_path):
+    model = build_model(model_type, tokenizer, decoder="crf")
+    labels = dict(enumerate(["O", "B-NEW", "I-NEW"]))
+    loaded, report = reload(model, tmp_path, id2label=labels, ignore_mismatched_sizes=True)
+    changed = {key[0] for key in report["mismatched_keys"]}
+    names = ("classifier.weight", "classifier.bias", "decoder.transitions", "decoder.start", "decoder.end")
+    assert changed == set(names)
+    for name, parameter in loaded.named_parameters():
+        assert name in changed or torch.equal(parameter, model.get_parameter(name))
+    assert not loaded.classifier.bias.any()
+    assert not loaded.decoder.transitions.any()
+
+
+def test_a_new_part_leaves_the_loaded_parts_beside_it_alone(tokenizer, tmp_path):
+    """A layer of which one matrix is missing starts that matrix anew, and keeps its biases and vectors."""
+    model = build_model("bilstm-cnn", tokenizer)
+    loaded, report = reload(
+        model, tmp_path, unknown_word="vector_and_casing", char_filters=6, ignore_mismatched_sizes=True
+    )
+    fresh = set(report["missing_keys"]) | {key[0] for key in report["mismatched_keys"]}
+    assert {"features.unknown", "encoder.layers.0.weight_ih"} < fresh
+    for name, parameter in loaded.named_parameters():
+        assert name in fresh or torch.equal(parameter, model.get_parameter(name)), name
+
+
+# How a model starts
+
+
+@pytest.fixture
+def fresh(model_type, tokenizer):
+    """A model as its config makes it, of li2020's sizes but for the vocabularies, with a large one of words."""
+    fields = tokenizer.model_fields() | {"vocab_size": 500, "id2label": dict(enumerate(LABELS))}
+    torch.manual_seed(0)
+    config = CONFIGS[model_type](**fields, decoder="crf", unknown_word="vector_and_casing")
+    return AutoModelForTokenClassification.from_config(config)
+
+
+def assert_glorot(weights, fan_in, fan_out):
+    """Uniform up to √(6 / (fan_in + fan_out)), and making use of all of it."""
+    bound = math.sqrt(6 / (fan_in + fan_out))
+    assert 0.95 * bound < weights.abs().max() <= bound
+    assert weights.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+
+
+def test_biases_start_at_zero_and_those_of_forget_gates_at_one(fresh):
+    size = fresh.config.hidden_size
+    for layer in fresh.encoder.layers:
+        i, f, g, o = layer.bias.split(size, dim=1)
+        assert (f == 1).all()
+        assert not any(gate.any() for gate in (i, g, o))
+    assert not fresh.classifier.bias.any()
+
+
+def test_word_and_character_vectors_start_normal(fresh):
+    words, chars = fresh.features.words.weight, fresh.features.chars.embedding.weight
+    for weights in (words[1:], chars, fresh.features.unknown):
+        assert weights.std().item() == pytest.approx(0.1, rel=0.1)
+        assert abs(weights.mean().item()) < 0.02
+    assert not words[0].any()
+    assert chars[0].any()  # padding is a character like others (li2020)
+
+
+def test_matrices_start_glorot_uniform(fresh):
+    config = fresh.config
+    for layer in fresh.encoder.layers:
+        inputs, gates = layer.weight_ih.shape[2] + config.hidden_size, 4 * config.hidden_size
+        for direction in range(2):
+            assert_glorot(layer.weight_ih[direction], inputs, gates)
+            assert_glorot(layer.weight_hh[direction], inputs, gates)
+    for width, convolution in enumerate(fresh.features.chars.convolutions, start=1):
+        assert_glorot(convolution.weight, width * (config.char_dim + 4), width * config.char_filters)
+    states = fresh.encoder.output_size
+    assert_glorot(fresh.classifier.weight, states, fresh.tags.num_inner)
+    if config.model_type == "att-bilstm-cnn":
+        for projection in (fresh.encoder.attention.query, fresh.encoder.attention.key, fresh.encoder.attention.value):
+            assert_glorot(projection.weight, 200, 200)
+
+
+def test_a_crf_starts_indifferent(fresh):
+    assert not any(parameter.any() for parameter in fresh.decoder.parameters())
+
+
+@pytest.mark.parametrize("types", [4, 18])  # CoNLL-2003 and OntoNotes
+@pytest.mark.parametrize("model_type", ARCHITECTURES)
+def test_the_defaults_have_as_many_parameters_as_li2020_says(model_type, types):
+    words, chars = 1000, 100
+    labels = ["O", *(f"{position}-{number}" for number in range(types) for position in "BI")]
+    config = CONFIGS[model_type](vocab_size=words, char_vocab_size=chars, id2label=dict(enumerate(labels)))
+    model = AutoModelForTokenClassification.from_config(config)
+
+    def lstm(inputs):
+        return 4 * 100 * (inputs + 100 + 1)
+
+    attention = 5 * 40 if model_type == "att-bilstm-cnn" else 0
+    upper = 2 * 100 if model_type == "cross-bilstm-cnn" else 100
+    features = words * 300 + chars * 25 + 20 * (1 + 2 + 3) * (25 + 4)
+    encoder = 2 * lstm(300 + 4 + 60) + 2 * lstm(upper) + 3 * 200 * attention
+    classifier = (200 + attention + 1) * (4 * types + 1)
+    assert sum(parameter.numel() for parameter in model.parameters()) == features + encoder + classifier
