@@ -26,7 +26,7 @@ from hf_xorner import Tagger, WordCharTokenizer, load_corpus
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import TaggingCollator
 
-TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 32, 64, 8
+TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 32, 64, 32
 FLOOR_INPUT, FLOOR_HIDDEN = 364, 100
 
 

@@ -23,6 +23,8 @@ def test_figures_come_as_json_beside_their_floors(tmp_path):
 
 
 def test_an_unknown_model_is_named():
-    result = subprocess.run([sys.executable, BENCHMARK, "--models", "bert"], capture_output=True, text=True, timeout=120)
+    result = subprocess.run(
+        [sys.executable, BENCHMARK, "--models", "bert"], capture_output=True, text=True, timeout=120
+    )
     assert result.returncode != 0
     assert result.stderr.strip().splitlines()[-1].startswith("benchmark.py: bert is unknown; choose among bilstm-cnn")

@@ -10,8 +10,8 @@ import pytest
 import torch
 from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model
 from datasets import Dataset
-from test_pipeline import TEXTS as SHORT_TEXTS
-from test_pipeline import lively_model, one_thread  # noqa: F401
+from random_texts import TEXTS as SHORT_TEXTS
+from random_texts import lively_model
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments, pipeline
 
 DECODERS = dict(zip(ARCHITECTURES, ["softmax", "crf", "crf"], strict=True))

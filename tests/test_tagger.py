@@ -9,7 +9,7 @@ import pytest
 from conftest import ARCHITECTURES, SENTENCES, build_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_pipeline import DECODERS, GIVEN, PIECES, TEXTS, lively_model, one_thread  # noqa: F401
+from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
 from transformers import PreTrainedTokenizerFast, pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer

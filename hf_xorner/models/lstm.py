@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from transformers import initialization as init
+
+from .recurrence import masked_recurrence
 
 
 class BiLstmLayer(nn.Module):
@@ -46,15 +45,13 @@ class BiLstmLayer(nn.Module):
         Returns:
             (2, B, T, H), the states in the order of the words; what stands beyond a sentence's end means nothing.
         """
-        order = reversed_order(lengths, inputs.shape[2])  # (B, T)
-        inputs = torch.stack([inputs[0], gather_words(inputs[1], order)])
         with torch.autocast(inputs.device.type, enabled=False):
             inputs = inputs.to(self.weight_ih.dtype)
-            if recurrent_mask is None or recurrent_mask.shape[1] == 1:
-                states = self.run_fused(inputs, recurrent_mask)
-            else:
-                states = self.run_steps(inputs, recurrent_mask)
-        return torch.stack([states[0], gather_words(states[1], order)])
+            if recurrent_mask is not None and recurrent_mask.shape[1] > 1:
+                return masked_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.bias, recurrent_mask)
+            order = reversed_order(lengths, inputs.shape[2])  # (B, T)
+            states = self.run_fused(torch.stack([inputs[0], gather_words(inputs[1], order)]), recurrent_mask)
+            return torch.stack([states[0], gather_words(states[1], order)])
 
     def run_fused(self, inputs: Tensor, recurrent_mask: Tensor | None) -> Tensor:
         """Let the backend's fused kernel do all steps; a mask common to the batch moves into the weights."""
@@ -67,15 +64,6 @@ class BiLstmLayer(nn.Module):
             weights = [self.weight_ih[direction], weight_hh[direction], self.bias[direction], no_bias]
             states.append(fused_recurrence(inputs[direction], start, weights))
         return torch.stack(states)
-
-    def run_steps(self, inputs: Tensor, recurrent_mask: Tensor) -> Tensor:
-        """Step through the sentences with a mask for each; the input products are one matrix product before."""
-        _, batch, time, size = inputs.shape
-        products = torch.baddbmm(
-            self.bias.unsqueeze(1), inputs.reshape(2, batch * time, size), self.weight_ih.transpose(1, 2)
-        )
-        by_step = products.view(2, batch, time, -1).permute(2, 0, 1, 3).contiguous()  # (T, 2, B, 4H)
-        return masked_recurrence(by_step, self.weight_hh, recurrent_mask.to(by_step.dtype)).permute(1, 2, 0, 3)
 
 
 def reversed_order(lengths: Tensor, time: int) -> Tensor:
@@ -94,66 +82,6 @@ def gather_words(values: Tensor, order: Tensor) -> Tensor:
 def fused_recurrence(inputs: Tensor, start: Tensor, weights: list[Tensor]) -> Tensor:
     """The backend's kernel for one direction, outside of compiled graphs, which would unroll it for every length."""
     return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, False, False, True)[0]
-
-
-@torch.compiler.disable
-def masked_recurrence(products: Tensor, weight_hh: Tensor, recurrent_mask: Tensor) -> Tensor:
-    """The recurrence alone, outside of compiled graphs, which would unroll it."""
-    return _MaskedRecurrence.apply(products, weight_hh, recurrent_mask)
-
-
-class _MaskedRecurrence(torch.autograd.Function):
-    """h' = LSTM(products + U(m ⊙ h)) step by step, with a backward pass that keeps no graph through time."""
-
-    @staticmethod
-    def forward(ctx: Any, products: Tensor, weight_hh: Tensor, mask: Tensor) -> Tensor:
-        """Step from the first word to the last: products (T, 2, B, 4H), weight_hh (2, 4H, H), mask (2, B, H)."""
-        time, directions, batch, gate_size = products.shape
-        size = gate_size // 4
-        gates = torch.empty_like(products)
-        hidden, cells, squashed, masked = products.new_empty(4, time, directions, batch, size).unbind(0)
-        cell = previous = products.new_zeros(directions, batch, size)
-        recurrent = weight_hh.transpose(1, 2).contiguous()
-        for step in range(time):
-            gate = torch.baddbmm(products[step], previous, recurrent, out=gates[step])
-            i, f, g, o = gate.chunk(4, -1)
-            gate[..., : 2 * size].sigmoid_()
-            g.tanh_()
-            o.sigmoid_()
-            cell = torch.mul(f, cell, out=cells[step]).addcmul_(i, g)
-            torch.tanh(cell, out=squashed[step])
-            torch.mul(o, squashed[step], out=hidden[step])
-            previous = torch.mul(hidden[step], mask, out=masked[step])
-        ctx.save_for_backward(gates, cells, squashed, masked, weight_hh, mask)
-        return hidden
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Step back; what does not depend on the order of the steps is computed for all of them at once."""
-        gates, cells, squashed, masked, weight_hh, mask = ctx.saved_tensors
-        (grad_hidden,) = gradients
-        time, directions, batch, gate_size = gates.shape
-        size = gate_size // 4
-        i, f, g, o = gates.chunk(4, -1)
-        before = torch.cat([torch.zeros_like(cells[:1]), cells[:-1]])
-        # How the pre-activations of i, f, g move with c, that of o with h, and c with h.
-        cell_to_gates = torch.stack([g * i * (1 - i), before * f * (1 - f), i * (1 - g * g)], 3)
-        hidden_to_output = squashed * o * (1 - o)
-        hidden_to_cell = o * (1 - squashed * squashed)
-        grad_gates = torch.empty_like(gates)
-        by_gate = grad_gates.view(time, directions, batch, 4, size)
-        grad_cell = grad_previous = gates.new_zeros(directions, batch, size)
-        for step in range(time - 1, -1, -1):
-            grad_state = torch.addcmul(grad_hidden[step], grad_previous, mask)
-            grad_cell = torch.addcmul(grad_cell, grad_state, hidden_to_cell[step])
-            torch.mul(cell_to_gates[step], grad_cell.unsqueeze(2), out=by_gate[step, :, :, :3])
-            torch.mul(grad_state, hidden_to_output[step], out=by_gate[step, :, :, 3])
-            grad_cell = grad_cell * f[step]
-            grad_previous = torch.bmm(grad_gates[step], weight_hh)
-        later = grad_gates[1:].transpose(0, 1).reshape(directions, -1, gate_size)
-        earlier = masked[:-1].transpose(0, 1).reshape(directions, -1, size)
-        return grad_gates, torch.bmm(later.transpose(1, 2), earlier), None
 
 
 class VariationalDropout(nn.Module):

@@ -177,9 +177,10 @@ def test_in_training_the_top_states_are_dropped_too(model_type, tokenizer):
     lengths = batch["attention_mask"].sum(1)
     states, _ = model.encoder(model.features(batch["input_ids"], batch["char_ids"]), lengths)
     top = states[..., : 2 * model.config.hidden_size]
-    dropped = top == 0
-    assert 0.2 < dropped.float().mean() < 0.8
-    assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
+    for sentence, length in zip(top, lengths, strict=True):
+        dropped = sentence[:length] == 0
+        assert 0.2 < dropped.float().mean() < 0.8
+        assert torch.equal(dropped, dropped[:1].expand_as(dropped))
 
 
 def test_outside_of_training_there_are_no_masks(model_type, tokenizer):

@@ -1,0 +1,307 @@
+"""What a tokenizer is built with, what it refuses, and that saving, copying and sharing leave it the same."""
+
+import copy
+import pickle
+import random
+import sys
+import time
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import SENTENCES, build_model
+from datasets import Dataset
+from datasets.fingerprint import Hasher
+from tokenizer_oracle import (
+    ALL_COLUMNS,
+    GIVEN,
+    POLICIES,
+    TEXTS,
+    Oracle,
+    expected,
+    plain,
+    random_settings,
+)
+from transformers import AutoTokenizer
+
+from hf_xorner import WordCharTokenizer
+from hf_xorner.models.characters import character_types
+from hf_xorner.models.configuration_tagger import CHARACTER_TYPE_CODES
+
+
+@pytest.fixture(scope="module", params=POLICIES, ids=str)
+def both(request):
+    """A tokenizer and its oracle."""
+    return WordCharTokenizer.from_corpus(SENTENCES, **request.param), Oracle(SENTENCES, **request.param)
+
+
+# --- Policies --------------------------------------------------------------------------------------------------------
+
+
+def test_casing_policy_lowers_words_but_not_characters():
+    tokenizer = WordCharTokenizer.from_corpus([["Ann", "İstanbul", "ΑΣ"]], casing="lower")
+    assert set(tokenizer.get_vocab()) == {"[PAD]", "[UNK]", "ann", "istanbul", "ας"}
+    upper = tokenizer(["ANN", "İSTANBUL", "istanbul", "ΑΣ"], is_split_into_words=True)
+    lower = tokenizer(["ann", "istanbul", "istanbul", "ας"], is_split_into_words=True)
+    assert upper["input_ids"] == lower["input_ids"]
+    assert 1 not in upper["input_ids"]
+    assert upper["char_ids"][0] != lower["char_ids"][0]
+
+
+def test_casing_policy_keeps_the_length_of_every_character():
+    tokenizer = WordCharTokenizer.from_corpus([["ann"]], casing="lower")
+    characters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+    changed = [character for character in characters if len(character.lower()) != 1]
+    assert changed == ["İ"]
+    words = [f"{character}nn" for character in ("A", "a", "İ")]
+    assert tokenizer(words, is_split_into_words=True)["input_ids"] == [2, 2, 1]
+
+
+def test_digit_policy_reads_every_digit_as_zero():
+    tokenizer = WordCharTokenizer.from_corpus([["1996", "Ann"]], digits="zero")
+    known = tokenizer.get_vocab()["0000"]
+    output = tokenizer(["2024", "٣٥٠١", "𝟗𝟗𝟗𝟗", "½"], is_split_into_words=True)
+    assert output["input_ids"] == [known] * 3 + [1]
+    assert output["char_ids"][0] == output["char_ids"][1] == output["char_ids"][2]
+    assert output["char_ids"][3][0] == 1
+
+
+def test_unknown_policies_are_refused_with_the_choices():
+    with pytest.raises(ValueError, match=r"casing='upper' is unknown; choose 'keep' or 'lower'"):
+        WordCharTokenizer.from_corpus([], casing="upper")
+    with pytest.raises(ValueError, match=r"digits='drop' is unknown; choose 'keep' or 'zero'"):
+        WordCharTokenizer.from_corpus([], digits="drop")
+
+
+def test_rare_words_and_characters_stay_unknown():
+    sentences = [["bee", "bee", "ox"], ["bee", "Qat", "ox", "7"]]
+    tokenizer = WordCharTokenizer.from_corpus(sentences, min_count=2, min_char_count=2)
+    assert tokenizer.get_vocab() == {"[PAD]": 0, "[UNK]": 1, "bee": 2, "ox": 3}
+    assert tokenizer.characters == "ebox"
+    assert tokenizer("Qat 7")["char_ids"][0][:3] == [2, 3, 3]
+    assert tokenizer("Qat 7")["char_ids"][1][:1] == [4]
+
+
+def test_vocabulary_does_not_depend_on_the_order_of_the_corpus():
+    shuffled = [sentence[::-1] for sentence in SENTENCES[::-1]]
+    one, other = (WordCharTokenizer.from_corpus(sentences) for sentences in (SENTENCES, shuffled))
+    assert one.get_vocab() == other.get_vocab()
+    assert one.characters == other.characters
+
+
+def test_corpus_may_be_a_stream_of_texts_or_words():
+    sentences = [[word for word in words if "'" not in word] for words in SENTENCES]
+    texts = (" ".join(words) for words in sentences)
+    mixed = (words if number % 2 else " ".join(words) for number, words in enumerate(sentences))
+    vocabularies = [WordCharTokenizer.from_corpus(corpus).get_vocab() for corpus in (texts, mixed)]
+    assert vocabularies[0] == vocabularies[1]
+
+
+def test_unseen_characters_keep_their_type():
+    tokenizer = WordCharTokenizer.from_corpus([["a"]], max_word_chars=12)
+    row = tokenizer(["ŽǅžЖ५7€«–東\ue000ʰ"], is_split_into_words=True)["char_ids"][0]
+    assert row == [2, 2, 3, 2, 4, 4, 5, 5, 5, 1, 1, 1]
+    assert tokenizer.model_fields()["char_types"] == "..Uldpl"
+
+
+def test_character_types_are_those_of_unicode_for_every_code_point():
+    def code(category):
+        if category in ("Lu", "Lt"):
+            return "U"
+        return {"Ll": "l", "Nd": "d"}.get(category) or ("p" if category[0] in "PS" else ".")
+
+    by_category = {}
+    for point in range(sys.maxunicode + 1):
+        by_category.setdefault(unicodedata.category(chr(point)), []).append(point)
+    types = character_types()
+    assert len(types) == sys.maxunicode + 1
+    for category, points in by_category.items():
+        assert (types[points] == CHARACTER_TYPE_CODES.index(code(category))).all(), category
+
+
+def test_model_fields_describe_the_ids(tokenizer):
+    fields = tokenizer.model_fields()
+    output = tokenizer(SENTENCES, is_split_into_words=True, padding=True, return_tensors="np")
+    assert output["input_ids"].max() == fields["vocab_size"] - 1
+    assert output["char_ids"].max() == fields["char_vocab_size"] - 1
+    assert len(fields["char_types"]) == fields["char_vocab_size"]
+    assert output["char_ids"].shape[-1] == fields["max_word_chars"] == 10
+    assert fields["pad_token_id"] == 0
+
+
+# --- Errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("item", "given_words", "message"),
+    [
+        ("a\ud800", False, r"Text 0 holds a lone surrogate, U\+D800, at character 1"),
+        (["a", "\udfff"], False, r"Text 1 holds a lone surrogate, U\+DFFF, at character 0"),
+        ([["a"], ["b", "\udc00"]], True, r"Text 1 holds a lone surrogate, U\+DC00, at character 1"),
+        # The halves of one character, in two words, are no character.
+        (["\ud83d", "\ude00"], True, r"Text 0 holds a lone surrogate, U\+D83D"),
+        (["a", 3], False, "text 1"),
+        (["a", None], False, "text 1"),
+        ([("a", "b")], False, "text 0"),
+        (b"a", False, "text 0"),
+        (7, False, "text 0"),
+        ("a", True, "a list of words"),
+        (["a", ["b"]], True, "a list of words"),
+        ([["a"], "b"], True, "text 1"),
+        ([["a", None]], True, "text 0"),
+    ],
+)
+def test_wrong_input_is_refused_in_a_sentence(tokenizer, item, given_words, message):
+    with pytest.raises(ValueError, match=message) as refusal:
+        tokenizer(item, is_split_into_words=given_words)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("texts", [("a", "b"), (["a"], ["b"])])
+def test_text_pairs_are_refused(tokenizer, texts):
+    with pytest.raises(ValueError, match="reads single texts"):
+        tokenizer(*texts)
+
+
+def test_lone_surrogate_in_a_corpus_is_refused():
+    with pytest.raises(ValueError, match=r"Text 1 holds a lone surrogate, U\+D800, at character 2"):
+        WordCharTokenizer.from_corpus(["a", "a \ud800"])
+
+
+@pytest.mark.parametrize("overflow", [False, True])
+def test_stride_that_leaves_nothing_new_is_refused(tokenizer, overflow):
+    with pytest.raises(ValueError, match="stride=2 must be smaller than max_length=2"):
+        tokenizer("a b c", truncation=True, max_length=2, stride=2, return_overflowing_tokens=overflow)
+
+
+def test_padding_to_a_length_needs_one_that_fits(tokenizer):
+    with pytest.raises(ValueError, match='padding="max_length" needs max_length'):
+        tokenizer("Ann", padding="max_length")
+    with pytest.raises(ValueError, match="Text 1 has 3 words, more than max_length=2; add truncation=True"):
+        tokenizer(["Ann", "a b c"], padding="max_length", max_length=2)
+
+
+def test_ragged_rows_make_no_tensor(tokenizer):
+    with pytest.raises(ValueError, match="padding=True"):
+        tokenizer(["a", "b c"], return_tensors="pt")
+
+
+# --- Saving, copying, sharing ----------------------------------------------------------------------------------------
+
+
+def everything(tokenizer):
+    """All that a tokenizer says of a few texts and words."""
+    texts = tokenizer(TEXTS, padding=True, return_tensors="np", **ALL_COLUMNS)
+    words = tokenizer(GIVEN, is_split_into_words=True, **ALL_COLUMNS)
+    return [
+        {name: plain(value) for name, value in output.items()} for output in (texts, words)
+    ], tokenizer.model_fields()
+
+
+def test_saved_tokenizer_is_the_same(both, tmp_path):
+    tokenizer = both[0]
+    tokenizer.save_pretrained(tmp_path)
+    loaded = WordCharTokenizer.from_pretrained(tmp_path)
+    assert everything(loaded) == everything(tokenizer)
+    assert loaded.get_vocab() == tokenizer.get_vocab()
+    loaded.save_pretrained(tmp_path / "again")
+    assert everything(WordCharTokenizer.from_pretrained(tmp_path / "again")) == everything(tokenizer)
+
+
+def test_saved_beside_a_model_it_loads_by_the_auto_class(tokenizer, model_type, tmp_path):
+    build_model(model_type, tokenizer).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert type(loaded) is WordCharTokenizer
+    assert everything(loaded) == everything(tokenizer)
+
+
+def test_changed_defaults_survive_saving(tokenizer, tmp_path):
+    changed = copy.deepcopy(tokenizer)
+    changed.padding_side, changed.truncation_side, changed.model_max_length = "left", "left", 5
+    changed.save_pretrained(tmp_path)
+    loaded = WordCharTokenizer.from_pretrained(tmp_path, padding_side="left", truncation_side="left")
+    output = loaded(["a b c d e f g", "Ann"], padding=True, truncation=True)
+    assert output["attention_mask"] == [[1] * 5, [0] * 4 + [1]]
+    assert output["char_ids"][0] == loaded("c d e f g")["char_ids"]
+
+
+def test_copies_are_the_same(both):
+    tokenizer = both[0]
+    for copied in (pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer), copy.copy(tokenizer)):
+        assert everything(copied) == everything(tokenizer)
+
+
+def test_use_does_not_change_the_state(tokenizer):
+    used = copy.deepcopy(tokenizer)
+    before = Hasher.hash(used)
+    used("Ann saw", padding="max_length", max_length=9, truncation=True, padding_side="left")
+    used(GIVEN, is_split_into_words=True, padding=True, pad_to_multiple_of=8, return_tensors="pt")
+    used("a b c d", truncation=True, max_length=2, stride=1, return_overflowing_tokens=True)
+    used.pad([used("Ann"), used("Ann saw")])
+    used.tokenize("Ann saw")
+    assert Hasher.hash(used) == before
+
+
+def test_mapped_dataset_has_the_same_fingerprint_every_time(tokenizer):
+    dataset = Dataset.from_dict({"tokens": [words for words in GIVEN if words]})
+
+    def encode(batch):
+        return tokenizer(batch["tokens"], is_split_into_words=True)
+
+    first = dataset.map(encode, batched=True)
+    tokenizer(["Ann", "a b"], padding=True, truncation=True, max_length=1)
+    second = dataset.map(encode, batched=True)
+    assert first._fingerprint == second._fingerprint
+    columns = expected(Oracle(SENTENCES, max_word_chars=10), dataset["tokens"], side="right")
+    assert list(second["input_ids"]) == columns["input_ids"]
+    assert list(second["char_ids"]) == columns["char_ids"]
+
+
+def test_eight_threads_with_different_settings_do_not_disturb_each_other(tokenizer):
+    chooser = random.Random(1)
+    jobs = []
+    for _ in range(400):
+        given_words = chooser.random() < 0.5
+        pool = GIVEN if given_words else TEXTS
+        call, _ = random_settings(chooser, "np")
+        jobs.append(([chooser.choice(pool) for _ in range(4)], {**call, "is_split_into_words": given_words}))
+
+    def encode(job):
+        output = tokenizer(job[0], **job[1], **ALL_COLUMNS)
+        return {name: value.tolist() for name, value in output.items()}
+
+    alone = [encode(job) for job in jobs]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(encode, jobs))
+    assert together == alone
+
+
+# --- Speed -----------------------------------------------------------------------------------------------------------
+
+
+def wnut_sentences(path):
+    sentences, words = [], []
+    for line in path.read_text(encoding="utf-8").replace("\ufeff", "").split("\n"):
+        token = line.split("\t")[0].strip()
+        if token:
+            words.append(token)
+        elif words:
+            sentences.append(words)
+            words = []
+    return sentences
+
+
+def test_wnut_train_is_encoded_in_under_half_a_second(corpora):
+    sentences = wnut_sentences(corpora / "wnut17" / "train.conll")
+    tokenizer = WordCharTokenizer.from_corpus(sentences)
+    assert sum(map(len, sentences)) == 62_730
+    texts = [" ".join(words) for words in sentences]
+    for batch, given_words in ((sentences, True), (texts, False)):
+        times = []
+        for _ in range(4):
+            start = time.perf_counter()
+            output = tokenizer(batch, is_split_into_words=given_words, padding=True, return_tensors="np")
+            times.append(time.perf_counter() - start)
+        assert output["char_ids"].shape == (len(batch), output["input_ids"].shape[1], 20)
+        assert min(times[1:]) < 0.5
