@@ -211,9 +211,10 @@ class TaggerForTokenClassification(PreTrainedModel):
             ("input_ids", input_ids, config.vocab_size, "vocab_size"),
             ("char_ids", char_ids, config.char_vocab_size, "char_vocab_size"),
         ):
-            if ids.max() >= size:
+            lowest, highest = ids.aminmax()
+            if lowest < 0 or highest >= size:
                 raise ValueError(
-                    f"{name} holds {int(ids.max())} and the model's {field} is {size}; "
+                    f"{name} holds {int(lowest if lowest < 0 else highest)} and the model's {field} is {size}; "
                     "use the tokenizer that was saved with the model."
                 )
         if labels is None:

@@ -33,6 +33,8 @@ class TagSpace(nn.Module):
     def __init__(self, labels: list[str]) -> None:
         super().__init__()
         self.labels = labels
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"The labels {labels} name one label twice; give every id of id2label a name of its own.")
         self.chunked = any(label.startswith(("B-", "I-")) for label in labels)
         self._tables = _chunk_tables(labels) if self.chunked else _plain_tables(labels)
         # Tables follow from the config and are no weights: not saved, and filled by reset_parameters.
@@ -48,11 +50,6 @@ class TagSpace(nn.Module):
     def num_inner(self) -> int:
         """Number of inner tags."""
         return len(self.kind)
-
-    @property
-    def outside(self) -> int:
-        """The public label O."""
-        return self.labels.index("O")
 
     @property
     def inner_tags(self) -> list[str]:
