@@ -9,6 +9,7 @@ from seqeval.metrics import accuracy_score, f1_score
 from seqeval.scheme import IOB2
 from transformers import EvalPrediction
 
+from ..models.tags import IGNORED
 from .spans import (
     BoolArray,
     IntArray,
@@ -19,8 +20,6 @@ from .spans import (
     number_tags,
     spans_of_ids,
 )
-
-IGNORED_LABEL = -100
 
 # How far two computations of one score may be apart, in percent.
 _TOLERANCE = 1e-9
@@ -102,7 +101,7 @@ def compute_metrics_for(
         labels = np.asarray(labels[0] if isinstance(labels, tuple) else labels)
         if outputs.shape[:2] != labels.shape:
             raise ValueError(f"predictions of the shape {outputs.shape} do not fit labels of the shape {labels.shape}.")
-        counted = labels != IGNORED_LABEL
+        counted = labels != IGNORED
         chosen = outputs[counted]
         predicted = (chosen.argmax(-1) if outputs.ndim == 3 else chosen).astype(np.int64)
         scores = _scores(labels[counted].astype(np.int64), predicted, counted.sum(axis=1), tag_set, policy)
