@@ -49,21 +49,21 @@ class BiLstmLayer(nn.Module):
             inputs = inputs.to(self.weight_ih.dtype)
             if recurrent_mask is not None and recurrent_mask.shape[1] > 1:
                 return masked_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.bias, recurrent_mask)
-            order = reversed_order(lengths, inputs.shape[2])  # (B, T)
-            states = self.run_fused(torch.stack([inputs[0], gather_words(inputs[1], order)]), recurrent_mask)
-            return torch.stack([states[0], gather_words(states[1], order)])
+            return self.run_fused(inputs, lengths, recurrent_mask)
 
-    def run_fused(self, inputs: Tensor, recurrent_mask: Tensor | None) -> Tensor:
+    def run_fused(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
         """Let the backend's fused kernel do all steps; a mask common to the batch moves into the weights."""
         # U(m ⊙ h) = (U diag(m)) h.
         weight_hh = self.weight_hh if recurrent_mask is None else self.weight_hh * recurrent_mask
-        start = inputs.new_zeros(1, inputs.shape[1], self.hidden_size)
         no_bias = torch.zeros_like(self.bias[0])
-        states = []
-        for direction in range(2):
-            weights = [self.weight_ih[direction], weight_hh[direction], self.bias[direction], no_bias]
-            states.append(fused_recurrence(inputs[direction], start, weights))
-        return torch.stack(states)
+        weights = [[self.weight_ih[d], weight_hh[d], self.bias[d], no_bias] for d in range(2)]
+        _, batch, time, _ = inputs.shape
+        row = torch.arange(batch, device=lengths.device).unsqueeze(1) * time
+        words = (row + reversed_order(lengths, time)).flatten()  # which word direction 1 reads at each step
+        backwards = inputs[1].flatten(0, 1).index_select(0, words).unflatten(0, (batch, time))
+        states = fused_recurrence(backwards, weights[1]).flatten(0, 1)
+        states = torch.zeros_like(states).index_copy(0, words, states).unflatten(0, (batch, time))
+        return torch.stack([fused_recurrence(inputs[0], weights[0]), states])
 
 
 def reversed_order(lengths: Tensor, time: int) -> Tensor:
@@ -73,14 +73,10 @@ def reversed_order(lengths: Tensor, time: int) -> Tensor:
     return torch.where(position <= last, last - position, position)
 
 
-def gather_words(values: Tensor, order: Tensor) -> Tensor:
-    """Reorder the words of every sentence: values (B, T, d), order (B, T)."""
-    return values.gather(1, order.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
-
-
 @torch.compiler.disable
-def fused_recurrence(inputs: Tensor, start: Tensor, weights: list[Tensor]) -> Tensor:
+def fused_recurrence(inputs: Tensor, weights: list[Tensor]) -> Tensor:
     """The backend's kernel for one direction, outside of compiled graphs, which would unroll it for every length."""
+    start = inputs.new_zeros(1, len(inputs), weights[1].shape[1])
     return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, False, False, True)[0]
 
 
