@@ -92,8 +92,12 @@ class TaggerForTokenClassification(PreTrainedModel):
                 reset()
 
     def freeze(self) -> None:
-        """Fix what the config wants fixed; from_pretrained forgets it, so train() says it again."""
-        self.features.words.weight.requires_grad_(not self.config.freeze_word_embeddings)
+        """Fix what the config wants fixed; from_pretrained forgets it, so train() says it again.
+
+        What somebody froze by hand stays frozen.
+        """
+        if self.config.freeze_word_embeddings:
+            self.features.words.weight.requires_grad_(False)
 
     def train(self, mode: bool = True) -> TaggerForTokenClassification:
         """Set training mode, frozen parts staying frozen."""

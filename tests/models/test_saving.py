@@ -154,3 +154,9 @@ def test_the_defaults_have_as_many_parameters_as_li2020_says(model_type, types):
     encoder = 2 * lstm(300 + 4 + 60) + 2 * lstm(upper) + 3 * 200 * attention
     classifier = (200 + attention + 1) * (4 * types + 1)
     assert sum(parameter.numel() for parameter in model.parameters()) == features + encoder + classifier
+
+
+def test_what_was_frozen_by_hand_stays_frozen(tokenizer):
+    model = build_model("bilstm-cnn", tokenizer)
+    model.features.words.weight.requires_grad_(False)
+    assert not model.train().features.words.weight.requires_grad
