@@ -13,6 +13,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import hf_xorner
 from hf_xorner import WordCharTokenizer
 from hf_xorner.registration import CONFIGS, ON_DEMAND
 
@@ -21,6 +22,7 @@ torch.set_num_threads(1)
 
 REPOSITORY = Path(__file__).parent.parent
 ARCHITECTURES = tuple(CONFIGS)
+ON_DEMAND_NAMES = {entry.config_class.model_type: name for name, entry in ON_DEMAND.items()}
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-GOD"]
 
 SENTENCES = [
@@ -38,14 +40,11 @@ def build_model(model_type: str, tokenizer: WordCharTokenizer, *, labels=LABELS,
         sizes |= {"num_attention_heads": 2, "attention_head_dim": 3}
     config = CONFIGS[model_type](**tokenizer.model_fields(), **{**sizes, "id2label": dict(enumerate(labels)), **fields})
     torch.manual_seed(seed)
-    model = getattr(__import__("hf_xorner"), ON_DEMAND_NAMES[model_type])(config)
+    model = getattr(hf_xorner, ON_DEMAND_NAMES[model_type])(config)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(std=spread)
     return model.eval()
-
-
-ON_DEMAND_NAMES = {entry.config_class.model_type: name for name, entry in ON_DEMAND.items()}
 
 
 @pytest.fixture(scope="session")
