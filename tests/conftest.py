@@ -1,8 +1,11 @@
 """Tiny data, tokenizers and models, made on the spot; corpora only where the environment names them."""
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ import torch
 # No test reaches for the network: a name that is meant to be local and is not must fail at once.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+# What tests load is cached where it is forgotten with them; the processes that they start share the place.
+os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="hf_xorner_tests_")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import hf_xorner
@@ -19,6 +24,8 @@ from hf_xorner.registration import CONFIGS, ON_DEMAND
 
 # Models this small lose more to threads that wait for each other than they gain, most of all on a busy machine.
 torch.set_num_threads(1)
+
+atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
 
 REPOSITORY = Path(__file__).parent.parent
 ARCHITECTURES = tuple(CONFIGS)

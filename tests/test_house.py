@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "registration": {"models"},
     "tagger": {"models", "registration"},
     "data": {"models"},
-    "evaluation": {"models"},
+    "evaluation": {"models", "registration", "tagger"},
     "training": {"data", "evaluation", "models", "registration", "tagger"},
     "analysis": {"training", "data", "evaluation", "models", "registration", "tagger"},
     "recipes": set(),
@@ -99,7 +99,8 @@ def test_arrows_are_no_circle():
 def test_library_knows_neither_scripts_nor_tests(path):
     tops = {name.split(".")[0] for name in imported(path)}
     strangers = {"scripts", "tests", "conftest", "pytest", "hypothesis"} | {script.stem for script in SCRIPTS}
-    assert not tops & strangers
+    # The library evaluate bears the name of a script.
+    assert not tops & (strangers - {"evaluate"})
 
 
 def test_an_arrow_that_runs_backwards_is_seen(tmp_path, monkeypatch):

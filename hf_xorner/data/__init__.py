@@ -2,6 +2,7 @@
 
 from .corpora import load_corpus
 from .errors import DataError
+from .reading import Reading
 from .xor import xor_corpus
 
-__all__ = ["DataError", "load_corpus", "xor_corpus"]
+__all__ = ["DataError", "Reading", "load_corpus", "xor_corpus"]

@@ -1,107 +1,151 @@
-"""From sentences with tags as their source has them to a data set with one numbering of the labels."""
+"""From sentences with tags as their source has them to a cached data set with one numbering of the labels."""
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, NamedSplit, Value, config
+from datasets.exceptions import DatasetGenerationError
 
-from .columns import Sentence
-from .errors import DataError
-from .tags import are_plain, entity_type, is_iob, label_names, to_iob2
+from .errors import DataError, first_line
+from .reading import AUTO, Reading
+from .repairs import Repairs
+from .schemes import EDGE, entity_type, iob2_of, is_of, label_names, prefixes_of, recognise, repairs_of
+from .survey import Split, Survey, find, survey
 
 TRAIN = "train"
 
-
-class RawSplit:
-    """One split before its tags are understood, which takes the tags of all splits.
-
-    Attributes:
-        tokens: All tokens, sentence after sentence.
-        tag_ids: The index of each token's tag in the order of ``first_seen``.
-        lengths: The number of tokens of each sentence.
-        first_seen: For each distinct tag where it stands first, in words fit for a message.
-    """
-
-    def __init__(self, sentences: Iterable[Sentence], place: Callable[[Sentence, int], str]) -> None:
-        """Collect sentences.
-
-        Args:
-            sentences: The sentences of the split.
-            place: Says where the token of a sentence with a given index stands: the file and line.
-        """
-        self.tokens: list[str] = []
-        self.tag_ids: list[int] = []
-        self.lengths: list[int] = []
-        self.first_seen: dict[str, str] = {}
-        number: dict[str, int] = {}
-        for sentence in sentences:
-            # New tags are rare: the check of a whole sentence at once keeps the loop over tokens in a comprehension.
-            if not number.keys() >= set(sentence.tags):
-                for index, tag in enumerate(sentence.tags):
-                    if tag not in number:
-                        number[tag] = len(number)
-                        self.first_seen[tag] = place(sentence, index)
-            self.tokens.extend(sentence.tokens)
-            self.tag_ids.extend([number[tag] for tag in sentence.tags])
-            self.lengths.append(len(sentence.tokens))
+# Part of every fingerprint: another number makes all cached data sets be built anew.
+_VERSION = 1
 
 
-def assemble(splits: Mapping[str, RawSplit]) -> DatasetDict:
-    """Build the data set of a corpus, its tags as plain labels or IOB2.
+def assemble(
+    splits: Mapping[str, Split], reading: Reading, source: str, cache_dir: str | Path | None = None
+) -> DatasetDict:
+    """Build the data set of a corpus, its tags as plain labels or IOB2, cached and memory-mapped.
+
+    Every split is read twice: the labels, and what has to be repaired, must be known before the first row is written.
 
     Args:
         splits: The splits by name. ``train`` sets the labels; without it all splits together do.
+        reading: How it is to be read.
+        source: The corpus in words, for messages.
+        cache_dir: Where the data sets are cached; by default where `datasets` does.
 
     Returns:
-        The splits in the given order, with ``tokens: List(string)`` and ``ner_tags: List(ClassLabel)``.
+        The splits in the given order, with ``tokens: List(string)`` and ``ner_tags: List(ClassLabel)``, and with
+        ``pos_tags: List(string)`` and ``doc_id: string`` where the source has them.
 
     Raises:
-        DataError: If a chunk tag is neither ``O`` nor ``B-type`` nor ``I-type``, or if a split has a tag (of chunks: a
-            type) that the training split lacks.
+        DataError: If a tag is none of its scheme, if a split has a tag (of chunks: a type) that the training split
+            lacks, or for a repair that ``reading.strict`` refuses.
     """
-    tags = set(chain.from_iterable(split.first_seen for split in splits.values()))
-    plain = are_plain(tags)
-    if not plain:
-        _check_prefixes(splits)
-    known = set(splits[TRAIN].first_seen) if TRAIN in splits else tags
-    labels = label_names(known, plain)
-    for split in splits.values():
-        _check_known(split, labels, plain)
-    return DatasetDict({name: _to_dataset(split, labels, plain) for name, split in splits.items()})
+    repairs = Repairs(reading.strict)
+    surveys = {name: survey(split, repairs) for name, split in splits.items()}
+    pairs = set().union(*(found.pairs for found in surveys.values()))
+    scheme = recognise(pairs) if reading.scheme == AUTO else reading.scheme
+    if scheme != "plain":
+        for name, found in surveys.items():
+            _check_prefixes(splits[name], found, scheme)
+    known = surveys[TRAIN].tags if TRAIN in surveys else set().union(*(found.tags for found in surveys.values()))
+    labels = label_names(known, scheme == "plain")
+    for name, found in surveys.items():
+        _check_known(splits[name], found, labels, scheme)
+        _count_repairs(splits[name], found, scheme, repairs)
+    repairs.report(source)
+    extra = _extra_columns(surveys.values())
+    return DatasetDict(
+        {name: _build(name, split, surveys[name], scheme, labels, extra, cache_dir) for name, split in splits.items()}
+    )
 
 
-def _check_prefixes(splits: Mapping[str, RawSplit]) -> None:
-    for split in splits.values():
-        for tag, place in split.first_seen.items():
-            if not is_iob(tag):
-                raise DataError(f"{place}: unknown tag {tag!r}; expected O, or a type after B- or I- (IOB1 or IOB2).")
+def _check_prefixes(split: Split, found: Survey, scheme: str) -> None:
+    strange = {tag for tag in found.tags if not is_of(scheme, tag)}
+    if strange:
+        place, tag = find(split, lambda pair: pair[1] in strange)
+        raise DataError(
+            f"{place}: unknown tag {tag!r}; expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()})."
+        )
 
 
-def _check_known(split: RawSplit, labels: list[str], plain: bool) -> None:
+def _check_known(split: Split, found: Survey, labels: list[str], scheme: str) -> None:
+    plain = scheme == "plain"
     known = set(labels) if plain else {entity_type(label) for label in labels}
-    for tag, place in split.first_seen.items():
-        if (tag if plain else entity_type(tag)) not in known:
-            raise DataError(
-                f"{place}: the tag {tag!r} has no example in the training split; "
-                "correct it, or add examples to the training data."
-            )
+    unknown = {tag for tag in found.tags if (tag if plain else entity_type(tag)) not in known}
+    if unknown:
+        place, tag = find(split, lambda pair: pair[1] in unknown)
+        raise DataError(
+            f"{place}: the tag {tag!r} has no example in the training split; "
+            "correct it, or add examples to the training data."
+        )
 
 
-def _to_dataset(split: RawSplit, labels: list[str], plain: bool) -> Dataset:
-    tags = list(split.first_seen)
-    tag_ids = np.array(split.tag_ids, dtype=np.int64)
-    lengths = np.array(split.lengths, dtype=np.int64)
-    if plain:
-        label_ids = np.array([labels.index(tag) for tag in tags], dtype=np.int64)[tag_ids]
-    else:
-        label_ids = to_iob2(tag_ids, lengths, tags, labels)
-    # Arrow arrays from flat buffers: going through a list of lists takes several times as long.
-    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
-    columns = {
-        "tokens": pa.ListArray.from_arrays(offsets, pa.array(split.tokens, type=pa.string())),
-        "ner_tags": pa.ListArray.from_arrays(offsets, pa.array(label_ids)),
-    }
-    features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=labels))})
-    return Dataset.from_dict(columns, features=features)
+def _count_repairs(split: Split, found: Survey, scheme: str, repairs: Repairs) -> None:
+    counts: Counter[str] = Counter()
+    for pair, count in found.pairs.items():
+        for kind in repairs_of(pair, scheme):
+            counts[kind] += count
+    for kind, count in counts.items():
+        repairs.add(kind, _first_repair(split, scheme, kind), count)
+
+
+def _first_repair(split: Split, scheme: str, kind: str) -> str:
+    return find(split, lambda pair: kind in repairs_of(pair, scheme))[0]
+
+
+def _extra_columns(surveys: Collection[Survey]) -> dict[str, Any]:
+    """Return the columns besides tokens and tags: parts of speech if all splits have them, documents if any has."""
+    extra: dict[str, Any] = {}
+    if all(found.has_pos for found in surveys):
+        extra["pos_tags"] = List(Value("string"))
+    if any(found.has_documents for found in surveys):
+        extra["doc_id"] = Value("string")
+    return extra
+
+
+def _build(
+    name: str,
+    split: Split,
+    found: Survey,
+    scheme: str,
+    labels: list[str],
+    extra: dict[str, Any],
+    cache_dir: str | Path | None,
+) -> Dataset:
+    features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=labels)), **extra})
+    number = {label: index for index, label in enumerate(labels)}
+    label_of = {pair: number[iob2_of(pair, scheme)] for pair in found.pairs if pair[1] != EDGE}
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for sentence in split.read(Repairs()):
+            tags = sentence.tags
+            row: dict[str, Any] = {
+                "tokens": sentence.tokens,
+                "ner_tags": [label_of[pair] for pair in zip([EDGE, *tags], tags, strict=False)],
+            }
+            if "pos_tags" in extra:
+                row["pos_tags"] = sentence.pos_tags
+            if "doc_id" in extra:
+                row["doc_id"] = sentence.doc_id
+            yield row
+
+    # The arguments are named, so that nothing has to be pickled to know the data set again.
+    identity = json.dumps([_VERSION, name, split.identity, scheme, labels, sorted(extra)])
+    fingerprint = hashlib.sha256(identity.encode()).hexdigest()[:32]
+    try:
+        return Dataset.from_generator(
+            rows, features=features, cache_dir=cache_dir, split=NamedSplit(name), fingerprint=fingerprint
+        )
+    except OSError as error:
+        folder = cache_dir or config.HF_DATASETS_CACHE
+        raise DataError(
+            f"{folder}: the cache cannot be written ({first_line(error)}); "
+            "name another folder as cache_dir, or by the variable HF_DATASETS_CACHE."
+        ) from error
+    except DatasetGenerationError as error:
+        if isinstance(error.__cause__, (DataError, KeyError)):
+            raise DataError(f"{split.source}: changed while it was read; load it again.") from error
+        raise

@@ -1,6 +1,7 @@
 """Find the files of a corpus by the names that corpora are published under."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from .errors import DataError
@@ -11,6 +12,7 @@ _ALIASES = {
     "training": "train",
     "dev": "validation",
     "devel": "validation",
+    "development": "validation",
     "val": "validation",
     "valid": "validation",
     "validation": "validation",
@@ -20,48 +22,82 @@ _ALIASES = {
 }
 _SPLIT_WORD = re.compile(rf"(?<![a-z])(?:{'|'.join(sorted(_ALIASES, key=len, reverse=True))})(?![a-z])")
 SPLITS = ("train", "validation", "test")
+_COLUMN_SUFFIXES = {".txt", ".conll", ".conll03", ".tsv", ".tab", ".col", ".data", ".bio", ".iob", ".iob2", ".bioes"}
+JSON_SUFFIXES = frozenset({".jsonl", ".json", ".ndjson"})
+TABLE_SUFFIXES = frozenset({".parquet", ".arrow"})
 SUFFIXES = frozenset(
-    {"", ".txt", ".conll", ".conll03", ".tsv", ".tab", ".col", ".data", ".bio", ".iob", ".iob2", ".annotated"}
-    | {f".{alias}" for alias in _ALIASES}
+    {"", ".annotated"} | _COLUMN_SUFFIXES | JSON_SUFFIXES | TABLE_SUFFIXES | {f".{alias}" for alias in _ALIASES}
 )
+# OntoNotes' own, in whatever version: .v4_gold_conll
+_CONLL2012_SUFFIX = "_conll"
+_COMPRESSED = ".gz"
+_SHARD = re.compile(r"-\d{5}-of-\d{5}(?=[-.])")
 
 
-def has_column_suffix(path: Path) -> bool:
-    """Tell whether a file name ends in a suffix that files of columns bear."""
-    return path.suffix.lower() in SUFFIXES - {""}
+def suffix_of(path: Path) -> str:
+    """Return the last suffix of a file name in lower case, that of compression left out."""
+    name = path.name.lower().removesuffix(_COMPRESSED)
+    return Path(name).suffix
+
+
+def has_data_suffix(path: Path) -> bool:
+    """Tell whether a file name ends in a suffix that labelled data bear."""
+    suffix = suffix_of(path)
+    return suffix != "" and (suffix in SUFFIXES or suffix.endswith(_CONLL2012_SUFFIX))
 
 
 def split_of(path: Path) -> str | None:
     """Return the split that a file name announces, or None.
 
-    ``wnut17train.conll``, ``emerging.dev.conll``, ``eng.testb`` and ``validation.txt`` all tell theirs; a name that
-    tells two, or whose suffix is not one of column files, tells none.
+    ``wnut17train.conll``, ``emerging.dev.conll``, ``eng.testb`` and ``validation.txt.gz`` all tell theirs; a name that
+    tells two, or whose suffix is not one of labelled data, tells none.
     """
-    if path.name.startswith(".") or path.suffix.lower() not in SUFFIXES:
+    if path.name.startswith(".") or (suffix_of(path) and not has_data_suffix(path)):
         return None
-    told = {_ALIASES[word] for word in _SPLIT_WORD.findall(path.name.lower())}
-    return told.pop() if len(told) == 1 else None
+    return _split_told([path.name])
 
 
-def find_splits(folder: Path) -> dict[str, Path]:
+def find_splits(folder: Path) -> dict[str, list[Path]]:
     """Return the files of a folder by split, in the order train, validation, test; missing splits are left out.
 
+    Where no file of the folder itself tells a split, tables and CoNLL-2012 files are looked for below it, as the Hub's
+    repositories and OntoNotes lay them out: the split is told by a folder or a file name.
+
     Raises:
-        DataError: If two files claim one split.
+        DataError: If two files claim one split, which only the numbered parts of a table and the files of one split's
+            folder may do.
     """
     claims: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         split = split_of(path)
         if split is not None and path.is_file():
             claims.setdefault(split, []).append(path)
-    return {split: _only(claims[split], split) for split in SPLITS if split in claims}
+    found = {split: _checked(claims[split], split) for split in SPLITS if split in claims}
+    return found or _find_below(folder)
 
 
-def _only(paths: list[Path], split: str) -> Path:
+def _find_below(folder: Path) -> dict[str, list[Path]]:
+    claims: dict[str, list[Path]] = {}
+    for path in sorted(folder.rglob("*")):
+        suffix = suffix_of(path)
+        if not (suffix in TABLE_SUFFIXES or suffix.endswith(_CONLL2012_SUFFIX)):
+            continue
+        split = _split_told(path.relative_to(folder).parts)
+        if split is not None and path.is_file():
+            claims.setdefault(split, []).append(path)
+    return {split: claims[split] for split in SPLITS if split in claims}
+
+
+def _split_told(names: Iterable[str]) -> str | None:
+    told = {_ALIASES[word] for name in names for word in _SPLIT_WORD.findall(name.lower())}
+    return told.pop() if len(told) == 1 else None
+
+
+def _checked(paths: list[Path], split: str) -> list[Path]:
     # WNUT 2017's test set was published twice in one folder; only the annotated file has the gold tags.
     annotated = [path for path in paths if path.suffix.lower() == ".annotated"]
     paths = annotated or paths
-    if len(paths) > 1:
+    if len({_SHARD.sub("", path.name) for path in paths}) > 1:
         names = " and ".join(path.name for path in paths)
         raise DataError(f"{paths[0].parent}: {names} all look like the {split} split; keep one of them in the folder.")
-    return paths[0]
+    return paths

@@ -1,6 +1,7 @@
 """How a source is to be read, where that is not left to be recognised."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from .errors import DataError
 
@@ -11,7 +12,7 @@ SCHEMES = ("plain", "iob1", "iob2", "bioes", "bilou", "bmes")
 SEPARATORS = ("tab", "blank")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Reading:
     """What a reader may be told; everything is recognised by default."""
 
@@ -39,4 +40,9 @@ class Reading:
         for name in ("token_column", "tag_column", "pos_column"):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, str(value))
+                setattr(self, name, str(value))
+
+    def reading(self) -> dict[str, Any]:
+        """Return these fields alone, without those of a class that adds more."""
+        values = asdict(self)
+        return {entry.name: values[entry.name] for entry in fields(Reading)}

@@ -13,12 +13,13 @@ from typing import Any
 import yaml
 from transformers import HfArgumentParser, PreTrainedConfig, TrainingArguments
 
+from ..data import Reading
 from ..registration import CONFIGS
 
 
 @dataclass
-class RunArguments:
-    """What is trained on what."""
+class RunArguments(Reading):
+    """What is trained on what, and how that is read."""
 
     model_type: str = field(
         default="cross-bilstm-cnn",
@@ -26,7 +27,7 @@ class RunArguments:
     )
     dataset: str = field(
         default="xor",
-        metadata={"help": "A corpus by name (xor, wnut17, conll2003), a file or folder of CoNLL columns, or a Hub id."},
+        metadata={"help": "A corpus by name (xor, wnut17, conll2003, ontonotes5), a file or folder, or a Hub id."},
     )
     data_dir: str | None = field(default=None, metadata={"help": "Where the files of a named corpus lie."})
     min_count: int = field(default=1, metadata={"help": "Words seen less often in training stay unknown."})

@@ -51,7 +51,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         config_fields: Fields of the model's config that differ from their defaults.
     """
     set_seed(training.seed)
-    corpus = load_corpus(run.dataset, run.data_dir)
+    corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     config_class = CONFIGS[run.model_type]
     tokenizer = WordCharTokenizer.from_corpus(
         corpus["train"][WORDS],

@@ -1,0 +1,141 @@
+"""scripts/data.py, run as a stranger would run it."""
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+SCRIPT = str(REPOSITORY / "scripts" / "data.py")
+
+
+@pytest.fixture
+def stranger(tmp_path):
+    """Runs the script in a process of its own: code, output, errors."""
+
+    def run(*arguments):
+        environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "cache")}
+        command = [sys.executable, SCRIPT, *map(str, arguments)]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs the script in this process, as most of the time goes into imports."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", [SCRIPT, *map(str, arguments)])
+        code, errors = 0, ""
+        try:
+            runpy.run_path(SCRIPT, run_name="__main__")
+        except SystemExit as stop:
+            code, errors = (1, str(stop.code)) if isinstance(stop.code, str) else (stop.code, "")
+        out, err = capsys.readouterr()
+        return code, out, err + errors
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "train.txt").write_text(
+        "-DOCSTART- -X- O\n\nAnn NNP I-PER\nLee NNP B-PER\nleft VBD O\n\nOslo NNP I-LOC\n"
+    )
+    (folder / "dev.txt").write_text("-DOCSTART- -X- O\n\nBo NNP I-PER\nslept VBD O\n")
+    return folder
+
+
+def ok(result):
+    code, out, errors = result
+    assert code == 0, errors[-3000:]
+    return out
+
+
+def fault(result):
+    """The one sentence of a run that failed."""
+    code, out, errors = result
+    assert code == 1
+    assert out == ""
+    assert "Traceback" not in errors
+    return errors.strip().splitlines()[-1]
+
+
+def test_statistics_are_printed_and_written(stranger, folder, tmp_path):
+    lines = ok(stranger("stats", folder, "--json", "out.json")).splitlines()
+    assert lines[0].split() == ["train", "validation"]
+    assert lines[1].split() == ["sentences", "2", "1"]
+    figures = json.loads((tmp_path / "out.json").read_text())
+    assert figures["train"]["per_type"] == {"LOC": 1, "PER": 2}
+    assert figures["train"]["with_document_lines"] == {"sentences": 3, "tokens": 5}
+    assert figures["validation"]["unseen"]["entity_mentions"] == 100.0
+
+
+def test_a_corpus_goes_through_every_format_and_comes_back(run, folder, tmp_path):
+    written = ok(run("convert", folder, "--to", "columns", "--output", "start", "--as_scheme", "bioes"))
+    assert written.splitlines() == ["written: start/train.conll", "written: start/dev.conll"]
+    text = (tmp_path / "start" / "train.conll").read_text()
+    assert text == "-DOCSTART-\t-X-\tO\n\nAnn\tNNP\tS-PER\nLee\tNNP\tS-PER\nleft\tVBD\tO\n\nOslo\tNNP\tS-LOC\n\n"
+    before = "start"
+    for format in ("conll2012", "jsonl", "spans", "parquet", "arrow", "columns"):
+        scheme = ["--as_scheme", "bioes"] if format == "columns" else []
+        ok(run("convert", before, "--to", format, "--output", f"by_{format}", *scheme))
+        before = f"by_{format}"
+    for name in ("train.conll", "dev.conll"):
+        assert (tmp_path / "by_columns" / name).read_text() == (tmp_path / "start" / name).read_text()
+
+
+def test_xor_is_a_corpus_like_others(run, tmp_path):
+    assert "LINK" in ok(run("stats", "xor"))
+    ok(run("convert", "xor", "--to", "jsonl", "--output", tmp_path / "xor"))
+    first = json.loads((tmp_path / "xor" / "train.jsonl").read_text().split("\n")[0])
+    assert list(first) == ["tokens", "ner_tags"]
+
+
+def test_the_source_is_read_as_is_asked(run, folder, tmp_path):
+    (tmp_path / "tags.tsv").write_text("NN\tdog\nB-x\tcat\n")
+    options = ["--scheme", "plain", "--token_column", "1", "--tag_column", "0", "--pos_column", "none"]
+    ok(run("convert", "tags.tsv", *options, "--to", "jsonl", "--output", "out"))
+    assert (tmp_path / "out" / "train.jsonl").read_text() == '{"tokens": ["dog", "cat"], "ner_tags": ["NN", "B-x"]}\n'
+
+
+def test_a_stranger_is_told_what_is_wrong(stranger, folder):
+    (folder / "dev.txt").write_text("Bo NNP X-PER\n")
+    sentence = fault(stranger("convert", folder, "--to", "jsonl", "--output", "out"))
+    assert sentence.startswith(f"data.py: {folder}/dev.txt:1: unknown tag 'X-PER';")
+
+
+def test_faults_are_one_sentence(run, folder):
+    assert fault(run("stats", "nowhere.txt")).startswith("data.py: nowhere.txt: no such file or folder;")
+    assert fault(run("stats", folder, "--format", "csv")) == (
+        "data.py: format='csv' is unknown; choose one of auto, columns, conll2012, jsonl, spans, parquet, arrow."
+    )
+    assert fault(run("convert", folder, "--to", "csv", "--output", "out")) == (
+        "data.py: format='csv' cannot be written; choose one of columns, conll2012, jsonl, spans, parquet, arrow."
+    )
+    assert fault(run("stats", folder, "--json", "no/such/folder.json")) == (
+        "data.py: [Errno 2] No such file or directory: 'no/such/folder.json'"
+    )
+
+
+def test_files_are_overwritten_when_asked(run, folder):
+    convert = ("convert", folder, "--to", "columns", "--output", "out")
+    ok(run(*convert))
+    assert fault(run(*convert)) == (
+        "data.py: out/train.conll: exists already; choose another folder to write into, or overwrite it."
+    )
+    ok(run(*convert, "--overwrite", "true"))
+
+
+def test_an_unfinished_command_shows_its_usage(run):
+    assert run("convert", "xor")[0] == 2
+    assert run()[0] == 2
