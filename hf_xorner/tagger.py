@@ -70,8 +70,23 @@ class Tagger:
             raise ValueError(f"batch_size={batch_size} is no number of texts; give 1 or more.")
         return self._tag_stream(iter(items), batch_size)
 
+    def label(self, sentences: Iterable[Sequence[str]], batch_size: int = 64) -> Iterator[tuple[list[str], np.ndarray]]:
+        """The label of every word and its probability, of sentences of given words, which are read as a stream."""
+        names = self.model.config.labels
+        for ahead in self._ahead(iter(sentences), batch_size):
+            words = self.tokenizer.words_of(ahead, True)
+            labels, probabilities = self._label(words, batch_size)
+            ends = words.counts.cumsum()
+            for begin, end in zip((ends - words.counts).tolist(), ends.tolist(), strict=True):
+                yield [names[label] for label in labels[begin:end].tolist()], probabilities[begin:end]
+
     def _tag_stream(self, stream: Iterator[Any], batch_size: int) -> Iterator[list[Entity]]:
-        """Tag what a stream holds, as many items at a time as are read ahead."""
+        """Tag what a stream holds."""
+        for ahead in self._ahead(stream, batch_size):
+            yield from self._tag_together(ahead, batch_size)
+
+    def _ahead(self, stream: Iterator[Any], batch_size: int) -> Iterator[list[Any]]:
+        """Checked items of a stream, as many at a time as are read ahead."""
         count = 0
         while ahead := list(islice(stream, batch_size * BATCHES_AHEAD)):
             for number, item in enumerate(ahead, count):
@@ -79,7 +94,7 @@ class Tagger:
                     raise TypeError(f"Text {number} is a {type(item).__name__}, and no text or list of words.")
                 check_sentence(item, not isinstance(item, str), number)
             count += len(ahead)
-            yield from self._tag_together(ahead, batch_size)
+            yield ahead
 
     def _tag_together(self, items: list[Any], batch_size: int) -> list[list[Entity]]:
         """Tag items of either kind."""

@@ -1,85 +1,139 @@
 """Scores of predicted tags against gold tags, in percent."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from seqeval.metrics import accuracy_score, f1_score
-from seqeval.scheme import IOB2
+from seqeval.scheme import BILOU, IOB2, IOBES
 from transformers import EvalPrediction
 
 from ..models.tags import IGNORED
-from .spans import (
-    BoolArray,
-    IntArray,
-    Policy,
-    Spans,
-    TagSet,
-    lengths_of,
-    number_tags,
-    spans_of_ids,
-)
+from .breakdowns import per_type
+from .comparison import Comparison, percent, ratios
+from .spans import Policy, Scheme, TagSet
 
 # How far two computations of one score may be apart, in percent.
 _TOLERANCE = 1e-9
 
+# seqeval's strict modes. Its IOB1 is left out: it refuses a B- that IOB1 would not need ("O B-X"), and then reads the
+# I-X after it as a span of its own; here IOB1 has no malformed spans, which is seqeval's default mode.
+_STRICT_SCHEMES = {"iob2": IOB2, "bioes": IOBES, "bilou": BILOU, "bmes": IOBES}
+
 
 def span_scores(
-    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], policy: Policy = "conlleval"
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[Sequence[str]],
+    policy: Policy = "conlleval",
+    scheme: Scheme | Literal["auto"] = "auto",
 ) -> dict[str, Any]:
-    """Score IOB2 tags by strict match: a predicted span counts when a gold span has its type and both its ends.
+    """Score tags by strict match: a predicted span counts when a gold span has its type and both its ends.
 
     Args:
         gold: The gold tags of each sentence.
         predicted: As many predicted tags of as many sentences.
-        policy: What an ``I-`` without an entity to continue is: see `hf_xorner.evaluation.spans.spans_of_ids`. It
-            applies to both sides.
+        policy: What malformed spans are: see `hf_xorner.evaluation.spans.spans_of_ids`. It applies to both sides.
+        scheme: How the tags mark spans; "auto" goes by their prefixes and takes IOB1 for IOB2.
 
     Returns:
-        ``precision``, ``recall``, ``f1`` (micro averages over spans), ``accuracy`` (over tokens), ``support`` (the
-        number of gold spans), and ``per_type``: for each type in gold or prediction its ``precision``, ``recall``,
-        ``f1`` and ``support``. A ratio without a denominator is 0. Plain tags (part of speech) have no spans: for them
-        ``accuracy`` alone.
+        See `scores_of`.
 
     Raises:
-        ValueError: If gold and prediction differ in length, or a tag is neither IOB2 nor plain.
+        ValueError: If gold and prediction differ in length or scheme, or tags belong to no one scheme.
     """
-    _check_lengths(gold, predicted)
-    tag_set = TagSet.of(sorted(set(chain.from_iterable(gold)).union(chain.from_iterable(predicted))))
-    return _scores(number_tags(gold, tag_set), number_tags(predicted, tag_set), lengths_of(gold), tag_set, policy)
+    return scores_of(Comparison.of(gold, predicted, policy, scheme))
+
+
+def scores_of(comparison: Comparison) -> dict[str, Any]:
+    """Score a comparison by strict match.
+
+    Returns:
+        ``precision``, ``recall``, ``f1`` (micro averages over spans), ``support`` (the number of gold spans),
+        ``accuracy`` (over tokens), ``macro`` (the plain means of the types' ``precision``, ``recall`` and ``f1``) and
+        ``per_type``: for each type in gold or prediction its ``precision``, ``recall``, ``f1`` and ``support``. A ratio
+        without a denominator is 0. Plain tags (part of speech) have no spans: for them ``accuracy`` alone.
+    """
+    right = int((comparison.gold_ids == comparison.predicted_ids).sum())
+    accuracy = percent(right, len(comparison.gold_ids))
+    if comparison.tag_set.plain:
+        return {"accuracy": accuracy}
+    types = per_type(comparison)
+    return {
+        **ratios(int(comparison.correct.sum()), len(comparison.predicted), len(comparison.gold)),
+        "accuracy": accuracy,
+        "macro": {
+            name: sum(row[name] for row in types.values()) / max(len(types), 1)
+            for name in ("precision", "recall", "f1")
+        },
+        "per_type": types,
+    }
 
 
 def checked_span_scores(
-    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], policy: Policy = "conlleval"
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[Sequence[str]],
+    policy: Policy = "conlleval",
+    scheme: Scheme | Literal["auto"] = "auto",
 ) -> dict[str, Any]:
     """Return `span_scores` after seqeval, an independent program, has come to the same figures.
 
-    seqeval's default mode checks the policy "conlleval", its strict mode for IOB2 checks "strict".
+    seqeval's default mode checks the policy "conlleval", and IOB1; its strict modes check "strict". seqeval has no
+    BMES, and no BILOU in its default mode: it reads their prefixes renamed to those of BIOES.
 
     Raises:
         RuntimeError: If F1 or accuracy differ by more than 1e-9 percent.
     """
-    scores = span_scores(gold, predicted, policy)
-    # seqeval knows lists only, and fails where there is no sentence.
-    gold_lists, predicted_lists = [list(tags) for tags in gold], [list(tags) for tags in predicted]
-    if not any(gold_lists):
-        return scores
+    comparison = Comparison.of(gold, predicted, policy, scheme)
+    scores = scores_of(comparison)
+    check_by_seqeval(scores, comparison, gold, predicted)
+    return scores
+
+
+def check_by_seqeval(
+    scores: Mapping[str, Any],
+    comparison: Comparison,
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[Sequence[str]],
+) -> None:
+    """Have seqeval score tags, and refuse scores that differ from its figures; see `checked_span_scores`.
+
+    Args:
+        scores: What `scores_of` says of the comparison.
+        comparison: The comparison of the tags.
+        gold: The gold tags of each sentence.
+        predicted: The predicted ones.
+
+    Raises:
+        RuntimeError: If F1 or accuracy differ by more than 1e-9 percent.
+    """
+    if not len(comparison.gold_ids):
+        return  # seqeval fails where there is no word
+    names, options = _for_seqeval(comparison.tag_set, comparison.policy)
+    gold_lists, predicted_lists = ([[names[tag] for tag in tags] for tags in side] for side in (gold, predicted))
     expected = {"accuracy": accuracy_score(gold_lists, predicted_lists)}
     if "f1" in scores:
-        mode: dict[str, Any] = {"mode": "strict", "scheme": IOB2} if policy == "strict" else {}
-        expected["f1"] = f1_score(gold_lists, predicted_lists, zero_division=0, **mode)
+        expected["f1"] = f1_score(gold_lists, predicted_lists, zero_division=0, **options)
     for name, value in expected.items():
         if not abs(scores[name] - 100.0 * float(value)) <= _TOLERANCE:
             raise RuntimeError(
                 f"{name} is {scores[name]!r} here and {100.0 * float(value)!r} by seqeval; "
                 "one of the two is wrong, so no score is given: please report the tags."
             )
-    return scores
+
+
+def _for_seqeval(tag_set: TagSet, policy: Policy) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return each tag as seqeval is to read it, and the options of the mode that has our policy."""
+    if tag_set.plain:
+        return {tag: tag for tag in tag_set.tags}, {}
+    scheme = _STRICT_SCHEMES.get(tag_set.scheme) if policy == "strict" else None
+    letters = {"M": "I"} if scheme is BILOU else {"M": "I", "L": "E", "U": "S"}
+    # The strict modes strip hyphens off both ends of a type, so each type gets brackets.
+    names = {tag: f"{letters.get(tag[0], tag[0])}-<{tag[2:]}>" if tag != "O" else tag for tag in tag_set.tags}
+    return names, {"mode": "strict", "scheme": scheme} if scheme else {}
 
 
 def compute_metrics_for(
-    id2label: Mapping[int, str], policy: Policy = "conlleval"
+    id2label: Mapping[int, str], policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto"
 ) -> Callable[[EvalPrediction], dict[str, float]]:
     """Return a ``compute_metrics`` for the Trainer of a token classification model.
 
@@ -88,10 +142,11 @@ def compute_metrics_for(
     ``precision``, ``recall``, ``f1`` and ``accuracy`` in percent; for plain labels ``accuracy`` alone.
 
     Args:
-        id2label: The labels of the model by id: IOB2 or plain.
+        id2label: The labels of the model by id: those of our models are IOB2 or plain.
         policy: See `span_scores`.
+        scheme: See `span_scores`.
     """
-    tag_set = TagSet.of([id2label[index] for index in range(len(id2label))])
+    tag_set = TagSet.of([id2label[index] for index in range(len(id2label))], scheme)
 
     def compute_metrics(prediction: EvalPrediction) -> dict[str, float]:
         # A model with more outputs than its logits hands over a tuple.
@@ -104,58 +159,8 @@ def compute_metrics_for(
         counted = labels != IGNORED
         chosen = outputs[counted]
         predicted = (chosen.argmax(-1) if outputs.ndim == 3 else chosen).astype(np.int64)
-        scores = _scores(labels[counted].astype(np.int64), predicted, counted.sum(axis=1), tag_set, policy)
+        gold = labels[counted].astype(np.int64)
+        scores = scores_of(Comparison.of_ids(gold, predicted, counted.sum(axis=1), tag_set, policy))
         return {name: scores[name] for name in ("precision", "recall", "f1", "accuracy") if name in scores}
 
     return compute_metrics
-
-
-def _scores(gold: IntArray, predicted: IntArray, lengths: IntArray, tag_set: TagSet, policy: Policy) -> dict[str, Any]:
-    accuracy = _percent(int((gold == predicted).sum()), len(gold))
-    if tag_set.plain:
-        return {"accuracy": accuracy}
-    gold_spans = spans_of_ids(gold, lengths, tag_set, policy)
-    predicted_spans = spans_of_ids(predicted, lengths, tag_set, policy)
-    correct = predicted_spans.matches(gold_spans)
-    return {
-        **_ratios(int(correct.sum()), len(predicted_spans), len(gold_spans)),
-        "accuracy": accuracy,
-        "per_type": _per_type(gold_spans, predicted_spans, correct, tag_set.types),
-    }
-
-
-def _per_type(gold: Spans, predicted: Spans, correct: BoolArray, types: Sequence[str]) -> dict[str, dict[str, float]]:
-    counts = zip(
-        types,
-        np.bincount(predicted.type[correct], minlength=len(types)).tolist(),
-        np.bincount(predicted.type, minlength=len(types)).tolist(),
-        np.bincount(gold.type, minlength=len(types)).tolist(),
-        strict=True,
-    )
-    # A type of the label set without any span has no score.
-    return {name: _ratios(right, found, there) for name, right, found, there in counts if found or there}
-
-
-def _ratios(correct: int, predicted: int, gold: int) -> dict[str, float]:
-    return {
-        "precision": _percent(correct, predicted),
-        "recall": _percent(correct, gold),
-        "f1": _percent(2 * correct, predicted + gold),
-        "support": gold,
-    }
-
-
-def _percent(part: int, whole: int) -> float:
-    return 100.0 * part / whole if whole else 0.0
-
-
-def _check_lengths(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
-    if len(gold) != len(predicted):
-        raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones; give as many of both.")
-    different = np.flatnonzero(lengths_of(gold) != lengths_of(predicted))
-    if len(different):
-        index = int(different[0])
-        raise ValueError(
-            f"sentence {index} (counted from 0) has {len(gold[index])} gold tags but {len(predicted[index])} "
-            "predicted ones; give a tag for each word."
-        )

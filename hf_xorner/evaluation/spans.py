@@ -1,4 +1,4 @@
-"""Spans from IOB2 tags, for all sentences at once."""
+"""Spans from the tags of every chunk scheme, for all sentences at once."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -8,61 +8,116 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..models.tags import BEGIN, END, INSIDE, OUTSIDE, SINGLE
+
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Policy = Literal["strict", "conlleval"]
+Scheme = Literal["plain", "iob1", "iob2", "bioes", "bilou", "bmes"]
 POLICIES = ("strict", "conlleval")
 
-OUTSIDE = "O"
-_PREFIXES = ("B-", "I-")
+_NO_TYPE = -1
+
+# What the prefixes of each chunk scheme mean. Tags that fit several schemes are read in the first that fits: B and I
+# alone are IOB2 (IOB1 looks the same and has to be asked for), and B, E and S alone mean the same in BIOES and BMES.
+_KINDS: dict[Scheme, dict[str, int]] = {
+    "iob2": {"B": BEGIN, "I": INSIDE},
+    "iob1": {"B": BEGIN, "I": INSIDE},
+    "bioes": {"B": BEGIN, "I": INSIDE, "E": END, "S": SINGLE},
+    "bilou": {"B": BEGIN, "I": INSIDE, "L": END, "U": SINGLE},
+    "bmes": {"B": BEGIN, "M": INSIDE, "E": END, "S": SINGLE},
+}
+_SCHEMES_IN_WORDS = "IOB1 or IOB2 (B- I-), BIOES (B- I- E- S-), BILOU (B- I- L- U-) or BMES (B- M- E- S-)"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TagSet:
     """What each tag of a numbering says.
 
     Attributes:
         tags: The tags by number.
+        scheme: How they mark spans: "iob1", "iob2", "bioes", "bilou", "bmes"; "plain" where they label single tokens
+            (part of speech), so that there are no spans.
         types: The entity types, sorted; empty for plain tags.
         type_of: For each tag the index of its type, -1 for ``O``. Shape: (tags,).
-        is_inside: For each tag whether it is an ``I-``. Shape: (tags,).
-        plain: Whether the tags label single tokens (part of speech), so that there are no spans.
+        kind_of: For each tag its meaning by the numbers of `hf_xorner.models.tags`: OUTSIDE, BEGIN, INSIDE, END or
+            SINGLE, whatever letter the scheme has for it. Shape: (tags,).
     """
 
     tags: tuple[str, ...]
+    scheme: Scheme
     types: tuple[str, ...]
     type_of: IntArray
-    is_inside: BoolArray
-    plain: bool
+    kind_of: IntArray
+
+    @property
+    def plain(self) -> bool:
+        """Whether the tags label single tokens."""
+        return self.scheme == "plain"
 
     @classmethod
-    def of(cls, tags: Sequence[str]) -> "TagSet":
+    def of(cls, tags: Collection[str], scheme: Scheme | Literal["auto"] = "auto") -> "TagSet":
         """Read a numbering of tags.
 
         Args:
-            tags: Distinct tags. They are plain when none begins with ``B-`` or ``I-`` and one is not ``O``.
+            tags: Distinct tags.
+            scheme: How they mark spans; "auto" goes by their prefixes, see `scheme_of`. IOB1 cannot be told from IOB2
+                and has to be asked for.
 
         Raises:
-            ValueError: If some tags begin with ``B-`` or ``I-`` and another is neither such a tag nor ``O``.
+            ValueError: If the scheme has no such tag, or is unknown.
         """
-        plain = are_plain(tags)
-        if plain:
-            return cls(tuple(tags), (), np.full(len(tags), -1), np.zeros(len(tags), dtype=bool), plain)
+        if scheme == "auto":
+            scheme = scheme_of(tags)
+        if scheme == "plain":
+            return cls(tuple(tags), scheme, (), np.full(len(tags), _NO_TYPE), np.full(len(tags), OUTSIDE))
+        if scheme not in _KINDS:
+            raise ValueError(f"unknown scheme {scheme!r}; expected one of auto, plain, {', '.join(_KINDS)}.")
+        kinds = _KINDS[scheme]
         for tag in tags:
-            if tag != OUTSIDE and not (tag.startswith(_PREFIXES) and len(tag) > 2):
-                raise ValueError(f"unknown tag {tag!r}: scores need IOB2, that is O, or a type after B- or I-.")
-        types = tuple(sorted({tag[2:] for tag in tags if tag != OUTSIDE}))
-        type_of = np.array([-1 if tag == OUTSIDE else types.index(tag[2:]) for tag in tags], dtype=np.int64)
-        is_inside = np.array([tag.startswith("I-") for tag in tags], dtype=bool)
-        return cls(tuple(tags), types, type_of, is_inside, plain)
+            if tag != "O" and not (_is_chunk_tag(tag) and tag[0] in kinds):
+                prefixes = ", ".join(f"{prefix}-" for prefix in kinds)
+                raise ValueError(f"the tag {tag!r} is not {scheme}: its tags are O, or a type after {prefixes}.")
+        types = tuple(sorted({tag[2:] for tag in tags if tag != "O"}))
+        number = {name: index for index, name in enumerate(types)}
+        type_of = np.array([_NO_TYPE if tag == "O" else number[tag[2:]] for tag in tags], dtype=np.int64)
+        kind_of = np.array([OUTSIDE if tag == "O" else kinds[tag[0]] for tag in tags], dtype=np.int64)
+        return cls(tuple(tags), scheme, types, type_of, kind_of)
 
 
-def are_plain(tags: Collection[str]) -> bool:
-    """Tell whether tags label single tokens: none begins with ``B-`` or ``I-``, and one is not ``O``."""
-    return any(tag != OUTSIDE for tag in tags) and not any(tag.startswith(_PREFIXES) for tag in tags)
+def scheme_of(tags: Collection[str]) -> Scheme:
+    """Recognise the scheme of tags by their prefixes.
+
+    B- and I- make "iob2", as does nothing but ``O``; an E- or S- makes "bioes", an L- or U- "bilou", an M- "bmes". Tags
+    are "plain" when none begins with ``B-`` or ``I-``, and not all look like the tags of some chunk scheme.
+
+    Args:
+        tags: The distinct tags of everything that is read together: a single split may lack the telling ones.
+
+    Raises:
+        ValueError: If no one scheme has all the tags.
+    """
+    inside = [tag for tag in tags if tag != "O"]
+    unknown = [tag for tag in inside if not _is_chunk_tag(tag)]
+    if unknown:
+        if not any(tag.startswith(("B-", "I-")) for tag in inside):
+            return "plain"
+        raise ValueError(f"unknown tag {unknown[0]!r}: scores need O, or a type after a prefix of {_SCHEMES_IN_WORDS}.")
+    prefixes = {tag[0] for tag in inside}
+    for scheme, kinds in _KINDS.items():
+        if prefixes <= kinds.keys():
+            return scheme
+    raise ValueError(
+        f"the tags have the prefixes {', '.join(f'{prefix}-' for prefix in sorted(prefixes))}, which belong to no one "
+        f"scheme; give tags in {_SCHEMES_IN_WORDS}."
+    )
 
 
-@dataclass(frozen=True)
+def _is_chunk_tag(tag: str) -> bool:
+    return tag[:1] in {prefix for kinds in _KINDS.values() for prefix in kinds} and tag[1:2] == "-" and len(tag) > 2
+
+
+@dataclass(frozen=True, eq=False)
 class Spans:
     """The spans of a corpus, sorted by sentence and start; those of a sentence never overlap.
 
@@ -80,6 +135,26 @@ class Spans:
 
     def __len__(self) -> int:
         return len(self.sentence)
+
+    def bounds(self, lengths: IntArray) -> tuple[IntArray, IntArray]:
+        """Return where each span starts, and the index after its end, in the words of all sentences in a row.
+
+        Args:
+            lengths: The number of words of each sentence. Shape: (sentences,).
+        """
+        offset = (np.cumsum(lengths) - lengths)[self.sentence]
+        return offset + self.start, offset + self.end
+
+    def any_word(self, flag: BoolArray, lengths: IntArray) -> BoolArray:
+        """Tell for each span whether one of its words is flagged.
+
+        Args:
+            flag: A truth value for each word of all sentences in a row. Shape: (tokens,).
+            lengths: The number of words of each sentence. Shape: (sentences,).
+        """
+        first, end = self.bounds(lengths)
+        flagged_before = np.append(0, np.cumsum(flag))
+        return flagged_before[end] > flagged_before[first]
 
     def matches(self, gold: "Spans") -> BoolArray:
         """Tell for each span whether gold spans hold the same one: sentence, both ends and type.
@@ -99,9 +174,11 @@ class Spans:
 def spans_of_ids(ids: IntArray, lengths: IntArray, tag_set: TagSet, policy: Policy) -> Spans:
     """Return the spans of numbered tags.
 
-    A span is ``B-`` and all ``I-`` of its type that follow at once. The policies differ on an ``I-`` that continues no
-    entity of its type: "conlleval" repairs it, so that it starts an entity, and "strict" drops it along with the ``I-``
-    of its type that follow.
+    Tags fall into runs: a tag that means "inside" or "end" continues the tag before it when that one has the same type
+    and means "begin" or "inside"; every other tag but ``O`` opens a run. The policies differ on runs that the scheme
+    does not allow. "conlleval" repairs them: every run is a span (conlleval's rule, as seqeval's default mode has it).
+    "strict" drops them (li2020): only B I* counts in IOB2, only B I* E and S in BIOES and its kin. IOB1 allows every
+    run, so that the policies are one there.
 
     Args:
         ids: One number for each token, sentence after sentence. Shape: (tokens,).
@@ -111,23 +188,33 @@ def spans_of_ids(ids: IntArray, lengths: IntArray, tag_set: TagSet, policy: Poli
     """
     if policy not in POLICIES:
         raise ValueError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}.")
-    types, is_inside = tag_set.type_of[ids], tag_set.is_inside[ids]
+    types, kinds = tag_set.type_of[ids], tag_set.kind_of[ids]
     sentence = np.repeat(np.arange(len(lengths)), lengths)
-    # Whether a token continues the run of the token before it; a run is a span, well-formed or not.
-    continues = np.zeros(len(ids), dtype=bool)
-    continues[1:] = is_inside[1:] & (types[1:] == types[:-1]) & (sentence[1:] == sentence[:-1])
-    in_run = types >= 0
+    stays_open = (kinds == BEGIN) | (kinds == INSIDE)
+    continues = (kinds == INSIDE) | (kinds == END)
+    continues[:1] = False
+    continues[1:] &= stays_open[:-1] & (types[1:] == types[:-1]) & (sentence[1:] == sentence[:-1])
+    in_run = types != _NO_TYPE
     first = np.flatnonzero(in_run & ~continues)
     last = np.flatnonzero(in_run & ~np.append(continues[1:], False))
     if policy == "strict":
-        well_formed = ~is_inside[first]
+        well_formed = _well_formed(kinds[first], kinds[last], tag_set.scheme)
         first, last = first[well_formed], last[well_formed]
     offset = (np.cumsum(lengths) - lengths)[sentence[first]]
     return Spans(sentence[first], first - offset, last + 1 - offset, types[first])
 
 
+def _well_formed(first: IntArray, last: IntArray, scheme: Scheme) -> BoolArray:
+    """Tell which runs a scheme allows, by the kinds of their first and last tags: all between can be INSIDE only."""
+    if scheme == "iob1":
+        return np.ones(len(first), dtype=bool)
+    if scheme == "iob2":
+        return first == BEGIN
+    return (first == SINGLE) | ((first == BEGIN) & (last == END))
+
+
 def spans_of_tags(sentences: Sequence[Sequence[str]], policy: Policy, tag_set: TagSet | None = None) -> Spans:
-    """Return the spans of sentences of IOB2 tags; see `spans_of_ids`.
+    """Return the spans of sentences of tags; see `spans_of_ids`.
 
     Args:
         sentences: The tags of each sentence.

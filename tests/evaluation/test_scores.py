@@ -6,58 +6,129 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics import accuracy_score, classification_report
-from seqeval.scheme import IOB2
+from seqeval.scheme import BILOU, IOB1, IOB2, IOBES
+from span_oracle import POLICIES, SCHEMES, in_bioes, pairs
 from transformers import EvalPrediction
 
-from hf_xorner.evaluation import checked_span_scores, compute_metrics_for, scores, span_scores
+from hf_xorner.evaluation import Comparison, checked_span_scores, compute_metrics_for, scores, scores_of, span_scores
 
 TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y", "B-art-work", "I-art-work"]
-MODES = {"conlleval": {}, "strict": {"mode": "strict", "scheme": IOB2}}
+STRICT = {"iob2": IOB2, "bioes": IOBES, "bilou": BILOU}
+AVERAGES = ("precision", "recall", "f1")
 
 
-@st.composite
-def tagged(draw):
-    lengths = draw(st.lists(st.integers(0, 8), min_size=1, max_size=6).filter(any))
-    tag = st.sampled_from(TAGS)
-    return [[draw(st.lists(tag, min_size=length, max_size=length)) for length in lengths] for _ in range(2)]
+def seqevals_report(gold, predicted, **mode):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return classification_report(gold, predicted, output_dict=True, zero_division=0, **mode)
 
 
-@pytest.mark.parametrize("policy", MODES)
-@settings(deadline=None)
-@given(tagged())
-def test_every_figure_equals_seqevals(policy, pair):
-    gold, predicted = pair
-    found = span_scores(gold, predicted, policy)
-    assert found["accuracy"] / 100 == pytest.approx(accuracy_score(gold, predicted), abs=1e-12)
+def assert_equals_seqevals(found, gold, predicted, **mode):
+    """Every figure equals that of seqeval on the same tags, to 1e-12 of a ratio."""
+    if any(gold):
+        assert found["accuracy"] / 100 == pytest.approx(accuracy_score(gold, predicted), abs=1e-12)
     if not found["per_type"]:
         assert (found["f1"], found["support"]) == (0, 0)
         return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        report = classification_report(gold, predicted, output_dict=True, zero_division=0, **MODES[policy])
-    for name, here in {**found["per_type"], "micro avg": found}.items():
+    report = seqevals_report(gold, predicted, **mode)
+    macro = {**found["macro"], "support": found["support"]}
+    for name, here in {**found["per_type"], "micro avg": found, "macro avg": macro}.items():
         there = report.pop(name)
         for figure, key in [("precision", "precision"), ("recall", "recall"), ("f1", "f1-score")]:
             assert here[figure] / 100 == pytest.approx(there[key], abs=1e-12)
         assert here["support"] == there["support"]
-    assert set(report) == {"macro avg", "weighted avg"}
+    assert set(report) == {"weighted avg"}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@settings(deadline=None, max_examples=300)
+@given(data=st.data())
+def test_every_figure_equals_seqevals_default(scheme, data):
+    gold, predicted = data.draw(pairs(scheme))
+    renamed = ([in_bioes(tags, scheme) for tags in side] for side in (gold, predicted))
+    assert_equals_seqevals(span_scores(gold, predicted, "conlleval", scheme), *renamed)
+
+
+@pytest.mark.parametrize("scheme", STRICT)
+@settings(deadline=None, max_examples=300)
+@given(data=st.data())
+def test_every_figure_equals_seqevals_strict(scheme, data):
+    gold, predicted = data.draw(pairs(scheme))
+    found = span_scores(gold, predicted, "strict", scheme)
+    assert_equals_seqevals(found, gold, predicted, mode="strict", scheme=STRICT[scheme])
+
+
+@settings(deadline=None, max_examples=300)
+@given(pairs("iob1", well_formed=True))
+def test_every_figure_of_well_formed_iob1_equals_seqevals_strict(pair):
+    assert_equals_seqevals(span_scores(*pair, "strict", "iob1"), *pair, mode="strict", scheme=IOB1)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("scheme", SCHEMES)
+@settings(deadline=None)
+@given(data=st.data())
+def test_checked_scores_are_the_scores(scheme, policy, data):
+    gold, predicted = data.draw(pairs(scheme))
+    assert checked_span_scores(gold, predicted, policy, scheme) == span_scores(gold, predicted, policy, scheme)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_checked_scores_take_any_sequences_and_any_types(policy):
+    gold, predicted = (("B-X", "I-X", "O"), ("I-Y",)), (("B-X", "I-X", "I-X"), ("I-Y",))
+    assert checked_span_scores(gold, predicted, policy) == span_scores(gold, predicted, policy)
+    # seqeval's strict modes take these types for one.
+    gold, predicted = [["B-X", "O", "B-X-"]], [["B-X", "B--X", "B-X"]]
+    assert checked_span_scores(gold, predicted, policy)["f1"] == 40
+    assert checked_span_scores([["O"]], [["O"]], policy)["f1"] == 0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("split", "scheme", "support"),
+    [("conll2003/test.txt", "iob1", 5648), ("conll2003/dev.txt", "iob1", 5942), ("wnut17/test.conll", "auto", 1079)],
+)
+def test_real_tags_score_as_seqeval_scores_them(corpora, split, scheme, support, policy):
+    gold, sentence = [], []
+    for line in (corpora / split).read_text(encoding="utf-8").split("\n"):
+        columns = line.split()
+        if not columns and sentence:
+            gold.append(sentence)
+            sentence = []
+        elif len(columns) > 1 and columns[0] != "-DOCSTART-":
+            sentence.append(columns[-1])
+    rng = np.random.default_rng(0)
+    tags = sorted({tag for sentence in gold for tag in sentence})
+    predicted = [[str(rng.choice(tags)) if rng.random() < 0.1 else tag for tag in sentence] for sentence in gold]
+    found = checked_span_scores(gold, predicted, policy, scheme)
+    assert found["support"] == support
+    assert 30 < found["f1"] < 95
 
 
 def test_scores_by_hand():
     gold = [["B-X", "I-X", "O", "B-Y"], ["B-X"], ["O", "B-Y"]]
     predicted = [["B-X", "I-X", "O", "B-X"], ["B-X"], ["B-Y", "I-Y"]]
     found = span_scores(gold, predicted)
+    assert found == scores_of(Comparison.of(gold, predicted))
     assert found == {
         "precision": 50.0,
         "recall": 50.0,
         "f1": 50.0,
         "support": 4,
         "accuracy": pytest.approx(100 * 4 / 7),
+        "macro": {"precision": pytest.approx(100 / 3), "recall": 50.0, "f1": 40.0},
         "per_type": {
             "X": {"precision": pytest.approx(200 / 3), "recall": 100.0, "f1": 80.0, "support": 2},
             "Y": {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 2},
         },
     }
+    assert list(found) == ["precision", "recall", "f1", "support", "accuracy", "macro", "per_type"]
+
+
+def test_iob1_has_to_be_asked_for():
+    gold, predicted = [["I-X", "B-X", "O"]], [["I-X", "B-X", "O"]]
+    assert span_scores(gold, predicted, "strict", "iob1")["support"] == 2
+    assert span_scores(gold, predicted, "strict")["support"] == 1
 
 
 def test_the_policies_differ_on_malformed_spans():
@@ -87,19 +158,24 @@ def test_nothing_scores_nothing(function):
             [["O"], ["O"]],
             "sentence 1 (counted from 0) has 2 gold tags but 1 predicted ones; give a tag for each word.",
         ),
-        ([["B-X"]], [["S-X"]], "unknown tag 'S-X': scores need IOB2, that is O, or a type after B- or I-."),
+        (
+            [["B-X"]],
+            [["S-X"]],
+            "gold tags look like iob2 and predicted ones like bioes; give both in one scheme, or say scheme='bioes' "
+            "if that is what they are.",
+        ),
+        (
+            [["B-X"]],
+            [["X"]],
+            "unknown tag 'X': scores need O, or a type after a prefix of IOB1 or IOB2 (B- I-), BIOES (B- I- E- S-), "
+            "BILOU (B- I- L- U-) or BMES (B- M- E- S-).",
+        ),
     ],
 )
 def test_faulty_input_is_told(gold, predicted, message):
     with pytest.raises(ValueError) as error:
         span_scores(gold, predicted)
     assert str(error.value) == message
-
-
-@pytest.mark.parametrize("policy", MODES)
-def test_checked_scores_are_the_scores(policy):
-    gold, predicted = (("B-X", "I-X", "O"), ("I-Y",)), (("B-X", "I-X", "I-X"), ("I-Y",))
-    assert checked_span_scores(gold, predicted, policy) == span_scores(gold, predicted, policy)
 
 
 @pytest.mark.parametrize(("function", "name"), [("f1_score", "f1"), ("accuracy_score", "accuracy")])
@@ -136,6 +212,11 @@ class TestComputeMetrics:
     def test_plain_labels_have_an_accuracy_only(self):
         id2label = {0: "NN", 1: "VB", 2: "DT"}
         assert self.metrics(self.predicted, id2label=id2label) == {"accuracy": pytest.approx(100 * 4 / 6)}
+
+    def test_labels_of_another_scheme_score_as_well(self):
+        compute = compute_metrics_for(dict(enumerate(["O", "B-X", "E-X"])), "strict")
+        found = compute(EvalPrediction(predictions=np.array([[1, 2, 2, 1]]), label_ids=np.array([[1, 2, 1, 2]])))
+        assert found == {"precision": 100.0, "recall": 50.0, "f1": pytest.approx(200 / 3), "accuracy": 50.0}
 
     def test_shapes_that_do_not_fit_are_told(self):
         with pytest.raises(ValueError) as error:

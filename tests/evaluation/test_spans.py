@@ -1,74 +1,259 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.metrics.sequence_labeling import get_entities
-from seqeval.scheme import IOB2, Entities
+from seqeval.scheme import BILOU, IOB1, IOB2, IOBES, Entities
+from span_oracle import LETTERS, POLICIES, SCHEMES, all_tags, corpus_spans, in_bioes, pairs, tags_of_spans
 
-from hf_xorner.evaluation import TagSet, spans_of_ids, spans_of_tags
+from hf_xorner.evaluation import Spans, TagSet, scheme_of, spans_of_ids, spans_of_tags
 
-TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y", "B-art-work", "I-art-work"]
-SENTENCES = st.lists(st.lists(st.sampled_from(TAGS), max_size=8), max_size=6)
+STRICT = {"iob2": IOB2, "bioes": IOBES, "bilou": BILOU}
 
 
-def spans(sentences, policy):
-    tag_set = TagSet.of(TAGS)
+def spans(sentences, policy, scheme="iob2"):
+    """The spans of sentences, read with a tag set of all tags of the scheme and of those given."""
+    tags = sorted({*all_tags(scheme), *(tag for sentence in sentences for tag in sentence)})
+    tag_set = TagSet.of(tags, scheme)
     found = spans_of_tags(sentences, policy, tag_set)
     columns = zip(found.sentence.tolist(), found.start.tolist(), found.end.tolist(), found.type.tolist(), strict=True)
     return [(sentence, start, end, tag_set.types[index]) for sentence, start, end, index in columns]
 
 
-@pytest.mark.parametrize(
-    ("tags", "strict", "conlleval"),
-    [
-        ("O O", [], []),
-        ("B-X I-X O", [(0, 2, "X")], [(0, 2, "X")]),
-        ("B-X B-X", [(0, 1, "X"), (1, 2, "X")], [(0, 1, "X"), (1, 2, "X")]),
-        ("O I-X I-X", [], [(1, 3, "X")]),
-        ("I-X B-X", [(1, 2, "X")], [(0, 1, "X"), (1, 2, "X")]),
-        ("B-X I-Y I-Y", [(0, 1, "X")], [(0, 1, "X"), (1, 3, "Y")]),
-        ("B-X I-Y I-X", [(0, 1, "X")], [(0, 1, "X"), (1, 2, "Y"), (2, 3, "X")]),
-        ("B-X O I-X", [(0, 1, "X")], [(0, 1, "X"), (2, 3, "X")]),
-    ],
-)
-def test_the_policies_on_the_classic_cases(tags, strict, conlleval):
+# --- Malformed spans, case by case -----------------------------------------------------------------------------------
+
+# Each tag of a sentence as a letter and a type, both schemes with O; what either policy makes of it.
+IOB2_CASES = [
+    ("O O", [], []),
+    ("B-X I-X O", [(0, 2, "X")], [(0, 2, "X")]),
+    ("B-X B-X", [(0, 1, "X"), (1, 2, "X")], [(0, 1, "X"), (1, 2, "X")]),
+    ("O I-X I-X", [], [(1, 3, "X")]),
+    ("I-X B-X", [(1, 2, "X")], [(0, 1, "X"), (1, 2, "X")]),
+    ("B-X I-Y I-Y", [(0, 1, "X")], [(0, 1, "X"), (1, 3, "Y")]),
+    ("B-X I-Y I-X", [(0, 1, "X")], [(0, 1, "X"), (1, 2, "Y"), (2, 3, "X")]),
+    ("B-X O I-X", [(0, 1, "X")], [(0, 1, "X"), (2, 3, "X")]),
+]
+BIOES_CASES = [
+    ("S-X B-X E-X B-Y I-Y E-Y", [(0, 1, "X"), (1, 3, "X"), (3, 6, "Y")], [(0, 1, "X"), (1, 3, "X"), (3, 6, "Y")]),
+    ("O I-X O", [], [(1, 2, "X")]),
+    # An end without a begin.
+    ("O E-X O", [], [(1, 2, "X")]),
+    ("E-X E-X", [], [(0, 1, "X"), (1, 2, "X")]),
+    ("I-X E-X", [], [(0, 2, "X")]),
+    # A begin without an end.
+    ("B-X O", [], [(0, 1, "X")]),
+    ("B-X I-X O", [], [(0, 2, "X")]),
+    ("B-X B-X E-X", [(1, 3, "X")], [(0, 1, "X"), (1, 3, "X")]),
+    ("B-X I-X S-X", [(2, 3, "X")], [(0, 2, "X"), (2, 3, "X")]),
+    # A single within a span, and around one.
+    ("B-X S-X E-X", [(1, 2, "X")], [(0, 1, "X"), (1, 2, "X"), (2, 3, "X")]),
+    ("S-X I-X E-X", [(0, 1, "X")], [(0, 1, "X"), (1, 3, "X")]),
+    ("S-X E-X", [(0, 1, "X")], [(0, 1, "X"), (1, 2, "X")]),
+    # What comes after an end.
+    ("B-X E-X I-X", [(0, 2, "X")], [(0, 2, "X"), (2, 3, "X")]),
+    ("B-X E-X E-X", [(0, 2, "X")], [(0, 2, "X"), (2, 3, "X")]),
+    # Types that change on the way.
+    ("B-X I-Y", [], [(0, 1, "X"), (1, 2, "Y")]),
+    ("B-X I-Y E-X", [], [(0, 1, "X"), (1, 2, "Y"), (2, 3, "X")]),
+    ("B-X I-X E-Y", [], [(0, 2, "X"), (2, 3, "Y")]),
+    ("B-X E-Y S-Y", [(2, 3, "Y")], [(0, 1, "X"), (1, 2, "Y"), (2, 3, "Y")]),
+]
+IOB1_CASES = [
+    ("O I-X I-X", [(1, 3, "X")]),
+    ("I-X B-X I-X", [(0, 1, "X"), (1, 3, "X")]),
+    ("I-X I-Y", [(0, 1, "X"), (1, 2, "Y")]),
+    # B- where I- would have done: it opens all the same.
+    ("O B-X I-X", [(1, 3, "X")]),
+    ("I-X B-Y I-Y", [(0, 1, "X"), (1, 3, "Y")]),
+]
+
+
+@pytest.mark.parametrize(("tags", "strict", "conlleval"), IOB2_CASES)
+def test_the_policies_on_iob2(tags, strict, conlleval):
     assert spans([tags.split()], "strict") == [(0, *span) for span in strict]
     assert spans([tags.split()], "conlleval") == [(0, *span) for span in conlleval]
+
+
+@pytest.mark.parametrize("scheme", ["bioes", "bilou", "bmes"])
+@pytest.mark.parametrize(("tags", "strict", "conlleval"), BIOES_CASES)
+def test_the_policies_on_bioes_and_its_kin(tags, strict, conlleval, scheme):
+    letter = dict(zip("BIES", LETTERS[scheme], strict=True))
+    tags = [tag if tag == "O" else letter[tag[0]] + tag[1:] for tag in tags.split()]
+    assert spans([tags], "strict", scheme) == [(0, *span) for span in strict]
+    assert spans([tags], "conlleval", scheme) == [(0, *span) for span in conlleval]
+
+
+@pytest.mark.parametrize(("tags", "expected"), IOB1_CASES)
+def test_iob1_has_no_malformed_spans(tags, expected):
+    for policy in POLICIES:
+        assert spans([tags.split()], policy, "iob1") == [(0, *span) for span in expected]
 
 
 def test_no_span_crosses_a_sentence():
     assert spans([["B-X"], [], ["I-X"]], "conlleval") == [(0, 0, 1, "X"), (2, 0, 1, "X")]
     assert spans([["B-X"], [], ["I-X"]], "strict") == [(0, 0, 1, "X")]
+    assert spans([["B-X"], ["E-X"]], "strict", "bioes") == []
 
 
 def test_nothing_gives_nothing():
-    assert spans([], "strict") == []
-    assert spans([[], []], "conlleval") == []
+    for scheme in SCHEMES:
+        for policy in POLICIES:
+            assert spans([], policy, scheme) == spans([[], []], policy, scheme) == []
 
 
-@given(SENTENCES)
-def test_conlleval_equals_seqevals_default(sentences):
-    expected = [
-        (index, start, last + 1, name)
-        for index, tags in enumerate(sentences)
-        for name, start, last in get_entities(list(tags))
-    ]
-    assert spans(sentences, "conlleval") == expected
+# --- Against others --------------------------------------------------------------------------------------------------
 
 
-@given(SENTENCES)
-def test_strict_equals_seqevals_strict(sentences):
-    expected = [
+@pytest.mark.parametrize("scheme", SCHEMES)
+@settings(deadline=None, max_examples=300)
+@given(data=st.data())
+def test_conlleval_equals_seqevals_default(scheme, data):
+    for sentences in data.draw(pairs(scheme)):
+        expected = [
+            (index, start, last + 1, name)
+            for index, tags in enumerate(sentences)
+            for name, start, last in get_entities(in_bioes(tags, scheme))
+        ]
+        assert spans(sentences, "conlleval", scheme) == expected
+
+
+@pytest.mark.parametrize("scheme", STRICT)
+@settings(deadline=None, max_examples=300)
+@given(data=st.data())
+def test_strict_equals_seqevals_strict(scheme, data):
+    for sentences in data.draw(pairs(scheme)):
+        assert spans(sentences, "strict", scheme) == seqevals_strict(sentences, STRICT[scheme])
+
+
+@settings(deadline=None, max_examples=300)
+@given(data=st.data())
+def test_strict_bmes_is_seqevals_strict_iobes(data):
+    for sentences in data.draw(pairs("bmes")):
+        renamed = [in_bioes(tags, "bmes") for tags in sentences]
+        assert spans(sentences, "strict", "bmes") == seqevals_strict(renamed, IOBES)
+
+
+@settings(deadline=None, max_examples=300)
+@given(data=st.data())
+def test_iob1_equals_seqevals_strict_where_b_stands_only_where_it_must(data):
+    for sentences in data.draw(pairs("iob1", well_formed=True)):
+        assert spans(sentences, "strict", "iob1") == seqevals_strict(sentences, IOB1)
+
+
+def seqevals_strict(sentences, scheme):
+    return [
         (entity.sent_id, entity.start, entity.end, entity.tag)
-        for sentence in Entities(sentences, IOB2).entities
+        for sentence in Entities(sentences, scheme).entities
         for entity in sentence
     ]
-    assert spans(sentences, "strict") == expected
 
 
-def test_numbers_serve_as_well_as_strings():
-    found = spans_of_ids(np.array([2, 1, 0]), np.array([1, 2]), TagSet.of(["B-X", "I-X", "O"]), "conlleval")
-    assert (found.sentence.tolist(), found.start.tolist(), found.end.tolist()) == ([1, 1], [0, 1], [1, 2])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("scheme", SCHEMES)
+@settings(deadline=None)
+@given(data=st.data())
+def test_spans_equal_the_definitions(scheme, policy, data):
+    for sentences in data.draw(pairs(scheme)):
+        assert spans(sentences, policy, scheme) == corpus_spans(sentences, scheme, policy)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@settings(deadline=None)
+@given(data=st.data())
+def test_well_formed_spans_are_the_same_in_every_scheme_and_policy(scheme, data):
+    for sentences in data.draw(pairs("bioes", well_formed=True)):
+        expected = corpus_spans(sentences, "bioes", "strict")
+        other = [
+            tags_of_spans([span[1:] for span in expected if span[0] == index], len(tags), scheme)
+            for index, tags in enumerate(sentences)
+        ]
+        for policy in POLICIES:
+            assert spans(other, policy, scheme) == expected
+
+
+# --- Tag sets --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme"),
+    [
+        ("", "iob2"),
+        ("O", "iob2"),
+        ("B-X", "iob2"),
+        ("O I-X", "iob2"),
+        ("O B-X I-X", "iob2"),
+        ("O B-X I-X E-X S-X", "bioes"),
+        ("O I-X E-X", "bioes"),
+        ("O S-X", "bioes"),
+        ("O B-X E-Y S-X", "bioes"),
+        ("O B-X I-X L-X U-X", "bilou"),
+        ("O U-X", "bilou"),
+        ("B-X L-X", "bilou"),
+        ("O B-X M-X E-X S-X", "bmes"),
+        ("O M-X", "bmes"),
+        ("NN VB", "plain"),
+        ("NN O", "plain"),
+        ("NN S-X", "plain"),
+        ("X-Y O", "plain"),
+        ("S- O", "plain"),
+    ],
+)
+def test_schemes_are_recognised_by_their_prefixes(tags, scheme):
+    assert scheme_of(tags.split()) == TagSet.of(tags.split()).scheme == scheme
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_tag_set_knows_types_and_kinds(scheme):
+    tag_set = TagSet.of(all_tags(scheme), scheme)
+    assert (tag_set.scheme, tag_set.plain, tag_set.types) == (scheme, False, ("X", "Y", "art-work"))
+    expected = [-1 if tag == "O" else tag_set.types.index(tag[2:]) for tag in tag_set.tags]
+    assert tag_set.type_of.tolist() == expected
+    kinds = dict(zip(LETTERS[scheme], [1, 2, 3, 4], strict=True))
+    kinds |= {"O": 0} | ({"B": 1, "I": 2} if scheme.startswith("iob") else {})
+    assert tag_set.kind_of.tolist() == [kinds[tag[0]] for tag in tag_set.tags]
+
+
+@pytest.mark.parametrize("tag", ["B-", "X", "b-X", "IX", "-X", ""])
+def test_unknown_tags_are_refused(tag):
+    with pytest.raises(ValueError) as error:
+        TagSet.of(["B-X", tag])
+    assert str(error.value) == (
+        f"unknown tag {tag!r}: scores need O, or a type after a prefix of IOB1 or IOB2 (B- I-), BIOES (B- I- E- S-), "
+        "BILOU (B- I- L- U-) or BMES (B- M- E- S-)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("tags", "prefixes"),
+    [("B-X I-X S-X U-X", "B-, I-, S-, U-"), ("M-X I-X", "I-, M-"), ("E-X L-Y O", "E-, L-"), ("M-X U-X", "M-, U-")],
+)
+def test_contradictory_prefixes_are_refused(tags, prefixes):
+    with pytest.raises(ValueError) as error:
+        TagSet.of(tags.split())
+    assert str(error.value) == (
+        f"the tags have the prefixes {prefixes}, which belong to no one scheme; give tags in IOB1 or IOB2 (B- I-), "
+        "BIOES (B- I- E- S-), BILOU (B- I- L- U-) or BMES (B- M- E- S-)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tag", "prefixes"),
+    [("iob2", "S-X", "B-, I-"), ("bioes", "U-X", "B-, I-, E-, S-"), ("bmes", "I-X", "B-, M-, E-, S-")],
+)
+def test_tags_of_another_scheme_than_the_one_named_are_refused(scheme, tag, prefixes):
+    with pytest.raises(ValueError) as error:
+        TagSet.of(["O", "B-X", tag], scheme)
+    assert str(error.value) == f"the tag {tag!r} is not {scheme}: its tags are O, or a type after {prefixes}."
+
+
+def test_unknown_schemes_are_refused():
+    with pytest.raises(ValueError) as error:
+        TagSet.of(["O"], "iobes")
+    assert str(error.value) == "unknown scheme 'iobes'; expected one of auto, plain, iob2, iob1, bioes, bilou, bmes."
+
+
+def test_any_tag_is_plain_when_asked_for():
+    assert TagSet.of(["B-X", "NN"], "plain").plain
 
 
 def test_plain_tags_have_no_spans():
@@ -77,13 +262,23 @@ def test_plain_tags_have_no_spans():
     assert len(spans_of_tags([["NN", "VB"]], "strict")) == 0
 
 
-@pytest.mark.parametrize("tag", ["S-X", "B-", "X", "b-X"])
-def test_unknown_tags_are_refused(tag):
-    with pytest.raises(ValueError) as error:
-        TagSet.of(["B-X", tag])
-    assert str(error.value) == f"unknown tag {tag!r}: scores need IOB2, that is O, or a type after B- or I-."
-
-
 def test_unknown_policies_are_refused():
     with pytest.raises(ValueError, match="unknown policy 'loose'; expected one of strict, conlleval"):
         spans([["O"]], "loose")
+
+
+# --- What spans tell -------------------------------------------------------------------------------------------------
+
+
+def test_numbers_serve_as_well_as_strings():
+    found = spans_of_ids(np.array([2, 1, 0]), np.array([1, 2]), TagSet.of(["B-X", "I-X", "O"]), "conlleval")
+    assert (found.sentence.tolist(), found.start.tolist(), found.end.tolist()) == ([1, 1], [0, 1], [1, 2])
+
+
+def test_bounds_and_flags_are_those_of_all_words_in_a_row():
+    found = Spans(np.array([0, 2, 2]), np.array([1, 0, 2]), np.array([3, 1, 4]), np.array([0, 0, 0]))
+    lengths = np.array([3, 2, 4])
+    first, end = found.bounds(lengths)
+    assert (first.tolist(), end.tolist()) == ([1, 5, 7], [3, 6, 9])
+    flag = np.isin(np.arange(9), [0, 2, 4, 6])
+    assert found.any_word(flag, lengths).tolist() == [True, False, False]

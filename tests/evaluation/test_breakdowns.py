@@ -1,0 +1,349 @@
+import json
+import sys
+import time
+from collections import Counter
+from itertools import chain
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from span_oracle import (
+    POLICIES,
+    SCHEMES,
+    TYPES,
+    corpus_spans,
+    large_corpus,
+    pairs,
+    pairs_with_words,
+    ratios_by_loop,
+)
+
+from hf_xorner.evaluation import (
+    Comparison,
+    checked_span_scores,
+    chunk_tag_recall,
+    confusion,
+    per_length,
+    per_type,
+    scores_of,
+    seen_partition,
+    surface_scores,
+    tag_scores,
+    vocabulary_partition,
+)
+
+every_scheme_and_policy = pytest.mark.parametrize(
+    ("scheme", "policy"), [(scheme, policy) for scheme in SCHEMES for policy in POLICIES]
+)
+
+
+def drawn(data, scheme, policy):
+    """A comparison of random tags, its tags, and its spans by the definitions."""
+    gold, predicted = data.draw(pairs(scheme))
+    spans = [corpus_spans(side, scheme, policy) for side in (gold, predicted)]
+    return Comparison.of(gold, predicted, policy, scheme), gold, predicted, *spans
+
+
+def assert_close(found, expected):
+    assert list(found) == list(expected)
+    for name, row in expected.items():
+        assert found[name] == pytest.approx(row, abs=1e-10)
+
+
+# --- Types and lengths -----------------------------------------------------------------------------------------------
+
+
+@every_scheme_and_policy
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_types_are_scored_apart(scheme, policy, data):
+    comparison, _, _, gold, predicted = drawn(data, scheme, policy)
+    expected = {
+        name: ratios_by_loop(*([span for span in spans if span[3] == name] for spans in (gold, predicted)))
+        for name in TYPES
+        if any(span[3] == name for span in gold + predicted)
+    }
+    assert_close(per_type(comparison), expected)
+
+
+@every_scheme_and_policy
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_lengths_are_scored_apart(scheme, policy, data):
+    comparison, _, _, gold, predicted = drawn(data, scheme, policy)
+    groups = {"1": [1], "2": [2], "3": [3], "3+": range(4, 20)}
+    expected = {
+        name: ratios_by_loop(*([span for span in spans if span[2] - span[1] in sizes] for spans in (gold, predicted)))
+        for name, sizes in groups.items()
+    }
+    assert_close(per_length(comparison), expected)
+
+
+def test_lengths_by_hand():
+    # A gold span of four words is predicted as one of three and one of one; one of two words is found.
+    gold = [["B-X", "I-X", "I-X", "I-X", "B-X", "I-X"]]
+    predicted = [["B-X", "I-X", "I-X", "B-X", "B-X", "I-X"]]
+    nothing = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
+    assert per_length(Comparison.of(gold, predicted)) == {
+        "1": nothing,
+        "2": {"precision": 100.0, "recall": 100.0, "f1": 100.0, "support": 1},
+        "3": nothing,
+        "3+": {**nothing, "support": 1},
+    }
+
+
+# --- Chunk tags ------------------------------------------------------------------------------------------------------
+
+
+def chunk_tags(spans, sentences):
+    """The BIOES tags of spans, word by word."""
+    tags = [["O"] * len(sentence) for sentence in sentences]
+    for sentence, start, end, name in spans:
+        for place in range(start, end):
+            letter = "S" if end - start == 1 else "B" if place == start else "E" if place == end - 1 else "I"
+            tags[sentence][place] = f"{letter}-{name}"
+    return list(chain.from_iterable(tags))
+
+
+@every_scheme_and_policy
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_the_recall_of_chunk_tags_is_that_of_the_spans_in_bioes(scheme, policy, data):
+    comparison, gold_tags, _, gold, predicted = drawn(data, scheme, policy)
+    gold, predicted = chunk_tags(gold, gold_tags), chunk_tags(predicted, gold_tags)
+    expected = {}
+    for letter in "OSBIE":
+        support = sum(tag[0] == letter for tag in gold)
+        right = sum(tag[0] == letter and tag == other for tag, other in zip(gold, predicted, strict=True))
+        expected[letter] = {"recall": 100 * right / support if support else 0, "support": support}
+    assert_close(chunk_tag_recall(comparison), expected)
+
+
+def test_the_recall_of_chunk_tags_by_hand():
+    gold = [["B-X", "I-X", "I-X", "O", "B-Y", "O"]]
+    predicted = [["B-X", "I-X", "O", "O", "B-X", "B-X"]]
+    assert chunk_tag_recall(Comparison.of(gold, predicted)) == {
+        "O": {"recall": 50.0, "support": 2},
+        "S": {"recall": 0.0, "support": 1},  # the place is right, the type is not
+        "B": {"recall": 100.0, "support": 1},
+        "I": {"recall": 0.0, "support": 1},  # predicted as an end
+        "E": {"recall": 0.0, "support": 1},
+    }
+
+
+# --- Confusion -------------------------------------------------------------------------------------------------------
+
+
+def confusion_by_loop(gold, predicted, types):
+    table = {key: dict.fromkeys(types, 0) for key in ("boundary", "boundary_and_type", "missed", "inexact", "spurious")}
+    matrix = {(row, column): 0 for row in types for column in types}
+
+    def overlapping(span, others):
+        return [other for other in others if other[0] == span[0] and other[1] < span[2] and span[1] < other[2]]
+
+    for span in gold:
+        around = overlapping(span, predicted)
+        same_ends = [other for other in around if other[1:3] == span[1:3]]
+        if same_ends:
+            matrix[span[3], same_ends[0][3]] += 1
+        elif not around:
+            table["missed"][span[3]] += 1
+        elif any(other[3] == span[3] for other in around):
+            table["boundary"][span[3]] += 1
+        else:
+            table["boundary_and_type"][span[3]] += 1
+    for span in predicted:
+        around = overlapping(span, gold)
+        if not around:
+            table["spurious"][span[3]] += 1
+        elif not any(other[1:3] == span[1:3] for other in around):
+            table["inexact"][span[3]] += 1
+    table["types"], table["matrix"] = list(types), [[matrix[row, column] for column in types] for row in types]
+    table["support"] = {name: sum(span[3] == name for span in gold) for name in types}
+    table["predicted"] = {name: sum(span[3] == name for span in predicted) for name in types}
+    return table
+
+
+@every_scheme_and_policy
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_the_confusion_is_that_of_the_definition_and_adds_up(scheme, policy, data):
+    comparison, _, _, gold, predicted = drawn(data, scheme, policy)
+    found = confusion(comparison)
+    assert found == confusion_by_loop(gold, predicted, comparison.tag_set.types)
+    for index, name in enumerate(found["types"]):
+        places = sum(found[key][name] for key in ("boundary", "boundary_and_type", "missed"))
+        assert sum(found["matrix"][index]) + places == found["support"][name]
+        places = sum(found[key][name] for key in ("inexact", "spurious"))
+        assert sum(row[index] for row in found["matrix"]) + places == found["predicted"][name]
+    assert sum(found["support"].values()) == len(gold)
+    assert sum(found["predicted"].values()) == len(predicted)
+
+
+def test_the_confusion_by_hand():
+    gold = [
+        ["B-X", "I-X", "O", "B-X", "O"],  # found; missed
+        ["B-Y", "O", "B-X", "I-X", "I-X"],  # taken for X; cut in two, of which one has the type
+        ["B-Y", "I-Y", "O", "O", "O"],  # too long, and of another type
+    ]
+    predicted = [
+        ["B-X", "I-X", "O", "O", "B-Y"],
+        ["B-X", "O", "B-Y", "B-X", "I-X"],
+        ["B-X", "I-X", "I-X", "O", "B-Y"],
+    ]
+    assert confusion(Comparison.of(gold, predicted)) == {
+        "types": ["X", "Y"],
+        "matrix": [[1, 0], [1, 0]],
+        "boundary": {"X": 1, "Y": 0},
+        "boundary_and_type": {"X": 0, "Y": 1},
+        "missed": {"X": 1, "Y": 0},
+        "support": {"X": 3, "Y": 2},
+        "inexact": {"X": 2, "Y": 1},
+        "spurious": {"X": 0, "Y": 2},
+        "predicted": {"X": 4, "Y": 3},
+    }
+
+
+# --- Surface forms ---------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(pairs_with_words(), st.sampled_from(POLICIES))
+def test_surface_forms_are_scored_once_each(pair, policy):
+    gold, predicted, words = pair
+    comparison = Comparison.of(gold, predicted, policy)
+
+    def pair_of(span):
+        return " ".join(words[span[0]][span[1] : span[2]]), span[3]
+
+    gold_spans, predicted_spans = (corpus_spans(side, "iob2", policy) for side in (gold, predicted))
+    gold_pairs, predicted_pairs = set(map(pair_of, gold_spans)), set(map(pair_of, predicted_spans))
+    correct = {pair_of(span) for span in predicted_spans if span in gold_spans}
+    precision = len(correct) / len(predicted_pairs) if predicted_pairs else 0
+    recall = len(correct) / len(gold_pairs) if gold_pairs else 0
+    expected = {
+        "precision": 100 * precision,
+        "recall": 100 * recall,
+        "f1": 200 * precision * recall / (precision + recall) if correct else 0,
+        "support": len(gold_pairs),
+    }
+    assert surface_scores(comparison, list(chain.from_iterable(words))) == pytest.approx(expected, abs=1e-10)
+
+
+def test_surface_forms_by_hand():
+    # Paris is found once of twice: it counts as found, and once. "paris" is another form, Paris of type Y another pair.
+    words = "Paris Paris paris Paris New York".split()
+    gold = [["B-X", "B-X", "B-X", "B-Y", "B-X", "I-X"]]
+    predicted = [["B-X", "O", "O", "B-X", "B-X", "O"]]
+    assert surface_scores(Comparison.of(gold, predicted), words) == {
+        "precision": 50.0,
+        "recall": 25.0,
+        "f1": pytest.approx(100 / 3),
+        "support": 4,
+    }
+
+
+# --- Tags ------------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def plain_pairs(draw):
+    tag = st.sampled_from(["NN", "VB", "DT", "O", "."])
+    lengths = draw(st.lists(st.integers(0, 8), max_size=5))
+    return [[draw(st.lists(tag, min_size=length, max_size=length)) for length in lengths] for _ in range(2)]
+
+
+@settings(deadline=None)
+@given(plain_pairs())
+def test_plain_tags_are_scored_one_by_one(pair):
+    comparison = Comparison.of(*pair, scheme="plain")
+    gold, predicted = (list(chain.from_iterable(side)) for side in pair)
+    right = sum(one == other for one, other in zip(gold, predicted, strict=True))
+    found = tag_scores(comparison, most=3)
+    assert found["accuracy"] == pytest.approx(100 * right / len(gold) if gold else 0)
+    assert found["support"] == len(gold)
+    expected = {
+        tag: ratios_by_loop(*([place for place, one in enumerate(side) if one == tag] for side in (gold, predicted)))
+        for tag in sorted({*gold, *predicted})
+    }
+    assert_close(found["per_tag"], expected)
+    errors = Counter((one, other) for one, other in zip(gold, predicted, strict=True) if one != other)
+    ordered = sorted(errors.items(), key=lambda item: (-item[1], item[0]))[:3]
+    assert [(row["gold"], row["predicted"], row["count"]) for row in found["confusions"]] == [
+        (*names, count) for names, count in ordered
+    ]
+
+
+def test_plain_tags_by_hand():
+    found = tag_scores(Comparison.of([["DT", "NN", "VB", "NN"]], [["DT", "VB", "VB", "VB"]]))
+    assert found == {
+        "accuracy": 50.0,
+        "support": 4,
+        "per_tag": {
+            "DT": {"precision": 100.0, "recall": 100.0, "f1": 100.0, "support": 1},
+            "NN": {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 2},
+            "VB": {"precision": pytest.approx(100 / 3), "recall": 100.0, "f1": 50.0, "support": 1},
+        },
+        "confusions": [{"gold": "NN", "predicted": "VB", "count": 2}],
+    }
+
+
+# --- All of them -----------------------------------------------------------------------------------------------------
+
+
+def everything(comparison, words, train_words, vectors, train_surfaces):
+    """All scores but those that resample."""
+    return {
+        **scores_of(comparison),
+        "per_length": per_length(comparison),
+        "chunk_tag_recall": chunk_tag_recall(comparison),
+        "confusion": confusion(comparison),
+        "surface": surface_scores(comparison, words),
+        "tags": tag_scores(comparison),
+        "vocabulary": vocabulary_partition(comparison, words, train_words, vectors),
+        "seen": seen_partition(comparison, words, train_surfaces),
+    }
+
+
+@pytest.mark.parametrize("tags", [[], [[]], [["O", "O"]], [["NN", "VB"]]])
+def test_every_breakdown_is_plain_data_even_of_nothing(tags):
+    words = [f"word{index}" for index in range(sum(map(len, tags)))]
+    found = everything(Comparison.of(tags, tags), words, ["word0"], [], [])
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_every_breakdown_is_plain_data():
+    gold, predicted, words = large_corpus(2_000, 100)
+    words = list(chain.from_iterable(words))
+    found = everything(Comparison.of(gold, predicted), words, words[:50], words[40:90], ["word1"])
+    assert json.loads(json.dumps(found)) == found
+    assert found["confusion"]["support"] == {name: row["support"] for name, row in found["per_type"].items()}
+
+
+def measure(tokens, entities):
+    """The seconds that comparison and all breakdowns take, and the F1."""
+    gold, predicted, words = large_corpus(tokens, entities)
+    train, vectors = [f"word{index}" for index in range(20_000)], [f"word{index}" for index in range(10_000, 50_000)]
+    start = time.perf_counter()
+    flat = list(chain.from_iterable(words))
+    found = everything(Comparison.of(gold, predicted), flat, train, vectors, vectors)
+    seconds = time.perf_counter() - start
+    assert found["support"] == entities
+    return seconds, found["f1"], gold, predicted
+
+
+def test_two_hundred_thousand_tokens_are_broken_down_in_no_time():
+    assert measure(200_000, 10_000)[0] < 3
+
+
+@pytest.mark.slow
+def test_a_million_tokens_are_broken_down_within_five_seconds(capsys):
+    seconds, f1, gold, predicted = measure(1_000_000, 50_000)
+    times = [f"all breakdowns {seconds:.2f} s"]
+    for policy in POLICIES:
+        start = time.perf_counter()
+        assert checked_span_scores(gold, predicted, policy)["f1"] == f1
+        times.append(f"seqeval ({policy}) and we {time.perf_counter() - start:.2f} s")
+    with capsys.disabled():
+        sys.stdout.write(f"\n1,000,000 tokens, 50,000 entities: {', '.join(times)}\n")
+    assert seconds < 5

@@ -1,0 +1,166 @@
+import builtins
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from hf_xorner.evaluation import plots
+from hf_xorner.evaluation.calibration import calibration
+from hf_xorner.evaluation.plots import draw
+
+FILES = ["confusion.png", "per_type.png", "reliability.png"]
+
+
+def report_of(types, seed=0):
+    """A report on so many types, with numbers at random."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(0, 9, (len(types), len(types))) * (rng.random((len(types), len(types))) < 0.4)
+    np.fill_diagonal(matrix, rng.integers(20, 12_000, len(types)))
+    confidences = rng.beta(5, 1, 500)
+
+    def numbers():
+        return dict(zip(types, rng.integers(0, 30, len(types)).tolist(), strict=True))
+
+    return {
+        "f1": 50.0,
+        "confusion": {
+            "types": list(types),
+            "matrix": matrix.tolist(),
+            **{key: numbers() for key in ("boundary", "boundary_and_type", "missed", "inexact", "spurious")},
+        },
+        "per_type": {
+            name: {**dict(zip(("precision", "recall", "f1"), rng.random(3) * 100, strict=True)), "support": 7}
+            for name in types
+        },
+        "calibration": calibration(confidences, rng.random(500) < confidences),
+    }
+
+
+def pixels(path):
+    """What a picture shows: height, width, colours; 0 is black and 1 is white."""
+    assert path.read_bytes().startswith(b"\x89PNG")
+    return imread(path)[..., :3]
+
+
+def shows(image, colour):
+    """The share of pixels in a colour given in hexadecimal digits."""
+    wanted = np.array([int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)])
+    return (np.abs(image - wanted) < 0.01).all(axis=-1).mean()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("count", [1, 4, 20])
+def test_every_picture_is_drawn(tmp_path, count):
+    written = draw(report_of([f"TYPE_{index}" for index in range(count)]), tmp_path / "new" / "plots")
+    assert [path.name for path in written] == FILES
+    for path in written:
+        height, width, _ = pixels(path).shape
+        assert 200 < height < 2500
+        assert 400 < width < 2500
+        # Neither blank nor black.
+        assert 0.1 < (pixels(path) > 0.99).all(axis=-1).mean() < 0.98
+
+
+def test_pictures_grow_with_the_types(tmp_path):
+    few = draw(report_of("ABCD"), tmp_path / "few")
+    many = draw(report_of("ABCDEFGHIJKLMNOPQRST"), tmp_path / "many")
+    for index in (0, 1):
+        assert pixels(many[index]).shape[0] > 1.5 * pixels(few[index]).shape[0]
+
+
+def test_bars_are_as_long_as_their_scores(tmp_path):
+    shares = []
+    for score in (25.0, 50.0, 100.0):
+        row = {"precision": score, "recall": 2 * score / 5, "f1": 0.0, "support": 3}
+        (path,) = draw({"per_type": {"PER": row}}, tmp_path)
+        image = pixels(path)
+        above_legend = image[: int(0.75 * len(image))]
+        shares.append([shows(above_legend, "#0072B2"), shows(above_legend, "#E69F00"), shows(above_legend, "#009E73")])
+    blue, orange, green = np.array(shares).T
+    assert blue / blue[-1] == pytest.approx([0.25, 0.5, 1], abs=0.02)
+    assert orange / blue == pytest.approx([0.4, 0.4, 0.4], abs=0.04)
+    assert green == pytest.approx([0, 0, 0], abs=1e-3)
+
+
+def test_cells_are_as_dark_as_their_shares(tmp_path):
+    def darkness(matrix, missed):
+        confusion = {"types": ["A", "B"], "matrix": matrix, "missed": {"A": missed, "B": 0}}
+        (path,) = draw({"confusion": confusion}, tmp_path)
+        image = pixels(path)
+        return shows(image, "#08306b")  # the darkest of the map, also at the end of its scale
+
+    assert darkness([[90, 0], [0, 5]], 0) > darkness([[45, 45], [0, 5]], 0) > 0
+    assert darkness([[90, 0], [0, 5]], 0) > darkness([[90, 0], [0, 5]], 90)
+
+
+def test_only_what_the_report_holds_is_drawn(tmp_path):
+    report = report_of("AB")
+    assert [path.name for path in draw({"per_type": report["per_type"]}, tmp_path / "one")] == ["per_type.png"]
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["per_type.png"]
+    del report["confusion"]["inexact"], report["confusion"]["boundary"]
+    assert len(draw(report, tmp_path / "less")) == 3
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {},
+        {"accuracy": 97.0},
+        {"per_type": {}, "calibration": calibration([], []), "confusion": {"types": [], "matrix": []}},
+        {"per_type": None, "calibration": None, "confusion": None},
+    ],
+    ids=["empty", "plain", "no spans", "nulls"],
+)
+def test_nothing_is_drawn_of_nothing(tmp_path, report):
+    assert draw(report, tmp_path / "plots") == []
+    assert not (tmp_path / "plots").exists()
+
+
+def test_a_report_without_any_count_is_drawn(tmp_path):
+    zero = {"A": 0}
+    confusion = {"types": ["A"], "matrix": [[0]], "boundary": zero, "missed": zero, "spurious": zero}
+    assert len(draw({"confusion": confusion, "calibration": calibration([0.0], [False])}, tmp_path)) == 2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("types", [["$A_", "B$", "$\\frac$", "{}%"], ["a-long-name-of-a-type" * 3, "X"]])
+def test_any_name_is_text(tmp_path, types):
+    assert len(draw(report_of(types), tmp_path)) == 3
+
+
+def test_pictures_are_replaced(tmp_path):
+    first = [path.read_bytes() for path in draw(report_of("AB"), tmp_path)]
+    assert [path.read_bytes() for path in draw(report_of("AB"), tmp_path)] == first
+    second = [path.read_bytes() for path in draw(report_of("AB", seed=1), str(tmp_path))]
+    assert all(old != new for old, new in zip(first, second, strict=True))
+
+
+def test_the_state_of_matplotlib_is_left_alone(tmp_path):
+    program = f"""
+import sys
+from hf_xorner.evaluation import plots
+assert "matplotlib" not in sys.modules
+import matplotlib
+# Asking the settings themselves for the backend would choose one.
+before = list(dict.items(matplotlib.rcParams))
+assert plots.draw({{"per_type": {{"A": dict(precision=1.0, recall=2.0, f1=3.0, support=4)}}}}, {str(tmp_path)!r})
+assert list(dict.items(matplotlib.rcParams)) == before
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_a_missing_matplotlib_is_told(tmp_path, monkeypatch):
+    ordinary = builtins.__import__
+
+    def without(name, *arguments, **options):
+        if name.startswith("matplotlib"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return ordinary(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError) as error:
+        plots.draw(report_of("AB"), tmp_path)
+    assert str(error.value) == 'plots need matplotlib, which is not installed: pip install "hf_xorner[plots]".'

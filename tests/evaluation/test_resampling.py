@@ -1,0 +1,358 @@
+import itertools
+import time
+from collections import Counter
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_xorner.evaluation import resampling
+from hf_xorner.evaluation.resampling import bootstrap_intervals, randomisation_test
+
+SPAN_FIGURES = ("precision", "recall", "f1")
+
+
+def exact_scores(counts):
+    """The scores of the sum of some rows, as fractions in 0..1, by the definitions."""
+
+    def ratio(part, whole):
+        return Fraction(int(part), int(whole)) if whole else Fraction(0)
+
+    totals = [sum(column) for column in zip(*counts, strict=True)]
+    if len(totals) == 2:
+        return {"accuracy": ratio(totals[0], totals[1])}
+    correct, predicted, gold = totals
+    return {
+        "precision": ratio(correct, predicted),
+        "recall": ratio(correct, gold),
+        "f1": ratio(2 * correct, predicted + gold),
+    }
+
+
+def p_by_brute_force(counts_a, counts_b):
+    """The share of all ways to swap sentences in which the scores are at least as far apart."""
+    rows = [tuple(map(tuple, pair)) for pair in zip(counts_a.tolist(), counts_b.tolist(), strict=True)]
+    seen_a, seen_b = (exact_scores(counts.tolist()) for counts in (counts_a, counts_b))
+    extreme, ways = Counter(), 0
+    for swaps in itertools.product([False, True], repeat=len(rows)):
+        mixed = [pair[::-1] if swap else pair for pair, swap in zip(rows, swaps, strict=True)]
+        scores_a, scores_b = (exact_scores(side) for side in zip(*mixed, strict=True))
+        ways += 1
+        for name in seen_a:
+            extreme[name] += abs(scores_a[name] - scores_b[name]) >= abs(seen_a[name] - seen_b[name])
+    return {name: extreme[name] / ways for name in seen_a}
+
+
+def system(rng, gold, skill):
+    """Counts of a system of some skill on sentences with so many gold spans."""
+    predicted = np.maximum(0, gold + rng.integers(-1, 2, len(gold)))
+    correct = rng.binomial(np.minimum(gold, predicted), skill)
+    return np.stack([correct, predicted, gold], axis=1)
+
+
+def plain_system(rng, tokens, skill):
+    return np.stack([rng.binomial(tokens, skill), tokens], axis=1)
+
+
+@st.composite
+def paired_counts(draw):
+    """Span counts of two systems on up to eight sentences."""
+    pair = []
+    golds = draw(st.lists(st.integers(0, 3), min_size=1, max_size=8))
+    for _ in range(2):
+        rows = []
+        for gold in golds:
+            predicted = draw(st.integers(0, 3))
+            rows.append([draw(st.integers(0, min(gold, predicted))), predicted, gold])
+        pair.append(np.array(rows))
+    return pair
+
+
+# --- Randomisation ---------------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None)
+@given(paired_counts())
+def test_small_cases_equal_the_enumeration_of_all_swaps(pair):
+    expected = p_by_brute_force(*pair)
+    found = randomisation_test(*pair)
+    assert tuple(found) == SPAN_FIGURES
+    for name in SPAN_FIGURES:
+        assert found[name]["exact"]
+        assert found[name]["p"] == pytest.approx(expected[name], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_twelve_sentences_equal_the_enumeration_of_all_swaps(seed):
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(0, 5, 12)
+    pair = system(rng, gold, 0.9), system(rng, gold, 0.6)
+    found, expected = randomisation_test(*pair), p_by_brute_force(*pair)
+    for name in SPAN_FIGURES:
+        assert found[name]["p"] == pytest.approx(expected[name], abs=1e-12)
+
+
+def test_accuracy_of_plain_tags_equals_the_enumeration_of_all_swaps():
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(1, 9, 11)
+    pair = plain_system(rng, tokens, 0.9), plain_system(rng, tokens, 0.7)
+    found = randomisation_test(*pair)
+    assert found["accuracy"]["p"] == pytest.approx(p_by_brute_force(*pair)["accuracy"], abs=1e-12)
+    assert found["accuracy"]["exact"]
+
+
+def test_a_case_by_hand():
+    # Three sentences in which one system finds the entity and the other does not, and one in which they are alike.
+    counts_a = np.array([[1, 1, 1], [1, 1, 1], [1, 1, 1], [0, 1, 1]])
+    counts_b = np.array([[0, 1, 1], [0, 1, 1], [0, 1, 1], [0, 1, 1]])
+    found = randomisation_test(counts_a, counts_b)
+    # Of the eight ways to swap, only all and none put three correct entities on one side.
+    for name in SPAN_FIGURES:
+        assert found[name] == {"p": 0.25, "difference": 75.0, "trials": 4, "exact": True}
+    assert randomisation_test(counts_b, counts_a)["f1"] == {"p": 0.25, "difference": -75.0, "trials": 4, "exact": True}
+
+
+def test_many_sentences_that_differ_alike_are_weighed_exactly():
+    # The sign test: of 300 sentences, one system is right in 180 and the other in 120.
+    counts_a = np.array([[1, 1]] * 180 + [[0, 1]] * 120)
+    counts_b = 1 - counts_a
+    counts_b[:, 1] = 1
+    found = randomisation_test(counts_a, counts_b)["accuracy"]
+    tail = sum(comb(300, k) for k in range(301) if abs(k - 150) >= 30)
+    assert found == {"p": tail / 2**300, "difference": pytest.approx(20), "trials": 301, "exact": True}
+
+
+def test_the_p_value_of_random_trials_is_near_the_exact_one():
+    rng = np.random.default_rng(5)
+    gold = rng.integers(0, 9, 12)
+    pair = system(rng, gold, 0.9), system(rng, gold, 0.7)
+    exact, trials = randomisation_test(*pair), 100
+    assert exact["f1"]["exact"]
+    assert not randomisation_test(*pair, trials=trials)["f1"]["exact"]
+    sampled = [randomisation_test(*pair, trials=trials, seed=seed) for seed in range(200)]
+    for name in SPAN_FIGURES:
+        p = exact[name]["p"]
+        mean = np.mean([test[name]["p"] for test in sampled])
+        expected = (1 + trials * p) / (1 + trials)
+        assert mean == pytest.approx(expected, abs=4 * np.sqrt(p * (1 - p) / (trials * len(sampled))) + 1e-12)
+
+
+def test_random_trials_equal_a_loop_over_sentences():
+    rng = np.random.default_rng(2)
+    gold = rng.integers(0, 4, 60)
+    counts_a, counts_b = system(rng, gold, 0.85), system(rng, gold, 0.7)
+    seen_a, seen_b = exact_scores(counts_a.tolist()), exact_scores(counts_b.tolist())
+    extreme, trials = Counter(), 2000
+    for _ in range(trials):
+        swap = rng.random((len(gold), 1)) < 0.5
+        scores_a = exact_scores(np.where(swap, counts_b, counts_a).tolist())
+        scores_b = exact_scores(np.where(swap, counts_a, counts_b).tolist())
+        for name in SPAN_FIGURES:
+            extreme[name] += abs(scores_a[name] - scores_b[name]) >= abs(seen_a[name] - seen_b[name])
+    found = randomisation_test(counts_a, counts_b)
+    for name in SPAN_FIGURES:
+        assert not found[name]["exact"]
+        assert found[name]["trials"] == 10_000
+        assert found[name]["p"] == pytest.approx((1 + extreme[name]) / (1 + trials), abs=0.04)
+
+
+def test_the_estimate_is_never_zero():
+    counts_a, counts_b = (np.array([[right, n, n] for n in range(1, 200)]) for right in (1, 0))
+    found = randomisation_test(counts_a, counts_b, trials=99)
+    # 199 sentences that differ alike have 200 outcomes, more than the trials.
+    assert found["f1"] == {"p": 0.01, "difference": pytest.approx(1.0), "trials": 99, "exact": False}
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_identical_systems_do_not_differ(columns):
+    counts = np.array([[1, 2, 3], [0, 0, 0], [2, 2, 2]])[:, :columns]
+    for found in randomisation_test(counts, counts).values():
+        assert found == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
+
+
+@pytest.mark.parametrize("columns", [2, 3])
+def test_systems_without_sentences_do_not_differ(columns):
+    nothing = np.zeros((0, columns), dtype=np.int64)
+    for found in randomisation_test(nothing, nothing).values():
+        assert found == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
+
+
+def test_one_sentence_tells_nothing():
+    found = randomisation_test(np.array([[3, 3, 3]]), np.array([[0, 2, 3]]))
+    for name in SPAN_FIGURES:
+        assert found[name] == {"p": 1.0, "difference": 100.0, "trials": 2, "exact": True}
+
+
+def test_ties_count_where_floats_would_round_them_apart():
+    counts_a = np.array([[1, 1, 1], [0, 1, 1], [2, 3, 2]])
+    counts_b = np.array([[1, 2, 1], [1, 3, 1], [1, 2, 2]])
+    # Half of the swaps leave precisions of 3/5 and 3/7, or two that are as far apart; in floats, a quarter does.
+    assert p_by_brute_force(counts_a, counts_b)["precision"] == 0.5
+    assert randomisation_test(counts_a, counts_b)["precision"]["p"] == 0.5
+
+
+def test_counts_of_any_size_are_compared_exactly():
+    # Products of four totals of this size do not fit into 64 bits.
+    large = 10**9
+    counts_a = np.array([[large, large, large], [large - 1, large, large]])
+    counts_b = np.array([[large - 1, large, large], [large, large, large]])
+    assert randomisation_test(counts_a, counts_b)["f1"]["p"] == 1.0
+    counts_b[1, 0] = large - 1
+    counts_a[1, 0] = large
+    assert randomisation_test(counts_a, counts_b)["f1"]["p"] == 0.5
+
+
+def test_the_seed_decides():
+    rng = np.random.default_rng(4)
+    gold = rng.integers(0, 4, 100)
+    pair = system(rng, gold, 0.85), system(rng, gold, 0.8)
+    assert randomisation_test(*pair) == randomisation_test(*pair)
+    assert len({randomisation_test(*pair, seed=seed)["f1"]["p"] for seed in range(5)}) > 1
+
+
+def test_chunks_of_draws_change_nothing(monkeypatch):
+    rng = np.random.default_rng(4)
+    gold = rng.integers(0, 4, 100)
+    counts_a, counts_b = system(rng, gold, 0.85), system(rng, gold, 0.8)
+    small = counts_a[:7], counts_b[:7]
+    before = randomisation_test(counts_a, counts_b), bootstrap_intervals(counts_a), randomisation_test(*small)
+    assert before[2]["f1"]["exact"]
+    monkeypatch.setattr(resampling, "_CHUNK", 64)
+    after = randomisation_test(counts_a, counts_b), bootstrap_intervals(counts_a), randomisation_test(*small)
+    assert after == before
+
+
+# --- Bootstrap -------------------------------------------------------------------------------------------------------
+
+
+def naive_bootstrap(counts, resamples, seed):
+    """The scores in percent of resamples that a loop draws sentence by sentence. Shape: (resamples,) each."""
+    rng = np.random.default_rng(seed)
+    drawn = [exact_scores(counts[rng.integers(len(counts), size=len(counts))].tolist()) for _ in range(resamples)]
+    return {name: np.array([100 * float(scores[name]) for scores in drawn]) for name in drawn[0]}
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.5])
+@pytest.mark.parametrize("plain", [False, True], ids=["spans", "plain"])
+def test_intervals_equal_those_of_a_loop_over_sentences(plain, confidence):
+    rng = np.random.default_rng(1)
+    counts = plain_system(rng, rng.integers(1, 20, 80), 0.8) if plain else system(rng, rng.integers(0, 4, 80), 0.8)
+    naive = naive_bootstrap(counts, 4000, seed=3)
+    found = bootstrap_intervals(counts, resamples=20_000, confidence=confidence)
+    assert tuple(found) == (("accuracy",) if plain else SPAN_FIGURES)
+    for name, interval in found.items():
+        tail = (1 - confidence) / 2
+        # In the tails, a quantile of 4,000 draws has an error of a twentieth of their spread.
+        tolerance = 0.15 * naive[name].std()
+        assert interval == pytest.approx(np.quantile(naive[name], [tail, 1 - tail]), abs=tolerance)
+        assert interval[0] < 100 * float(exact_scores(counts.tolist())[name]) < interval[1]
+
+
+def test_intervals_of_one_column_are_those_of_a_binomial():
+    # 400 sentences of one gold span each, 300 of them found: the recall of a resample is binomial.
+    counts = np.array([[1, 1, 1]] * 300 + [[0, 0, 1]] * 100)
+    low, high = bootstrap_intervals(counts, resamples=50_000)["recall"]
+    spread = 100 * np.sqrt(0.75 * 0.25 / 400)
+    assert low == pytest.approx(75 - 1.96 * spread, abs=0.3)
+    assert high == pytest.approx(75 + 1.96 * spread, abs=0.3)
+
+
+@pytest.mark.parametrize("counts", [[[2, 3, 4]], [[2, 3, 4]] * 5], ids=["one", "all alike"])
+def test_sentences_of_one_kind_leave_no_doubt(counts):
+    found = bootstrap_intervals(np.array(counts))
+    assert found["recall"] == [50.0, 50.0]
+    assert found["precision"] == pytest.approx([200 / 3] * 2)
+    assert found["f1"] == pytest.approx([400 / 7] * 2)
+
+
+@pytest.mark.parametrize("sentences", [0, 1, 7])
+def test_nothing_scores_nothing(sentences):
+    nothing = [0.0, 0.0]
+    assert bootstrap_intervals(np.zeros((sentences, 3), dtype=int)) == dict.fromkeys(SPAN_FIGURES, nothing)
+    assert bootstrap_intervals(np.zeros((sentences, 2), dtype=int)) == {"accuracy": nothing}
+
+
+def test_sentences_without_spans_are_drawn_like_others():
+    # Of two sentences one is empty: a quarter of the resamples has none but that, and scores 0.
+    counts = np.array([[1, 1, 1], [0, 0, 0]])
+    assert bootstrap_intervals(counts, confidence=0.4)["f1"] == [100.0, 100.0]
+    assert bootstrap_intervals(counts, confidence=0.6)["f1"] == [0.0, 100.0]
+
+
+def test_the_seed_decides_the_intervals():
+    counts = system(np.random.default_rng(0), np.arange(200) % 4, 0.8)
+    assert bootstrap_intervals(counts) == bootstrap_intervals(counts)
+    assert bootstrap_intervals(counts) != bootstrap_intervals(counts, seed=14)
+
+
+# --- Faulty input ----------------------------------------------------------------------------------------------------
+
+GOOD = np.array([[1, 2, 3], [0, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        (
+            np.zeros((2, 4), dtype=int),
+            "counts of the shape (2, 4) are none of sentences; give (sentences, 3) for correct, predicted and gold "
+            "spans, or (sentences, 2) for correct tags and tokens.",
+        ),
+        (GOOD / 2, "counts are whole numbers, and these are of the type float64."),
+        (
+            np.array([[1, 1, 1], [2, 1, 5]]),
+            "sentence 1 (counted from 0) cannot have these counts: 2 correct, 1 predicted, 5 gold spans.",
+        ),
+        (np.array([[-1, 4]]), "sentence 0 (counted from 0) cannot have these counts: -1 correct, 4 tokens."),
+    ],
+)
+@pytest.mark.parametrize("function", [bootstrap_intervals, lambda counts: randomisation_test(GOOD, counts)])
+def test_counts_that_cannot_be_are_told(function, counts, message):
+    with pytest.raises(ValueError) as error:
+        function(counts)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        (
+            GOOD[:1],
+            "counts of the shapes (2, 3) and (1, 3) are not of the same sentences; compare two systems on one corpus.",
+        ),
+        (
+            np.array([[1, 2, 3], [0, 1, 2]]),
+            "sentence 1 (counted from 0) has 1 gold spans for one system but 2 for the other; "
+            "compare two systems on the same gold tags.",
+        ),
+    ],
+)
+def test_systems_on_different_gold_tags_are_refused(counts, message):
+    with pytest.raises(ValueError) as error:
+        randomisation_test(GOOD, counts)
+    assert str(error.value) == message
+
+
+def test_settings_out_of_range_are_told():
+    with pytest.raises(ValueError, match="resamples=0 is too few; give 1 or more"):
+        bootstrap_intervals(GOOD, resamples=0)
+    with pytest.raises(ValueError, match="trials=0 is too few; give 1 or more"):
+        randomisation_test(GOOD, GOOD, trials=0)
+    with pytest.raises(ValueError, match="confidence=95 is no share of the resamples; give a number between 0 and 1"):
+        bootstrap_intervals(GOOD, confidence=95)
+
+
+# --- Speed -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_hundred_thousand_sentences_take_no_time():
+    rng = np.random.default_rng(0)
+    gold = rng.poisson(2, 100_000)
+    counts_a, counts_b = system(rng, gold, 0.8), system(rng, gold, 0.81)
+    start = time.perf_counter()
+    bootstrap_intervals(counts_a)
+    randomisation_test(counts_a, counts_b)
+    assert time.perf_counter() - start < 3
