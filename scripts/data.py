@@ -17,11 +17,9 @@ from pathlib import Path
 from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 
-from hf_xorner.data import load_corpus
+from hf_xorner.data import Reading, corpus_statistics, load_corpus, statistics_table, write_corpus
 from hf_xorner.data.chunks import WRITTEN_SCHEMES
-from hf_xorner.data.reading import FORMATS, SEPARATORS, Reading
-from hf_xorner.data.statistics import corpus_statistics, statistics_table
-from hf_xorner.data.writing import write_corpus
+from hf_xorner.data.reading import FORMATS, SEPARATORS
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -1,8 +1,22 @@
-"""Corpora: labelled files, Hub data sets and the generated XOR corpus as ``datasets.DatasetDict``."""
+"""Corpora: labelled files, Hub data sets and the XOR corpus as ``datasets.DatasetDict``, and back to files."""
 
 from .corpora import load_corpus
 from .errors import DataError
+from .predictions import Predictions, read_predictions, write_predictions
 from .reading import Reading
+from .statistics import corpus_statistics, statistics_table
+from .writing import write_corpus
 from .xor import xor_corpus
 
-__all__ = ["DataError", "Reading", "load_corpus", "xor_corpus"]
+__all__ = [
+    "DataError",
+    "Predictions",
+    "Reading",
+    "corpus_statistics",
+    "load_corpus",
+    "read_predictions",
+    "statistics_table",
+    "write_corpus",
+    "write_predictions",
+    "xor_corpus",
+]

@@ -3,23 +3,30 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from datasets import ClassLabel, Dataset, DatasetDict, Features, List, NamedSplit, Value, config
-from datasets.exceptions import DatasetGenerationError
+import numpy as np
+import pyarrow as pa
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from numpy.typing import NDArray
 
-from .errors import DataError, first_line
+from .caching import cached
+from .errors import DataError
 from .reading import AUTO, Reading
 from .repairs import Repairs
-from .schemes import EDGE, entity_type, iob2_of, is_of, label_names, prefixes_of, recognise, repairs_of
+from .schemes import EDGE, Pair, entity_type, iob2_of, is_of, label_names, prefixes_of, recognise, repairs_of
+from .sentence import Sentence
 from .survey import Split, Survey, find, survey
 
 TRAIN = "train"
 
 # Part of every fingerprint: another number makes all cached data sets be built anew.
 _VERSION = 1
+# Sentences of a table.
+_BATCH = 1000
 
 
 def assemble(
@@ -119,33 +126,36 @@ def _build(
     number = {label: index for index, label in enumerate(labels)}
     label_of = {pair: number[iob2_of(pair, scheme)] for pair in found.pairs if pair[1] != EDGE}
 
-    def rows() -> Iterator[dict[str, Any]]:
-        for sentence in split.read(Repairs()):
-            tags = sentence.tags
-            row: dict[str, Any] = {
-                "tokens": sentence.tokens,
-                "ner_tags": [label_of[pair] for pair in zip([EDGE, *tags], tags, strict=False)],
-            }
-            if "pos_tags" in extra:
-                row["pos_tags"] = sentence.pos_tags
-            if "doc_id" in extra:
-                row["doc_id"] = sentence.doc_id
-            yield row
+    def tables() -> Iterator[pa.Table]:
+        sentences = split.read(Repairs())
+        while batch := list(islice(sentences, _BATCH)):
+            yield _table(batch, label_of, features)
 
-    # The arguments are named, so that nothing has to be pickled to know the data set again.
-    identity = json.dumps([_VERSION, name, split.identity, scheme, labels, sorted(extra)])
+    identity = json.dumps([_VERSION, split.identity, scheme, labels, sorted(extra)])
     fingerprint = hashlib.sha256(identity.encode()).hexdigest()[:32]
-    try:
-        return Dataset.from_generator(
-            rows, features=features, cache_dir=cache_dir, split=NamedSplit(name), fingerprint=fingerprint
-        )
-    except OSError as error:
-        folder = cache_dir or config.HF_DATASETS_CACHE
-        raise DataError(
-            f"{folder}: the cache cannot be written ({first_line(error)}); "
-            "name another folder as cache_dir, or by the variable HF_DATASETS_CACHE."
-        ) from error
-    except DatasetGenerationError as error:
-        if isinstance(error.__cause__, (DataError, KeyError)):
-            raise DataError(f"{split.source}: changed while it was read; load it again.") from error
-        raise
+    return cached(tables, features, name, fingerprint, split.source, cache_dir)
+
+
+def _table(sentences: Sequence[Sentence], label_of: Mapping[Pair, int], features: Features) -> pa.Table:
+    """Return sentences as a table, through flat arrays: a list of lists takes several times as long."""
+    offsets = np.zeros(len(sentences) + 1, dtype=np.int32)
+    np.cumsum([len(sentence.tokens) for sentence in sentences], out=offsets[1:])
+    tags = chain.from_iterable(zip([EDGE, *found.tags], found.tags, strict=False) for found in sentences)
+    labels = np.fromiter(map(label_of.__getitem__, tags), dtype=np.int64, count=int(offsets[-1]))
+    columns = {
+        "tokens": _lists(offsets, pa.array(_flat(found.tokens for found in sentences), pa.string())),
+        "ner_tags": _lists(offsets, pa.array(labels)),
+    }
+    if "pos_tags" in features:
+        columns["pos_tags"] = _lists(offsets, pa.array(_flat(found.pos_tags for found in sentences), pa.string()))
+    if "doc_id" in features:
+        columns["doc_id"] = pa.array([found.doc_id for found in sentences], pa.string())
+    return pa.table(columns)
+
+
+def _lists(offsets: NDArray[np.int32], values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+
+def _flat(lists: Iterable[Any]) -> list[Any]:
+    return list(chain.from_iterable(lists))

@@ -209,6 +209,8 @@ def _layout(number: int, line: str, path: Path, reading: Reading) -> _Layout:
         return int(value) % columns
 
     token, tag = column("token_column", "0"), column("tag_column", "-1")
+    if token == tag:
+        raise DataError(f"{path}:{number}: tokens and tags in one column, {token}; give tag_column or token_column too.")
     if reading.pos_column is None:
         pos = 1 if columns in (3, 4) and 1 not in (token, tag) else None
     else:

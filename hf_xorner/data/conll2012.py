@@ -23,6 +23,8 @@ _BEGINS, _ENDS = "#begin document", "#end document"
 _CELL = re.compile(r"\(([^()*]+)(?:\*|\*?\))|\*\)")
 # What stands for every word in the files that are given away without the words.
 _HIDDEN = "[WORD]"
+# What stands in a column that nobody annotated.
+_NOTHING = "-"
 # Characters of lines that are looked through at once.
 _CHUNK = 1 << 16
 
@@ -68,6 +70,8 @@ def read_conll2012(path: Path, reading: Reading) -> Iterator[Sentence]:
             )
         tags = _iob2([row[tag_column] for row in rows], source, first)
         pos_tags = [row[pos_column] for row in rows] if with_pos else None
+        if reading.pos_column is None and set(pos_tags or ()) == {_NOTHING}:
+            pos_tags = None
         return Sentence(tokens, tags, source, first, 1, pos_tags, document)
 
     document: str | None = None

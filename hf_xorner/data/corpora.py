@@ -58,7 +58,7 @@ def load_corpus(
       ``data_dir`` is not given, the first two come from a copy on the Hub;
     - a folder of files whose names tell their splits, or a single file, which becomes ``train``. A relative path is
       looked for in ``data_dir`` where one is given. A folder that bears the name of a corpus is written as a
-      path, ``./wnut17``;
+      path, ``./wnut17`` or ``Path("wnut17")``;
     - ``owner/name``: a data set on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``.
 
     Local files are CoNLL columns, CoNLL-2012 files, JSON Lines of words and tags or of texts with character spans,
@@ -82,13 +82,25 @@ def load_corpus(
         DataError: If the source cannot be found or its content is faulty.
     """
     options = Reading(**reading)
+    try:
+        return _load(source, data_dir, cache_dir, options)
+    except OSError as error:
+        where = error.filename or source
+        reason = error.strerror or first_line(error)
+        raise DataError(f"{where}: cannot be read ({reason}); make it readable, or name another source.") from error
+
+
+def _load(
+    source: str | Path, data_dir: str | Path | None, cache_dir: str | Path | None, options: Reading
+) -> DatasetDict:
     name = str(source)
-    if name == "xor":
+    # A path is meant as one: Path("./wnut17") has lost what tells it from the name.
+    if isinstance(source, str) and name == "xor":
         return xor_corpus()
-    if name in NAMED_CORPORA:
+    if isinstance(source, str) and name in NAMED_CORPORA:
         return _load_named(name, data_dir, options, cache_dir)
     # An absolute source wins over data_dir.
-    path = Path(data_dir or "").expanduser() / Path(source).expanduser()
+    path = _expanded(data_dir or "") / _expanded(source)
     if path.is_dir():
         return assemble(splits_of_folder(path, options), options, name, cache_dir)
     if path.is_file():
@@ -106,7 +118,7 @@ def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_
     """Load a named corpus from local files, or else from the Hub, or say which files to put where."""
     files, hub = NAMED_CORPORA[name]
     base = data_dir if data_dir is not None else os.environ.get(CORPORA_VARIABLE)
-    folder = _folder_of(name, Path(base).expanduser()) if base else None
+    folder = _folder_of(name, _expanded(base)) if base else None
     if folder:
         splits = splits_of_ontonotes(folder, reading) if name == "ontonotes5" else splits_of_folder(folder, reading)
         return assemble(splits, reading, name, cache_dir)
@@ -124,6 +136,11 @@ def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_
         f"{name}: no folder given, and {why}; put {files} into a folder and name it as data_dir, "
         f"or put them into the folder {name} below the one that the variable {CORPORA_VARIABLE} names."
     )
+
+
+def _expanded(path: str | Path) -> Path:
+    """Return a path with the home folder that a ``~`` means; that of an unknown user stays as it is."""
+    return Path(os.path.expanduser(path))
 
 
 def _folder_of(name: str, base: Path) -> Path | None:

@@ -28,10 +28,13 @@ TABLE_SUFFIXES = frozenset({".parquet", ".arrow"})
 SUFFIXES = frozenset(
     {"", ".annotated"} | _COLUMN_SUFFIXES | JSON_SUFFIXES | TABLE_SUFFIXES | {f".{alias}" for alias in _ALIASES}
 )
-# OntoNotes' own, in whatever version: .v4_gold_conll
+# OntoNotes' own, in whatever version: .v4_gold_conll, and .v4_auto_conll for what programs annotated.
 _CONLL2012_SUFFIX = "_conll"
+_GOLD_SUFFIX = "_gold_conll"
 _COMPRESSED = ".gz"
-_SHARD = re.compile(r"-\d{5}-of-\d{5}(?=[-.])")
+_PART = re.compile(r"-(\d{5})-of-(\d{5})(?=[-.])")
+# Names that a message shows.
+_SHOWN = 4
 
 
 def suffix_of(path: Path) -> str:
@@ -65,7 +68,7 @@ def find_splits(folder: Path) -> dict[str, list[Path]]:
 
     Raises:
         DataError: If two files claim one split, which only the numbered parts of a table and the files of one split's
-            folder may do.
+            folder may do, or if some of such parts are missing.
     """
     claims: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
@@ -85,7 +88,18 @@ def _find_below(folder: Path) -> dict[str, list[Path]]:
         split = _split_told(path.relative_to(folder).parts)
         if split is not None and path.is_file():
             claims.setdefault(split, []).append(path)
-    return {split: claims[split] for split in SPLITS if split in claims}
+    found = {split: _best(claims[split]) for split in SPLITS if split in claims}
+    for split, paths in found.items():
+        _check_one_claim(list(dict.fromkeys(_claim_of(path.relative_to(folder)) for path in paths)), split, folder)
+        _check_parts(paths)
+    return found
+
+
+def _claim_of(path: Path) -> str:
+    """Return what tells the split of a file below a folder: the first folder that does, or the file itself."""
+    names = path.parts
+    telling = next(index for index, name in enumerate(names) if _split_told([name]))
+    return str(Path(*names[: telling + 1]).with_name(_PART.sub("", names[telling])))
 
 
 def _split_told(names: Iterable[str]) -> str | None:
@@ -94,10 +108,37 @@ def _split_told(names: Iterable[str]) -> str | None:
 
 
 def _checked(paths: list[Path], split: str) -> list[Path]:
-    # WNUT 2017's test set was published twice in one folder; only the annotated file has the gold tags.
-    annotated = [path for path in paths if path.suffix.lower() == ".annotated"]
-    paths = annotated or paths
-    if len({_SHARD.sub("", path.name) for path in paths}) > 1:
-        names = " and ".join(path.name for path in paths)
-        raise DataError(f"{paths[0].parent}: {names} all look like the {split} split; keep one of them in the folder.")
+    paths = _best(paths)
+    if len({_PART.sub("", path.name) for path in paths}) > 1:
+        _check_one_claim([path.name for path in paths], split, paths[0].parent)
+    _check_parts(paths)
     return paths
+
+
+def _best(paths: list[Path]) -> list[Path]:
+    """Return the files that people annotated, where others stand beside them."""
+    # WNUT 2017's test set was published twice in one folder; only the annotated file has the gold tags.
+    for suffix in (".annotated", _GOLD_SUFFIX):
+        paths = [path for path in paths if suffix_of(path).endswith(suffix)] or paths
+    return paths
+
+
+def _check_one_claim(names: list[str], split: str, folder: Path) -> None:
+    if len(names) > 1:
+        others = f" and {len(names) - _SHOWN} others" if len(names) > _SHOWN else ""
+        raise DataError(
+            f"{folder}: {' and '.join(names[:_SHOWN])}{others} all look like the {split} split; "
+            "keep one of them in the folder."
+        )
+
+
+def _check_parts(paths: list[Path]) -> None:
+    """Refuse the numbered parts of a file if some of them are missing."""
+    parts: dict[Path, set[int]] = {}
+    for path in paths:
+        if found := _PART.search(path.name):
+            name = path.with_name(_PART.sub(f"-*-of-{found[2]}", path.name))
+            parts.setdefault(name, set(range(int(found[2])))).discard(int(found[1]))
+    for name, missing in parts.items():
+        if missing:
+            raise DataError(f"{name}: part {min(missing):05d} is missing; fetch or write all parts.")

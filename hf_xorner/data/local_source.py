@@ -78,9 +78,15 @@ def split_of_files(paths: Sequence[Path], reading: Reading) -> Split:
         for path, kind in kinds.items():
             yield from _read_file(path, kind, reading, repairs)
 
-    stats = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    identity = repr(([_identity_of(path) for path in paths], astuple(reading)))
     guesses_pos = reading.pos_column is None and "columns" in kinds.values()
-    return Split(read, repr((stats, astuple(reading))), str(paths[0]), guesses_pos)
+    return Split(read, identity, str(paths[0]), guesses_pos)
+
+
+def _identity_of(path: Path) -> tuple[str, int, int, int]:
+    stat = path.stat()
+    # The last of them tells of a change even where a copying program has set the time of modification back.
+    return str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def _read_file(path: Path, kind: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:

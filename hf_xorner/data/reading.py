@@ -36,6 +36,8 @@ class Reading:
             value = getattr(self, name)
             if value not in (AUTO, *allowed):
                 raise DataError(f"{name}={value!r} is unknown; choose one of {', '.join((AUTO, *allowed))}.")
+        if not isinstance(self.comments, str) or not self.comments:
+            raise DataError(f"comments={self.comments!r} begins no line; give what does, {AUTO!r} or {NONE!r}.")
         # Numbers are welcome from Python, where a command line gives strings.
         for name in ("token_column", "tag_column", "pos_column"):
             value = getattr(self, name)

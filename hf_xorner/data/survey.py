@@ -36,7 +36,7 @@ class Survey(NamedTuple):
 
     Attributes:
         pairs: How often each pair of neighbouring tags occurs, edges of sentences included.
-        has_pos: Whether every sentence has parts of speech.
+        has_pos: Whether every sentence has parts of speech, and they look like some.
         has_documents: Whether any sentence belongs to a document.
     """
 
@@ -68,9 +68,8 @@ def survey(split: Split, repairs: Repairs) -> Survey:
     for sentence in split.read(repairs):
         pairs.update(zip([EDGE, *sentence.tags], [*sentence.tags, EDGE], strict=True))
         has_pos = has_pos and sentence.pos_tags is not None
-        if has_pos and split.guesses_pos:
+        if split.guesses_pos and has_pos and len(seen_pos) <= MOST_POS:
             seen_pos.update(sentence.pos_tags or ())
-            has_pos = len(seen_pos) <= MOST_POS
         has_documents = has_documents or sentence.doc_id is not None
         if len(pairs) > bound:
             if len(tags_of(pairs)) > MOST_TAGS:
@@ -79,7 +78,7 @@ def survey(split: Split, repairs: Repairs) -> Survey:
                     "name the column that holds the tags as tag_column."
                 )
             bound = 2 * len(pairs)
-    has_pos = has_pos and bool(pairs) and (len(seen_pos) > 1 or not split.guesses_pos)
+    has_pos = has_pos and (1 < len(seen_pos) <= MOST_POS or not split.guesses_pos)
     return Survey(pairs, has_pos, has_documents)
 
 

@@ -12,6 +12,7 @@ from .errors import DataError
 
 BYTE_ORDER_MARK = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"
+_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -34,16 +35,24 @@ def open_text(path: Path) -> Iterator[TextIO]:
     except UnicodeDecodeError:
         # The decoder works on large blocks and does not know the line: look for it only now that it is needed.
         raise _undecodable(path) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: the gzip file is damaged ({error}); compress or fetch it again.") from None
+    except _DAMAGE as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path}: the gzip file is damaged ({error}); compress or fetch it again.")
 
 
 def _undecodable(path: Path) -> DataError:
-    with open_bytes(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                byte = line[error.start]
-                return DataError(f"{path}:{number}: byte 0x{byte:02x} is not valid UTF-8; save the file as UTF-8.")
+    try:
+        with open_bytes(path) as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    byte = line[error.start]
+                    return DataError(f"{path}:{number}: byte 0x{byte:02x} is not valid UTF-8; save the file as UTF-8.")
+    except _DAMAGE as error:
+        # The line of the byte goes on to where the damage is.
+        return _damaged(path, error)
     return DataError(f"{path}: the file is not valid UTF-8; save it as UTF-8.")

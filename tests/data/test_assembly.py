@@ -124,18 +124,18 @@ def test_what_does_not_look_like_parts_of_speech_is_left_out_unless_it_is_named(
 def builds(monkeypatch):
     """The first tokens of the sentences that were written, one list a build."""
     found = []
-    stock = assembly.Dataset.from_generator
+    stock = assembly.cached
 
-    def from_generator(rows, **options):
+    def cached(tables, *rest):
         def watched():
             found.append([])
-            for row in rows():
-                found[-1].append(row["tokens"][0])
-                yield row
+            for table in tables():
+                found[-1] += [row["tokens"][0] for row in table.to_pylist()]
+                yield table
 
-        return stock(watched, **options)
+        return stock(watched, *rest)
 
-    monkeypatch.setattr(assembly.Dataset, "from_generator", from_generator)
+    monkeypatch.setattr(assembly, "cached", cached)
     return found
 
 
@@ -173,13 +173,13 @@ def test_other_options_and_labels_are_built_anew(tmp_path, write):
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(write, monkeypatch):
     path = write("a B-X\n")
-    stock = assembly.Dataset.from_generator
+    stock = assembly.cached
 
-    def change_first(rows, **options):
+    def change_first(*arguments):
         path.write_text("a B-Y\n")
-        return stock(rows, **options)
+        return stock(*arguments)
 
-    monkeypatch.setattr(assembly.Dataset, "from_generator", change_first)
+    monkeypatch.setattr(assembly, "cached", change_first)
     with pytest.raises(DataError) as error:
         load_corpus(path)
     assert str(error.value) == f"{path}: changed while it was read; load it again."
