@@ -12,7 +12,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", README, flags=
 
 
 def test_every_python_block_is_followed_by_what_it_prints():
-    assert len(EXAMPLES) == README.count("```python") == 3
+    assert len(EXAMPLES) == README.count("```python") == 4
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
