@@ -47,11 +47,14 @@ def assemble(
         ``pos_tags: List(string)`` and ``doc_id: string`` where the source has them.
 
     Raises:
-        DataError: If a tag is none of its scheme, if a split has a tag (of chunks: a type) that the training split
-            lacks, or for a repair that ``reading.strict`` refuses.
+        DataError: If a split has no sentence, if a tag is none of its scheme, if a split has a tag (of chunks: a type)
+            that the training split lacks, or for a repair that ``reading.strict`` refuses.
     """
     repairs = Repairs(reading.strict)
     surveys = {name: survey(split, repairs) for name, split in splits.items()}
+    for name, found in surveys.items():
+        if not found.pairs:
+            raise DataError(f"{splits[name].source}: the split holds no sentence; fill it, or leave it out.")
     pairs = set().union(*(found.pairs for found in surveys.values()))
     scheme = recognise(pairs) if reading.scheme == AUTO else reading.scheme
     if scheme != "plain":
@@ -74,7 +77,8 @@ def _check_prefixes(split: Split, found: Survey, scheme: str) -> None:
     if strange:
         place, tag = find(split, lambda pair: pair[1] in strange)
         raise DataError(
-            f"{place}: unknown tag {tag!r}; expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()})."
+            f"{place}: unknown tag {tag!r}; expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()}); "
+            "correct it, or say scheme=plain."
         )
 
 

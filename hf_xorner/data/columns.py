@@ -138,7 +138,7 @@ class _Reader:
         counts = [line.count(self.separator) + 1 for line in text.split("\n")]
         index = next(index for index, count in enumerate(counts) if count != self.layout.columns)
         return DataError(
-            f"{self.path}:{number + index}: {_columns(counts[index])} where the lines before have "
+            f"{self.path}:{number + index}: {_columns(counts[index])} where the first token line has "
             f"{self.layout.columns}; give every line the same number of columns."
         )
 
@@ -210,7 +210,9 @@ def _layout(number: int, line: str, path: Path, reading: Reading) -> _Layout:
 
     token, tag = column("token_column", "0"), column("tag_column", "-1")
     if token == tag:
-        raise DataError(f"{path}:{number}: tokens and tags in one column, {token}; give tag_column or token_column too.")
+        raise DataError(
+            f"{path}:{number}: column {token} is to hold both tokens and tags; give token_column and tag_column."
+        )
     if reading.pos_column is None:
         pos = 1 if columns in (3, 4) and 1 not in (token, tag) else None
     else:

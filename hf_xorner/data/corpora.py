@@ -42,6 +42,9 @@ NAMED_CORPORA = {
     "ontonotes5": NamedCorpus("the folders train, development and test of CoNLL-2012's *_gold_conll files"),
 }
 
+_EXPECTED = (
+    f"expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, or owner/name for a data set on the Hub"
+)
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
@@ -94,6 +97,9 @@ def _load(
     source: str | Path, data_dir: str | Path | None, cache_dir: str | Path | None, options: Reading
 ) -> DatasetDict:
     name = str(source)
+    if not name:
+        # Or else it would be the working directory.
+        raise DataError(f"source='' names nothing; {_EXPECTED}.")
     # A path is meant as one: Path("./wnut17") has lost what tells it from the name.
     if isinstance(source, str) and name == "xor":
         return xor_corpus()
@@ -108,10 +114,9 @@ def _load(
     # A name that ends like a file of data is a mistyped path: the Hub is not asked about it.
     if _HUB_NAME.fullmatch(name) and not has_data_suffix(path):
         return assemble(splits_of_hub(name, options, cache_dir), options, name, cache_dir)
-    raise DataError(
-        f"{path}: no such file or folder; expected a path, one of the names xor, {', '.join(NAMED_CORPORA)}, "
-        "or owner/name for a data set on the Hub."
-    )
+    if path.exists():
+        raise DataError(f"{path}: a pipe or device, which cannot be read twice; save what it holds to a file.")
+    raise DataError(f"{path}: no such file or folder; {_EXPECTED}.")
 
 
 def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_dir: str | Path | None) -> DatasetDict:

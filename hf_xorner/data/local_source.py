@@ -106,6 +106,8 @@ def format_of(path: Path) -> str:
     suffix = suffix_of(path)
     if suffix in (".parquet", ".arrow"):
         return suffix[1:]
+    if suffix.endswith("gold_conll"):
+        return "conll2012"
     with open_text(path) as file:
         line = next((line for line in file if line.strip(f" \t\r\n{BYTE_ORDER_MARK}")), "")
     if line.replace(BYTE_ORDER_MARK, "").startswith(_CONLL2012_START):

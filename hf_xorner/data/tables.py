@@ -1,15 +1,15 @@
 """Read tables of the Hugging Face world, from the Hub or from disk, as a stream of sentences."""
 
-import glob
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count, repeat
+from itertools import repeat
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from datasets import ClassLabel, Dataset, DatasetDict, Value
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from datasets.table import MemoryMappedTable
 
 from .errors import DataError
@@ -25,7 +25,37 @@ _PARQUET = b"PAR1"
 _STRINGS = {"string", "large_string", "string_view", "null"}
 
 
-def sentences_of_table(dataset: Dataset, source: str, reading: Reading) -> Iterator[Sentence]:
+class ParquetRows:
+    """The rows of a file of Parquet, read as a stream, and nothing of them kept in any cache."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = pq.ParquetFile(path)
+        self.features = Features.from_arrow_schema(self._file.schema_arrow)
+        self.column_names = list(self.features)
+
+    def __len__(self) -> int:
+        return self._file.metadata.num_rows
+
+    def batches(self, names: list[str]) -> Iterator[pa.Table]:
+        """Yield some columns of the rows, a batch at a time."""
+        try:
+            for batch in self._file.iter_batches(_ROWS, columns=names):
+                yield pa.Table.from_batches([batch])
+        except (OSError, pa.ArrowException) as error:
+            raise _unsound(self._path, error) from error
+
+
+Rows: TypeAlias = Dataset | ParquetRows
+
+
+def _batches(rows: Rows, names: list[str]) -> Iterator[pa.Table]:
+    if isinstance(rows, ParquetRows):
+        return rows.batches(names)
+    return rows.select_columns(names).with_format("arrow").iter(_ROWS)
+
+
+def sentences_of_table(dataset: Rows, source: str, reading: Reading) -> Iterator[Sentence]:
     """Yield the rows of a data set of words and tags.
 
     The words are the first column there is of ``tokens`` and ``words``, the tags the first of ``ner_tags``, ``tags``
@@ -56,8 +86,8 @@ def sentences_of_table(dataset: Dataset, source: str, reading: Reading) -> Itera
         | ({pos_tags.name} if pos_tags else set())
         | ({DOCUMENT_KEY} if with_documents else set())
     )
-    batches = dataset.select_columns(sorted(names)).with_format("arrow").iter(_ROWS)
-    for first, batch in zip(count(0, _ROWS), batches, strict=False):
+    first = 0
+    for batch in _batches(dataset, sorted(names)):
         rows = zip(
             tokens.read(batch, first),
             tags.read(batch, first),
@@ -77,12 +107,11 @@ def sentences_of_table(dataset: Dataset, source: str, reading: Reading) -> Itera
                     "give every token one, or leave them out."
                 )
             yield Sentence(words, labels, source, row, 0, parts, document)
+        first += len(batch)
 
 
-def open_table(path: Path) -> Dataset:
+def open_table(path: Path) -> Rows:
     """Open a file of Parquet or Arrow, the latter as a stream or a file (Feather), without reading it into memory.
-
-    Parquet is rewritten as Arrow in the cache of the library datasets, once.
 
     Args:
         path: The file; what it is, its first bytes tell.
@@ -92,21 +121,20 @@ def open_table(path: Path) -> Dataset:
     """
     with path.open("rb") as file:
         magic = file.read(len(_ARROW_FILE))
-    # Absolute, a name is never taken for an address; escaped, never for a pattern.
     name = str(path.absolute())
     try:
         if magic.startswith(_PARQUET):
-            # A damaged file fails here at once, where the library would log a warning of its own first.
-            pq.read_metadata(name)
-            return Dataset.from_parquet(glob.escape(name))
+            return ParquetRows(path)
         if magic == _ARROW_FILE:
             return Dataset(MemoryMappedTable(pa.ipc.open_file(pa.memory_map(name)).read_all(), name))
         return Dataset.from_file(name)
     # What the libraries raise for a damaged file has no common type.
     except Exception as error:
-        raise DataError(
-            f"{path}: the file is no sound Parquet or Arrow file ({_reason(error)}); write or fetch it again."
-        ) from error
+        raise _unsound(path, error) from error
+
+
+def _unsound(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path}: the file is no sound Parquet or Arrow file ({_reason(error)}); write or fetch it again.")
 
 
 def open_saved(folder: Path) -> DatasetDict:
@@ -116,11 +144,15 @@ def open_saved(folder: Path) -> DatasetDict:
         DataError: If the folder is damaged or of another kind.
     """
     name = str(folder.absolute())
+    if "::" in name:
+        raise DataError(f"{folder}: datasets takes the :: for a chain of places; give the folder a path without it.")
     try:
         if (folder / "dataset_dict.json").is_file():
             return DatasetDict.load_from_disk(name)
         return DatasetDict({"train": Dataset.load_from_disk(name)})
-    # As above.
+    except PermissionError:
+        raise
+    # What the library raises for a damaged folder has no common type.
     except Exception as error:
         raise DataError(
             f"{folder}: the folder is no sound data set of save_to_disk ({_reason(error)}); save or fetch it again."
@@ -140,7 +172,7 @@ def _where(source: str) -> str:
     return source.removesuffix(", row ")
 
 
-def _find(dataset: Dataset, usual: Sequence[str], told: str | None, what: str, option: str, source: str) -> str:
+def _find(dataset: Rows, usual: Sequence[str], told: str | None, what: str, option: str, source: str) -> str:
     """Return the name of the column of words, or of whatever else is looked for."""
     keys = keys_to_try(usual, told)
     name = next((key for key in keys if key in dataset.column_names), None)
@@ -152,7 +184,7 @@ def _find(dataset: Dataset, usual: Sequence[str], told: str | None, what: str, o
     return name
 
 
-def _find_pos(dataset: Dataset, reading: Reading, source: str) -> str | None:
+def _find_pos(dataset: Rows, reading: Reading, source: str) -> str | None:
     if reading.pos_column == NONE:
         return None
     if reading.pos_column is not None:
@@ -160,7 +192,7 @@ def _find_pos(dataset: Dataset, reading: Reading, source: str) -> str | None:
     return next((key for key in POS_KEYS if key in dataset.column_names), None)
 
 
-def _has_documents(dataset: Dataset, source: str) -> bool:
+def _has_documents(dataset: Rows, source: str) -> bool:
     feature = dataset.features.get(DOCUMENT_KEY)
     if feature is None:
         return False
@@ -178,7 +210,7 @@ def _documents(batch: pa.Table) -> list[str | None]:
 class _Lists:
     """A column of lists of strings, or of classes, which become their names."""
 
-    def __init__(self, dataset: Dataset, name: str, source: str, else_: str = "or write strings") -> None:
+    def __init__(self, dataset: Rows, name: str, source: str, else_: str = "or write strings") -> None:
         """Check a column of a data set.
 
         Args:

@@ -85,8 +85,11 @@ def test_sentences_come_before_the_rest_of_the_file_is_read(write):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a O\nb\n", ":2: 1 column where the lines before have 2; give every line the same number of columns."),
-        ("a\tO\nb\tx\tO\n", ":2: 3 columns where the lines before have 2; give every line the same number of columns."),
+        ("a O\nb\n", ":2: 1 column where the first token line has 2; give every line the same number of columns."),
+        (
+            "a\tO\nb\tx\tO\n",
+            ":2: 3 columns where the first token line has 2; give every line the same number of columns.",
+        ),
         ("a\n", ":1: one column only; expected a token and its tag, separated by a TAB or blanks."),
         ("a\tO\n\tO\n", ":2: the token is empty; give every line both."),
         ("a\tO\nb\t\n", ":2: the tag is empty; give every line both."),
@@ -200,7 +203,7 @@ def test_sentences_after_comments_and_documents_know_their_lines(write):
         (
             "a O\n# a comment here\nb O\n",
             {},
-            ":2: 4 columns where the lines before have 2; give every line the same number of columns.",
+            ":2: 4 columns where the first token line has 2; give every line the same number of columns.",
         ),
         ("a O\n#x\nb O\n", {"comments": "#"}, ":2: a comment inside a sentence; move it before the sentence."),
         ("# a b\n", {"comments": "none"}, None),
@@ -219,12 +222,12 @@ def test_sentences_after_comments_and_documents_know_their_lines(write):
         (
             "a O\nb\tO\tO\n",
             {},
-            ":2: 3 columns where the lines before have 2; give every line the same number of columns.",
+            ":2: 3 columns where the first token line has 2; give every line the same number of columns.",
         ),
         (
             "a\tO\tO\nb\tO\nc\tO\tO\td\n",
             {},
-            ":2: 2 columns where the lines before have 3; give every line the same number of columns.",
+            ":2: 2 columns where the first token line has 3; give every line the same number of columns.",
         ),
     ],
 )

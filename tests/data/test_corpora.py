@@ -192,7 +192,10 @@ def test_a_tag_of_no_scheme_or_another_is_told_with_file_and_line(folder, tags, 
     path = folder(train__txt=train, test__txt=f"a O\n\nb O\nc {strange}\n")
     with pytest.raises(DataError) as error:
         load_corpus(path)
-    assert str(error.value) == f"{path}/test.txt:4: unknown tag {strange!r}; expected O, or a type after {expected}."
+    assert str(error.value) == (
+        f"{path}/test.txt:4: unknown tag {strange!r}; expected O, or a type after {expected}; "
+        "correct it, or say scheme=plain."
+    )
 
 
 @pytest.mark.parametrize(("seen", "unseen"), [("B-X", "I-Y"), ("NN", "VB")])
@@ -265,7 +268,8 @@ class TestHub:
             (
                 {"tokens": [["a"], ["b"]], "tags": [["B-X"], ["X-X"]]},
                 "train",
-                "owner/name, train, row 1: unknown tag 'X-X'; expected O, or a type after B- or I- (IOB2).",
+                "owner/name, train, row 1: unknown tag 'X-X'; expected O, or a type after B- or I- (IOB2); "
+                "correct it, or say scheme=plain.",
             ),
             (
                 {"tokens": [["a"]], "tags": [["O"]]},
