@@ -66,14 +66,20 @@ class Tagger:
         """The entities of every text or list of words, in the order of the items, which are read as a stream."""
         if isinstance(items, str):
             raise TypeError("tag() reads many texts; call the tagger itself for one: tagger(text).")
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size} is no number of texts; give 1 or more.")
+        _check_batch_size(batch_size)
         return self._tag_stream(iter(items), batch_size)
 
     def label(self, sentences: Iterable[Sequence[str]], batch_size: int = 64) -> Iterator[tuple[list[str], np.ndarray]]:
         """The label of every word and its probability, of sentences of given words, which are read as a stream."""
+        _check_batch_size(batch_size)
+        return self._label_stream(iter(sentences), batch_size)
+
+    def _label_stream(self, stream: Iterator[Sequence[str]], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
+        """Label what a stream holds."""
         names = self.model.config.labels
-        for ahead in self._ahead(iter(sentences), batch_size):
+        for ahead in self._ahead(stream, batch_size):
+            if any(isinstance(item, str) for item in ahead):
+                raise TypeError("label() reads lists of words; tag() reads texts, too.")
             words = self.tokenizer.words_of(ahead, True)
             labels, probabilities = self._label(words, batch_size)
             ends = words.counts.cumsum()
@@ -170,6 +176,11 @@ class Tagger:
                 joined = (number, " ".join(batch[number]) if given_words else batch[number])
             text = joined[1][start:end]
             yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
+
+
+def _check_batch_size(size: int) -> None:
+    if size < 1:
+        raise ValueError(f"batch_size={size} is no number of texts; give 1 or more.")
 
 
 def check_fit(model: TaggerForTokenClassification, tokenizer: WordCharTokenizer) -> None:

@@ -12,15 +12,20 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
+from safetensors import SafetensorError
 from transformers import HfArgumentParser
 
-from hf_xorner import Tagger
+import hf_xorner
 from hf_xorner.data import Reading, load_corpus
+from hf_xorner.data.errors import first_line
 from hf_xorner.data.predictions import read_predictions, write_predictions
+from hf_xorner.data.reading import AUTO
+from hf_xorner.data.schemes import EDGE, recognise
 from hf_xorner.data.textfile import open_text
 from hf_xorner.evaluation.report import System, Training, compare, report
 from hf_xorner.evaluation.spans import POLICIES
@@ -56,62 +61,112 @@ class Options(Reading):
     batch_size: int = field(default=64, metadata={"help": "Sentences of a batch."})
     device: str | None = field(default=None, metadata={"help": "Where the model runs: cpu, cuda, …"})
 
+    def __post_init__(self) -> None:
+        """Refuse at once what would otherwise come out after the model has run."""
+        super().__post_init__()
+        if self.policy not in POLICIES:
+            raise ValueError(f"unknown policy {self.policy!r}; expected one of {', '.join(POLICIES)}.")
+        for name, least in (("resamples", 0), ("trials", 1), ("seed", 0), ("batch_size", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}={getattr(self, name)} is too small; give {least} or more.")
+        for name in ("json", "save_predictions"):
+            if getattr(self, name) and Path(getattr(self, name)).is_dir():
+                raise ValueError(f"{name}={getattr(self, name)} is a folder; name a file.")
+
 
 def main() -> None:
     """Run from the command line."""
-    (options,) = HfArgumentParser(Options, allow_abbrev=False).parse_args_into_dataclasses()
     try:
-        print(run(options))
+        (options,) = HfArgumentParser(Options, allow_abbrev=False).parse_args_into_dataclasses()
+        system, figures = run(options)
+        # Said before anything is written: no fault of a path shall cost the scores.
+        print(report_text(figures), flush=True)
+        for path in write(options, system, figures):
+            print(f"written: {path}")
     except (ValueError, OSError, ImportError, RuntimeError) as error:
         sys.exit(f"evaluate.py: {error}")
 
 
-def run(options: Options) -> str:
-    """Score what the options name, write what they ask for, and return the tables."""
-    if bool(options.predictions) == bool(options.model and options.dataset):
+def run(options: Options) -> tuple[System, dict[str, Any]]:
+    """Score what the options name; what can fail on its own comes before the model, which may take long."""
+    if bool(options.predictions) == bool(options.model) or (options.model and not options.dataset):
         raise ValueError("give either --model and --dataset, or --predictions.")
-    corpus = load_corpus(options.dataset, options.data_dir, **options.reading()) if options.dataset else {}
-    system = _system(options, corpus)
-    figures = report(
-        system,
-        options.policy,
-        options.scheme if options.predictions else "auto",
-        _training(options, corpus),
-        _first_words(options.vector_words) if options.vector_words else None,
-        options.resamples,
-        options.seed,
-    )
-    if options.compare:
-        other = System(*read_predictions(options.compare))
-        scheme = options.scheme if options.predictions else "auto"
+    reading = options.reading()
+    if options.predictions:
+        reading["scheme"] = AUTO  # the option speaks of the predictions
+    corpus = load_corpus(options.dataset, options.data_dir, **reading) if options.dataset else {}
+    training = _training(options, corpus, reading)
+    vector_words = _first_words(options.vector_words) if options.vector_words else None
+    if vector_words is not None and training is None:
+        raise ValueError("vector_words tells words apart together with those of the training data; name them as train.")
+    other = System(*read_predictions(options.compare)) if options.compare else None
+    system = System(*read_predictions(options.predictions)) if options.predictions else _tagged(options, corpus)
+    scheme = _scheme(options, system.gold)
+    figures = report(system, options.policy, scheme, training, vector_words, options.resamples, options.seed)
+    if other:
         figures["compare"] = compare(system, other, options.policy, scheme, options.trials, options.seed)
+    return system, figures
+
+
+def write(options: Options, system: System, figures: dict[str, Any]) -> list[Path]:
+    """Write what the options ask for, and return the files."""
+    written = []
     if options.save_predictions:
-        write_predictions(options.save_predictions, system.tokens, system.gold, system.predicted)
+        written.append(Path(options.save_predictions))
+        write_predictions(written[-1], system.tokens, system.gold, system.predicted)
     if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        written.append(Path(options.json))
+        written[-1].parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False)
+        written[-1].write_text(f"{text}\n", encoding="utf-8")
     if options.plots:
         from hf_xorner.evaluation.plots import draw
 
-        draw(figures, options.plots)
-    return report_text(figures)
+        written += draw(figures, options.plots)
+    return written
 
 
-def _system(options: Options, corpus: Any) -> System:
-    if options.predictions:
-        return System(*read_predictions(options.predictions))
+def _tagged(options: Options, corpus: Any) -> System:
+    """Have the model tag the split."""
     if options.split not in corpus:
         raise ValueError(f"{options.dataset} has no split {options.split!r}; choose one of {', '.join(corpus)}.")
     tokens, gold = _sentences(corpus[options.split])
-    return System.of_tagger(Tagger.from_pretrained(options.model, options.device), tokens, gold, options.batch_size)
+    try:
+        tagger = hf_xorner.Tagger.from_pretrained(options.model, options.device)
+    # torch asserts that it was built for the device.
+    except (ValueError, OSError, RuntimeError, AssertionError, SafetensorError) as error:
+        raise ValueError(f"{options.model}: {first_line(error).rstrip(': ')}.") from error
+    known, wanted = (
+        [label for label in labels if label != "O"]
+        for labels in (tagger.model.config.labels, corpus[options.split].features["ner_tags"].feature.names)
+    )
+    if wanted and not set(wanted) & set(known):
+        raise ValueError(
+            f"{options.model} knows none of the labels of {options.dataset}: it has {', '.join(known[:3])}, …, and the "
+            f"corpus {', '.join(wanted[:3])}, …; score it on a corpus with its labels."
+        )
+    return System.of_tagger(tagger, tokens, gold, options.batch_size)
 
 
-def _training(options: Options, corpus: Any) -> Training | None:
+def _training(options: Options, corpus: Any, reading: dict[str, Any]) -> Training | None:
     """What the training data show, where they are known and are not what is scored."""
     if options.train:
-        corpus = load_corpus(options.train, options.data_dir, **options.reading())
+        corpus = load_corpus(options.train, options.data_dir, **reading)
+        if "train" not in corpus:
+            raise ValueError(f"{options.train} has no split 'train'; it has {', '.join(corpus)}.")
     elif options.split == "train":
         return None
     return Training.of(*_sentences(corpus["train"])) if "train" in corpus else None
+
+
+def _scheme(options: Options, gold: Sequence[Sequence[str]]) -> Any:
+    """The scheme of the tags, as far as the report does not see it by itself: in a file, it takes IOB1 for IOB2."""
+    if not options.predictions:
+        return AUTO
+    if options.scheme != AUTO:
+        return options.scheme
+    pairs = {pair for tags in gold for pair in pairwise((EDGE, *tags, EDGE))}
+    return "iob1" if recognise(pairs) == "iob1" else AUTO
 
 
 def _sentences(split: Dataset) -> tuple[Sequence[Sequence[str]], list[list[str]]]:

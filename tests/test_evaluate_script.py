@@ -1,73 +1,219 @@
 """scripts/evaluate.py as a stranger runs it."""
 
 import json
+import runpy
 import subprocess
 import sys
 
 import pytest
+import torch
 from conftest import REPOSITORY, SENTENCES, build_model
 
+SCRIPT = str(REPOSITORY / "scripts" / "evaluate.py")
 PREDICTIONS = "Ann\tB-PER\tB-PER\nLee\tI-PER\tI-PER\nsaw\tO\tO\nOslo\tB-LOC\tB-PER\n\nrain\tO\tO\n"
 GOLD = PREDICTIONS.replace("B-LOC\tB-PER", "B-LOC\tB-LOC")
-
-
-def evaluate(folder, *options, fails=False):
-    command = [sys.executable, str(REPOSITORY / "scripts" / "evaluate.py"), *map(str, options)]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    assert bool(result.returncode) == fails, result.stderr[-3000:]
-    return (result.stderr if fails else result.stdout).strip()
+# IOB1: B- only where an entity stands right after another of its type.
+IOB1 = "Ann\tI-PER\tI-PER\nBo\tB-PER\tB-PER\n\nOslo\tI-LOC\tI-LOC\n"
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
     (tmp_path / "p.tsv").write_text(PREDICTIONS)
     (tmp_path / "gold.tsv").write_text(GOLD)
     return tmp_path
 
 
+@pytest.fixture
+def evaluate(folder, monkeypatch, capsys):
+    """Runs the script in this process, as most of the time goes into imports; returns what it says."""
+
+    def run(*options, fails=False):
+        monkeypatch.setattr(sys, "argv", [SCRIPT, *map(str, options)])
+        code = None
+        capsys.readouterr()
+        try:
+            runpy.run_path(SCRIPT, run_name="__main__")
+        except SystemExit as stop:
+            code = stop.code
+        assert isinstance(code, str) == fails, code
+        return code if fails else capsys.readouterr().out.strip()
+
+    return run
+
+
+@pytest.fixture
+def figures(evaluate, folder):
+    """Runs the script and returns the figures it writes; NaN and infinity are none."""
+
+    def run(*options):
+        evaluate(*options, "--json", "out.json", "--resamples", 0)
+        return json.loads((folder / "out.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+
+    return run
+
+
+@pytest.fixture
+def corpus(folder):
+    """A corpus of one sentence, which the training split holds twice."""
+    (folder / "data").mkdir()
+    rows = "".join(f"{word}\t{'B-PER' if word[0].isupper() else 'O'}\n" for words in SENTENCES for word in words)
+    (folder / "data" / "train.conll").write_text(f"{rows}\n{rows}")
+    (folder / "data" / "test.conll").write_text(rows)
+    return folder / "data"
+
+
+@pytest.fixture
+def model(folder, tokenizer):
+    """Saves a model in a folder of a given name."""
+
+    def save(name, spread=0.5, **options):
+        build_model("cross-bilstm-cnn", tokenizer, spread=spread, **options).save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+        return name
+
+    return save
+
+
 def test_predictions_of_any_system_are_judged(folder):
-    said = evaluate(
-        folder,
-        *("--predictions", "p.tsv", "--compare", "gold.tsv", "--json", "out.json", "--plots", "plots"),
-        *("--policy", "strict", "--resamples", 50),
-    )
-    assert "2 sentences, 5 words; malformed spans: strict" in said
-    figures = json.loads((folder / "out.json").read_text())
+    command = [
+        *(sys.executable, SCRIPT, "--predictions", "p.tsv", "--compare", "gold.tsv", "--policy", "strict"),
+        *("--json", "new/out.json", "--plots", "new/plots", "--save_predictions", "new/p.tsv", "--resamples", "50"),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-3000:]
+    said = result.stdout
+    assert said.startswith(
+        "2 sentences, 5 words; tags: iob2; malformed spans: 0 gold, 0 predicted; policy: strict\n"
+    ), said
+    figures = json.loads((folder / "new" / "out.json").read_text())
     assert (figures["precision"], figures["recall"], figures["f1"], figures["accuracy"]) == (50, 50, 50, 80)
     assert figures["per_type"]["PER"] == {"precision": 50, "recall": 100, "f1": pytest.approx(200 / 3), "support": 1}
     assert figures["compare"]["f1"] == {"p": 1.0, "difference": -50.0, "trials": 2, "exact": True}
     assert set(figures["ci95"]) == {"precision", "recall", "f1"}
     assert {"per_length", "surface", "confusion", "chunk_tags", "macro"} <= set(figures)
-    assert sorted(path.name for path in (folder / "plots").iterdir()) == ["confusion.png", "per_type.png"]
+    written = ["new/p.tsv", "new/out.json", "new/plots/confusion.png", "new/plots/per_type.png"]
+    assert said.split("\n")[-5:-1] == [f"written: {path}" for path in written]
+    assert (folder / "new" / "p.tsv").read_text() == f"{PREDICTIONS}\n"
+    assert len(list((folder / "new" / "plots").iterdir())) == 2
 
 
-def test_a_model_is_judged_on_a_corpus(folder, tokenizer):
-    model = build_model("cross-bilstm-cnn", tokenizer, decoder="crf")
-    model.save_pretrained(folder / "model")
-    tokenizer.save_pretrained(folder / "model")
-    (folder / "data").mkdir()
-    rows = [
-        f"{word}\tB-PER\n" if word[0].isupper() else f"{word}\tO\n" for words in SENTENCES for word in [*words, "x"]
-    ]
-    for name in ("train", "test"):
-        (folder / "data" / f"{name}.conll").write_text("".join(rows))
+def test_an_error_is_one_line_and_a_status(folder):
+    result = subprocess.run([sys.executable, SCRIPT, "--predictions", "no.tsv"], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "evaluate.py: [Errno 2] No such file or directory: 'no.tsv'\n"
+
+
+def test_a_model_is_judged_on_a_corpus(folder, corpus, model, evaluate):
     (folder / "vectors.txt").write_text("ann 0.1 0.2\nsmith 0.3\n")
     said = evaluate(
-        folder,
-        *("--model", "model", "--dataset", "data", "--json", "out.json", "--save_predictions", "said.tsv"),
-        *("--vector_words", "vectors.txt", "--resamples", 0),
+        *("--model", model("m", decoder="crf"), "--dataset", "data", "--json", "out.json"),
+        *("--save_predictions", "said.tsv", "--vector_words", "vectors.txt", "--resamples", 0),
     )
     figures = json.loads((folder / "out.json").read_text())
-    assert set(figures["vocabulary"]["entities"]) == {"IV", "OOTV", "OOEV", "OOBV"}
+    assert (figures["sentences"], figures["tokens"]) == (1, sum(map(len, SENTENCES)))
+    entities = figures["vocabulary"]["entities"]
+    assert set(entities) == {"IV", "OOTV", "OOEV", "OOBV"}
+    assert entities["IV"]["support"] == 2  # Ann and Smith
+    assert entities["OOTV"]["support"] == entities["OOBV"]["support"] == 0
     assert figures["seen"]["unseen"]["support"] == 0
     assert figures["calibration"]["count"] > 0
     assert f"{figures['f1']:.2f}" in said
-    again = evaluate(folder, "--predictions", "said.tsv", "--json", "again.json", "--resamples", 0)
+    evaluate("--predictions", "said.tsv", "--json", "again.json", "--resamples", 0)
     same = json.loads((folder / "again.json").read_text())
     assert {name: same[name] for name in ("f1", "accuracy", "confusion", "surface")} == {
         name: figures[name] for name in ("f1", "accuracy", "confusion", "surface")
     }
-    assert again
+
+
+def test_a_model_on_its_training_split_has_seen_everything_and_nothing_is_said_of_it(corpus, model, figures):
+    found = figures("--model", model("m"), "--dataset", "data", "--split", "train")
+    assert not {"seen", "vocabulary"} & set(found)
+    found = figures("--model", "m", "--dataset", "data", "--split", "train", "--train", "data")
+    assert found["seen"]["seen"]["support"] == found["support"] > 0
+
+
+def test_the_corpus_that_trained_a_foreign_system_can_be_named(folder, corpus, figures):
+    assert figures("--predictions", "p.tsv", "--train", "data")["seen"]["unseen"]["support"] == 2
+    # The data set is what train is by default. The scheme speaks of the predictions: BMES has no I-.
+    (corpus / "train.conll").write_text("Oslo\tB-PER\nBay\tI-PER\n")
+    (folder / "bmes.tsv").write_text("Ann\tS-PER\tS-PER\nOslo\tB-LOC\tE-LOC\nBay\tE-LOC\tE-LOC\n")
+    found = figures("--predictions", "bmes.tsv", "--dataset", "data", "--scheme", "bmes")
+    assert (found["seen"]["seen"]["support"], found["seen"]["unseen"]["support"]) == (1, 1)
+    assert found["vocabulary"]["words"]["IV"]["support"] == 2
+    assert (found["scheme"], found["malformed"]) == ("bmes", {"gold": 0, "predicted": 2})
+
+
+@pytest.mark.parametrize("options", [[], ["--scheme", "iob1"]])
+@pytest.mark.parametrize("policy", ["strict", "conlleval"])
+def test_iob1_is_recognised(folder, figures, policy, options):
+    (folder / "iob1.tsv").write_text(IOB1)
+    found = figures("--predictions", "iob1.tsv", "--policy", policy, *options)
+    assert (found["scheme"], found["support"], found["f1"]) == ("iob1", 3, 100)
+    (folder / "other.tsv").write_text(IOB1.replace("\tI-LOC\n", "\tO\n"))
+    found = figures("--predictions", "iob1.tsv", "--policy", policy, "--compare", "other.tsv", *options)
+    assert found["compare"]["f1"]["difference"] == 20
+
+
+def test_iob2_is_taken_for_itself_where_it_is_asked_for(folder, figures):
+    (folder / "iob1.tsv").write_text(IOB1)
+    found = figures("--predictions", "iob1.tsv", "--policy", "strict", "--scheme", "iob2")
+    assert (found["scheme"], found["support"]) == ("iob2", 1)
+    assert found["malformed"] == {"gold": 2, "predicted": 2}
+
+
+def test_seeds_trials_and_resamples_are_those_asked_for(folder, evaluate):
+    rows = "a\tB-X\t{}\nb\tB-X\t{}\n\n"
+    kinds = [("B-X", "O"), ("O", "O"), ("B-X", "B-X"), ("B-X", "I-X"), ("B-Y", "B-X")]
+    (folder / "one.tsv").write_text("".join(rows.format(*kinds[index % 5]) for index in range(40)))
+    (folder / "other.tsv").write_text("".join(rows.format(*kinds[index % 3]) for index in range(40)))
+
+    def run(resamples, seed):
+        options = ("--trials", 99, "--resamples", resamples, "--seed", seed, "--json", "o.json")
+        evaluate("--predictions", "one.tsv", "--compare", "other.tsv", *options)
+        found = json.loads((folder / "o.json").read_text())
+        assert found["compare"]["f1"]["trials"] == 99
+        return found["ci95"], found["compare"]["f1"]["p"]
+
+    found = run(50, 1)
+    assert run(50, 1) == found
+    assert all(one != other for one, other in zip(run(50, 2), found, strict=True))
+    assert run(51, 1)[0] != found[0]
+
+
+def test_parts_of_speech_and_odd_names_are_judged(folder, evaluate, figures):
+    (folder / "pos.tsv").write_text("a\tDT\tDT\nb\tNN\tVB\n")
+    assert figures("--predictions", "pos.tsv", "--plots", "plots")["accuracy"] == 50
+    assert not (folder / "plots").exists()
+    odd = 'a\tB-$x^2$ {0} %s\tB-$x^2$ {0} %s\n"\tB-a-b-\tB-"\n\u00a0\tB-NaN\tO\n'
+    (folder / "odd.tsv").write_bytes(b"\xef\xbb\xbf" + odd.replace("\n", "\r\n").encode())
+    found = figures("--predictions", "odd.tsv", "--plots", "plots")
+    assert list(found["per_type"]) == ['"', "$x^2$ {0} %s", "NaN", "a-b-"]
+    assert (found["support"], found["recall"]) == (3, pytest.approx(100 / 3))
+
+
+def test_saved_predictions_can_be_compared_where_the_corpus_has_sentences_without_words(folder, model, figures):
+    rows = [{"tokens": ["Ann", "left"], "ner_tags": ["B-PER", "O"]}, {"tokens": [], "ner_tags": []}]
+    (folder / "c.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    options = ("--model", model("m"), "--dataset", "c.jsonl", "--split", "train")
+    figures(*options, "--save_predictions", "said.tsv")
+    found = figures(*options, "--compare", "said.tsv")
+    assert (found["sentences"], found["compare"]["f1"]["p"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--json", "file/out.json"], "[Errno 17] File exists: 'file'"),
+        (["--save_predictions", "file/p.tsv"], "[Errno 17] File exists: 'file'"),
+        (["--plots", "file"], "[Errno 17] File exists: 'file'"),
+    ],
+)
+def test_what_cannot_be_written_costs_no_scores(folder, evaluate, capsys, options, message):
+    (folder / "file").touch()
+    assert evaluate("--predictions", "p.tsv", *options, fails=True) == f"evaluate.py: {message}"
+    assert "all entities                 50.00       50.00       50.00           2" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -75,18 +221,76 @@ def test_a_model_is_judged_on_a_corpus(folder, tokenizer):
     [
         ([], "give either --model and --dataset, or --predictions."),
         (["--model", "m"], "give either --model and --dataset, or --predictions."),
-        (["--predictions", "no.tsv"], "[Errno 2] No such file or directory: 'no.tsv'"),
+        (["--model", "m", "--predictions", "p.tsv"], "give either --model and --dataset, or --predictions."),
+        (
+            ["--predict", "p.tsv"],
+            "Some specified arguments are not used by the HfArgumentParser: ['--predict', 'p.tsv']",
+        ),
         (["--predictions", "p.tsv", "--policy", "loose"], "unknown policy 'loose'; expected one of strict, conlleval."),
         (
-            ["--model", "m", "--dataset", "xor", "--split", "dev"],
-            "xor has no split 'dev'; choose one of train, validation, test.",
+            ["--predictions", "p.tsv", "--scheme", "iobes"],
+            "scheme='iobes' is unknown; choose one of auto, plain, iob1, iob2, bioes, bilou, bmes.",
         ),
         (
             ["--predictions", "p.tsv", "--scheme", "bmes"],
             "the tag 'I-PER' is not bmes: its tags are O, or a type after B-, M-, E-, S-.",
         ),
+        (["--predictions", "p.tsv", "--resamples", -1], "resamples=-1 is too small; give 0 or more."),
+        (["--predictions", "p.tsv", "--trials", 0], "trials=0 is too small; give 1 or more."),
+        (["--predictions", "p.tsv", "--seed", -1], "seed=-1 is too small; give 0 or more."),
+        (["--predictions", "p.tsv", "--batch_size", 0], "batch_size=0 is too small; give 1 or more."),
+        (["--predictions", "p.tsv", "--json", "."], "json=. is a folder; name a file."),
+        (["--predictions", "p.tsv", "--save_predictions", "."], "save_predictions=. is a folder; name a file."),
+        (
+            ["--predictions", "p.tsv", "--vector_words", "p.tsv"],
+            "vector_words tells words apart together with those of the training data; name them as train.",
+        ),
+        (["--predictions", "p.tsv", "--compare", "no.tsv"], "[Errno 2] No such file or directory: 'no.tsv'"),
+        (
+            ["--predictions", "p.tsv", "--compare", "other.tsv"],
+            "the gold tags of sentence 0 (counted from 0) differ; compare two systems on one corpus.",
+        ),
+        # What stands beside the model is looked at before it, which would take long, and is not there.
+        (
+            ["--model", "m", "--dataset", "xor", "--split", "dev"],
+            "xor has no split 'dev'; choose one of train, validation, test.",
+        ),
+        (
+            ["--model", "m", "--dataset", "xor", "--compare", "no.tsv"],
+            "[Errno 2] No such file or directory: 'no.tsv'",
+        ),
+        (
+            ["--model", "m", "--dataset", "xor", "--vector_words", "no.txt"],
+            "[Errno 2] No such file or directory: 'no.txt'",
+        ),
     ],
 )
-def test_faults_are_one_sentence(folder, options, message):
-    said = evaluate(folder, *options, fails=True).split("\n")[-1]
-    assert said == f"evaluate.py: {message}"
+def test_faults_are_one_sentence(folder, evaluate, options, message):
+    (folder / "other.tsv").write_text(PREDICTIONS.replace("B-LOC\tB-PER", "B-PER\tB-PER"))
+    assert evaluate(*options, fails=True) == f"evaluate.py: {message}"
+
+
+def test_models_that_cannot_be_judged_are_refused_in_one_sentence(folder, corpus, model, evaluate, tokenizer):
+    def refused(name, *options):
+        return evaluate("--model", name, "--dataset", "data", "--resamples", 0, *options, fails=True)
+
+    assert refused(model("other", labels=["O", "B-person", "I-person", "B-place", "I-place"])) == (
+        "evaluate.py: other knows none of the labels of data: it has B-person, I-person, B-place, …, and the corpus "
+        "B-PER, I-PER, …; score it on a corpus with its labels."
+    )
+    broken = build_model("cross-bilstm-cnn", tokenizer)
+    with torch.no_grad():
+        for parameter in broken.parameters():
+            parameter.fill_(torch.nan)
+    broken.save_pretrained(folder / "nan")
+    tokenizer.save_pretrained(folder / "nan")
+    assert refused("nan") == (
+        "evaluate.py: the model's probabilities are nan, as after training that diverged; score another model."
+    )
+    assert refused("data") == (
+        "evaluate.py: data: Unrecognized model in data. Should have a `model_type` key in its config.json."
+    )
+    assert refused(model("m"), "--device", "nowhere").startswith("evaluate.py: m: Expected one of cpu, cuda")
+    (folder / "m" / "model.safetensors").write_bytes(b"nothing")
+    assert refused("m").startswith("evaluate.py: m: Error while deserializing header")
+    assert "\n" not in refused("m")

@@ -238,3 +238,25 @@ def test_document_of_200_000_words_takes_linear_time(model_type, request, capsys
     assert half_right == right == "True"
     assert float(time) < 2.6 * float(half_time)
     assert float(memory) < 12_000
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_labels_of_given_words_are_those_of_the_model(model_type, tokenizer, batch_size):
+    model = build_model(model_type, tokenizer, decoder="crf")
+    sentences = [*SENTENCES, [], ["Ann"]]
+    labelled = list(Tagger(model, tokenizer).label(iter(sentences), batch_size))
+    assert len(labelled) == len(sentences)
+    for words, (labels, probabilities) in zip(sentences, labelled, strict=True):
+        assert len(labels) == len(probabilities) == len(words)
+        if words:
+            logits = model(**tokenizer([words], is_split_into_words=True, return_tensors="pt")).logits[0]
+            assert labels == [model.config.labels[index] for index in logits.argmax(-1)]
+            assert probabilities.tolist() == pytest.approx(logits.softmax(-1).amax(-1).tolist(), abs=1e-5)
+
+
+def test_labels_are_of_given_words_and_of_some_at_a_time(tokenizer):
+    tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
+    with pytest.raises(ValueError, match="batch_size=0 is no number of texts; give 1 or more"):
+        tagger.label([["Ann"]], batch_size=0)
+    with pytest.raises(TypeError, match=r"label\(\) reads lists of words; tag\(\) reads texts, too"):
+        list(tagger.label(["Ann saw"]))

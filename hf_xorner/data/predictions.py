@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from .errors import DataError
-from .textfile import open_text
+from .textfile import BYTE_ORDER_MARK, open_text
 
 
 class Predictions(NamedTuple):
@@ -21,19 +22,23 @@ def read_predictions(path: str | Path) -> Predictions:
     """Read a file of predictions.
 
     Every line holds a token, its gold tag and its predicted tag, separated by TABs; the token may hold any other
-    character. A line that is empty, or holds nothing but blanks and TABs, ends a sentence.
+    character. A line that is empty, or holds nothing but blanks and TABs, ends a sentence. A byte-order mark at the
+    beginning of the file is no part of the first token.
 
     Args:
         path: A file in UTF-8, plain or compressed by gzip.
 
     Raises:
-        DataError: For a line of other than three columns, an empty column, or a file without any sentence.
+        DataError: For a line of other than three columns, an empty column, a tag that blanks surround, or a file
+            without any sentence.
     """
     path = Path(path)
     found = Predictions([], [], [])
     rows: list[list[str]] = []
+    tags: set[str] = set()
     with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
+        lines = chain([file.readline().removeprefix(BYTE_ORDER_MARK)], file)
+        for number, line in enumerate(lines, start=1):
             line = line.rstrip("\r\n")
             if not line.strip(" \t"):
                 _add(rows, found)
@@ -45,6 +50,9 @@ def read_predictions(path: str | Path) -> Predictions:
                 raise DataError(
                     f"{path}:{number}: {what}; give a token, its gold tag and its predicted tag, separated by TABs."
                 )
+            if not tags.issuperset(row[1:]):
+                _check_tags(row[1:], f"{path}:{number}")
+                tags.update(row[1:])
             rows.append(row)
     _add(rows, found)
     if not found.tokens:
@@ -60,7 +68,7 @@ def write_predictions(
 ) -> None:
     """Write a file of predictions, as `read_predictions` reads it.
 
-    Sentences without words are left out, as such a file cannot show them.
+    Sentences without words are left out, as such a file cannot show them. The folder is made if need be.
 
     Args:
         path: The file, which is replaced as a whole if it exists.
@@ -72,9 +80,12 @@ def write_predictions(
         DataError: For a token that such a file cannot hold.
     """
     path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.new")
     try:
         with new.open("w", encoding="utf-8", newline="\n") as file:
+            if next(chain.from_iterable(tokens), "").startswith(BYTE_ORDER_MARK):
+                file.write(BYTE_ORDER_MARK)  # without it, that of the token would be taken for the file's
             for number, sentence in enumerate(zip(tokens, gold, predicted, strict=True)):
                 for row in zip(*sentence, strict=True):
                     line = "\t".join(row)
@@ -89,6 +100,12 @@ def write_predictions(
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
+
+
+def _check_tags(tags: Sequence[str], place: str) -> None:
+    for tag in tags:
+        if tag != tag.strip():
+            raise DataError(f"{place}: the tag {tag!r} begins or ends with a blank; remove the blank.")
 
 
 def _add(rows: list[list[str]], found: Predictions) -> None:

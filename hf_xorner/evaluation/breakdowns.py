@@ -85,7 +85,7 @@ def confusion(comparison: Comparison) -> dict[str, Any]:
     types, gold, predicted = comparison.tag_set.types, comparison.gold, comparison.predicted
     gold_types, predicted_types = _types_of_words(gold, comparison), _types_of_words(predicted, comparison)
     overlapped = gold.any_word(predicted_types >= 0, comparison.lengths)
-    same_type = gold.any_word((predicted_types == gold_types) & (gold_types >= 0), comparison.lengths)
+    same_type = gold.any_word(predicted_types == gold_types, comparison.lengths)
     overlaps = predicted.any_word(gold_types >= 0, comparison.lengths)
 
     gold_first, gold_end = gold.bounds(comparison.lengths)

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import evaluate
 from datasets import Features, List, Value
+
+# Names, not the module: where scripts/evaluate.py is found in place of the library, this fails, and says so.
+from evaluate import Metric, MetricInfo
 
 from .scores import checked_span_scores
 from .spans import POLICIES, Policy, Scheme
@@ -22,7 +24,7 @@ Returns:
 """
 
 
-class TaggingMetric(evaluate.Metric):
+class TaggingMetric(Metric):
     """The scores of tags as a metric of evaluate, which needs no network and writes no files.
 
     ``TaggingMetric().compute(predictions=..., references=...)`` takes a list of tags for each sentence and returns what
@@ -54,9 +56,9 @@ class TaggingMetric(evaluate.Metric):
         options.setdefault("keep_in_memory", options.get("num_process", 1) == 1)
         super().__init__(**options)
 
-    def _info(self) -> evaluate.MetricInfo:
+    def _info(self) -> MetricInfo:
         tags = List(Value("string"))
-        return evaluate.MetricInfo(
+        return MetricInfo(
             description=_DESCRIPTION,
             citation="",
             inputs_description=_INPUTS,

@@ -71,8 +71,9 @@ def seen_partition(
     """Score entities apart by whether their surface form is one of an entity in the training data.
 
     An entity is seen when an entity of the training data, of whatever type, has the same words in the same case, and
-    unseen otherwise, even where its words occur in training outside of entities (Augenstein, Derczynski and Bontcheva
-    2017: "surface forms present only in the test data"). Predicted entities go by their own words.
+    unseen otherwise, even where its words occur in training outside of entities. Predicted entities go by their own
+    words. Augenstein, Derczynski and Bontcheva (2017) analyse systems by seen and unseen surface forms; type and case
+    are this function's choice.
 
     Args:
         comparison: Gold and predicted tags.

@@ -2,18 +2,21 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..tagger import Tagger
 from .breakdowns import chunk_tag_recall, confusion, per_length, surface_scores, tag_scores
 from .calibration import calibration, entity_confidences
 from .comparison import Comparison
 from .partitions import seen_partition, surface_forms, vocabulary_partition
 from .resampling import bootstrap_intervals, randomisation_test
 from .scores import check_by_seqeval, scores_of
-from .spans import Policy, Scheme, lengths_of, spans_of_tags
+from .spans import IntArray, Policy, Scheme, Spans, lengths_of, spans_of_ids, spans_of_tags
+
+if TYPE_CHECKING:
+    # Predictions from a file are scored without it, in half the time that loading it takes.
+    from ..tagger import Tagger
 
 Tags = Sequence[Sequence[str]]
 
@@ -34,10 +37,16 @@ class System(NamedTuple):
     probabilities: Any = None
 
     @classmethod
-    def of_tagger(cls, tagger: Tagger, tokens: Sequence[Sequence[str]], gold: Tags, batch_size: int = 64) -> "System":
-        """Have a tagger label sentences of given words."""
+    def of_tagger(cls, tagger: "Tagger", tokens: Sequence[Sequence[str]], gold: Tags, batch_size: int = 64) -> "System":
+        """Have a tagger label sentences of given words.
+
+        Raises:
+            ValueError: If its probabilities are no numbers: it would seem to find no entity.
+        """
         labelled = list(tagger.label(tokens, batch_size))
         probabilities = np.concatenate([np.zeros(0, dtype=np.float32), *(row for _, row in labelled)])
+        if np.isnan(probabilities).any():
+            raise ValueError("the model's probabilities are nan, as after training that diverged; score another model.")
         return cls(tokens, gold, [tags for tags, _ in labelled], probabilities)
 
 
@@ -82,7 +91,8 @@ def report(
     Returns:
         Plain numbers, in percent where they are scores. For tags of spans: ``precision``, ``recall``, ``f1``,
         ``support``, ``accuracy``, ``macro``, ``per_type``, ``per_length``, ``chunk_tags``, ``surface``,
-        ``confusion``; for plain tags ``accuracy``, ``support``, ``per_tag``, ``confusions``. Besides ``policy``,
+        ``confusion``, and ``malformed``, the numbers of spans in ``gold`` and ``predicted`` that the policy dropped or
+        repaired; for plain tags ``accuracy``, ``support``, ``per_tag``, ``confusions``. Besides ``policy``, ``scheme``,
         ``sentences``, ``tokens`` and, where they can be had, ``vocabulary``, ``seen``, ``calibration`` and ``ci95``.
 
     Raises:
@@ -93,11 +103,17 @@ def report(
     scores = scores_of(comparison)
     check_by_seqeval(scores, comparison, system.gold, system.predicted)
     tokens = list(chain.from_iterable(system.tokens))
-    found: dict[str, Any] = {"policy": policy, "sentences": len(system.gold), "tokens": len(tokens)}
+    found: dict[str, Any] = {
+        "policy": policy,
+        "scheme": comparison.tag_set.scheme,
+        "sentences": len(system.gold),
+        "tokens": len(tokens),
+    }
     if comparison.tag_set.plain:
         found |= tag_scores(comparison)
     else:
         found |= scores | {
+            "malformed": _malformed(comparison),
             "per_length": per_length(comparison),
             "chunk_tags": chunk_tag_recall(comparison),
             "surface": surface_scores(comparison, tokens),
@@ -125,6 +141,8 @@ def compare(
 ) -> dict[str, dict[str, Any]]:
     """Test whether two systems differ on the same sentences; see `randomisation_test`.
 
+    Sentences without words do not count: files of predictions do not hold them.
+
     Args:
         system: What one system said.
         other: What the other said of the same words, with the same gold tags.
@@ -136,6 +154,7 @@ def compare(
     Raises:
         ValueError: If words or gold tags differ.
     """
+    system, other = _with_words(system), _with_words(other)
     for name, ours, theirs in (("words", system.tokens, other.tokens), ("gold tags", system.gold, other.gold)):
         if len(ours) != len(theirs):
             raise ValueError(f"{len(ours)} sentences here and {len(theirs)} there; compare two systems on one corpus.")
@@ -150,7 +169,26 @@ def compare(
     return randomisation_test(counts, others, trials, seed)
 
 
-def _counts(comparison: Comparison) -> Any:
+def _with_words(system: System) -> System:
+    """Leave out the sentences without words."""
+    tokens, gold, predicted = ([row for row in rows if len(row)] for rows in system[:3])
+    return System(tokens, gold, predicted)
+
+
+def _malformed(comparison: Comparison) -> dict[str, int]:
+    """Count the spans that the scheme does not allow: those that one policy repairs and the other drops."""
+    other: Policy = "strict" if comparison.policy == "conlleval" else "conlleval"
+
+    def count(spans: Spans, ids: IntArray) -> int:
+        return abs(len(spans) - len(spans_of_ids(ids, comparison.lengths, comparison.tag_set, other)))
+
+    return {
+        "gold": count(comparison.gold, comparison.gold_ids),
+        "predicted": count(comparison.predicted, comparison.predicted_ids),
+    }
+
+
+def _counts(comparison: Comparison) -> IntArray:
     """Count by sentence what the figures are made of: spans, or, for plain tags, right tags and words."""
     counts = comparison.counts_by_sentence()
     return counts[:, :2] if comparison.tag_set.plain else counts

@@ -1,10 +1,13 @@
 """Scores of predicted tags against gold tags, in percent."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from seqeval.metrics import accuracy_score, f1_score
+from seqeval.metrics import accuracy_score
+from seqeval.metrics.sequence_labeling import precision_recall_fscore_support as prfs
+from seqeval.metrics.v1 import precision_recall_fscore_support as strict_prfs
 from seqeval.scheme import BILOU, IOB2, IOBES
 from transformers import EvalPrediction
 
@@ -15,6 +18,7 @@ from .spans import Policy, Scheme, TagSet
 
 # How far two computations of one score may be apart, in percent.
 _TOLERANCE = 1e-9
+_RATIOS = ("precision", "recall", "f1")
 
 # seqeval's strict modes. Its IOB1 is left out: it refuses a B- that IOB1 would not need ("O B-X"), and then reads the
 # I-X after it as a span of its own; here IOB1 has no malformed spans, which is seqeval's default mode.
@@ -61,10 +65,7 @@ def scores_of(comparison: Comparison) -> dict[str, Any]:
     return {
         **ratios(int(comparison.correct.sum()), len(comparison.predicted), len(comparison.gold)),
         "accuracy": accuracy,
-        "macro": {
-            name: sum(row[name] for row in types.values()) / max(len(types), 1)
-            for name in ("precision", "recall", "f1")
-        },
+        "macro": {name: sum(row[name] for row in types.values()) / max(len(types), 1) for name in _RATIOS},
         "per_type": types,
     }
 
@@ -81,7 +82,7 @@ def checked_span_scores(
     BMES, and no BILOU in its default mode: it reads their prefixes renamed to those of BIOES.
 
     Raises:
-        RuntimeError: If F1 or accuracy differ by more than 1e-9 percent.
+        RuntimeError: If precision, recall, F1, support or accuracy differ by more than 1e-9 (percent).
     """
     comparison = Comparison.of(gold, predicted, policy, scheme)
     scores = scores_of(comparison)
@@ -104,32 +105,35 @@ def check_by_seqeval(
         predicted: The predicted ones.
 
     Raises:
-        RuntimeError: If F1 or accuracy differ by more than 1e-9 percent.
+        RuntimeError: If precision, recall, F1, support or accuracy differ by more than 1e-9 (percent).
     """
     if not len(comparison.gold_ids):
         return  # seqeval fails where there is no word
-    names, options = _for_seqeval(comparison.tag_set, comparison.policy)
-    gold_lists, predicted_lists = ([[names[tag] for tag in tags] for tags in side] for side in (gold, predicted))
-    expected = {"accuracy": accuracy_score(gold_lists, predicted_lists)}
-    if "f1" in scores:
-        expected["f1"] = f1_score(gold_lists, predicted_lists, zero_division=0, **options)
+    scheme = _STRICT_SCHEMES.get(comparison.tag_set.scheme) if comparison.policy == "strict" else None
+    names = _names_for_seqeval(comparison.tag_set, scheme)
+    both = [[[names[tag] for tag in tags] for tags in side] for side in (gold, predicted)]
+    expected = {"accuracy": 100.0 * float(accuracy_score(*both))}
+    if not comparison.tag_set.plain:
+        # One call for what precision_score, recall_score and f1_score would each count anew.
+        measure = partial(strict_prfs, scheme=scheme) if scheme else prfs
+        *fractions, support = measure(*both, average="micro", zero_division=0)
+        expected |= {name: 100.0 * float(fraction) for name, fraction in zip(_RATIOS, fractions, strict=True)}
+        expected["support"] = int(support)
     for name, value in expected.items():
-        if not abs(scores[name] - 100.0 * float(value)) <= _TOLERANCE:
+        if not abs(scores[name] - value) <= _TOLERANCE:
             raise RuntimeError(
-                f"{name} is {scores[name]!r} here and {100.0 * float(value)!r} by seqeval; "
+                f"{name} is {scores[name]!r} here and {value!r} by seqeval; "
                 "one of the two is wrong, so no score is given: please report the tags."
             )
 
 
-def _for_seqeval(tag_set: TagSet, policy: Policy) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return each tag as seqeval is to read it, and the options of the mode that has our policy."""
+def _names_for_seqeval(tag_set: TagSet, scheme: Any) -> dict[str, str]:
+    """Return each tag as seqeval is to read it, in one of its strict schemes, or None for its default mode."""
     if tag_set.plain:
-        return {tag: tag for tag in tag_set.tags}, {}
-    scheme = _STRICT_SCHEMES.get(tag_set.scheme) if policy == "strict" else None
+        return {tag: tag for tag in tag_set.tags}
     letters = {"M": "I"} if scheme is BILOU else {"M": "I", "L": "E", "U": "S"}
     # The strict modes strip hyphens off both ends of a type, so each type gets brackets.
-    names = {tag: f"{letters.get(tag[0], tag[0])}-<{tag[2:]}>" if tag != "O" else tag for tag in tag_set.tags}
-    return names, {"mode": "strict", "scheme": scheme} if scheme else {}
+    return {tag: f"{letters.get(tag[0], tag[0])}-<{tag[2:]}>" if tag != "O" else tag for tag in tag_set.tags}
 
 
 def compute_metrics_for(
@@ -161,6 +165,6 @@ def compute_metrics_for(
         predicted = (chosen.argmax(-1) if outputs.ndim == 3 else chosen).astype(np.int64)
         gold = labels[counted].astype(np.int64)
         scores = scores_of(Comparison.of_ids(gold, predicted, counted.sum(axis=1), tag_set, policy))
-        return {name: scores[name] for name in ("precision", "recall", "f1", "accuracy") if name in scores}
+        return {name: scores[name] for name in (*_RATIOS, "accuracy") if name in scores}
 
     return compute_metrics

@@ -176,9 +176,10 @@ def spans_of_ids(ids: IntArray, lengths: IntArray, tag_set: TagSet, policy: Poli
 
     Tags fall into runs: a tag that means "inside" or "end" continues the tag before it when that one has the same type
     and means "begin" or "inside"; every other tag but ``O`` opens a run. The policies differ on runs that the scheme
-    does not allow. "conlleval" repairs them: every run is a span (conlleval's rule, as seqeval's default mode has it).
-    "strict" drops them (li2020): only B I* counts in IOB2, only B I* E and S in BIOES and its kin. IOB1 allows every
-    run, so that the policies are one there.
+    does not allow. "conlleval" repairs them: every run is a span, as in seqeval's default mode. For B- and I- that is
+    the rule of conlleval.pl, which knows no S-, and joins an E- to the B- after it. "strict" drops them (li2020): only
+    B I* counts in IOB2, only B I* E and S in BIOES and its kin. IOB1 allows every run, so that the policies are one
+    there.
 
     Args:
         ids: One number for each token, sentence after sentence. Shape: (tokens,).

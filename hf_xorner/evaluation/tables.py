@@ -67,20 +67,27 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def _overview(report: Mapping[str, Any]) -> list[str]:
-    lines = [f"{report['sentences']:,} sentences, {report['tokens']:,} words; malformed spans: {report['policy']}"]
-    rows = [("all entities", report)] if "f1" in report else []
-    rows += [
-        (name, report[key])
-        for key, name in (("macro", "mean of the types"), ("surface", "surface forms"))
-        if key in report
+    about = f"{report['sentences']:,} sentences, {report['tokens']:,} words; tags: {report['scheme']}"
+    of_words = [_row("tags of words", [report["accuracy"], report["tokens"]])]
+    if "f1" not in report:
+        return [about, _row("", ["accuracy", "words"]), *of_words, *_intervals(report, ["accuracy"])]
+    malformed = ", ".join(f"{count:,} {side}" for side, count in report["malformed"].items())
+    return [
+        f"{about}; malformed spans: {malformed}; policy: {report['policy']}",
+        _row("", ["precision", "recall", "F1", "entities"]),
+        _row("all entities", [*(report[key] for key in _RATIOS), report["support"]]),
+        *_intervals(report, _RATIOS),
+        _row("mean of the types", [report["macro"][key] for key in _RATIOS]),
+        _row("surface forms", [*(report["surface"][key] for key in _RATIOS), report["surface"]["support"]]),
+        _row("", ["accuracy", "words"]),
+        *of_words,
     ]
-    if rows:
-        lines += [_row("", ["precision", "recall", "F1", "entities"])]
-        lines += [_row(name, [*(row[key] for key in _RATIOS), row.get("support", "")]) for name, row in rows]
-    lines.append(_row("tags of words", [report["accuracy"], "accuracy"]))
-    for name, (low, high) in report.get("ci95", {}).items():
-        lines.append(_row(f"95 % of {name}", [low, high]))
-    return lines
+
+
+def _intervals(report: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
+    if "ci95" in report:
+        for end, name in enumerate(("95 %: from", "95 %: to")):
+            yield _row(f"  {name}", [report["ci95"][key][end] for key in names])
 
 
 def _ratio_rows(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -98,8 +105,8 @@ def _confusion(confusion: Mapping[str, Any]) -> list[str]:
         _row(name, [*row, *(confusion[key][name] for key in ends)])
         for name, row in zip(confusion["types"], confusion["matrix"], strict=True)
     ]
-    spurious = _row("spurious", [confusion["spurious"][name] for name in confusion["types"]])
-    return ["Gold entities (down) by what was predicted (across)", _row("", across), *rows, spurious]
+    rows += [_row(key, [confusion[key][name] for name in confusion["types"]]) for key in ("inexact", "spurious")]
+    return ["Gold entities (down) by what was predicted (across)", _row("", across), *rows]
 
 
 def _vocabulary(vocabulary: Mapping[str, Any]) -> Iterator[list[str]]:

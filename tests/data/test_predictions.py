@@ -26,10 +26,24 @@ def test_sentences_are_read(write):
 
 
 @pytest.mark.parametrize(
-    "token", ["#", "# a", "-DOCSTART-", "a b", " ", "\u00a0", "\u2028", "\u0085", "\x0b", "\ufeff", '"', "{", "'\\t'"]
+    "token", ["#", "# a", "-DOCSTART-", "a b", " ", "\u00a0", "\u2028", "\u0085", "\x0b", '"', "{", "'\\t'"]
 )
 def test_tokens_may_hold_anything_but_what_separates(write, token):
     assert read_predictions(write(f"{token}\tO\tB-X\nb\tO\tO\n")).tokens == [[token, "b"]]
+
+
+@pytest.mark.parametrize("token", ["a", "\ufeff", "\ufeffa"])
+def test_a_byte_order_mark_is_no_part_of_the_first_token(write, token):
+    rows = f"{token}\tO\tO\n{token}\tO\tO\n"
+    assert read_predictions(write(f"\ufeff{rows}")).tokens == [[token, token]]
+    path = write("")
+    write_predictions(path, [[], [token]], [[], ["O"]], [[], ["O"]])
+    assert read_predictions(path).tokens == [[token]]
+
+
+def test_the_folder_is_made(tmp_path):
+    write_predictions(tmp_path / "new" / "p.tsv", [["a"]], [["O"]], [["O"]])
+    assert read_predictions(tmp_path / "new" / "p.tsv").tokens == [["a"]]
 
 
 @pytest.mark.parametrize("content", ["a\tO\tO\r\n\r\nb\tO\tO\r\n", "\n\na\tO\tO\n \n\t\t\nb\tO\tO\n\n\n"])
@@ -53,6 +67,9 @@ def test_sentences_end_at_lines_without_anything(write, content):
             "a\tO\tO\n\na\tO\t\n",
             ":3: an empty column; give a token, its gold tag and its predicted tag, separated by TABs.",
         ),
+        ("a\tO\tO\nb\tB-X\tB-X \n", ":2: the tag 'B-X ' begins or ends with a blank; remove the blank."),
+        ("a\tO\tO\nb\t\u00a0O\tO\n", ":2: the tag '\\xa0O' begins or ends with a blank; remove the blank."),
+        ("\ufeff", ":1: the file holds no sentence; expected lines of token, gold tag and predicted tag."),
         ("", ":1: the file holds no sentence; expected lines of token, gold tag and predicted tag."),
         (b"a\tO\tO\n\xff\tO\tO\n", ":2: byte 0xff is not valid UTF-8; save the file as UTF-8."),
     ],

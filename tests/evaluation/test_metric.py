@@ -1,10 +1,12 @@
 import random
+import subprocess
+import sys
 import threading
 
 import evaluate
 import pytest
 import torch
-from conftest import ARCHITECTURES, LABELS
+from conftest import ARCHITECTURES, LABELS, REPOSITORY
 from datasets import ClassLabel, Dataset, Features, List, Value
 from random_texts import DECODERS, lively_model, random_sentences
 
@@ -161,6 +163,25 @@ def test_unknown_options_are_refused():
         TaggingMetric("loose")
     with pytest.raises(TypeError, match="knows predictions and references, and no scheme"):
         TaggingMetric().compute(predictions=[["O"]], references=[["O"]], scheme="iob1")
+
+
+def test_scripts_do_not_take_evaluate_py_for_the_library():
+    # Python finds modules beside a script before all others.
+    program = f"""
+import sys
+sys.path.insert(0, {str(REPOSITORY / "scripts")!r})
+import hf_xorner.data, hf_xorner.evaluation.report
+assert "hf_xorner.tagger" not in sys.modules, "files of predictions are scored without loading what models need"
+import hf_xorner.training, hf_xorner.tagger
+assert "evaluate" not in sys.modules
+try:
+    import hf_xorner.evaluation.metric
+except ImportError as error:
+    assert error.name == "evaluate" and error.path.endswith("evaluate.py"), error
+else:
+    raise AssertionError("the metric was built on a script")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
 # --- With the evaluator ----------------------------------------------------------------------------------------------

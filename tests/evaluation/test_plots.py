@@ -95,6 +95,32 @@ def test_cells_are_as_dark_as_their_shares(tmp_path):
     assert darkness([[90, 0], [0, 5]], 0) > darkness([[90, 0], [0, 5]], 90)
 
 
+def middles(image, colour):
+    """Where the pixels of a colour are on average, from top to bottom and from left to right."""
+    wanted = np.array([int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)])
+    return np.argwhere((np.abs(image - wanted) < 0.01).all(axis=-1)).mean(axis=0)
+
+
+def test_gold_runs_down_and_predicted_across(tmp_path):
+    """Of two gold entities of A, and none of B, all are predicted as B: the cell is above, and on the right."""
+    confusion = {"types": ["A", "B", "C"], "matrix": [[0, 0, 2], [0, 0, 0], [0, 0, 0]]}
+    (path,) = draw({"confusion": confusion}, tmp_path)
+    image = pixels(path)[:, :-140]  # without the bar of colours
+    down, across = middles(image, "#08306b") / image.shape[:2]
+    assert down < 0.4
+    assert across > 0.6
+
+
+def test_the_most_frequent_type_is_on_top(tmp_path):
+    zero = {"precision": 0.0, "recall": 0.0, "f1": 0.0}
+    for frequent, above in ((9, True), (1, False)):
+        per_type = {"A": {**zero, "support": 5}, "B": {**zero, "recall": 100.0, "support": frequent}}
+        (path,) = draw({"per_type": per_type}, tmp_path)
+        image = pixels(path)
+        upper = image[: int(0.75 * len(image))]  # without the legend
+        assert (middles(upper, "#E69F00")[0] < 0.4 * len(image)) == above
+
+
 def test_only_what_the_report_holds_is_drawn(tmp_path):
     report = report_of("AB")
     assert [path.name for path in draw({"per_type": report["per_type"]}, tmp_path / "one")] == ["per_type.png"]

@@ -178,11 +178,22 @@ def test_faulty_input_is_told(gold, predicted, message):
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize(("function", "name"), [("f1_score", "f1"), ("accuracy_score", "accuracy")])
-def test_a_figure_that_seqeval_does_not_share_is_refused(monkeypatch, function, name):
-    monkeypatch.setattr(scores, function, lambda *arguments, **options: 1 - 1e-10)
-    with pytest.raises(RuntimeError, match=f"{name} is 100.0 here and 99.99999998999999 by seqeval"):
-        checked_span_scores([["B-X"]], [["B-X"]])
+@pytest.mark.parametrize(("policy", "function"), [("conlleval", "prfs"), ("strict", "strict_prfs")])
+@pytest.mark.parametrize(("index", "name"), [(0, "precision"), (1, "recall"), (2, "f1"), (3, "support")])
+def test_a_figure_that_seqeval_does_not_share_is_refused(monkeypatch, policy, function, index, name):
+    seqevals = [1.0, 1.0, 1.0, 1]
+    seqevals[index] = 2 if name == "support" else 1 - 1e-10
+    monkeypatch.setattr(scores, function, lambda *arguments, **options: seqevals)
+    here, there = ("1", "2") if name == "support" else (r"100\.0", r"99\.99999998999999")
+    with pytest.raises(RuntimeError, match=f"^{name} is {here} here and {there} by seqeval; one of the two is wrong"):
+        checked_span_scores([["B-X"]], [["B-X"]], policy)
+
+
+@pytest.mark.parametrize("tag", ["B-X", "NN"])
+def test_an_accuracy_that_seqeval_does_not_share_is_refused(monkeypatch, tag):
+    monkeypatch.setattr(scores, "accuracy_score", lambda *arguments, **options: 0.5)
+    with pytest.raises(RuntimeError, match=r"^accuracy is 100\.0 here and 50\.0 by seqeval"):
+        checked_span_scores([[tag]], [[tag]])
 
 
 class TestComputeMetrics:

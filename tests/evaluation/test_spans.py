@@ -101,6 +101,60 @@ def test_nothing_gives_nothing():
             assert spans([], policy, scheme) == spans([[], []], policy, scheme) == []
 
 
+# What conlleval.pl's endOfChunk and startOfChunk name: prefixes side by side of one type that end, or begin, a chunk.
+# A change of type always does both, and a sentence is followed by O.
+PERL_ENDS = {"BB", "BO", "IB", "IO", "EE", "EI", "EO"}
+PERL_BEGINS = {"BB", "IB", "OB", "OI", "EE", "EI", "OE"}
+
+
+def perl_spans(tags):
+    """The spans that conlleval.pl counts in a sentence."""
+    found, start, before, kind = [], 0, "O", ""
+    for place, tag in enumerate([*tags, "O"]):
+        prefix, name = tag[0], tag[2:]
+        if before != "O" and (before + prefix in PERL_ENDS or name != kind):
+            found.append((start, place, kind))
+        if prefix != "O" and (before + prefix in PERL_BEGINS or name != kind):
+            start = place
+        before, kind = prefix, name
+    return found
+
+
+@pytest.mark.parametrize("tags", [tags for tags, _, _ in IOB2_CASES] + [tags for tags, _ in IOB1_CASES])
+@pytest.mark.parametrize("scheme", ["iob1", "iob2"])
+def test_conlleval_is_the_perl_script_on_its_corner_cases(scheme, tags):
+    assert spans([tags.split()], "conlleval", scheme) == [(0, *span) for span in perl_spans(tags.split())]
+
+
+@pytest.mark.parametrize("scheme", ["iob1", "iob2"])
+@settings(deadline=None, max_examples=300)
+@given(data=st.data())
+def test_conlleval_is_the_perl_script_on_b_and_i(scheme, data):
+    for sentences in data.draw(pairs(scheme)):
+        expected = [(index, *span) for index, tags in enumerate(sentences) for span in perl_spans(tags)]
+        assert spans(sentences, "conlleval", scheme) == expected
+
+
+@pytest.mark.parametrize(
+    ("tags", "perl"),
+    [
+        # It knows no S-, and joins an E- to the B- after it; well-formed tags are not safe from that.
+        ("S-X S-X", [(0, 2, "X")]),
+        ("S-X B-X E-X", [(0, 3, "X")]),
+        ("B-X E-X B-X E-X", [(0, 4, "X")]),
+        ("S-X I-X", [(0, 2, "X")]),
+    ],
+)
+def test_conlleval_is_not_the_perl_script_on_ends_and_singles(tags, perl):
+    assert perl_spans(tags.split()) == perl
+    assert len(spans([tags.split()], "conlleval", "bioes")) > len(perl)
+
+
+@pytest.mark.parametrize("tags", ["O E-X O", "E-X E-X", "B-X E-X I-X", "B-X E-Y", "B-X I-X O", "I-X E-X", "O I-X E-X"])
+def test_conlleval_is_the_perl_script_on_single_runs_with_ends(tags):
+    assert spans([tags.split()], "conlleval", "bioes") == [(0, *span) for span in perl_spans(tags.split())]
+
+
 # --- Against others --------------------------------------------------------------------------------------------------
 
 
