@@ -1,0 +1,160 @@
+"""Look into a file of word vectors, or write its vectors in another format.
+
+    python scripts/vectors.py inspect SOURCE [--format F] [--json OUT]
+    python scripts/vectors.py convert SOURCE --to FORMAT --output PATH [--format F] [--most_frequent N]
+                                      [--vocab WORDS] [--data_dir D] [--half true] [--overwrite true]
+
+SOURCE is a path, archive.zip:part, or owner/name:file on the Hub: GloVe's text, word2vec's text or binary, fastText's
+.vec, each plain, gzip or in a zip archive, or safetensors with a vocabulary beside it. WORDS is a file with a word a
+line, or a corpus as load_corpus takes it. `inspect --help` and `convert --help` say more.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+from transformers.hf_argparser import string_to_bool
+
+from hf_xorner.data.reading import AUTO
+from hf_xorner.data.vector_files import VECTOR_FORMATS, VectorSummary, inspect_vectors, read_vectors
+from hf_xorner.data.vector_sources import Progress
+from hf_xorner.data.vector_writing import check_target, write_vectors
+from hf_xorner.data.word_lists import read_words, with_foldings
+
+MEBIBYTE = 1 << 20
+FORMATS = ", ".join(VECTOR_FORMATS)
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The options of all commands."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, (run, add_options) in COMMANDS.items():
+        summary = run.__doc__ or ""
+        command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        add_options(command)
+        add_flag(command, "--progress", None, "Show a progress bar; by default only on a terminal.")
+    return parser
+
+
+def add_flag(command: argparse.ArgumentParser, name: str, default: bool | None, help: str) -> None:
+    """Add an option that is true or false, and true if it stands alone."""
+    command.add_argument(name, type=string_to_bool, nargs="?", const=True, default=default, help=help)
+
+
+def add_source(command: argparse.ArgumentParser) -> None:
+    """Add what says which vectors are read."""
+    command.add_argument("source", metavar="SOURCE", help="A path, archive.zip:part, or owner/name:file on the Hub.")
+    command.add_argument("--format", default=AUTO, help=f"The format of the source, if told: {FORMATS}.")
+
+
+def add_inspect_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `inspect`."""
+    add_source(command)
+    command.add_argument("--json", type=Path, help="Where to write the figures.")
+
+
+def inspect(options: argparse.Namespace) -> str:
+    """Say what a file of vectors holds."""
+    with progress_bar("reading", options.progress) as on_progress:
+        found = inspect_vectors(options.source, options.format, on_progress)
+    if options.json:
+        options.json.write_text(json.dumps(asdict(found), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return summary_table(found)
+
+
+def summary_table(found: VectorSummary) -> str:
+    """Lay out what a file of vectors holds, a line each."""
+    numbers = found.words * found.dim
+    rows = {
+        "source": found.source,
+        "format": found.format,
+        "words": f"{found.words:,}",
+        "dimension": f"{found.dim:,}",
+        "duplicates": f"{found.duplicates:,}",
+        "not UTF-8": f"{found.undecodable:,}",
+        "first words": " ".join(map(repr, found.first)),
+        "norms": ", ".join(f"{name} {norm:.4g}" for name, norm in found.norms.items()),
+        "as float32": f"{numbers * np.dtype(np.float32).itemsize / MEBIBYTE:,.1f} MiB",
+        "as float16": f"{numbers * np.dtype(np.float16).itemsize / MEBIBYTE:,.1f} MiB",
+    }
+    width = max(map(len, rows)) + 2
+    return "\n".join(f"{name.ljust(width)}{value}".rstrip() for name, value in rows.items())
+
+
+def add_convert_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `convert`."""
+    add_source(command)
+    command.add_argument("--to", required=True, help=f"The format to write: {FORMATS}.")
+    command.add_argument("--output", required=True, help="The file to write; for safetensors, the folder.")
+    command.add_argument("--most_frequent", type=int, help="Words to keep from the beginning of the file.")
+    command.add_argument(
+        "--vocab",
+        help="Words to keep, as spelt, in lower case, and so with digits zeroed: a file with a word a line, or a "
+        "corpus. With --most_frequent too, a word is kept for either reason.",
+    )
+    command.add_argument("--data_dir", help="Where the files of a corpus lie that is named.")
+    add_flag(command, "--half", False, "Keep 16-bit floats: half the size as safetensors.")
+    add_flag(command, "--overwrite", False, "Replace files that exist.")
+
+
+def convert(options: argparse.Namespace) -> str:
+    """Write the vectors of a file in another format, all of them or those of some words."""
+    check_target(options.output, options.to, options.overwrite)
+    wanted = with_foldings(read_words(options.vocab, options.data_dir)) if options.vocab else None
+    dtype = np.float16 if options.half else np.float32
+    with progress_bar("reading", options.progress) as on_progress:
+        vectors = read_vectors(options.source, wanted, options.most_frequent, dtype, options.format, on_progress)
+    written = write_vectors(vectors, options.output, options.to, options.overwrite)
+    kept = f"kept: {len(vectors):,} words of dimension {vectors.dim:,}, {vectors.duplicates:,} duplicates left out"
+    return "\n".join([kept, *(f"written: {path}" for path in written)])
+
+
+@contextmanager
+def progress_bar(what: str, asked: bool | None) -> Iterator[Progress | None]:
+    """Give what draws a bar of bytes on the error stream, or None where it is not to be drawn.
+
+    Args:
+        what: What is being done.
+        asked: Whether it is to be drawn; None for on a terminal only.
+    """
+    if not (sys.stderr.isatty() if asked is None else asked):
+        yield None
+        return
+    with tqdm(desc=what, unit="B", unit_scale=True, file=sys.stderr) as bar:
+
+        def on_progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield on_progress
+
+
+Run = Callable[[argparse.Namespace], str]
+AddOptions = Callable[[argparse.ArgumentParser], None]
+
+COMMANDS: dict[str, tuple[Run, AddOptions]] = {
+    "inspect": (inspect, add_inspect_options),
+    "convert": (convert, add_convert_options),
+}
+
+
+def main() -> None:
+    """Run from the command line."""
+    options = arguments().parse_args()
+    run, _ = COMMANDS[options.command]
+    try:
+        report = run(options)
+    except (ValueError, OSError) as error:
+        sys.exit(f"vectors.py: {error}")
+    print(report)
+
+
+if __name__ == "__main__":
+    main()

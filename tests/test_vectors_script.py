@@ -1,0 +1,187 @@
+"""scripts/vectors.py, run as a stranger would run it."""
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+
+from hf_xorner.data.vector_files import read_vectors
+
+SCRIPT = str(REPOSITORY / "scripts" / "vectors.py")
+TEXT = "the 1 0\nOslo 0 2\nb2 3 4\nthe 5 5\nb0 0.5 0\n"
+
+
+@pytest.fixture
+def stranger(tmp_path):
+    """Runs the script in a process of its own: code, output, errors."""
+
+    def run(*arguments):
+        environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "cache")}
+        command = [sys.executable, SCRIPT, *map(str, arguments)]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Runs the script in this process, as most of the time goes into imports."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", [SCRIPT, *map(str, arguments)])
+        code, errors = 0, ""
+        try:
+            runpy.run_path(SCRIPT, run_name="__main__")
+        except SystemExit as stop:
+            code, errors = (1, str(stop.code)) if isinstance(stop.code, str) else (stop.code, "")
+        out, err = capsys.readouterr()
+        return code, out, err + errors
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def text(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def ok(result):
+    code, out, errors = result
+    assert code == 0, errors[-3000:]
+    return out
+
+
+def fault(result):
+    """The one sentence of a run that failed."""
+    code, out, errors = result
+    assert code == 1
+    assert out == ""
+    assert "Traceback" not in errors
+    return errors.strip().splitlines()[-1]
+
+
+def test_a_file_is_looked_into(stranger, tmp_path):
+    code, out, errors = stranger("inspect", "vectors.txt", "--json", "out.json")
+    assert (code, errors) == (0, "")
+    assert out.splitlines() == [
+        "source       vectors.txt",
+        "format       glove",
+        "words        4",
+        "dimension    2",
+        "duplicates   1",
+        "not UTF-8    0",
+        "first words  'the' 'Oslo' 'b2' 'b0'",
+        "norms        min 0.5, mean 2.125, max 5",
+        "as float32   0.0 MiB",
+        "as float16   0.0 MiB",
+    ]
+    figures = json.loads((tmp_path / "out.json").read_text())
+    assert figures == {
+        "source": "vectors.txt",
+        "format": "glove",
+        "words": 4,
+        "dim": 2,
+        "duplicates": 1,
+        "undecodable": 0,
+        "first": ["the", "Oslo", "b2", "b0"],
+        "norms": {"min": 0.5, "mean": 2.125, "max": 5.0},
+    }
+
+
+def test_memory_is_told_in_mebibytes(run, tmp_path):
+    rest = " ".join(["0.5"] * 1024)
+    (tmp_path / "large.txt").write_text("".join(f"w{number} {rest}\n" for number in range(512)))
+    lines = ok(run("inspect", "large.txt")).splitlines()
+    assert lines[-2:] == ["as float32   2.0 MiB", "as float16   1.0 MiB"]
+
+
+def test_vectors_go_through_every_format_and_come_back(run, tmp_path):
+    before = "vectors.txt"
+    for format in ("word2vec", "word2vec-binary", "safetensors", "fasttext", "glove"):
+        out = ok(run("convert", before, "--to", format, "--output", f"by_{format}"))
+        duplicates = 1 if before == "vectors.txt" else 0
+        assert out.splitlines()[0] == f"kept: 4 words of dimension 2, {duplicates} duplicates left out"
+        before = f"by_{format}"
+        assert f"format       {'word2vec' if format == 'fasttext' else format}" in ok(run("inspect", before))
+    assert (tmp_path / "by_glove").read_text() == "the 1 0\nOslo 0 2\nb2 3 4\nb0 0.5 0\n"
+    assert sorted(path.name for path in (tmp_path / "by_safetensors").iterdir()) == [
+        "vectors.safetensors",
+        "vocabulary.txt",
+    ]
+
+
+def test_words_are_kept_as_asked(run, tmp_path):
+    (tmp_path / "words.txt").write_text("B7\nThe\n")
+    (tmp_path / "train.conll").write_text("OSLO O\nOslo O\n")
+    for name, options, kept in (
+        ("list", ["--vocab", "words.txt"], ["the", "b0"]),
+        ("corpus", ["--vocab", "train.conll"], ["Oslo"]),
+        ("folder", ["--vocab", "train.conll", "--data_dir", tmp_path], ["Oslo"]),
+        ("frequent", ["--most_frequent", "2"], ["the", "Oslo"]),
+        ("both", ["--most_frequent", "2", "--vocab", "words.txt"], ["the", "Oslo", "b0"]),
+    ):
+        ok(run("convert", "vectors.txt", "--to", "safetensors", "--output", name, *options))
+        assert read_vectors(tmp_path / name).words == kept
+
+
+def test_half_precision_is_written_when_asked_for(run, tmp_path):
+    from safetensors.numpy import load_file
+
+    ok(run("convert", "vectors.txt", "--to", "safetensors", "--output", "out", "--half"))
+    assert load_file(tmp_path / "out" / "vectors.safetensors")["vectors"].dtype == np.float16
+
+
+def test_nothing_is_overwritten_unless_asked(run, text):
+    arguments = ["convert", "nowhere.txt", "--to", "word2vec", "--output", "vectors.txt"]
+    # Told before the source is read, which may take minutes.
+    sentence = "vectors.py: vectors.txt: exists already; choose another place to write to, or overwrite it."
+    assert fault(run(*arguments)) == sentence
+    assert text.read_text() == TEXT
+    arguments[1] = "vectors.txt"
+    ok(run(*arguments, "--overwrite"))
+    assert text.read_text().startswith("4 2\n")
+
+
+def test_the_format_of_the_source_can_be_told(run, text):
+    text.write_text("2 1\n3 4\n")
+    assert "words        2" in ok(run("inspect", "vectors.txt", "--format", "glove"))
+    assert fault(run("inspect", "vectors.txt")).startswith("vectors.py: vectors.txt:2: the file ends after 1 of the 2")
+
+
+def test_a_bar_is_drawn_when_asked_for(run):
+    assert run("inspect", "vectors.txt")[2] == ""
+    code, out, errors = run("inspect", "vectors.txt", "--progress")
+    assert (code, out[:6]) == (0, "source")
+    assert "reading: 100%" in errors
+
+
+def test_a_stranger_is_told_what_is_wrong(stranger, text):
+    text.write_text("a 1 2\nb 1\n")
+    sentence = fault(stranger("convert", "vectors.txt", "--to", "safetensors", "--output", "out"))
+    assert sentence == "vectors.py: vectors.txt:2: 1 number where the others have 2; correct or remove the line."
+    assert not (text.parent / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["inspect", "nowhere"], "nowhere: there is no such file; give a path, archive.zip:part, or owner/name:file "
+         "for one on the Hub."),
+        (["convert", "vectors.txt", "--to", "text", "--output", "x"], "format='text' cannot be written; choose one of "
+         "glove, word2vec, fasttext, word2vec-binary, safetensors."),
+        (["convert", "vectors.txt", "--to", "glove", "--output", "x", "--most_frequent", "0"], "most_frequent=0 keeps "
+         "nothing; give a number from 1, or leave it out."),
+    ],
+)  # fmt: skip
+def test_faults_are_one_sentence(run, arguments, message):
+    assert fault(run(*arguments)) == f"vectors.py: {message}"
