@@ -24,6 +24,8 @@ def main() -> None:
     sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
     if training.process_index == 0:
         print(f"{run.model_type} on {run.dataset} ({sizes} sentences)", flush=True)
+        for name, found in ready.coverage.items():
+            print(f"words of {name} that have a vector\n{found}", flush=True)
     scores = ready.train()
     if training.process_index != 0:
         return

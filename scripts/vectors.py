@@ -1,12 +1,16 @@
-"""Look into a file of word vectors, or write its vectors in another format.
+"""Look into a file of word vectors, write its vectors in another format, or distil vectors from an encoder.
 
     python scripts/vectors.py inspect SOURCE [--format F] [--json OUT]
     python scripts/vectors.py convert SOURCE --to FORMAT --output PATH [--format F] [--most_frequent N]
                                       [--vocab WORDS] [--data_dir D] [--half true] [--overwrite true]
+    python scripts/vectors.py coverage SOURCE --vocab CORPUS [--fallback lower lower_zero] [--data_dir D] [--format F]
+    python scripts/vectors.py distill --encoder E --vocab WORDS --output PATH [--dim 256] [--layers 2 3 4 5 6]
+                                      [--to FORMAT] [--data_dir D] [--half true] [--overwrite true]
 
 SOURCE is a path, archive.zip:part, or owner/name:file on the Hub: GloVe's text, word2vec's text or binary, fastText's
 .vec, each plain, gzip or in a zip archive, or safetensors with a vocabulary beside it. WORDS is a file with a word a
-line, or a corpus as load_corpus takes it. `inspect --help` and `convert --help` say more.
+line, or a corpus as load_corpus takes it; E is an encoder of transformers, a folder or on the Hub. The `--help` of each
+command says more.
 """
 
 import argparse
@@ -15,17 +19,23 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
+from transformers import AutoModel, AutoTokenizer
 from transformers.hf_argparser import string_to_bool
 
+from hf_xorner import WordCharTokenizer, load_corpus
+from hf_xorner.data.distillation import encode_words, reduce
 from hf_xorner.data.reading import AUTO
-from hf_xorner.data.vector_files import VECTOR_FORMATS, VectorSummary, inspect_vectors, read_vectors
+from hf_xorner.data.vector_files import VECTOR_FORMATS, Vectors, VectorSummary, inspect_vectors, read_vectors
+from hf_xorner.data.vector_lookup import coverage_of
 from hf_xorner.data.vector_sources import Progress
 from hf_xorner.data.vector_writing import check_target, write_vectors
 from hf_xorner.data.word_lists import read_words, with_foldings
+from hf_xorner.models.tokenization_word_char import FALLBACKS
 
 MEBIBYTE = 1 << 20
 FORMATS = ", ".join(VECTOR_FORMATS)
@@ -116,6 +126,57 @@ def convert(options: argparse.Namespace) -> str:
     return "\n".join([kept, *(f"written: {path}" for path in written)])
 
 
+def add_coverage_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `coverage`."""
+    add_source(command)
+    command.add_argument("--vocab", required=True, help="The corpus whose words are looked up.")
+    command.add_argument("--data_dir", help="Where the files of a corpus lie that is named.")
+    command.add_argument(
+        "--fallback", nargs="*", default=[], help=f"Further forms to look a word up by: {', '.join(FALLBACKS)}."
+    )
+
+
+def coverage(options: argparse.Namespace) -> str:
+    """Say what part of a corpus has a vector, and by which step of the look-up."""
+    corpus = load_corpus(options.vocab, options.data_dir)
+    sentences = {name: split["tokens"][:] for name, split in corpus.items()}
+    words = {word for split in sentences.values() for sentence in split for word in sentence}
+    with progress_bar("reading", options.progress) as on_progress:
+        vectors = read_vectors(options.source, with_foldings(words), format=options.format, on_progress=on_progress)
+    tokenizer = WordCharTokenizer.from_corpus([], vector_words=vectors.words, fallback=options.fallback)
+    found = {name: coverage_of(tokenizer, vectors.words, split) for name, split in sentences.items()}
+    return "\n\n".join(f"{name}\n{share}" for name, share in found.items())
+
+
+def add_distill_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `distill`."""
+    command.add_argument("--encoder", required=True, help="An encoder of transformers: a folder, or a Hub repository.")
+    command.add_argument("--vocab", required=True, help="The words: a file with a word a line, or a corpus.")
+    command.add_argument("--output", required=True, help="The file to write; for safetensors, the folder.")
+    command.add_argument("--to", default="safetensors", help=f"The format to write: {FORMATS}.")
+    command.add_argument("--dim", type=int, default=256, help="Principal components that are kept.")
+    command.add_argument(
+        "--layers", type=int, nargs="+", help="Hidden states that are averaged, 0 the first; by default from 2 on."
+    )
+    command.add_argument("--data_dir", help="Where the files of a corpus lie that is named.")
+    add_flag(command, "--half", False, "Keep 16-bit floats: half the size as safetensors.")
+    add_flag(command, "--overwrite", False, "Replace files that exist.")
+
+
+def distill(options: argparse.Namespace) -> str:
+    """Encode each word by itself, reduce the vectors and write them."""
+    check_target(options.output, options.to, options.overwrite)
+    words = read_words(options.vocab, options.data_dir)
+    model = AutoModel.from_pretrained(options.encoder)
+    tokenizer = AutoTokenizer.from_pretrained(options.encoder)
+    with_bar = sys.stderr.isatty() if options.progress is None else options.progress
+    states = encode_words(words, model, tokenizer, options.layers, partial(tqdm, desc="encoding") if with_bar else iter)
+    matrix = reduce(states, options.dim).astype(np.float16 if options.half else np.float32)
+    written = write_vectors(Vectors(words, matrix), options.output, options.to, options.overwrite)
+    kept = f"distilled: {len(words):,} words of dimension {options.dim:,}"
+    return "\n".join([kept, *(f"written: {path}" for path in written)])
+
+
 @contextmanager
 def progress_bar(what: str, asked: bool | None) -> Iterator[Progress | None]:
     """Give what draws a bar of bytes on the error stream, or None where it is not to be drawn.
@@ -142,6 +203,8 @@ AddOptions = Callable[[argparse.ArgumentParser], None]
 COMMANDS: dict[str, tuple[Run, AddOptions]] = {
     "inspect": (inspect, add_inspect_options),
     "convert": (convert, add_convert_options),
+    "coverage": (coverage, add_coverage_options),
+    "distill": (distill, add_distill_options),
 }
 
 

@@ -51,7 +51,11 @@ def folders(tmp_path_factory, tokenizer):
     places = []
     for kind, decoder in DECODERS.items():
         places.append(tmp_path_factory.mktemp(kind))
-        model = lively_model(kind, tokenizer, decoder)
+        # One of them has frozen vectors, too.
+        with_vectors = {"static_dim": 3, "static_half": True} if kind == "att-bilstm-cnn" else {}
+        model = lively_model(kind, tokenizer, decoder, **with_vectors)
+        if with_vectors:
+            model.features.static.fill(torch.arange(2, 12), torch.randn(10, 3))
         model.save_pretrained(places[-1])
         tokenizer.save_pretrained(places[-1])
         assert any(note_answers(places[-1], model, tokenizer)["spans"])

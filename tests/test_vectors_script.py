@@ -8,8 +8,11 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from conftest import REPOSITORY
+from transformers import BertConfig, BertModel, BertTokenizer
 
+from hf_xorner.data.distillation import encode_words, reduce
 from hf_xorner.data.vector_files import read_vectors
 
 SCRIPT = str(REPOSITORY / "scripts" / "vectors.py")
@@ -185,3 +188,34 @@ def test_a_stranger_is_told_what_is_wrong(stranger, text):
 )  # fmt: skip
 def test_faults_are_one_sentence(run, arguments, message):
     assert fault(run(*arguments)) == f"vectors.py: {message}"
+
+
+def test_coverage_says_which_step_finds_a_vector(run, tmp_path):
+    (tmp_path / "train.conll").write_text("the\tO\nOSLO\tO\nB7\tO\nThe\tO\nx\tO\n")
+    out = ok(run("coverage", "vectors.txt", "--vocab", "train.conll", "--fallback", "lower", "lower_zero"))
+    assert [line.split() for line in out.split("\n")[2:7]] == [
+        ["exact", "20.00", "20.00"],
+        ["folded", "0.00", "0.00"],
+        ["lower", "20.00", "20.00"],
+        ["lower_zero", "20.00", "20.00"],
+        ["none", "40.00", "40.00"],
+    ]
+
+
+def test_distilled_vectors_are_those_of_the_library(run, tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\noslo\nrain\n##s\na\n")
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    model, tokenizer = BertModel(BertConfig(vocab_size=9, **sizes)), BertTokenizer(str(tmp_path / "vocab.txt"))
+    model.save_pretrained(tmp_path / "encoder")
+    tokenizer.save_pretrained(tmp_path / "encoder")
+    (tmp_path / "words.txt").write_text("oslo\nrains\na\nrain\n")
+    options = ["--encoder", "encoder", "--vocab", "words.txt", "--dim", 3, "--layers", 1, 2]
+    out = ok(run("distill", *options, "--output", "out"))
+    assert out.startswith("distilled: 4 words of dimension 3\n")
+    vectors = read_vectors(tmp_path / "out")
+    assert vectors.words == ["oslo", "rains", "a", "rain"]
+    assert np.array_equal(vectors.matrix, reduce(encode_words(vectors.words, model, tokenizer, [1, 2]), 3))
+    code, _, errors = run("distill", *options, "--output", "out")
+    assert code == 1
+    assert errors.strip().split("\n")[-1].startswith("vectors.py: ")

@@ -1,16 +1,14 @@
 """The words that vectors are wanted for: those of a list, or of a corpus."""
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..models.tokenization_word_char import FALLBACKS, fold
 from .batches import TOKENS
 from .corpora import load_corpus
 from .errors import DataError
 from .files import TABLE_SUFFIXES, suffix_of
 from .textfile import BYTE_ORDER_MARK, open_text
-
-_DIGIT = re.compile(r"\d")
 
 
 def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[str]:
@@ -47,12 +45,10 @@ def _is_list(path: Path) -> bool:
 
 
 def with_foldings(words: Iterable[str]) -> set[str]:
-    """Return words with all forms that a model may look them up by: as spelt, lower-cased, and that with zeroed digits.
+    """Return words with all forms that a tokenizer may look them up by; see `WordCharTokenizer.forms`.
 
     Args:
         words: Words as they are spelt.
     """
     spelt = set(words)
-    # The only character whose lower case is longer than itself: U+0130, I with a dot above.
-    lower = {word.replace("\u0130", "i").lower() for word in spelt}
-    return spelt | lower | {_DIGIT.sub("0", word) for word in lower}
+    return spelt.union(*({fold(word, *policies) for word in spelt} for policies in FALLBACKS.values()))

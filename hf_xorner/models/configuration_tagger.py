@@ -21,6 +21,15 @@ class TaggerConfig(PreTrainedConfig):
         word_dim: Size of a word vector (li2020: 300 for GloVe, 400 for the Twitter vectors).
         freeze_word_embeddings: Keep the word vectors as they are. li2020 freezes its pretrained vectors; vectors
             that start at random have to be learned, hence the default.
+        pretrained_words: The trained word vectors start from pretrained ones, so that words which training did not see
+            have their own, too.
+        static_dim: Size of a second, frozen vector of each word, beside the first; 0 for none.
+        static_half: Hold the frozen vectors in half precision.
+        trained_vocab_size: Ids from here on belong to words that have a pretrained vector and were not seen in
+            training: among vectors that started at random they are unknown words. None: all words were seen.
+        first_singleton_id: Ids from here up to `trained_vocab_size` belong to words seen once in training.
+        singleton_dropout: Probability with which such a word is read as an unknown one in training, so that the unknown
+            word is learned (lample2016: 0.5).
         char_vocab_size: Number of character ids; 0 pads, 1 is unknown, 2 to 5 are unknown characters of a known type.
         char_types: One letter a character id (see `CHARACTER_TYPE_CODES`), from which the model derives casing and
             character-type features. Empty: only the reserved ids have a type.
@@ -48,6 +57,12 @@ class TaggerConfig(PreTrainedConfig):
     pad_token_id: int | None = 0
     word_dim: int = 300
     freeze_word_embeddings: bool = False
+    pretrained_words: bool = False
+    static_dim: int = 0
+    static_half: bool = False
+    trained_vocab_size: int | None = None
+    first_singleton_id: int | None = None
+    singleton_dropout: float = 0.0
     char_vocab_size: int = len(RESERVED_CHARACTER_TYPES)
     char_types: str = ""
     max_word_chars: int = 20
@@ -74,6 +89,13 @@ class TaggerConfig(PreTrainedConfig):
         self.check_choice("loss_reduction", ("token", "sentence", "sum"))
         self.check_choice("malformed_spans", ("drop", "repair"))
         self.check_choice("unknown_word", ("vector", "vector_and_casing"))
+        if not 0 <= self.singleton_dropout <= 1:
+            raise ValueError(f"singleton_dropout={self.singleton_dropout} is no probability; give one from 0 to 1.")
+        if self.trained_vocab_size is not None and not 2 <= self.trained_vocab_size <= self.vocab_size:
+            raise ValueError(
+                f"trained_vocab_size={self.trained_vocab_size} does not fit vocab_size={self.vocab_size}; "
+                "take both from one tokenizer: Config(**tokenizer.model_fields(), …)."
+            )
         if len(self.char_types) != self.char_vocab_size:
             raise ValueError(
                 f"char_types has {len(self.char_types)} letters for char_vocab_size={self.char_vocab_size} characters; "

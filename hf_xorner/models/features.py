@@ -18,20 +18,22 @@ WORDS_AT_ONCE = 8192
 
 
 class WordFeatures(nn.Module):
-    """[word vector ; casing ; character CNN], the features of li2020."""
+    """[word vector ; frozen vector ; casing ; character CNN], the features of li2020 with its vectors in two parts."""
 
     char_types: Tensor
 
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__()
         self.config = config
-        self.words = nn.Embedding(config.vocab_size, config.word_dim, padding_idx=config.pad_token_id)
+        self.words = nn.Embedding(trained_words(config), config.word_dim, padding_idx=config.pad_token_id)
+        self.static = StaticVectors(config) if config.static_dim else None
         self.chars = CharacterCnn(config)
         # Persistent, since from_pretrained leaves other buffers unfilled.
         self.register_buffer("char_types", torch.zeros(config.char_vocab_size, dtype=torch.uint8))
+        size = config.word_dim + config.static_dim + CASINGS
         if config.unknown_word == "vector_and_casing":
-            self.unknown = nn.Parameter(torch.empty(config.word_dim + CASINGS))
-        self.output_size = config.word_dim + CASINGS + self.chars.output_size
+            self.unknown = nn.Parameter(torch.empty(size))
+        self.output_size = size + self.chars.output_size
 
     def reset_parameters(self) -> None:
         """Draw the unknown word from N(0, initializer_range); read the character types off the config."""
@@ -42,14 +44,67 @@ class WordFeatures(nn.Module):
 
     def forward(self, input_ids: Tensor, char_ids: Tensor) -> Tensor:
         """Look words up: input_ids (B, T), char_ids (B, T, max_word_chars) → (B, T, output_size)."""
-        words = self.words(input_ids)
+        input_ids = self.without_singletons(input_ids)
+        words = self.words(input_ids.masked_fill(input_ids >= self.words.num_embeddings, UNKNOWN_ID))
         types = self.char_types[char_ids]  # (B, T, max_word_chars)
-        casing = F.one_hot(casing_of(types), CASINGS).to(words.dtype)
-        vectors = [words, casing]
+        vectors = [words, F.one_hot(casing_of(types), CASINGS).to(words.dtype)]
+        if self.static is not None:
+            vectors.insert(1, self.static(input_ids))
         if self.config.unknown_word == "vector_and_casing":
             known = (input_ids != UNKNOWN_ID).unsqueeze(-1)
             vectors = [torch.where(known, torch.cat(vectors, -1), self.unknown)]
         return torch.cat([*vectors, self.chars(char_ids, self.char_types)], -1)
+
+    def without_singletons(self, input_ids: Tensor) -> Tensor:
+        """In training, read words seen once as unknown ones with a probability (lample2016)."""
+        config = self.config
+        if not self.training or not config.singleton_dropout or config.first_singleton_id is None:
+            return input_ids
+        seen_once = (input_ids >= config.first_singleton_id) & (input_ids < seen_words(config))
+        dropped = torch.rand(input_ids.shape, device=input_ids.device) < config.singleton_dropout
+        return input_ids.masked_fill(seen_once & dropped, UNKNOWN_ID)
+
+
+class StaticVectors(nn.Module):
+    """Pretrained vectors that no training changes; a word without one has a vector that training learns."""
+
+    weight: Tensor
+    has_vector: Tensor
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__()
+        self.config = config
+        # Buffers, which no optimiser ever sees.
+        dtype = torch.float16 if config.static_half else None
+        self.register_buffer("weight", torch.zeros(config.vocab_size, config.static_dim, dtype=dtype))
+        self.register_buffer("has_vector", torch.zeros(config.vocab_size, dtype=torch.bool))
+        self.unknown = nn.Parameter(torch.empty(config.static_dim))
+
+    def reset_parameters(self) -> None:
+        """Draw the vector of words without one from N(0, initializer_range); nothing has a vector yet."""
+        nn.init.normal_(self.unknown, std=self.config.initializer_range)
+        self.weight.zero_()
+        self.has_vector.zero_()
+
+    def fill(self, rows: Tensor, vectors: Tensor) -> None:
+        """Give words their vectors: rows (N,) and vectors (N, static_dim)."""
+        self.weight[rows] = vectors.to(self.weight)
+        self.has_vector[rows] = True
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        """input_ids (B, T) → (B, T, static_dim)."""
+        vectors = F.embedding(input_ids, self.weight).to(self.unknown.dtype)
+        return torch.where(self.has_vector[input_ids].unsqueeze(-1), vectors, self.unknown)
+
+
+def seen_words(config: TaggerConfig) -> int:
+    """The number of word ids that training saw; those of words that only have a vector come after them."""
+    return config.vocab_size if config.trained_vocab_size is None else config.trained_vocab_size
+
+
+def trained_words(config: TaggerConfig) -> int:
+    """The number of words that have a trained vector: all, if these start from pretrained ones, else those seen."""
+    return config.vocab_size if config.pretrained_words else seen_words(config)
 
 
 def casing_of(types: Tensor) -> Tensor:

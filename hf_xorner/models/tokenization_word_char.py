@@ -37,6 +37,9 @@ _CONTINUATION = "\ue000\ue001"
 
 _DIGIT = re.compile(r"\d")
 
+#: The casing and the digits of each further form that a word may be looked up under.
+FALLBACKS = {"lower": ("lower", "keep"), "zero": ("keep", "zero"), "lower_zero": ("lower", "zero")}
+
 
 class Words(NamedTuple):
     """The N words of a batch of sentences, one after the other."""
@@ -80,6 +83,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         digits: str = "keep",
         max_word_chars: int = 20,
         min_char_count: int = 1,
+        vector_words: Iterable[str] = (),
+        fallback: Sequence[str] = (),
     ) -> WordCharTokenizer:
         """Build a tokenizer that knows the words and characters of a corpus.
 
@@ -90,12 +95,19 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             digits: "keep", or "zero" to read every digit as 0, in words and in characters (lample2016).
             max_word_chars: Characters a word is cut or padded to.
             min_char_count: Characters seen less often are known by their type alone.
+            vector_words: Words that have a pretrained vector. They are known, too, whether the corpus holds them or
+                not; their ids come after those of the corpus.
+            fallback: What is tried, in this order, for a word that is not known as it stands: "lower" its lower-cased
+                form, "zero" its form with every digit as 0, "lower_zero" both (lample2016: lower, lower_zero).
         """
         if isinstance(sentences, str):
             raise TypeError("from_corpus reads many sentences; give it a list of texts, or of lists of words.")
         for name, value, choices in (("casing", casing, ("keep", "lower")), ("digits", digits, ("keep", "zero"))):
             if value not in choices:
                 raise ValueError(f"{name}={value!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
+        for step in fallback:
+            if step not in FALLBACKS:
+                raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
         split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
         surfaces: Counter[str] = Counter()
         for number, sentence in enumerate(sentences):
@@ -106,11 +118,15 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         words: Counter[str] = Counter()
         characters: Counter[str] = Counter()
         for surface, count in surfaces.items():
-            words[_fold(surface, casing, digits)] += count
-            for character in _fold(surface, "keep", digits):
+            words[fold(surface, casing, digits)] += count
+            for character in fold(surface, "keep", digits):
                 characters[character] += count
         known = [word for word, count in _most_frequent(words) if count >= min_count and _may_be_known(word)]
         vocabulary = {word: index for index, word in enumerate([PAD, UNKNOWN, *known])}
+        trained = len(vocabulary)
+        for word in vector_words:
+            if _may_be_known(word):
+                vocabulary.setdefault(word, len(vocabulary))
         backend = Tokenizer(
             WordPiece(
                 vocabulary,
@@ -134,6 +150,9 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             max_word_chars=max_word_chars,
             casing=casing,
             digits=digits,
+            fallback=list(fallback),
+            trained_vocab_size=trained,
+            first_singleton_id=2 + sum(words[word] > 1 for word in known),
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -155,11 +174,18 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """The fields of a tagger's config that follow from its tokenizer: `Config(**tokenizer.model_fields(), …)`."""
         return {
             "vocab_size": len(self),
+            "trained_vocab_size": self.init_kwargs["trained_vocab_size"],
+            "first_singleton_id": self.init_kwargs["first_singleton_id"],
             "pad_token_id": self.pad_token_id,
             "char_vocab_size": len(RESERVED_CHARACTER_TYPES) + len(self.characters),
             "char_types": type_letters(self.characters),
             "max_word_chars": self.max_word_chars,
         }
+
+    @property
+    def _looks_further(self) -> bool:
+        policies = self.init_kwargs
+        return policies["casing"] != "keep" or policies["digits"] != "keep" or bool(policies["fallback"])
 
     def tokenize(
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
@@ -169,11 +195,19 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return [text[start:end] for start, end in offsets]
 
     def _convert_token_to_id_with_added_voc(self, token: str) -> int:
-        """The id of a word, looked up as the casing and digit policies say."""
-        index = self._tokenizer.token_to_id(token)
-        if index is None:
-            index = self._tokenizer.token_to_id(_fold(token, self.init_kwargs["casing"], self.init_kwargs["digits"]))
-        return UNKNOWN_ID if index is None else index
+        """The id of a word, looked up as the policies say."""
+        found = map(self._tokenizer.token_to_id, self.forms(token))
+        return next((index for index in found if index is not None), UNKNOWN_ID)
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps of looking a word up, in this order; see `forms`."""
+        return ["exact", "folded", *self.init_kwargs["fallback"]]
+
+    def forms(self, word: str) -> list[str]:
+        """The form under which each step looks a word up; the same for ids and for pretrained vectors."""
+        folded = fold(word, self.init_kwargs["casing"], self.init_kwargs["digits"])
+        return [word, folded, *(fold(folded, *FALLBACKS[step]) for step in self.init_kwargs["fallback"])]
 
     def _encode_plus(
         self,
@@ -262,7 +296,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             sizes = np.fromiter(map(len, batch), np.int64, len(batch))
             starts, stops = (offsets + (sizes.cumsum() - sizes).repeat(counts)[:, None]).T
         ids = np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int64, len(starts))
-        if self.init_kwargs["casing"] != "keep" or self.init_kwargs["digits"] != "keep":
+        if self._looks_further:
             for place in np.flatnonzero(ids == UNKNOWN_ID):
                 ids[place] = self._convert_token_to_id_with_added_voc(text[starts[place] : stops[place]])
         ids[ids == self.pad_token_id] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
@@ -300,7 +334,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return encoded_inputs
 
 
-def _fold(word: str, casing: str, digits: str) -> str:
+def fold(word: str, casing: str, digits: str) -> str:
     """A word as it is looked up: of the same length as its surface form."""
     if digits == "zero":
         word = _DIGIT.sub("0", word)

@@ -16,6 +16,8 @@ from transformers import HfArgumentParser, PreTrainedConfig, TrainingArguments
 from ..data import Reading
 from ..registration import CONFIGS
 
+VECTOR_USES = ("frozen", "tuned", "beside")
+
 
 @dataclass
 class RunArguments(Reading):
@@ -33,6 +35,23 @@ class RunArguments(Reading):
     min_count: int = field(default=1, metadata={"help": "Words seen less often in training stay unknown."})
     casing: str = field(default="keep", metadata={"help": '"keep", or "lower" to look words up in lower case.'})
     digits: str = field(default="keep", metadata={"help": '"keep", or "zero" to read every digit as 0.'})
+    fallback: list[str] = field(
+        default_factory=list,
+        metadata={"help": "Further forms to look a word up by: lower, zero, lower_zero, in the order given."},
+    )
+    vectors: str | None = field(
+        default=None, metadata={"help": "Pretrained word vectors: a file of any format, or owner/name:file on the Hub."}
+    )
+    vectors_as: str = field(
+        default="frozen",
+        metadata={
+            "help": '"frozen": the only vectors of words, never changed (li2020). "tuned": what training starts from '
+            '(lample2016, ma2016, chen2019). "beside": frozen, beside trained ones of word_dim.'
+        },
+    )
+    most_frequent_vectors: int | None = field(
+        default=None, metadata={"help": "Keep the first vectors of the file, where the frequent words stand."}
+    )
 
 
 @dataclass
@@ -84,6 +103,8 @@ def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTraini
     (run, rest) = HfArgumentParser(RunArguments, allow_abbrev=False, add_help=False).parse_args_into_dataclasses(
         words, return_remaining_strings=True
     )
+    if run.vectors_as not in VECTOR_USES:
+        raise ValueError(f"vectors_as={run.vectors_as!r} is unknown; choose one of {', '.join(VECTOR_USES)}.")
     if run.model_type not in CONFIGS:
         raise ValueError(f"model_type={run.model_type!r} is unknown; choose one of {', '.join(CONFIGS)}.")
     folder = ["--output_dir", str(Path("runs") / f"{Path(run.dataset).name}-{run.model_type}")]

@@ -8,21 +8,28 @@ from datasets import Dataset, DatasetDict
 from transformers import AutoModelForTokenClassification, set_seed
 
 from ..data import load_corpus
+from ..data.vector_files import read_vectors
+from ..data.vector_lookup import Coverage, coverage_of
 from ..evaluation import checked_span_scores
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments
 from .trainer import TaggerTrainer
+from .vectors import place_vectors, vector_fields
 
 WORDS, LABELS = "tokens", "ner_tags"
 
 
 class TrainingRun(NamedTuple):
-    """A run that is ready to start: `corpus` goes through `trainer` into `trainer.args.output_dir`."""
+    """A run that is ready to start: `corpus` goes through `trainer` into `trainer.args.output_dir`.
+
+    `coverage` says of each split what part of it has a pretrained vector, where there are any.
+    """
 
     corpus: DatasetDict
     trainer: TaggerTrainer
+    coverage: dict[str, Coverage]
 
     def train(self) -> dict[str, dict[str, Any]]:
         """Train, save model and tokenizer, and return the scores of the held-out splits, which seqeval has checked."""
@@ -53,16 +60,25 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     set_seed(training.seed)
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     config_class = CONFIGS[run.model_type]
+    vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors) if run.vectors else None
     tokenizer = WordCharTokenizer.from_corpus(
         corpus["train"][WORDS],
         min_count=run.min_count,
         casing=run.casing,
         digits=run.digits,
         max_word_chars=config_fields.get("max_word_chars", config_class.max_word_chars),
+        fallback=run.fallback,
+        vector_words=vectors.words if vectors else (),
     )
+    if vectors:
+        config_fields = {**config_fields, **vector_fields(run.vectors_as, vectors.dim)}
     names = corpus["train"].features[LABELS].feature.names
     config = config_class(**{**config_fields, **tokenizer.model_fields(), "id2label": dict(enumerate(names))})
     model = AutoModelForTokenClassification.from_config(config)
+    coverage = {}
+    if vectors:
+        place_vectors(model.features, tokenizer, vectors, run.vectors_as)
+        coverage = {name: coverage_of(tokenizer, vectors.words, split[WORDS]) for name, split in corpus.items()}
     if "validation" not in corpus:
         # Nothing to choose the best epoch by: the last one is taken.
         training.eval_strategy, training.load_best_model_at_end = "no", False
@@ -76,4 +92,4 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         eval_dataset=corpus.get("validation"),
         processing_class=tokenizer,
     )
-    return TrainingRun(corpus, trainer)
+    return TrainingRun(corpus, trainer, coverage)

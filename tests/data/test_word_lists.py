@@ -43,4 +43,6 @@ def test_a_file_without_words_is_told(tmp_path):
 
 
 def test_foldings_are_every_form_that_is_looked_up():
-    assert with_foldings(["Oslo", "X2b٣", "İz"]) == {"Oslo", "oslo", "X2b٣", "x2b٣", "x0b0", "İz", "iz"}
+    assert with_foldings(["Oslo", "X2b٣", "İz"]) == {
+        *("Oslo", "oslo", "X2b٣", "x2b٣", "X0b0", "x0b0", "İz", "iz"),
+    }

@@ -7,10 +7,12 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from conftest import REPOSITORY
 from safetensors.torch import load_file
 
 from hf_xorner import Tagger
+from hf_xorner.training import parse, prepare
 
 TRAIN = str(REPOSITORY / "scripts" / "train.py")
 LAUNCHERS = {
@@ -112,3 +114,41 @@ def test_a_checkpoint_is_resumed(corpus, tmp_path):
     after = load_file(tmp_path / "model" / "model.safetensors")
     assert before.keys() == after.keys()
     assert "'epoch': '2'" in result.stdout
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """Vectors of words in lower case: towns are alike, and one of them occurs in no corpus."""
+    words = ["annaville", "bertaville", "carlaville", "doraville", "emmaville", "is", "far", "away"]
+    rows = [f"{word} {'1 0' if word.endswith('ville') else '0 1'} 0.5" for word in words]
+    path = tmp_path / "vectors.txt"
+    path.write_text("\n".join(rows))
+    return path
+
+
+@pytest.mark.parametrize("use", ["frozen", "tuned", "beside"])
+def test_vectors_are_used_and_their_coverage_is_told(corpus, vectors, tmp_path, use):
+    options = ["--dataset", str(corpus), "--vectors", str(vectors), "--vectors_as", use, "--fallback", "lower"]
+    run, training, fields = parse([*options, "--output_dir", str(tmp_path / "out"), "--max_steps", "3"])
+    ready = prepare(run, training, fields)
+    assert list(ready.coverage) == ["train", "validation", "test"]
+    shares = ready.coverage["train"].tokens
+    assert shares["lower"] > 0 and shares["exact"] > 0 and sum(shares.values()) == pytest.approx(100)
+    features, vocabulary = ready.trainer.model.features, ready.trainer.processing_class.get_vocab()
+    table = features.words.weight if use == "tuned" else features.static.weight
+    assert table[vocabulary["Annaville"]].tolist() == table[vocabulary["annaville"]].tolist() == [1, 0, 0.5]
+    before = features.static.weight.clone() if features.static else None
+    ready.train()
+    tagger = Tagger.from_pretrained(str(tmp_path / "out"))
+    after = tagger.model.features
+    if before is not None:
+        assert torch.equal(after.static.weight, before)
+    # A town that no corpus holds has its vector when it is tagged.
+    index = tagger.tokenizer.convert_tokens_to_ids(["Emmaville"])[0]
+    assert index == tagger.tokenizer.get_vocab()["emmaville"]
+    assert index >= tagger.model.config.trained_vocab_size
+
+
+def test_an_unknown_use_of_vectors_is_refused():
+    with pytest.raises(ValueError, match="vectors_as='loud' is unknown; choose one of frozen, tuned, beside"):
+        parse(["--vectors_as", "loud"])
