@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -76,6 +77,39 @@ def default_run(tmp_path_factory) -> tuple[Path, str]:
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     assert result.returncode == 0, result.stderr[-3000:]
     return folder, result.stdout
+
+
+@pytest.fixture
+def script_of_a_stranger(tmp_path):
+    """Runs a script in a process of its own, in an empty folder: code, output, errors."""
+
+    def run(name, *arguments):
+        environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "cache")}
+        command = [sys.executable, str(REPOSITORY / "scripts" / name), *map(str, arguments)]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch, capsys):
+    """Runs a script in this process, as most of the time goes into imports: code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+    def run(name, *arguments):
+        path = str(REPOSITORY / "scripts" / name)
+        monkeypatch.setattr(sys, "argv", [path, *map(str, arguments)])
+        code, errors = 0, ""
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as stop:
+            code, errors = (1, str(stop.code)) if isinstance(stop.code, str) else (stop.code, "")
+        out, err = capsys.readouterr()
+        return code, out, err + errors
+
+    return run
 
 
 @pytest.fixture(params=ARCHITECTURES)

@@ -1,47 +1,21 @@
 """scripts/data.py, run as a stranger would run it."""
 
 import json
-import os
-import runpy
-import subprocess
-import sys
+from functools import partial
 
 import pytest
-from conftest import REPOSITORY
-
-SCRIPT = str(REPOSITORY / "scripts" / "data.py")
 
 
 @pytest.fixture
-def stranger(tmp_path):
-    """Runs the script in a process of its own: code, output, errors."""
-
-    def run(*arguments):
-        environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "cache")}
-        command = [sys.executable, SCRIPT, *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-        return done.returncode, done.stdout, done.stderr
-
-    return run
+def stranger(script_of_a_stranger):
+    """Runs the script in a process of its own."""
+    return partial(script_of_a_stranger, "data.py")
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Runs the script in this process, as most of the time goes into imports."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", [SCRIPT, *map(str, arguments)])
-        code, errors = 0, ""
-        try:
-            runpy.run_path(SCRIPT, run_name="__main__")
-        except SystemExit as stop:
-            code, errors = (1, str(stop.code)) if isinstance(stop.code, str) else (stop.code, "")
-        out, err = capsys.readouterr()
-        return code, out, err + errors
-
-    return run
+def run(script):
+    """Runs the script in this process."""
+    return partial(script, "data.py")
 
 
 @pytest.fixture

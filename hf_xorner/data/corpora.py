@@ -150,4 +150,9 @@ def _expanded(path: str | Path) -> Path:
 
 def _folder_of(name: str, base: Path) -> Path | None:
     """Return the folder of a named corpus at or below a folder."""
-    return next((folder for folder in (base / name, base) if folder.is_dir() and find_splits(folder)), None)
+    inside = base / name
+    if inside.is_dir() and find_splits(inside):
+        return inside
+    # What lies further below a folder of several corpora may be another one of them.
+    deep = name == "ontonotes5"
+    return base if base.is_dir() and find_splits(base, below=deep) else None

@@ -60,11 +60,15 @@ def split_of(path: Path) -> str | None:
     return _split_told([path.name])
 
 
-def find_splits(folder: Path) -> dict[str, list[Path]]:
+def find_splits(folder: Path, below: bool = True) -> dict[str, list[Path]]:
     """Return the files of a folder by split, in the order train, validation, test; missing splits are left out.
 
     Where no file of the folder itself tells a split, tables and CoNLL-2012 files are looked for below it, as the Hub's
     repositories and OntoNotes lay them out: the split is told by a folder or a file name.
+
+    Args:
+        folder: The folder.
+        below: Whether to look below it, too.
 
     Raises:
         DataError: If two files claim one split, which only the numbered parts of a table and the files of one split's
@@ -76,7 +80,7 @@ def find_splits(folder: Path) -> dict[str, list[Path]]:
         if split is not None and path.is_file():
             claims.setdefault(split, []).append(path)
     found = {split: _checked(claims[split], split) for split in SPLITS if split in claims}
-    return found or _find_below(folder)
+    return found or (_find_below(folder) if below else {})
 
 
 def _find_below(folder: Path) -> dict[str, list[Path]]:

@@ -63,6 +63,11 @@ def test_ontonotes_may_be_one_file_a_split(tmp_path):
         assert sentences(split) == [("Ann", "B-PERSON"), ("x", "O")]
 
 
+def test_another_corpus_below_the_folder_is_not_taken_for_the_one_that_is_missing(tree):
+    with pytest.raises(ValueError, match="no files of wnut17 here; put "):
+        load_corpus("wnut17", tree)
+
+
 def test_missing_ontonotes_says_which_files_to_put_where(tmp_path, monkeypatch):
     monkeypatch.delenv("HF_XORNER_CORPORA", raising=False)
     with pytest.raises(ValueError) as error:
