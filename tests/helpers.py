@@ -1,4 +1,4 @@
-"""Batches of random words and labels, and a model's weights as the references want them."""
+"""Batches of random words and labels, a model's weights as the references want them, and what a script said."""
 
 import numpy as np
 import references as ref
@@ -80,3 +80,19 @@ def crf_of(model):
 def close(actual, expected, tolerance):
     actual = actual.detach().double().numpy() if isinstance(actual, torch.Tensor) else actual
     np.testing.assert_allclose(actual, np.asarray(expected), rtol=0, atol=tolerance)
+
+
+def ok(result):
+    """What a run of a script printed, which must have succeeded."""
+    code, out, errors = result
+    assert code == 0, errors[-3000:]
+    return out
+
+
+def fault(result):
+    """The one sentence of a run that failed."""
+    code, out, errors = result
+    assert code == 1
+    assert out == ""
+    assert "Traceback" not in errors
+    return errors.strip().splitlines()[-1]

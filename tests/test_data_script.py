@@ -4,6 +4,7 @@ import json
 from functools import partial
 
 import pytest
+from helpers import fault, ok
 
 
 @pytest.fixture
@@ -27,21 +28,6 @@ def folder(tmp_path):
     )
     (folder / "dev.txt").write_text("-DOCSTART- -X- O\n\nBo NNP I-PER\nslept VBD O\n")
     return folder
-
-
-def ok(result):
-    code, out, errors = result
-    assert code == 0, errors[-3000:]
-    return out
-
-
-def fault(result):
-    """The one sentence of a run that failed."""
-    code, out, errors = result
-    assert code == 1
-    assert out == ""
-    assert "Traceback" not in errors
-    return errors.strip().splitlines()[-1]
 
 
 def test_statistics_are_printed_and_written(stranger, folder, tmp_path):

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from helpers import fault, ok
 from transformers import BertConfig, BertModel, BertTokenizer
 
 from hf_xorner.data.distillation import encode_words, reduce
@@ -31,21 +32,6 @@ def text(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text(TEXT)
     return path
-
-
-def ok(result):
-    code, out, errors = result
-    assert code == 0, errors[-3000:]
-    return out
-
-
-def fault(result):
-    """The one sentence of a run that failed."""
-    code, out, errors = result
-    assert code == 1
-    assert out == ""
-    assert "Traceback" not in errors
-    return errors.strip().splitlines()[-1]
 
 
 def test_a_file_is_looked_into(stranger, tmp_path):
