@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from .models.modeling_tagger import TaggerForTokenClassification
@@ -121,7 +122,8 @@ class Tagger:
         """The label of every word and its probability, (N,) each, from batches of sentences of like length."""
         labels = np.zeros(len(words.input_ids), dtype=np.int64)
         probabilities = np.zeros(len(words.input_ids), dtype=np.float32)
-        input_ids, char_ids = torch.from_numpy(words.input_ids), torch.from_numpy(words.char_ids)
+        arrays = {"input_ids": words.input_ids, "char_ids": words.char_ids, "piece_ids": words.piece_ids}
+        inputs = {name: torch.from_numpy(values) for name, values in arrays.items() if values is not None}
         begins = torch.from_numpy(words.counts.cumsum() - words.counts)
         counts = torch.from_numpy(words.counts)
         by_length = torch.argsort(counts, descending=True, stable=True)
@@ -132,11 +134,9 @@ class Tagger:
             batch, by_length = by_length[:size], by_length[size:]
             mask = torch.arange(width) < counts[batch].unsqueeze(1)  # (B, T)
             place = (begins[batch].unsqueeze(1) + torch.arange(width))[mask]
-            ids = input_ids.new_zeros(mask.shape).masked_scatter_(mask, input_ids[place])
-            chars = char_ids.new_zeros(*mask.shape, char_ids.shape[1])
-            chars[mask] = char_ids[place]
             device = self.model.device
-            logits = self.model(ids.to(device), chars.to(device), mask.to(device)).logits
+            padded = {name: _pad(values[place], mask).to(device) for name, values in inputs.items()}
+            logits = self.model(**padded, attention_mask=mask.to(device)).logits
             probability, label = logits.softmax(-1).max(-1)
             labels[place], probabilities[place] = label.cpu()[mask], probability.cpu()[mask]
         return labels, probabilities
@@ -176,6 +176,13 @@ class Tagger:
                 joined = (number, " ".join(batch[number]) if given_words else batch[number])
             text = joined[1][start:end]
             yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
+
+
+def _pad(values: Tensor, mask: Tensor) -> Tensor:
+    """The values of the words (N, …) of a batch, sentence after sentence, as a padded one (B, T, …): mask (B, T)."""
+    padded = values.new_zeros(*mask.shape, *values.shape[1:])
+    padded[mask] = values
+    return padded
 
 
 def _check_batch_size(size: int) -> None:

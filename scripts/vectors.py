@@ -5,7 +5,7 @@
                                       [--vocab WORDS] [--data_dir D] [--half true] [--overwrite true]
     python scripts/vectors.py coverage SOURCE --vocab CORPUS [--fallback lower lower_zero] [--data_dir D] [--format F]
     python scripts/vectors.py distill --encoder E --vocab WORDS --output PATH [--dim 256] [--layers 2 3 4 5 6]
-                                      [--to FORMAT] [--data_dir D] [--half true] [--overwrite true]
+                                      [--composed true | --to FORMAT] [--data_dir D] [--half true] [--overwrite true]
 
 SOURCE is a path, archive.zip:part, or owner/name:file on the Hub: GloVe's text, word2vec's text or binary, fastText's
 .vec, each plain, gzip or in a zip archive, or safetensors with a vocabulary beside it. WORDS is a file with a word a
@@ -24,11 +24,12 @@ from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
-from transformers import AutoModel, AutoTokenizer
 from transformers.hf_argparser import string_to_bool
 
 from hf_xorner import WordCharTokenizer, load_corpus
-from hf_xorner.data.distillation import encode_words, reduce
+from hf_xorner.data.composition import check_composition_target, write_composition
+from hf_xorner.data.distillation import Reduction, compose, encode_words
+from hf_xorner.data.encoders import read_encoder
 from hf_xorner.data.reading import AUTO
 from hf_xorner.data.vector_files import VECTOR_FORMATS, Vectors, VectorSummary, inspect_vectors, read_vectors
 from hf_xorner.data.vector_lookup import coverage_of
@@ -154,6 +155,7 @@ def add_distill_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--vocab", required=True, help="The words: a file with a word a line, or a corpus.")
     command.add_argument("--output", required=True, help="The file to write; for safetensors, the folder.")
     command.add_argument("--to", default="safetensors", help=f"The format to write: {FORMATS}.")
+    add_flag(command, "--composed", False, "Write a vector a subword piece, of which any word is composed.")
     command.add_argument("--dim", type=int, default=256, help="Principal components that are kept.")
     command.add_argument(
         "--layers", type=int, nargs="+", help="Hidden states that are averaged, 0 the first; by default from 2 on."
@@ -164,16 +166,28 @@ def add_distill_options(command: argparse.ArgumentParser) -> None:
 
 
 def distill(options: argparse.Namespace) -> str:
-    """Encode each word by itself, reduce the vectors and write them."""
-    check_target(options.output, options.to, options.overwrite)
+    """Distil vectors of words, or of the pieces that any word is composed of, and write them."""
+    if options.composed:
+        check_composition_target(options.output, options.overwrite)
+    else:
+        check_target(options.output, options.to, options.overwrite)
     words = read_words(options.vocab, options.data_dir)
-    model = AutoModel.from_pretrained(options.encoder)
-    tokenizer = AutoTokenizer.from_pretrained(options.encoder)
+    encoder = read_encoder(options.encoder)
     with_bar = sys.stderr.isatty() if options.progress is None else options.progress
-    states = encode_words(words, model, tokenizer, options.layers, partial(tqdm, desc="encoding") if with_bar else iter)
-    matrix = reduce(states, options.dim).astype(np.float16 if options.half else np.float32)
-    written = write_vectors(Vectors(words, matrix), options.output, options.to, options.overwrite)
-    kept = f"distilled: {len(words):,} words of dimension {options.dim:,}"
+    progress = partial(tqdm, desc="encoding") if with_bar else iter
+    dtype = np.float16 if options.half else np.float32
+    if options.composed:
+        found = compose(words, encoder, options.dim, options.layers, progress)
+        written = write_composition(
+            found._replace(vectors=found.vectors.astype(dtype)), options.output, options.overwrite
+        )
+        what = f"{len(found.vectors):,} pieces"
+    else:
+        states = encode_words(words, encoder, options.layers, progress)
+        matrix = Reduction.of(states, options.dim)(states).astype(dtype)
+        written = write_vectors(Vectors(words, matrix), options.output, options.to, options.overwrite)
+        what = f"{len(words):,} words"
+    kept = f"distilled: {what} of dimension {options.dim:,}"
     return "\n".join([kept, *(f"written: {path}" for path in written)])
 
 

@@ -7,12 +7,15 @@ import sys
 
 import numpy as np
 import pytest
+import tiny_encoders as tiny
 import torch
 from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model
 from datasets import Dataset
 from random_texts import TEXTS as SHORT_TEXTS
 from random_texts import lively_model
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments, pipeline
+
+from hf_xorner import WordCharTokenizer
 
 DECODERS = dict(zip(ARCHITECTURES, ["softmax", "crf", "crf"], strict=True))
 TEXTS = ["Ann Smith saw [PAD] Zeus, 3 birds & O'Brien's dog in İstanbul 👩🏽‍🚀", "", "Nobody", *SHORT_TEXTS]
@@ -184,6 +187,51 @@ assert not any(name.startswith("hf_xorner.") for name in sys.modules)
     run_python(
         without_package + "for folder in sys.argv[1:]: check(folder, trust_remote_code=True)", *resaved, home=elsewhere
     )
+
+
+@pytest.fixture(scope="module")
+def with_encoder(tmp_path_factory):
+    """A saved folder of a model that holds an encoder, and vectors of its pieces."""
+    folder = tmp_path_factory.mktemp("encoder")
+    pieces = tiny.pieces_of(tiny.roberta_tokenizer())
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, pieces=pieces, max_word_pieces=4, max_word_chars=10)
+    fields = tiny.context_fields(tiny.roberta(), pieces, context_mix="learned", composed_dim=3, composed_half=True)
+    model = lively_model("cross-bilstm-cnn", tokenizer, "crf", **fields)
+    torch.manual_seed(0)
+    model.features.composed.fill(torch.randn(pieces.size, 3), torch.randn(3, 9), torch.randn(3))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    assert sum(map(bool, note_answers(folder, model, tokenizer)["spans"])) > 2
+    return folder
+
+
+def test_an_encoder_travels_with_the_model(with_encoder, tmp_path):
+    code = """
+import shutil
+again, folder = Path(sys.argv[1]), Path(sys.argv[2])
+parts = check(folder, trust_remote_code=True)
+assert all(type(part).__module__.startswith("transformers_modules.") for part in parts)
+expected = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
+stock = pipeline("ner", model=str(folder), trust_remote_code=True, aggregation_strategy="simple", batch_size=2)
+found = [[[one["entity_group"], one["start"], one["end"]] for one in sentence] for sentence in stock(expected["texts"])]
+assert found == expected["spans"]
+for part in parts[1:]:
+    part.save_pretrained(again)
+shutil.copy(folder / "answers.json", again)
+assert not any(name.startswith("hf_xorner.") for name in sys.modules)
+"""
+    home = tmp_path / "home"
+    home.mkdir()
+    without_package = 'import sys\nsys.modules["hf_xorner"] = None\n' + CHECK
+    run_python(without_package + code, tmp_path / "again", with_encoder, home=home)
+    # Saved again by a process without the package, in one that has it.
+    run_python(CHECK + "import hf_xorner\ncheck(sys.argv[1])", tmp_path / "again", home=home)
+    for folder in (with_encoder, tmp_path / "again"):
+        names = {path.name for path in folder.iterdir()}
+        assert {"piece_tokenizer.json", "contextual.py", "composed.py", "pieces.py"} <= names
+        assert not [name for name in names if name.endswith((".bin", ".pt", ".pkl"))]
+        for name in ("config.json", "tokenizer_config.json", "piece_tokenizer.json"):
+            assert str(tmp_path.parent) not in (folder / name).read_text(encoding="utf-8")
 
 
 def test_saved_folder_holds_its_code_and_no_pickle(folders, trained):

@@ -4,13 +4,14 @@ import copy
 from itertools import pairwise
 
 import pytest
+import tiny_encoders as tiny
 from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_texts import DECODERS, GIVEN, PIECES, STRATEGIES, TEXTS, lively_model, random_sentences
 from transformers import pipeline
 
-from hf_xorner import WordCharTokenizer
+from hf_xorner import Tagger, WordCharTokenizer
 
 
 @pytest.fixture(
@@ -214,3 +215,40 @@ def test_plain_labels_come_through_unprefixed(tokenizer):
     tokens = pipeline("ner", model=model, tokenizer=tokenizer)("Ann saw London")
     inputs = tokenizer("Ann saw London", return_tensors="pt")
     assert [token["entity"] for token in tokens] == [labels[index] for index in model(**inputs).logits[0].argmax(-1)]
+
+
+@pytest.fixture(scope="module", params=["bert", "roberta"])
+def with_encoder(request):
+    """A model that holds an encoder and vectors of its pieces, and its tokenizer."""
+    encoder, own = (
+        (tiny.bert(), tiny.bert_tokenizer()) if request.param == "bert" else (tiny.roberta(), tiny.roberta_tokenizer())
+    )
+    pieces = tiny.pieces_of(own)
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, pieces=pieces, max_word_pieces=4, max_word_chars=10)
+    model = lively_model("bilstm-cnn", tokenizer, "crf", **tiny.context_fields(encoder, pieces, composed_dim=3))
+    return model, tokenizer
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 8])
+@pytest.mark.parametrize("items", [TEXTS, GIVEN, ["", "Ann", " ", "\u200b"]], ids=["texts", "words", "hardly any"])
+def test_pieces_of_words_go_through_its_batches(with_encoder, items, batch_size):
+    model, tokenizer = with_encoder
+    expected = [chunks(*decoded_labels(model, tokenizer, item)) for item in items]
+    stock = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
+    results = stock(items, is_split_into_words=items is GIVEN, batch_size=batch_size)
+    assert [spans(entities) for entities in results] == expected
+    tagged = Tagger(model, tokenizer).tag(items, batch_size=batch_size)
+    if items is not GIVEN:  # of given words, a tagger counts words
+        assert [[(entity.label, entity.start, entity.end) for entity in entities] for entities in tagged] == expected
+    assert len(items) < 10 or sum(map(len, expected)) > 10
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_stride_takes_the_pieces_of_each_window(with_encoder, batch_size):
+    model, tokenizer = with_encoder
+    strided = pipeline(
+        "ner", model=model, tokenizer=short_tokenizer(tokenizer, 14), aggregation_strategy="simple", stride=5
+    )
+    expected = [chunks(*decoded_labels(model, tokenizer, text)) for text in TEXTS]
+    assert [spans(entities) for entities in strided(TEXTS, batch_size=batch_size)] == expected
+    assert strided(["Ann met Zeus in LONDON . " * 9] * 2, batch_size=batch_size)

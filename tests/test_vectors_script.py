@@ -5,11 +5,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-import torch
+import tiny_encoders as tiny
 from helpers import fault, ok
-from transformers import BertConfig, BertModel, BertTokenizer
 
-from hf_xorner.data.distillation import encode_words, reduce
+from hf_xorner.data.composition import read_composition
+from hf_xorner.data.distillation import Reduction, compose, encode_words
+from hf_xorner.data.encoders import read_encoder
 from hf_xorner.data.vector_files import read_vectors
 
 TEXT = "the 1 0\nOslo 0 2\nb2 3 4\nthe 5 5\nb0 0.5 0\n"
@@ -163,20 +164,57 @@ def test_coverage_says_which_step_finds_a_vector(run, tmp_path):
     ]
 
 
-def test_distilled_vectors_are_those_of_the_library(run, tmp_path):
-    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\noslo\nrain\n##s\na\n")
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
-    model, tokenizer = BertModel(BertConfig(vocab_size=9, **sizes)), BertTokenizer(str(tmp_path / "vocab.txt"))
-    model.save_pretrained(tmp_path / "encoder")
-    tokenizer.save_pretrained(tmp_path / "encoder")
+@pytest.fixture
+def encoder(tmp_path):
+    """A tiny encoder, whose folder stands beside a list of words."""
+    tiny.save_encoder(tmp_path / "encoder")
     (tmp_path / "words.txt").write_text("oslo\nrains\na\nrain\n")
-    options = ["--encoder", "encoder", "--vocab", "words.txt", "--dim", 3, "--layers", 1, 2]
-    out = ok(run("distill", *options, "--output", "out"))
+    return read_encoder(str(tmp_path / "encoder"))
+
+
+OPTIONS = ["--encoder", "encoder", "--vocab", "words.txt", "--dim", 3, "--layers", 1, 2]
+
+
+def test_distilled_vectors_are_those_of_the_library(run, encoder, tmp_path):
+    out = ok(run("distill", *OPTIONS, "--output", "out"))
     assert out.startswith("distilled: 4 words of dimension 3\n")
     vectors = read_vectors(tmp_path / "out")
     assert vectors.words == ["oslo", "rains", "a", "rain"]
-    assert np.array_equal(vectors.matrix, reduce(encode_words(vectors.words, model, tokenizer, [1, 2]), 3))
-    code, _, errors = run("distill", *options, "--output", "out")
+    states = encode_words(vectors.words, encoder, [1, 2])
+    assert np.array_equal(vectors.matrix, Reduction.of(states, 3)(states))
+    code, _, errors = run("distill", *OPTIONS, "--output", "out")
     assert code == 1
     assert errors.strip().split("\n")[-1].startswith("vectors.py: ")
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_composed_vectors_are_those_of_the_library(run, encoder, tmp_path, half):
+    options = [*OPTIONS, "--composed", "true", "--output", "out", "--half", str(half).lower()]
+    out = ok(run("distill", *options))
+    assert out.splitlines() == [
+        f"distilled: {len(tiny.BERT_PIECES):,} pieces of dimension 3",
+        "written: out/composed.safetensors",
+        "written: out/piece_tokenizer.json",
+    ]
+    found = read_composition(tmp_path / "out")
+    expected = compose(["oslo", "rains", "a", "rain"], encoder, 3, [1, 2])
+    assert found.vectors.dtype == (np.float16 if half else np.float32)
+    assert np.array_equal(found.vectors, expected.vectors.astype(found.vectors.dtype))
+    assert np.array_equal(found.mix, expected.mix) and np.array_equal(found.bias, expected.bias)
+    assert found.pieces.to_str() == expected.pieces.to_str()
+    # Told before anything is encoded.
+    options[options.index("encoder")] = "nowhere"
+    sentence = "out/composed.safetensors: exists already; choose another place to write to, or overwrite it."
+    assert fault(run("distill", *options)) == f"vectors.py: {sentence}"
+    options[options.index("nowhere")] = "encoder"
+    ok(run("distill", *options, "--overwrite"))
+
+
+def test_composing_shows_bars_when_asked_and_says_what_is_wrong(run, encoder):
+    code, _, errors = run("distill", *OPTIONS, "--composed", "--output", "out", "--progress")
+    assert code == 0
+    assert errors.count("encoding: 100%") >= 2
+    options = [*OPTIONS, "--composed", "--output", "other"]
+    options[options.index(3)] = 9
+    sentence = "dim=9: the encoder's vectors have 8 dimensions; give 1 to 8."
+    assert fault(run("distill", *options)) == f"vectors.py: {sentence}"

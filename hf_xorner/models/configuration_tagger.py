@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from transformers import PreTrainedConfig
+from transformers import AutoConfig, PreTrainedConfig
 
 #: One letter a character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol.
 CHARACTER_TYPE_CODES = ".Uldp"
@@ -37,6 +37,21 @@ class TaggerConfig(PreTrainedConfig):
         char_dim: Size of a character vector (li2020: 25).
         char_filters: Filters of the character CNN for each width (li2020: 20).
         char_widths: Widths of the character CNN (li2020: 1, 2, 3).
+        max_word_pieces: Pieces of a word that are looked at, the fixed width of `piece_ids`; 0 for none.
+        piece_vocab_size: Number of pieces that the encoder knows from which vectors or states are taken.
+        composed_dim: Size of a frozen vector that each word is composed of its pieces', so that no word is unknown; 0
+            for none.
+        composed_half: Hold the vectors of pieces in half precision.
+        context_encoder: The config of a pretrained encoder, as a dictionary with its `model_type`, whose states are
+            features of the words (the role that ELMo has in chen2019); None for none.
+        context_layers: The hidden states that are used; 0 is what enters the encoder's first layer.
+        context_mix: "mean" averages these layers, "learned" weighs them by trained scalars, as ELMo does.
+        context_frozen: Leave the encoder as it is; else it is trained with the rest.
+        context_window: Pieces, special ones included, that the encoder reads at once. Longer sentences are read in
+            overlapping windows, and a piece's state is taken from the window that holds it most centrally.
+        context_overlap: Pieces that two neighbouring windows share.
+        context_prefix: The encoder's ids of the special pieces before a sentence.
+        context_suffix: The same after it.
         unknown_word: What an unknown word is. "vector": its word vector is that of id 1 and its casing flags stay
             (the paper is silent). "vector_and_casing": one trained vector stands for both (li2020's program).
         decoder: "softmax" (one decision a token) or "crf" (one decision a sentence).
@@ -69,6 +84,18 @@ class TaggerConfig(PreTrainedConfig):
     char_dim: int = 25
     char_filters: int = 20
     char_widths: list[int] | tuple[int, ...] = (1, 2, 3)
+    max_word_pieces: int = 0
+    piece_vocab_size: int = 0
+    composed_dim: int = 0
+    composed_half: bool = False
+    context_encoder: dict[str, Any] | None = None
+    context_layers: list[int] | tuple[int, ...] = ()
+    context_mix: str = "mean"
+    context_frozen: bool = True
+    context_window: int = 512
+    context_overlap: int = 128
+    context_prefix: list[int] | tuple[int, ...] = ()
+    context_suffix: list[int] | tuple[int, ...] = ()
     unknown_word: str = "vector"
     decoder: str = "softmax"
     constrain_transitions: bool = False
@@ -89,6 +116,14 @@ class TaggerConfig(PreTrainedConfig):
         self.check_choice("loss_reduction", ("token", "sentence", "sum"))
         self.check_choice("malformed_spans", ("drop", "repair"))
         self.check_choice("unknown_word", ("vector", "vector_and_casing"))
+        self.check_choice("context_mix", ("mean", "learned"))
+        if (self.composed_dim or self.context_encoder) and not self.max_word_pieces:
+            raise ValueError(
+                "Vectors of pieces and states of an encoder need a tokenizer that cuts words into pieces; "
+                "build it with pieces=…, and take the config's fields from it: Config(**tokenizer.model_fields(), …)."
+            )
+        if self.context_encoder is not None:
+            self.check_context()
         if not 0 <= self.singleton_dropout <= 1:
             raise ValueError(f"singleton_dropout={self.singleton_dropout} is no probability; give one from 0 to 1.")
         if self.trained_vocab_size is not None and not 2 <= self.trained_vocab_size <= self.vocab_size:
@@ -107,6 +142,19 @@ class TaggerConfig(PreTrainedConfig):
             raise ValueError(
                 f"max_word_chars={self.max_word_chars} is narrower than the character CNN's widest filter "
                 f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
+            )
+
+    def check_context(self) -> None:
+        """Refuse layers that the encoder does not have, and windows without room for words."""
+        last = AutoConfig.for_model(**(self.context_encoder or {})).num_hidden_layers
+        if not self.context_layers or not all(0 <= layer <= last for layer in self.context_layers):
+            layers = list(self.context_layers)
+            raise ValueError(f"context_layers={layers}: the encoder has the layers 0 to {last}; choose among them.")
+        room = self.context_window - len(self.context_prefix) - len(self.context_suffix)
+        if not 0 <= self.context_overlap < room:
+            raise ValueError(
+                f"context_overlap={self.context_overlap} must be smaller than the {room} pieces that "
+                f"context_window={self.context_window} leaves for words, and not negative."
             )
 
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:

@@ -1,4 +1,4 @@
-"""Words to vectors: the word table, the casing of a word, and a CNN over its characters."""
+"""Words to vectors: word tables, the casing of a word, a CNN over its characters, and what an encoder knows of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .composed import ComposedVectors
 from .configuration_tagger import CHARACTER_TYPE_CODES, TaggerConfig
+from .contextual import ContextualFeatures
 
 UNKNOWN_ID = 1
 UPPER, LOWER = CHARACTER_TYPE_CODES.index("U"), CHARACTER_TYPE_CODES.index("l")
@@ -18,7 +20,10 @@ WORDS_AT_ONCE = 8192
 
 
 class WordFeatures(nn.Module):
-    """[word vector ; frozen vector ; casing ; character CNN], the features of li2020 with its vectors in two parts."""
+    """[word vector ; frozen vector ; casing ; character CNN], the features of li2020 with its vectors in two parts.
+
+    Behind them, where the config asks for them: a vector composed of the word's pieces, and an encoder's states.
+    """
 
     char_types: Tensor
 
@@ -28,12 +33,16 @@ class WordFeatures(nn.Module):
         self.words = nn.Embedding(trained_words(config), config.word_dim, padding_idx=config.pad_token_id)
         self.static = StaticVectors(config) if config.static_dim else None
         self.chars = CharacterCnn(config)
+        self.composed = ComposedVectors(config) if config.composed_dim else None
+        self.context = ContextualFeatures(config) if config.context_encoder else None
         # Persistent, since from_pretrained leaves other buffers unfilled.
         self.register_buffer("char_types", torch.zeros(config.char_vocab_size, dtype=torch.uint8))
         size = config.word_dim + config.static_dim + CASINGS
         if config.unknown_word == "vector_and_casing":
             self.unknown = nn.Parameter(torch.empty(size))
-        self.output_size = size + self.chars.output_size
+        self.output_size = size + self.chars.output_size + config.composed_dim
+        if self.context is not None:
+            self.output_size += self.context.output_size
 
     def reset_parameters(self) -> None:
         """Draw the unknown word from N(0, initializer_range); read the character types off the config."""
@@ -42,8 +51,14 @@ class WordFeatures(nn.Module):
         codes = [CHARACTER_TYPE_CODES.index(letter) for letter in self.config.char_types]
         self.char_types.copy_(torch.tensor(codes, dtype=torch.uint8))
 
-    def forward(self, input_ids: Tensor, char_ids: Tensor) -> Tensor:
-        """Look words up: input_ids (B, T), char_ids (B, T, max_word_chars) → (B, T, output_size)."""
+    def forward(
+        self,
+        input_ids: Tensor,
+        char_ids: Tensor,
+        piece_ids: Tensor | None = None,
+        context_states: Tensor | None = None,
+    ) -> Tensor:
+        """Look words up: (B, T) and per word max_word_chars, max_word_pieces or states → (B, T, output_size)."""
         input_ids = self.without_singletons(input_ids)
         words = self.words(input_ids.masked_fill(input_ids >= self.words.num_embeddings, UNKNOWN_ID))
         types = self.char_types[char_ids]  # (B, T, max_word_chars)
@@ -53,7 +68,17 @@ class WordFeatures(nn.Module):
         if self.config.unknown_word == "vector_and_casing":
             known = (input_ids != UNKNOWN_ID).unsqueeze(-1)
             vectors = [torch.where(known, torch.cat(vectors, -1), self.unknown)]
-        return torch.cat([*vectors, self.chars(char_ids, self.char_types)], -1)
+        vectors.append(self.chars(char_ids, self.char_types))
+        if self.composed is not None:
+            if piece_ids is None:
+                raise ValueError(
+                    "This model composes words of their pieces and needs piece_ids; use the tokenizer that was saved "
+                    "with it."
+                )
+            vectors.append(self.composed(piece_ids))
+        if self.context is not None:
+            vectors.append(self.context(piece_ids, context_states).to(words.dtype))
+        return torch.cat(vectors, -1)
 
     def without_singletons(self, input_ids: Tensor) -> Tensor:
         """In training, read words seen once as unknown ones with a probability (lample2016)."""

@@ -98,6 +98,9 @@ class TaggerForTokenClassification(PreTrainedModel):
         """
         if self.config.freeze_word_embeddings:
             self.features.words.weight.requires_grad_(False)
+        if self.features.context is not None and self.config.context_frozen:
+            # Without dropout, too: what it says of a sentence is then always the same.
+            self.features.context.encoder.eval().requires_grad_(False)
 
     def train(self, mode: bool = True) -> TaggerForTokenClassification:
         """Set training mode, frozen parts staying frozen."""
@@ -119,6 +122,8 @@ class TaggerForTokenClassification(PreTrainedModel):
         char_ids: Tensor,
         attention_mask: Tensor | None = None,
         labels: Tensor | None = None,
+        piece_ids: Tensor | None = None,
+        context_states: Tensor | None = None,
         output_attentions: bool | None = None,
         return_dict: bool | None = None,
         num_items_in_batch: Tensor | int | None = None,
@@ -131,20 +136,28 @@ class TaggerForTokenClassification(PreTrainedModel):
             char_ids: Character ids (B, T, max_word_chars).
             attention_mask: (B, T), 1 for words and 0 for padding; what is not 0 in `input_ids` where absent.
             labels: Public labels (B, T), −100 for words without label.
+            piece_ids: Pieces of the words (B, T, max_word_pieces), for models that make features of them.
+            context_states: What `features.context.states` made of the pieces before, (B, T, layers · hidden), in
+                their place.
             output_attentions: Return attention weights as well.
             return_dict: False for a plain tuple.
             num_items_in_batch: What the summed loss is divided by, when the batch is a part of a larger one: labelled
                 words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
             kwargs: Whatever else the Trainer or a pipeline passes on; not used.
         """
-        self.check_inputs(input_ids, char_ids, labels)
+        self.check_inputs(input_ids, char_ids, piece_ids, labels)
         mask = (input_ids != self.config.pad_token_id) if attention_mask is None else attention_mask.bool()
         # Words first, padding last, whatever side it came from: encoders and decoders know lengths alone.
         order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
         lengths = mask.sum(1)
         with_attentions = self.config.output_attentions if output_attentions is None else output_attentions
         scores, attentions = self.score(
-            _reorder(input_ids, order), _reorder(char_ids, order), lengths, bool(with_attentions)
+            _reorder(input_ids, order),
+            _reorder(char_ids, order),
+            lengths,
+            bool(with_attentions),
+            None if piece_ids is None else _reorder(piece_ids.masked_fill(~mask.unsqueeze(-1), 0), order),
+            None if context_states is None else _reorder(context_states, order),
         )
         loss = logits = None
         if labels is not None:
@@ -158,13 +171,23 @@ class TaggerForTokenClassification(PreTrainedModel):
         return output if use_dict else output.to_tuple()
 
     def score(
-        self, input_ids: Tensor, char_ids: Tensor, lengths: Tensor, output_attentions: bool = False
+        self,
+        input_ids: Tensor,
+        char_ids: Tensor,
+        lengths: Tensor,
+        output_attentions: bool = False,
+        piece_ids: Tensor | None = None,
+        context_states: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """Scores (B, T, K) of the inner tags of right-padded sentences, at least float32, and attention weights."""
         time = input_ids.shape[1]
         if time == 0:  # Layers want a word to work on: give them padding, and take its results away again.
             input_ids, char_ids = F.pad(input_ids, (0, 1)), F.pad(char_ids, (0, 0, 0, 1))
-        states, attentions = self.encoder(self.features(input_ids, char_ids), lengths, output_attentions)
+            piece_ids, context_states = (
+                None if values is None else F.pad(values, (0, 0, 0, 1)) for values in (piece_ids, context_states)
+            )
+        features = self.features(input_ids, char_ids, piece_ids, context_states)
+        states, attentions = self.encoder(features, lengths, output_attentions)
         scores = self.classifier(states)[:, :time]
         if attentions is not None:
             attentions = tuple(weights[..., :time, :time] for weights in attentions)
@@ -200,7 +223,9 @@ class TaggerForTokenClassification(PreTrainedModel):
         best = log_probs.gather(-1, path)
         return torch.minimum(log_probs, best - MARGIN).scatter(-1, path, best)
 
-    def check_inputs(self, input_ids: Tensor, char_ids: Tensor, labels: Tensor | None) -> None:
+    def check_inputs(
+        self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None, labels: Tensor | None
+    ) -> None:
         """Refuse ids that this model cannot know, each with one sentence."""
         config = self.config
         if char_ids.shape[-1] != config.max_word_chars:
@@ -208,13 +233,23 @@ class TaggerForTokenClassification(PreTrainedModel):
                 f"char_ids is {char_ids.shape[-1]} characters wide and the model's max_word_chars is "
                 f"{config.max_word_chars}; use the tokenizer that was saved with the model."
             )
+        if piece_ids is None or not config.max_word_pieces:
+            piece_ids = input_ids.new_zeros(0)
+        elif piece_ids.shape[-1] != config.max_word_pieces:
+            raise ValueError(
+                f"piece_ids is {piece_ids.shape[-1]} pieces wide and the model's max_word_pieces is "
+                f"{config.max_word_pieces}; use the tokenizer that was saved with the model."
+            )
         # Looking into a tensor makes a GPU wait, and a graph break; there, embeddings report what is out of range.
         if input_ids.device.type != "cpu" or torch.compiler.is_compiling() or not input_ids.numel():
             return
         for name, ids, size, field in (
             ("input_ids", input_ids, config.vocab_size, "vocab_size"),
             ("char_ids", char_ids, config.char_vocab_size, "char_vocab_size"),
+            ("piece_ids", piece_ids, config.piece_vocab_size + 1, "piece_vocab_size + 1"),
         ):
+            if not ids.numel():
+                continue
             lowest, highest = ids.aminmax()
             if lowest < 0 or highest >= size:
                 raise ValueError(

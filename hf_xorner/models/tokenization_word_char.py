@@ -18,13 +18,12 @@ from transformers.utils import PaddingStrategy
 
 from .characters import character_ids, code_points, type_letters
 from .configuration_tagger import RESERVED_CHARACTER_TYPES
+from .pieces import WordPieces
+from .rows import NO_LIMIT, as_list, cut, padded_width, rows_of
 from .word_rule import WORD_PATTERN
 
 PAD, UNKNOWN = "[PAD]", "[UNK]"
 UNKNOWN_ID = 1
-
-#: A sentence has no longest length. A finite number keeps transformers from warning that there is none.
-NO_LIMIT = 10**9
 
 #: Longer words are unknown words; keeps the time for a word of any length linear.
 LONGEST_KNOWN_WORD = 200
@@ -49,22 +48,15 @@ class Words(NamedTuple):
     input_ids: np.ndarray  # (N,)
     char_ids: np.ndarray  # (N, max_word_chars)
     offsets: np.ndarray  # (N, 2) from the start of the text, or of the given word
-
-
-class _Row(NamedTuple):
-    """One output row: the words from first to before last of a batch, a sentence or what truncation left of one."""
-
-    encoding: Encoding
-    sentence: int
-    first: int
-    last: int
+    piece_ids: np.ndarray | None  # (N, max_word_pieces), where the tokenizer cuts words into pieces
 
 
 class WordCharTokenizer(PreTrainedTokenizerFast):
     """Words by one rule (`word_rule.WORD_PATTERN`), or exactly as given with `is_split_into_words=True`.
 
     Returns `input_ids` (0 pads, 1 is unknown), `char_ids` (words × max_word_chars; 0 pads, 1 is unknown, 2 to 5 are
-    unknown upper-case, lower-case, digit and punctuation characters) and `attention_mask`. Offsets are exact, a
+    unknown upper-case, lower-case, digit and punctuation characters) and `attention_mask`; with an encoder's pieces
+    also `piece_ids` (words × max_word_pieces; 0 pads, a piece's id in the encoder and one more). Offsets are exact, a
     sentence is never cut unless asked for, and one tokenizer may serve several threads at once.
 
     Build one with `from_corpus`; load and save it by the ordinary calls.
@@ -72,6 +64,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     model_input_names = ["input_ids", "char_ids", "attention_mask"]
     padding_side = "right"
+    _pieces: WordPieces | None = None
+    vocab_files_names = {"tokenizer_file": "tokenizer.json", "piece_tokenizer_file": "piece_tokenizer.json"}
 
     @classmethod
     def from_corpus(
@@ -85,6 +79,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         min_char_count: int = 1,
         vector_words: Iterable[str] = (),
         fallback: Sequence[str] = (),
+        pieces: WordPieces | None = None,
+        max_word_pieces: int = 12,
     ) -> WordCharTokenizer:
         """Build a tokenizer that knows the words and characters of a corpus.
 
@@ -99,6 +95,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 not; their ids come after those of the corpus.
             fallback: What is tried, in this order, for a word that is not known as it stands: "lower" its lower-cased
                 form, "zero" its form with every digit as 0, "lower_zero" both (lample2016: lower, lower_zero).
+            pieces: The tokenizer of an encoder, for models that compose words of its pieces or read its states.
+            max_word_pieces: Pieces of a word that are looked at; the fixed width of `piece_ids`.
         """
         if isinstance(sentences, str):
             raise TypeError("from_corpus reads many sentences; give it a list of texts, or of lists of words.")
@@ -136,7 +134,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             )
         )
         backend.pre_tokenizer = split
-        return cls(
+        tokenizer = cls(
             tokenizer_object=backend,
             pad_token=PAD,
             unk_token=UNKNOWN,
@@ -153,7 +151,17 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             fallback=list(fallback),
             trained_vocab_size=trained,
             first_singleton_id=2 + sum(words[word] > 1 for word in known),
+            max_word_pieces=max_word_pieces if pieces else 0,
         )
+        tokenizer._pieces = pieces
+        return tokenizer
+
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> WordCharTokenizer:
+        """Load a tokenizer, its pieces too: the folder may be gone when they are first wanted."""
+        tokenizer = super().from_pretrained(*args, **kwargs)
+        _ = tokenizer.pieces
+        return tokenizer
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickle or a copy, whose backend has forgotten that special tokens in a text are text."""
@@ -170,6 +178,36 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """Characters a word is cut or padded to."""
         return self.init_kwargs["max_word_chars"]
 
+    @property
+    def max_word_pieces(self) -> int:
+        """Pieces of a word that are looked at; 0 if words are not cut into pieces."""
+        return self.init_kwargs.get("max_word_pieces", 0)
+
+    @property
+    def pieces(self) -> WordPieces | None:
+        """What cuts words into the pieces of an encoder, if anything does."""
+        if not self.max_word_pieces:
+            return None
+        if self._pieces is None:
+            path = self.init_kwargs.get("piece_tokenizer_file")
+            if path is None:
+                name = self.vocab_files_names["piece_tokenizer_file"]
+                raise ValueError(f"{name} is missing beside tokenizer.json; copy the whole folder of the model.")
+            self._pieces = WordPieces(Tokenizer.from_file(path).to_str())
+        return self._pieces
+
+    def _save_pretrained(
+        self, save_directory: Any, file_names: Any, legacy_format: Any = None, filename_prefix: Any = None
+    ) -> tuple[str, ...]:
+        """Save as the base class does, and the pieces in a file of their own."""
+        file_names = super()._save_pretrained(save_directory, file_names, legacy_format, filename_prefix)
+        if self.pieces is None:
+            return file_names
+        name = self.vocab_files_names["piece_tokenizer_file"]
+        path = f"{save_directory}/{filename_prefix}-{name}" if filename_prefix else f"{save_directory}/{name}"
+        self.pieces.tokenizer.save(path)
+        return (*file_names, path)
+
     def model_fields(self) -> dict[str, Any]:
         """The fields of a tagger's config that follow from its tokenizer: `Config(**tokenizer.model_fields(), …)`."""
         return {
@@ -180,6 +218,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "char_vocab_size": len(RESERVED_CHARACTER_TYPES) + len(self.characters),
             "char_types": type_letters(self.characters),
             "max_word_chars": self.max_word_chars,
+            "max_word_pieces": self.max_word_pieces,
+            "piece_vocab_size": self.pieces.size if self.pieces else 0,
         }
 
     @property
@@ -246,8 +286,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
         if limit and stride >= limit:
             raise ValueError(f"stride={stride} must be smaller than max_length={limit}, or no part would be new.")
-        rows = _rows_of(words, limit, stride, self.truncation_side, return_overflowing_tokens)
-        width = _padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
+        rows = rows_of(words.encodings, limit, stride, self.truncation_side, return_overflowing_tokens)
+        width = padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
         side = padding_side or self.padding_side
         if width is not None:
             for row in rows:
@@ -257,16 +297,17 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "input_ids": words.input_ids,
             "char_ids": words.char_ids,
             "attention_mask": np.ones_like(words.input_ids) if return_attention_mask is not False else None,
+            "piece_ids": words.piece_ids,
             "special_tokens_mask": np.zeros_like(words.input_ids) if return_special_tokens_mask else None,
             "offset_mapping": words.offsets if return_offsets_mapping else None,
         }
         data: dict[str, Any] = {
-            name: _cut(values, rows, width, side, fill=int(name == "special_tokens_mask"))
+            name: cut(values, rows, width, side, fill=int(name == "special_tokens_mask"))
             for name, values in columns.items()
             if values is not None
         }
         if return_tensors is None:
-            data = {name: [_as_list(row, name) for row in values] for name, values in data.items()}
+            data = {name: [as_list(row, name) for row in values] for name, values in data.items()}
         if return_length:
             data["length"] = [row.last - row.first if width is None else width for row in rows]
         if return_overflowing_tokens:
@@ -300,7 +341,12 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             for place in np.flatnonzero(ids == UNKNOWN_ID):
                 ids[place] = self._convert_token_to_id_with_added_voc(text[starts[place] : stops[place]])
         ids[ids == self.pad_token_id] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
-        return Words(encodings, counts, ids, self._character_ids(text, starts, stops), offsets)
+        piece_ids = None
+        if self.pieces is not None:
+            if not is_split_into_words:
+                given = [text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+            piece_ids = self.pieces.of(given, self.max_word_pieces)
+        return Words(encodings, counts, ids, self._character_ids(text, starts, stops), offsets, piece_ids)
 
     def _character_ids(self, text: str, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
         """The characters of words that start and stop at places (N,) of a text: (N, max_word_chars)."""
@@ -322,15 +368,16 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return look_up.encode_batch(given, is_pretokenized=True, add_special_tokens=False)
 
     def _pad(self, encoded_inputs: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Pad one example, its characters too."""
+        """Pad one example, its characters and pieces too."""
         before = len(encoded_inputs["input_ids"])
         encoded_inputs = super()._pad(encoded_inputs, *args, **kwargs)
         missing = len(encoded_inputs["input_ids"]) - before
-        if missing and "char_ids" in encoded_inputs:
-            padding = [[0] * self.max_word_chars] * missing
-            rows = list(encoded_inputs["char_ids"])
-            left = (kwargs.get("padding_side") or self.padding_side) == "left"
-            encoded_inputs["char_ids"] = padding + rows if left else rows + padding
+        for name, width in (("char_ids", self.max_word_chars), ("piece_ids", self.max_word_pieces)):
+            if missing and name in encoded_inputs:
+                padding = [[0] * width] * missing
+                rows = list(encoded_inputs[name])
+                left = (kwargs.get("padding_side") or self.padding_side) == "left"
+                encoded_inputs[name] = padding + rows if left else rows + padding
         return encoded_inputs
 
 
@@ -386,63 +433,6 @@ def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> Non
             f"Text {number} holds a lone surrogate, U+{ord(joined[error.start]):04X}, at character {error.start}; "
             "it is no character, so decode the text's source with errors='replace'."
         ) from None
-
-
-def _rows_of(words: Words, limit: int | None, stride: int, side: str, with_overflow: bool) -> list[_Row]:
-    """The output rows of a batch: its sentences, cut where they exceed a limit that was asked for."""
-    rows = []
-    begin = 0
-    for sentence, encoding in enumerate(words.encodings):
-        size = len(encoding)
-        parts = [encoding]
-        if limit is not None and size > limit:
-            encoding.truncate(limit, stride=stride, direction=side)
-            parts += encoding.overflowing if with_overflow else []
-        for part in parts:
-            first = begin + ((part.word_ids[0] or 0) if 0 < len(part) < size else 0)
-            rows.append(_Row(part, sentence, first, first + len(part)))
-        begin += size
-    return rows
-
-
-def _padded_width(
-    rows: list[_Row], strategy: PaddingStrategy, max_length: int | None, multiple: int | None
-) -> int | None:
-    """The width that all rows are padded to, or None if each keeps its own."""
-    if strategy == PaddingStrategy.DO_NOT_PAD:
-        return None
-    if strategy == PaddingStrategy.MAX_LENGTH:
-        if max_length is None or max_length >= NO_LIMIT:
-            raise ValueError('padding="max_length" needs max_length=…, since sentences have no longest length.')
-        width = max_length
-    else:
-        width = max((row.last - row.first for row in rows), default=0)
-    return width if not multiple else -(-width // multiple) * multiple
-
-
-def _cut(values: np.ndarray, rows: list[_Row], width: int | None, side: str, fill: int) -> Any:
-    """Cut the values of all words (N, …) into rows: arrays of their own lengths, or one array (rows, width, …)."""
-    if width is None:
-        parts = [values[row.first : row.last] for row in rows]
-        same = len({len(part) for part in parts}) == 1
-        return np.stack(parts) if same else parts
-    padded = np.full((len(rows), width, *values.shape[1:]), fill, dtype=values.dtype)
-    for number, row in enumerate(rows):
-        size = row.last - row.first
-        start = width - size if side == "left" else 0
-        if size > width:
-            raise ValueError(
-                f"Text {row.sentence} has {size} words, more than max_length={width}; add truncation=True to cut it."
-            )
-        padded[number, start : start + size] = values[row.first : row.last]
-    return padded
-
-
-def _as_list(row: Any, name: str) -> Any:
-    """A row as plain Python: offsets as pairs, everything else as (lists of) integers."""
-    if not isinstance(row, np.ndarray):
-        return row
-    return [tuple(pair) for pair in row.tolist()] if name == "offset_mapping" else row.tolist()
 
 
 WordCharTokenizer.register_for_auto_class("AutoTokenizer")

@@ -52,6 +52,20 @@ class RunArguments(Reading):
     most_frequent_vectors: int | None = field(
         default=None, metadata={"help": "Keep the first vectors of the file, where the frequent words stand."}
     )
+    composed: str | None = field(
+        default=None,
+        metadata={
+            "help": "Vectors of pieces, of which any word is composed: a folder that vectors.py distill wrote, or "
+            "owner/name:composed.safetensors on the Hub. In place of trained vectors, unless word_dim is given."
+        },
+    )
+    context: str | None = field(
+        default=None,
+        metadata={
+            "help": "A pretrained encoder, a folder or owner/name on the Hub, whose states are features of the words."
+        },
+    )
+    max_word_pieces: int = field(default=12, metadata={"help": "Pieces of a word that an encoder's features look at."})
 
 
 @dataclass
@@ -66,6 +80,9 @@ class TaggerTrainingArguments(TrainingArguments):
     per_device_eval_batch_size: int = field(default=64, metadata={"help": "Sentences of a batch in evaluation."})
     # li2020: 1e-3 over 400 epochs and more. On the XOR corpus, twice that learns in half the epochs.
     learning_rate: float = field(default=2e-3, metadata={"help": "Learning rate."})
+    context_learning_rate: float = field(
+        default=3e-5, metadata={"help": "Learning rate of an encoder that is trained along (context_frozen false)."}
+    )
     lr_scheduler_type: str = field(default="constant", metadata={"help": "Schedule of the learning rate."})
     max_grad_norm: float = field(default=0.0, metadata={"help": "Clip gradients to this norm; 0 leaves them alone."})
     eval_strategy: str = field(default="epoch", metadata={"help": "When to score the validation data."})

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
+
+#: Column of the states of a frozen encoder, float32 words × dimensions as bytes; also the model's name for them.
+CONTEXT_STATES = "context_states"
 
 
 @dataclass
@@ -30,6 +34,9 @@ class TaggingCollator:
         """Pad the examples to the longest of them."""
         sentences = [example[self.words] for example in examples]
         batch = dict(self.tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt"))
+        if CONTEXT_STATES in examples[0]:
+            states = [example[CONTEXT_STATES] for example in examples]
+            batch[CONTEXT_STATES] = _padded_states(states, batch["attention_mask"].bool())
         if self.labels not in examples[0]:
             return batch
         mask = batch["attention_mask"].bool()
@@ -44,3 +51,13 @@ class TaggingCollator:
         labels = torch.full(mask.shape, IGNORED)
         labels[mask] = torch.tensor(flat, dtype=labels.dtype)
         return {**batch, "labels": labels}
+
+
+def _padded_states(rows: list[bytes], mask: Tensor) -> Tensor:
+    """The states of an encoder, kept as bytes a sentence, beside the words of a batch: mask (B, T) → (B, T, d)."""
+    flat = torch.from_numpy(np.frombuffer(b"".join(rows), dtype=np.float32).copy())
+    words = int(mask.sum())
+    size = len(flat) // words if words else 0
+    padded = flat.new_zeros(*mask.shape, size)
+    padded[mask] = flat.view(words, size)
+    return padded

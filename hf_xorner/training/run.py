@@ -8,6 +8,8 @@ from datasets import Dataset, DatasetDict
 from transformers import AutoModelForTokenClassification, set_seed
 
 from ..data import load_corpus
+from ..data.composition import read_composition
+from ..data.encoders import read_encoder
 from ..data.vector_files import read_vectors
 from ..data.vector_lookup import Coverage, coverage_of
 from ..evaluation import checked_span_scores
@@ -15,8 +17,9 @@ from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments
+from .context import context_fields, pieces_of, place_encoder, with_context_states
 from .trainer import TaggerTrainer
-from .vectors import place_vectors, vector_fields
+from .vectors import composition_fields, place_composition, place_vectors, vector_fields
 
 WORDS, LABELS = "tokens", "ner_tags"
 
@@ -60,6 +63,9 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     set_seed(training.seed)
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     config_class = CONFIGS[run.model_type]
+    encoder = read_encoder(run.context) if run.context else None
+    composition = read_composition(run.composed) if run.composed else None
+    pieces = pieces_of(encoder, composition)
     vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors) if run.vectors else None
     tokenizer = WordCharTokenizer.from_corpus(
         corpus["train"][WORDS],
@@ -69,13 +75,26 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         max_word_chars=config_fields.get("max_word_chars", config_class.max_word_chars),
         fallback=run.fallback,
         vector_words=vectors.words if vectors else (),
+        pieces=pieces,
+        max_word_pieces=run.max_word_pieces,
     )
+    if composition:
+        config_fields = {**composition_fields(composition), **config_fields}
+    if encoder:
+        config_fields = {**context_fields(encoder), **config_fields}
     if vectors:
         config_fields = {**config_fields, **vector_fields(run.vectors_as, vectors.dim)}
     names = corpus["train"].features[LABELS].feature.names
     config = config_class(**{**config_fields, **tokenizer.model_fields(), "id2label": dict(enumerate(names))})
     model = AutoModelForTokenClassification.from_config(config)
     coverage = {}
+    if composition:
+        place_composition(model.features.composed, composition)
+    if encoder:
+        place_encoder(model.features.context, encoder.model)
+        if config.context_frozen:
+            with training.main_process_first(desc="encoding"):
+                corpus = with_context_states(corpus, model.features.context.to(training.device), tokenizer, WORDS)
     if vectors:
         place_vectors(model.features, tokenizer, vectors, run.vectors_as)
         coverage = {name: coverage_of(tokenizer, vectors.words, split[WORDS]) for name, split in corpus.items()}

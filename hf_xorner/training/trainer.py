@@ -29,6 +29,22 @@ class TaggerTrainer(Trainer):
         # The count below is always the one that the loss is to be divided by.
         self.model_accepts_loss_kwargs = True
 
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """Create the optimiser, with a learning rate of its own for an encoder that is trained along."""
+        given, rate = self.optimizer is not None, getattr(self.args, "context_learning_rate", None)
+        optimizer = super().create_optimizer(model)
+        context = self.accelerator.unwrap_model(self.model).features.context
+        if given or rate is None or context is None:
+            return optimizer
+        slow = set(context.encoder.parameters())
+        for group in list(optimizer.param_groups):
+            apart = [parameter for parameter in group["params"] if parameter in slow]
+            if apart:
+                group["params"] = [parameter for parameter in group["params"] if parameter not in slow]
+                options = {name: value for name, value in group.items() if name not in ("params", "initial_lr")}
+                optimizer.add_param_group({**options, "params": apart, "lr": rate})
+        return optimizer
+
     def _get_num_items_in_batch(self, batch_samples: list[dict[str, Tensor]], device: torch.device) -> Any:
         """Count labelled sentences instead of words, where the loss is averaged over sentences."""
         if self.accelerator.unwrap_model(self.model).config.loss_reduction == "sentence":

@@ -1,13 +1,16 @@
-"""Pretrained vectors into a model: as its frozen vectors, or as what its trained ones start from."""
+"""Pretrained vectors into a model: of words, frozen or as what training starts from, or of the pieces of words."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
+from ..data.composition import Composition
 from ..data.vector_files import Vectors
 from ..data.vector_lookup import look_up
+from ..models.composed import ComposedVectors
 from ..models.features import WordFeatures
 from ..models.tokenization_word_char import WordCharTokenizer
 
@@ -41,3 +44,27 @@ def place_vectors(features: WordFeatures, tokenizer: WordCharTokenizer, vectors:
         features.words.weight[ids] = rows.to(features.words.weight)
     elif features.static is not None:
         features.static.fill(ids, rows)
+
+
+def composition_fields(composition: Composition) -> dict[str, Any]:
+    """The fields of a config that follow from vectors of pieces, which stand in place of trained ones.
+
+    Args:
+        composition: The vectors.
+    """
+    return {
+        "composed_dim": composition.dim,
+        "composed_half": composition.vectors.dtype == np.float16,
+        "word_dim": 0,
+    }
+
+
+@torch.no_grad()
+def place_composition(composed: ComposedVectors, composition: Composition) -> None:
+    """Give a model its vectors of pieces.
+
+    Args:
+        composed: The part of the model that holds them.
+        composition: The vectors.
+    """
+    composed.fill(*map(torch.from_numpy, (composition.vectors, composition.mix, composition.bias)))

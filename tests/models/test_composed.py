@@ -1,0 +1,189 @@
+"""Words composed of the vectors of their pieces, against loops over words and pieces."""
+
+import copy
+
+import helpers
+import numpy as np
+import pytest
+import tiny_encoders as tiny
+import torch
+from conftest import build_model
+from transformers import AutoModelForTokenClassification
+
+from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
+from hf_xorner.models.composed import ComposedVectors
+
+DIM = 4
+PIECES = tiny.pieces_of(tiny.bert_tokenizer())
+TOKENIZER = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=PIECES, max_word_pieces=3, max_word_chars=6)
+TEXTS = ["rain", "Ann \u200b saw rains in [Oslo]", "", "over " * 9, *tiny.TEXTS]
+
+
+def random_parts(seed=0):
+    draw = torch.Generator().manual_seed(seed)
+    shapes = (PIECES.size, DIM), (DIM, 3 * DIM), (DIM,)
+    return [torch.randn(*shape, generator=draw) for shape in shapes]
+
+
+def tagger(kind="bilstm-cnn", fill=True, **fields):
+    model = build_model(kind, TOKENIZER, composed_dim=DIM, **{"word_dim": 0, **fields})
+    if fill:
+        model.features.composed.fill(*random_parts())
+    return model
+
+
+def encoded(texts, **options):
+    return TOKENIZER(texts, padding=True, return_tensors="pt", **options)
+
+
+def slowly(row, vectors, mix, bias):
+    """The vector of one word, from its pieces one by one."""
+    pieces = [vectors[index - 1] for index in row if index]
+    if not pieces:
+        return np.zeros(DIM)
+    if len(pieces) == 1:
+        return pieces[0]
+    roles = np.concatenate([pieces[0], sum(pieces) / len(pieces), pieces[-1]])
+    return np.array([sum(mix[at] * roles) + bias[at] for at in range(DIM)])
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_words_are_composed_as_written(half):
+    model = tagger(composed_half=half)
+    vectors, mix, bias = (part.double().numpy() for part in random_parts())
+    if half:
+        vectors = vectors.astype(np.float16).astype(np.float64)
+    ids = encoded(TEXTS)["piece_ids"]
+    assert {int((row > 0).sum()) for row in ids.flatten(0, 1)} == {0, 1, 2, 3}
+    found = model.features.composed(ids)
+    assert found.dtype == torch.float32
+    expected = [[slowly(row, vectors, mix, bias) for row in sentence] for sentence in ids.tolist()]
+    helpers.close(found, expected, 1e-5)
+
+
+def test_they_stand_behind_the_characters(model_type):
+    model = tagger(model_type, word_dim=5)
+    batch = encoded(TEXTS)
+    features = model.features(batch["input_ids"], batch["char_ids"], batch["piece_ids"])
+    assert features.shape[-1] == model.features.output_size
+    assert torch.equal(features[..., -DIM:], model.features.composed(batch["piece_ids"]))
+
+
+def test_no_word_is_unknown():
+    model = tagger()
+    ids = encoded(["zyx xyz"])
+    assert ids["input_ids"].tolist() == [[1, 1]]
+    first, second = model.features.composed(ids["piece_ids"])[0]
+    assert not torch.allclose(first, second)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_until_vectors_are_placed_a_word_is_the_mean_of_its_pieces(half):
+    config = BiLstmCnnConfig(**TOKENIZER.model_fields(), composed_dim=DIM, composed_half=half)
+    model = AutoModelForTokenClassification.from_config(config)
+    composed, ids = model.features.composed, encoded(TEXTS)["piece_ids"]
+    assert not composed(ids).any()
+    composed.weight[1:] = random_parts()[0]
+    vectors = composed.weight[1:].double().numpy()
+    for rows, found in zip(ids.tolist(), composed(ids), strict=True):
+        for row, vector in zip(rows, found, strict=True):
+            pieces = [vectors[index - 1] for index in row if index]
+            helpers.close(vector, sum(pieces) / len(pieces) if pieces else np.zeros(DIM), 1e-6)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_neighbours_and_padding_change_nothing(model_type, side):
+    model = tagger(model_type, decoder="crf")
+    batch = encoded(TEXTS, padding_side=side, pad_to_multiple_of=5)
+    logits, masks = model(**batch).logits, batch["attention_mask"].bool()
+    for text, row, mask in zip(TEXTS, logits, masks, strict=True):
+        alone = model(**TOKENIZER(text, return_tensors="pt")).logits[0]
+        torch.testing.assert_close(row[mask], alone, rtol=0, atol=1e-6)
+    batch["piece_ids"] = batch["piece_ids"].masked_fill(~masks.unsqueeze(-1), 7)
+    torch.testing.assert_close(model(**batch).logits[masks], logits[masks], rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+@pytest.mark.parametrize("width", [0, 4])
+def test_batches_without_any_word_or_piece_work(model_type, size, width):
+    model = tagger(model_type)
+    nothing = torch.zeros(size, width, dtype=torch.long)
+    chars = torch.zeros(size, width, model.config.max_word_chars, dtype=torch.long)
+    pieces = torch.zeros(size, width, model.config.max_word_pieces, dtype=torch.long)
+    assert model.features.composed(pieces).shape == (size, width, DIM)
+    output = model(nothing, chars, piece_ids=pieces, labels=torch.full_like(nothing, helpers.IGNORED))
+    assert output.logits.shape == (size, width, model.config.num_labels)
+    assert output.loss.item() == 0
+    assert model(nothing + 1, chars, piece_ids=pieces).logits.isfinite().all()
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_training_and_saving_leave_them_bit_identical(model_type, half, tmp_path):
+    model = tagger(model_type, composed_half=half)
+    composed = model.features.composed
+    before = copy.deepcopy(composed.state_dict())
+    assert before["weight"].dtype == (torch.float16 if half else torch.float32)
+    assert not list(composed.parameters())
+    batch = encoded(TEXTS)
+    labels = torch.where(batch["attention_mask"].bool(), 1, helpers.IGNORED)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.5)
+    model.train()
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(**batch, labels=labels).loss.backward()
+        optimizer.step()
+    model.eval().save_pretrained(tmp_path)
+    again, report = AutoModelForTokenClassification.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    for one in (model, again, copy.deepcopy(again)):
+        found = one.features.composed.state_dict()
+        assert found.keys() == before.keys() == {"weight", "mix", "bias"}
+        for name, values in found.items():
+            assert values.dtype == before[name].dtype
+            assert torch.equal(values, before[name])
+        assert torch.equal(one(**batch).logits, model(**batch).logits)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("half", [False, True])
+def test_narrow_weights_stay_near(dtype, half, tmp_path):
+    model = tagger(composed_half=half)
+    model.save_pretrained(tmp_path)
+    ids = encoded(TEXTS)["piece_ids"]
+    wide = model.features.composed(ids)
+    narrow = AutoModelForTokenClassification.from_pretrained(tmp_path, dtype=dtype).features.composed(ids)
+    assert narrow.dtype == dtype
+    torch.testing.assert_close(narrow.float(), wide, rtol=0.05, atol=0.05)
+    moved = copy.deepcopy(model).to(dtype).features.composed(ids)
+    torch.testing.assert_close(moved.float(), wide, rtol=0.05, atol=0.05)
+
+
+def test_the_meta_device_is_enough_to_build_them():
+    config = tagger().config
+    with torch.device("meta"):
+        composed = ComposedVectors(config)
+    assert composed.weight.shape == (PIECES.size + 1, DIM)
+
+
+def test_missing_pieces_are_said_in_one_sentence():
+    batch = encoded(["Ann"])
+    del batch["piece_ids"]
+    with pytest.raises(ValueError) as error:
+        tagger()(**batch)
+    assert str(error.value) == (
+        "This model composes words of their pieces and needs piece_ids; use the tokenizer that was saved with it."
+    )
+    with pytest.raises(ValueError) as error:
+        BiLstmCnnConfig(composed_dim=3)
+    assert str(error.value) == (
+        "Vectors of pieces and states of an encoder need a tokenizer that cuts words into pieces; build it with "
+        "pieces=…, and take the config's fields from it: Config(**tokenizer.model_fields(), …)."
+    )
+
+
+def test_models_without_them_take_pieces_and_leave_them_alone(model_type):
+    model = build_model(model_type, TOKENIZER)
+    batch = encoded(TEXTS)
+    expected = model(**batch).logits
+    del batch["piece_ids"]
+    assert torch.equal(model(**batch).logits, expected)

@@ -1,0 +1,442 @@
+"""An encoder's states as features of words, against one window and one sentence at a time, piece by piece."""
+
+import copy
+
+import helpers
+import pytest
+import tiny_encoders as tiny
+import torch
+from conftest import LABELS, build_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_texts import PIECES
+from transformers import AutoModelForTokenClassification, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
+
+from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
+from hf_xorner.models.contextual import ContextualFeatures, Windows
+
+ENCODERS = {
+    "bert": (tiny.bert(), tiny.pieces_of(tiny.bert_tokenizer())),
+    "roberta": (tiny.roberta(), tiny.pieces_of(tiny.roberta_tokenizer())),
+}
+EXACT = {name: copy.deepcopy(encoder).double() for name, (encoder, _) in ENCODERS.items()}
+TOKENIZERS = {
+    name: WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=5, max_word_chars=6)
+    for name, (_, pieces) in ENCODERS.items()
+}
+LONG = " ".join(f"Ann met Zeus{number} in Oslo ." for number in range(12))
+TEXTS = ["rain", LONG, "", "Ann Smith \u200b saw 👩🏽‍🚀 in İstanbul", "\u200b \u00ad", *tiny.TEXTS]
+encoders = pytest.mark.parametrize("name", ENCODERS)
+mixes = pytest.mark.parametrize("mix", ["mean", "learned"])
+
+
+def tagger(name, kind="bilstm-cnn", **fields):
+    """A tagger of random weights around an encoder of known ones."""
+    encoder, pieces = ENCODERS[name]
+    fields = tiny.context_fields(encoder, pieces, **fields)
+    model = build_model(kind, TOKENIZERS[name], **fields)
+    wanted = model.features.context.encoder.state_dict()
+    states = {key: value for key, value in encoder.state_dict().items() if key in wanted}
+    model.features.context.encoder.load_state_dict(states)
+    return model
+
+
+def piece_ids(name, texts, **options):
+    return TOKENIZERS[name](texts, padding=True, return_tensors="pt", **options)["piece_ids"]
+
+
+@torch.no_grad()
+def slowly(model, name, rows):
+    """The feature of every word of one sentence: rows of its words' pieces, padding and all."""
+    config, context = model.config, model.features.context
+    pieces = [index - 1 for row in rows for index in row if index]
+    room = config.context_window - len(config.context_prefix) - len(config.context_suffix)
+    windows, homes = tiny.windows_of(len(pieces), room, config.context_overlap)
+    read = []
+    for first, last in windows:
+        ids = [*config.context_prefix, *pieces[first:last], *config.context_suffix]
+        hidden = EXACT[name](input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states
+        read.append([layer[0, len(config.context_prefix) :] for layer in hidden])
+    if config.context_mix == "mean":
+        shares = [1 / len(config.context_layers)] * len(config.context_layers)
+    else:
+        shares = (context.scale.double() * context.layer_scores.double().softmax(0)).tolist()
+    states = []
+    for place in range(len(pieces)):
+        # Where two windows hold a piece alike, the later of them is asked.
+        home = max(homes[place])
+        layers = [read[home][layer][place - windows[home][0]] for layer in config.context_layers]
+        states.append(sum(share * layer for share, layer in zip(shares, layers, strict=True)))
+    features, begin = [], 0
+    for row in rows:
+        count = sum(index > 0 for index in row)
+        own = states[begin : begin + count]
+        features.append(sum(own) / count if count else torch.zeros(config.context_encoder["hidden_size"]).double())
+        begin += count
+    return torch.stack(features) if features else torch.zeros(0, config.context_encoder["hidden_size"]).double()
+
+
+# --- Windows ----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(0, 40), max_size=5), st.integers(1, 12), st.data())
+def test_windows_are_those_of_a_plain_count(counts, capacity, data):
+    overlap = data.draw(st.integers(0, capacity - 1))
+    found = Windows.of(torch.tensor(counts, dtype=torch.long), capacity, overlap)
+    first, size, home, place, begins = [], [], [], [], 0
+    for count in counts:
+        windows, homes = tiny.windows_of(count, capacity, overlap)
+        for at, best in enumerate(homes):
+            number = len(home)
+            chosen = int(found.home[number]) - len(first)
+            assert chosen in best
+            home.append(chosen + len(first))
+            place.append(at - windows[chosen][0])
+        first += [begins + start for start, _ in windows]
+        size += [end - start for start, end in windows]
+        begins += count
+    assert [values.tolist() for values in found] == [first, size, home, place]
+    assert all(0 < width <= capacity for width in size)
+
+
+# --- Features ---------------------------------------------------------------------------------------------------------
+
+
+@encoders
+@mixes
+@pytest.mark.parametrize(("window", "overlap"), [(38, 9), (12, 4), (12, 0), (12, 9), (3, 0), (7, 3)])
+def test_features_are_those_of_the_slow_reading(name, mix, window, overlap):
+    model = tagger(name, context_mix=mix, context_window=window, context_overlap=overlap)
+    ids = piece_ids(name, TEXTS)
+    found = model.features.context(ids)
+    assert found.shape == (*ids.shape[:2], 8)
+    for row, features in zip(ids.tolist(), found, strict=True):
+        helpers.close(features, slowly(model, name, row), 1e-5)
+
+
+@encoders
+@settings(max_examples=15, deadline=None)
+@given(text=st.lists(PIECES, max_size=40).map("".join))
+def test_any_text_has_the_features_of_the_slow_reading(name, text):
+    model = MODELS[name]
+    ids = piece_ids(name, [text])
+    helpers.close(model.features.context(ids)[0], slowly(model, name, ids[0].tolist()), 1e-5)
+
+
+MODELS = {name: tagger(name, context_window=9, context_overlap=3) for name in ENCODERS}
+
+
+@pytest.mark.parametrize("layers", [[0], [3], [0, 1, 2, 3], [2, 2, 1]])
+@mixes
+def test_layers_are_counted_from_what_enters_the_first(layers, mix):
+    model = tagger("bert", context_layers=layers, context_mix=mix)
+    ids = piece_ids("bert", ["Ann met Zeus"])
+    context = model.features.context
+    if mix == "mean":
+        helpers.close(context(ids)[0], slowly(model, "bert", ids[0].tolist()), 1e-5)
+        return
+    states = context.states(ids)
+    assert states.shape == (1, 3, 8 * len(layers))
+    for number, layer in enumerate(layers):
+        alone = tagger("bert", context_layers=[layer]).features.context(ids)
+        assert torch.equal(states[..., 8 * number : 8 * number + 8], alone)
+
+
+def test_a_fresh_mix_weighs_all_layers_alike():
+    encoder, pieces = ENCODERS["bert"]
+    fields = tiny.context_fields(encoder, pieces, context_mix="learned")
+    config = BiLstmCnnConfig(**TOKENIZERS["bert"].model_fields(), **fields, id2label=dict(enumerate(LABELS)))
+    model = AutoModelForTokenClassification.from_config(config).eval()
+    context = model.features.context
+    assert (context.layer_scores.tolist(), context.scale.item()) == ([0, 0], 1)
+    states = context.states(piece_ids("bert", TEXTS))
+    torch.testing.assert_close(context(piece_ids("bert", TEXTS)), states.unflatten(-1, (2, 8)).mean(2))
+
+
+def test_many_pieces_are_read_in_parts(monkeypatch):
+    model, ids = MODELS["bert"], piece_ids("bert", TEXTS)
+    expected = model.features.context(ids)
+    calls = []
+    monkeypatch.setattr("hf_xorner.models.contextual.PIECES_AT_ONCE", 20)
+    model.features.context.encoder.register_forward_pre_hook(
+        lambda module, args, kwargs: calls.append(kwargs["input_ids"].shape), with_kwargs=True
+    )
+    torch.testing.assert_close(model.features.context(ids), expected, rtol=0, atol=1e-6)
+    assert len(calls) > 5
+    assert max(rows * (width - 2) for rows, width in calls) <= 20
+
+
+# --- Batches ----------------------------------------------------------------------------------------------------------
+
+
+@encoders
+@mixes
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_neighbours_and_padding_change_nothing(name, mix, side):
+    model = tagger(name, context_mix=mix)
+    options = {"padding_side": side, "pad_to_multiple_of": 5, "padding": True, "return_tensors": "pt"}
+    batch = TOKENIZERS[name](TEXTS, **options)
+    logits = model(**batch).logits
+    for text, row, mask in zip(TEXTS, logits, batch["attention_mask"].bool(), strict=True):
+        alone = model(**TOKENIZERS[name](text, return_tensors="pt")).logits[0]
+        torch.testing.assert_close(row[mask], alone, rtol=0, atol=1e-6)
+    back = model(**TOKENIZERS[name](TEXTS[::-1], padding=True, return_tensors="pt")).logits
+    torch.testing.assert_close(back[-1][:1], logits[0][batch["attention_mask"][0].bool()], rtol=0, atol=1e-6)
+
+
+@encoders
+def test_the_pieces_under_padding_change_nothing(name):
+    model = tagger(name)
+    batch = TOKENIZERS[name](["Ann met Zeus", "rain"], padding=True, return_tensors="pt")
+    words = batch["attention_mask"].bool()
+    clean = model(**batch).logits[words]
+    batch["piece_ids"] = batch["piece_ids"].masked_fill(~words.unsqueeze(-1), 7)
+    torch.testing.assert_close(model(**batch).logits[words], clean, rtol=0, atol=1e-6)
+
+
+@encoders
+@mixes
+def test_states_computed_before_give_the_same(name, mix):
+    model = tagger(name, context_mix=mix)
+    for side in ("left", "right"):
+        batch = TOKENIZERS[name](TEXTS, padding=True, padding_side=side, return_tensors="pt")
+        states = model.features.context.states(batch["piece_ids"])
+        expected = model(**batch).logits
+        ids = batch.pop("piece_ids")
+        assert torch.equal(model(**batch, context_states=states).logits, expected)
+        assert torch.equal(model(**batch, piece_ids=torch.zeros_like(ids), context_states=states).logits, expected)
+
+
+def test_states_of_another_width_are_refused():
+    model = tagger("bert")
+    batch = TOKENIZERS["bert"](["Ann met Zeus"], return_tensors="pt")
+    with pytest.raises(ValueError):
+        model(**batch, context_states=torch.zeros(1, 3, 5))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@mixes
+@pytest.mark.parametrize("size", [0, 1, 3])
+@pytest.mark.parametrize("width", [0, 4])
+def test_batches_without_any_word_or_piece_work(model_type, mix, frozen, size, width):
+    model = tagger("bert", model_type, context_mix=mix, context_frozen=frozen)
+    config = model.config
+    nothing = torch.zeros(size, width, dtype=torch.long)
+    chars = torch.zeros(size, width, config.max_word_chars, dtype=torch.long)
+    pieces = torch.zeros(size, width, config.max_word_pieces, dtype=torch.long)
+    output = model(nothing, chars, piece_ids=pieces, labels=torch.full_like(nothing, helpers.IGNORED))
+    assert output.logits.shape == (size, width, config.num_labels)
+    assert output.loss.item() == 0
+    output.loss.backward()
+    assert model.features.context(pieces).shape == (size, width, 8)
+    words = model(nothing + 1, chars, piece_ids=pieces).logits
+    assert words.shape == (size, width, config.num_labels) and words.isfinite().all()
+
+
+def test_words_without_pieces_have_zeros():
+    ids = piece_ids("bert", ["\u200b Ann \u200b", "\u200b"])
+    features = MODELS["bert"].features.context(ids)
+    assert not features[~(ids > 0).any(-1)].any()
+    assert features[(ids > 0).any(-1)].abs().sum(-1).all()
+
+
+# --- Frozen or not ----------------------------------------------------------------------------------------------------
+
+
+def labelled(name):
+    batch = TOKENIZERS[name](TEXTS, padding=True, return_tensors="pt")
+    return {**batch, "labels": torch.where(batch["attention_mask"].bool(), 1, helpers.IGNORED)}
+
+
+@encoders
+@mixes
+@pytest.mark.parametrize("frozen", [True, False])
+def test_gradients_reach_what_is_trained_alone(name, mix, frozen):
+    model = tagger(name, context_mix=mix, context_frozen=frozen).train()
+    model(**labelled(name)).loss.backward()
+    context = model.features.context
+    for weight_name, weight in context.encoder.named_parameters():
+        assert weight.requires_grad != frozen
+        if frozen:
+            assert weight.grad is None
+        elif "layer.0" in weight_name or "word_embeddings" in weight_name:
+            assert weight.grad.isfinite().all() and (weight.grad.any() or "key.bias" in weight_name), weight_name
+    if mix == "learned":
+        assert context.layer_scores.grad.any() and context.scale.grad.any()
+
+
+def test_the_gradient_is_that_of_the_loss():
+    model = tagger("bert", context_frozen=False, context_mix="learned", dropout=0.0).double()
+    batch = labelled("bert")
+    model(**batch).loss.backward()
+    context = model.features.context
+    table = context.encoder.embeddings.word_embeddings.weight
+    piece = tiny.BERT_PIECES.index("ann")
+    for weight, place in ((table, (piece, 2)), (context.layer_scores, (1,)), (context.scale, ())):
+        losses = []
+        for step in (1e-5, -1e-5):
+            with torch.no_grad():
+                weight[place] += step
+                losses.append(model(**batch).loss.item())
+                weight[place] -= step
+        assert weight.grad[place].item() == pytest.approx((losses[0] - losses[1]) / 2e-5, rel=1e-4)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_frozen_encoder_is_without_dropout_in_training(frozen, tmp_path):
+    model = tagger("bert", context_frozen=frozen)
+    model.save_pretrained(tmp_path)
+    for one in (model, AutoModelForTokenClassification.from_pretrained(tmp_path), copy.deepcopy(model)):
+        one.train()
+        ids = piece_ids("bert", TEXTS)
+        first, second = one.features.context(ids), one.features.context(ids)
+        assert torch.equal(first, second) == frozen
+        assert any(part.training for part in one.features.context.encoder.modules()) != frozen
+        assert one.training and one.features.training
+        assert all(weight.requires_grad != frozen for weight in one.features.context.encoder.parameters())
+        assert first.requires_grad != frozen
+        one.eval()
+        torch.testing.assert_close(one.features.context(ids), model.eval().features.context(ids), rtol=0, atol=0)
+
+
+def test_training_leaves_a_frozen_encoder_bit_identical(tmp_path):
+    model = tagger("bert", context_mix="learned")
+    before = copy.deepcopy(model.features.context.encoder.state_dict())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.1)
+    model.train()
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(**labelled("bert")).loss.backward()
+        optimizer.step()
+    assert model.features.context.scale.item() != 1
+    model.save_pretrained(tmp_path)
+    again = AutoModelForTokenClassification.from_pretrained(tmp_path)
+    for states in (model.features.context.encoder.state_dict(), again.features.context.encoder.state_dict()):
+        assert states.keys() == before.keys()
+        assert all(torch.equal(values, before[key]) for key, values in states.items())
+
+
+# --- Saving -----------------------------------------------------------------------------------------------------------
+
+
+@encoders
+@mixes
+def test_a_loaded_model_is_the_saved_one_bit_by_bit(model_type, name, mix, tmp_path):
+    model = tagger(name, model_type, context_mix=mix, composed_dim=3)
+    model.save_pretrained(tmp_path)
+    again, report = AutoModelForTokenClassification.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    for tensors in ("named_parameters", "named_buffers"):
+        saved, read = dict(getattr(model, tensors)()), dict(getattr(again, tensors)())
+        assert saved.keys() == read.keys()
+        # Also those that no file holds, such as the encoder's positions.
+        assert all(torch.equal(values, read[key]) for key, values in saved.items())
+    batch = labelled(name)
+    output, expected = again(**batch), model(**batch)
+    assert torch.equal(output.logits, expected.logits)
+    assert torch.equal(output.loss, expected.loss)
+    assert not any("pooler" in key for key in model.state_dict())
+    twin = copy.deepcopy(again)
+    assert torch.equal(twin(**batch).logits, expected.logits)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        DistilBertModel(
+            DistilBertConfig(
+                vocab_size=len(tiny.BERT_PIECES), dim=8, n_layers=2, n_heads=2, hidden_dim=8, max_position_embeddings=20
+            )
+        ),
+        GPT2Model(GPT2Config(vocab_size=len(tiny.BERT_PIECES), n_embd=8, n_layer=2, n_head=2, n_positions=20)),
+    ],
+    ids=["distilbert", "gpt2"],
+)
+def test_encoders_that_name_their_layers_otherwise_are_taken(encoder, tmp_path):
+    fields = tiny.context_fields(encoder, ENCODERS["bert"][1])
+    model = build_model("bilstm-cnn", TOKENIZERS["bert"], **fields)
+    model.save_pretrained(tmp_path)
+    again = AutoModelForTokenClassification.from_pretrained(tmp_path)
+    assert torch.equal(again(**labelled("bert")).logits, model(**labelled("bert")).logits)
+
+
+@encoders
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 0.3), (torch.float16, 0.04)])
+def test_narrow_weights_give_float32_logits_near_those_of_wide_ones(name, tmp_path, dtype, tolerance):
+    model = tagger(name, context_mix="learned", composed_dim=4, composed_half=True)
+    model.save_pretrained(tmp_path)
+    narrow = AutoModelForTokenClassification.from_pretrained(tmp_path, dtype=dtype)
+    assert {weight.dtype for weight in narrow.parameters()} == {dtype}
+    batch = labelled(name)
+    output, expected = narrow(**batch), model(**batch)
+    assert output.logits.dtype == torch.float32
+    words = batch["attention_mask"].bool()
+    distance = (output.logits.softmax(-1) - expected.logits.softmax(-1))[words].abs()
+    assert distance.mean() < tolerance
+    with torch.autocast("cpu", torch.bfloat16):
+        output = model(**batch)
+    assert (output.logits.softmax(-1) - expected.logits.softmax(-1))[words].abs().mean() < 0.3
+    narrow.train()(**batch).loss.backward()
+
+
+# --- Faults -----------------------------------------------------------------------------------------------------------
+
+
+def test_missing_pieces_are_said_in_one_sentence():
+    model = tagger("bert")
+    batch = TOKENIZERS["bert"](["Ann"], return_tensors="pt")
+    ids = batch.pop("piece_ids")
+    with pytest.raises(ValueError) as error:
+        model(**batch)
+    assert str(error.value) == (
+        "This model reads the states of an encoder and needs piece_ids; use the tokenizer that was saved with it, or "
+        "give context_states."
+    )
+    with pytest.raises(ValueError) as error:
+        model(**batch, piece_ids=ids[..., :3])
+    assert str(error.value) == (
+        "piece_ids is 3 pieces wide and the model's max_word_pieces is 5; use the tokenizer that was saved with the "
+        "model."
+    )
+    size = model.config.piece_vocab_size
+    for wrong in (size + 1, -1):
+        with pytest.raises(ValueError) as error:
+            model(**batch, piece_ids=torch.full_like(ids, wrong))
+        assert str(error.value) == (
+            f"piece_ids holds {wrong} and the model's piece_vocab_size + 1 is {size + 1}; use the tokenizer that was "
+            "saved with the model."
+        )
+
+
+PLAIN = {"context_encoder": tiny.bert().config.to_dict(), "context_layers": [1], "max_word_pieces": 5}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"max_word_pieces": 0}, "Vectors of pieces and states of an encoder need a tokenizer that cuts words into "
+         "pieces; build it with pieces=…, and take the config's fields from it: "
+         "Config(**tokenizer.model_fields(), …)."),
+        ({"context_layers": []}, "context_layers=[]: the encoder has the layers 0 to 3; choose among them."),
+        ({"context_layers": (1, 4)}, "context_layers=[1, 4]: the encoder has the layers 0 to 3; choose among them."),
+        ({"context_layers": [-1]}, "context_layers=[-1]: the encoder has the layers 0 to 3; choose among them."),
+        ({"context_mix": "max"}, "context_mix='max' is unknown to BiLstmCnnConfig; choose one of 'mean', 'learned'."),
+        ({"context_window": 10, "context_overlap": 8, "context_prefix": [2], "context_suffix": [3]},
+         "context_overlap=8 must be smaller than the 8 pieces that context_window=10 leaves for words, and not "
+         "negative."),
+        ({"context_overlap": -1}, "context_overlap=-1 must be smaller than the 512 pieces that context_window=512 "
+         "leaves for words, and not negative."),
+    ],
+)  # fmt: skip
+def test_fields_that_cannot_be_are_refused(fields, message):
+    with pytest.raises(ValueError) as error:
+        BiLstmCnnConfig(**{**PLAIN, **fields})
+    assert str(error.value) == message
+
+
+def test_an_encoder_can_be_made_on_the_meta_device():
+    config = tagger("bert", context_mix="learned").config
+    with torch.device("meta"):
+        context = ContextualFeatures(config)
+    assert all(weight.device.type == "meta" for weight in context.parameters())

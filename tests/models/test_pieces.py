@@ -1,0 +1,338 @@
+"""The pieces of words against the encoder's own tokenizer, one word at a time; and what a tagger's tokenizer adds."""
+
+import copy
+import json
+import pickle
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import tiny_encoders as tiny
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_texts import PIECES
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+from transformers import AutoTokenizer, DataCollatorForTokenClassification
+
+from hf_xorner import WordCharTokenizer
+from hf_xorner.models.pieces import WordPieces
+
+# The encoders' own tokenizers, as they come from the Hub.
+OWN = {
+    "wordpiece": tiny.bert_tokenizer(),
+    "byte-level": tiny.roberta_tokenizer(),
+    "unigram": tiny.unigram_tokenizer(),
+}
+CUT = {family: tiny.pieces_of(own) for family, own in OWN.items()}
+WIDTH = 4
+words = st.lists(PIECES, max_size=6).map("".join)
+families = pytest.mark.parametrize("family", OWN)
+
+
+def slowly(family, word):
+    """What the tokenizer makes of a word that stands in a sentence: only byte-level BPE tells it by the blank."""
+    text = " " + word if word and family == "byte-level" else word
+    return OWN[family](text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+
+
+def expected_rows(family, given_words, width):
+    rows = []
+    for word in given_words:
+        ids = [index + 1 for index in slowly(family, word)][:width]
+        rows.append(ids + [0] * (width - len(ids)))
+    return rows
+
+
+@families
+def test_odd_words_are_cut_as_the_encoder_cuts_them(family):
+    for width in (1, 3, 400):
+        found = CUT[family].of(tiny.ODD_WORDS, width)
+        assert found.dtype == np.int64
+        assert found.tolist() == expected_rows(family, tiny.ODD_WORDS, width)
+
+
+@families
+@settings(max_examples=60, deadline=None)
+@given(st.lists(words, max_size=8))
+def test_any_words_are_cut_as_the_encoder_cuts_them(family, given_words):
+    found = CUT[family].of(given_words, WIDTH)
+    assert found.shape == (len(given_words), WIDTH)
+    assert found.tolist() == expected_rows(family, given_words, WIDTH)
+
+
+@families
+def test_a_word_never_depends_on_its_neighbours(family):
+    given_words = [word for _ in range(3) for word in tiny.ODD_WORDS][::-1]
+    together = CUT[family].of(given_words, WIDTH)
+    alone = np.concatenate([CUT[family].of([word], WIDTH) for word in given_words])
+    assert np.array_equal(together, alone)
+
+
+@families
+def test_special_tokens_in_a_text_are_text(family):
+    names = ["[CLS]", "[SEP]", "[MASK]", "a[SEP]b", "<mask>b"]
+    special = {OWN[family].mask_token_id + 1, OWN[family].sep_token_id + 1}
+    # The unigram model knows its special tokens as pieces too, as that of XLM-R does.
+    assert family == "unigram" or not special & set(CUT[family].of(names, 20).ravel().tolist())
+
+
+@families
+def test_ids_stay_below_the_size(family):
+    assert CUT[family].size == len(OWN[family])
+    assert CUT[family].of(tiny.ODD_WORDS, 50).max() <= CUT[family].size
+
+
+def test_ids_stay_below_the_size_of_a_vocabulary_with_gaps():
+    backend = Tokenizer(models.WordPiece({"[UNK]": 0, "a": 7}, unk_token="[UNK]"))
+    pieces = WordPieces(backend.to_str())
+    assert pieces.of(["a"], 1).max() <= pieces.size
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)],
+        [
+            # As GPT-4, Llama 3 and Qwen split, in short.
+            pre_tokenizers.Split(Regex(r"'t|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\s+"), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ],
+    ],
+    ids=["digits", "llama"],
+)
+def test_a_blank_stands_before_a_word_and_not_inside_it(split):
+    vocabulary, merges = tiny.byte_level_parts()
+    backend = Tokenizer(models.BPE(vocabulary, merges))
+    backend.pre_tokenizer = pre_tokenizers.Sequence(split)
+    pieces = WordPieces(backend.to_str())
+    for word in ("rain", "1984", "don't", "(Oslo)", "a1b2", "12:30"):
+        expected = backend.encode(" " + word, add_special_tokens=False).ids
+        assert [index - 1 for index in pieces.of([word], 30)[0] if index] == expected, word
+
+
+def test_told_to_add_blanks_or_not_a_tokenizer_cuts_alike():
+    told, cut = tiny.pieces_of(tiny.roberta_tokenizer(add_prefix_space=True)), CUT["byte-level"]
+    assert np.array_equal(told.of(tiny.ODD_WORDS, 20), cut.of(tiny.ODD_WORDS, 20))
+
+
+@families
+def test_no_words_have_no_pieces(family):
+    assert CUT[family].of([], WIDTH).shape == (0, WIDTH)
+    assert CUT[family].of(["", ""], WIDTH).tolist() == [[0] * WIDTH] * 2
+
+
+@families
+def test_the_frame_is_what_the_encoder_puts_around_a_sentence(family):
+    own = OWN[family]
+    before, after = CUT[family].frame()
+    inside = [index for word in ("oslo", "rain") for index in slowly(family, word)]
+    assert before + inside + after == own(" oslo rain")["input_ids"]
+    assert len(before) == len(after) == 1
+
+
+def test_an_encoder_without_special_pieces_has_no_frame():
+    vocabulary, merges = tiny.byte_level_parts()
+    backend = Tokenizer(models.BPE(vocabulary, merges))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel()
+    assert WordPieces(backend.to_str()).frame() == ([], [])
+
+
+def test_the_frame_does_not_hang_on_one_letter_being_known():
+    backend = Tokenizer(models.BPE({"<s>": 0, "</s>": 1, "東": 2}, []))
+    backend.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    assert WordPieces(backend.to_str()).frame() == ([0], [1])
+
+
+def test_what_a_file_says_of_cutting_and_padding_is_not_done():
+    backend = Tokenizer.from_str(tiny.bert_tokenizer().backend_tokenizer.to_str())
+    backend.enable_truncation(3)
+    backend.enable_padding(length=9)
+    found = WordPieces(backend.to_str())
+    assert found.to_str() == CUT["wordpiece"].to_str()
+    assert np.array_equal(found.of(tiny.ODD_WORDS, 9), CUT["wordpiece"].of(tiny.ODD_WORDS, 9))
+
+
+@families
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, lambda pieces: pickle.loads(pickle.dumps(pieces)), lambda p: WordPieces(p.to_str())],
+    ids=["copy", "deepcopy", "pickle", "text"],
+)
+def test_copies_cut_alike(family, again):
+    twin = again(again(CUT[family]))
+    assert twin.to_str() == CUT[family].to_str()
+    assert np.array_equal(twin.of(tiny.ODD_WORDS, 20), CUT[family].of(tiny.ODD_WORDS, 20))
+
+
+# --- A tagger's tokenizer ---------------------------------------------------------------------------------------------
+
+TEXTS = [*tiny.TEXTS, "", "Zeus's [SEP] \u200b don't", "rain"]
+GIVEN = [["New York", "", " ", "rains"], [], ["[PAD]", "\0"], ["Ann"]]
+
+
+def tagger_tokenizer(family="wordpiece", **options):
+    options = {"pieces": CUT[family], "max_word_pieces": WIDTH, "max_word_chars": 6, **options}
+    return WordCharTokenizer.from_corpus(tiny.SENTENCES, **options)
+
+
+def surfaces(tokenizer, texts):
+    return [tokenizer.tokenize(text) for text in texts]
+
+
+@families
+def test_every_word_has_its_pieces(family):
+    tokenizer = tagger_tokenizer(family)
+    assert tokenizer.max_word_pieces == WIDTH
+    for batch, options in ((TEXTS, {}), (GIVEN, {"is_split_into_words": True})):
+        sentences = GIVEN if options else surfaces(tokenizer, TEXTS)
+        found = tokenizer(batch, **options)
+        assert found["piece_ids"] == [expected_rows(family, sentence, WIDTH) for sentence in sentences]
+        for text, expected in zip(batch, found["piece_ids"], strict=True):
+            if text:
+                assert tokenizer(text, **options)["piece_ids"] == expected
+    assert tokenizer(TEXTS, casing="lower")["piece_ids"] == tokenizer(TEXTS)["piece_ids"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(PIECES, max_size=12).map("".join), min_size=1, max_size=3), st.sampled_from(["left", "right"]))
+def test_pieces_are_padded_beside_their_words(texts, side):
+    tokenizer = tagger_tokenizer("byte-level", casing="lower", digits="zero")
+    batch = tokenizer(texts, padding=True, padding_side=side, return_tensors="pt")
+    assert batch["piece_ids"].shape == (*batch["input_ids"].shape, WIDTH)
+    for row, mask, sentence in zip(
+        batch["piece_ids"], batch["attention_mask"], surfaces(tokenizer, texts), strict=True
+    ):
+        assert row[mask.bool()].tolist() == expected_rows("byte-level", sentence, WIDTH)
+        assert not row[~mask.bool()].any()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("truncation_side", ["left", "right"])
+def test_parts_of_a_cut_sentence_keep_their_words_pieces(side, truncation_side):
+    tokenizer = tagger_tokenizer()
+    tokenizer.truncation_side = truncation_side
+    batch = tokenizer(
+        TEXTS,
+        truncation=True,
+        max_length=3,
+        stride=1,
+        return_overflowing_tokens=True,
+        return_offsets_mapping=True,
+        padding="max_length",
+        padding_side=side,
+        return_tensors="pt",
+    )
+    assert len(batch["input_ids"]) > len(TEXTS)
+    for row, mask, offsets, number in zip(
+        batch["piece_ids"],
+        batch["attention_mask"].bool(),
+        batch["offset_mapping"],
+        batch["overflow_to_sample_mapping"],
+        strict=True,
+    ):
+        sentence = [TEXTS[number][start:end] for start, end in offsets[mask].tolist()]
+        assert row[mask].tolist() == expected_rows("wordpiece", sentence, WIDTH)
+        assert not row[~mask].any()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("tensors", [None, "np", "pt"])
+def test_examples_are_padded_together(side, tensors):
+    tokenizer = tagger_tokenizer()
+    tokenizer.padding_side = side
+    examples = [tokenizer(text) for text in TEXTS]
+    for options in ({}, {"pad_to_multiple_of": 8}):
+        padded = tokenizer.pad(examples, return_tensors=tensors, **options)
+        expected = tokenizer(TEXTS, padding=True, return_tensors=tensors, **options)
+        for name in expected:
+            assert np.array_equal(padded[name], expected[name]), name
+    labelled = [{**example, "labels": [0] * len(example["input_ids"])} for example in examples]
+    batch = DataCollatorForTokenClassification(tokenizer)(labelled)
+    assert torch.equal(batch["piece_ids"], tokenizer(TEXTS, padding=True, return_tensors="pt")["piece_ids"])
+    assert ((batch["labels"] == 0) == batch["attention_mask"].bool()).all()
+
+
+def test_a_config_takes_its_fields_from_the_tokenizer():
+    fields = tagger_tokenizer("unigram").model_fields()
+    assert (fields["max_word_pieces"], fields["piece_vocab_size"]) == (WIDTH, len(OWN["unigram"]))
+    assert tagger_tokenizer(max_word_pieces=7)(TEXTS, padding=True, return_tensors="np")["piece_ids"].shape[2] == 7
+
+
+@families
+def test_saved_and_loaded_it_cuts_alike_wherever_the_folder_goes(family, tmp_path):
+    tokenizer = tagger_tokenizer(family, casing="lower")
+    expected = dict(tokenizer(TEXTS))
+    tokenizer.save_pretrained(tmp_path / "first")
+    (tmp_path / "first").rename(tmp_path / "moved")
+    again = AutoTokenizer.from_pretrained(tmp_path / "moved")
+    assert type(again) is WordCharTokenizer
+    shutil.rmtree(tmp_path / "moved")
+    assert dict(again(TEXTS)) == expected
+    again.save_pretrained(tmp_path / "second")
+    assert dict(WordCharTokenizer.from_pretrained(tmp_path / "second")(TEXTS)) == expected
+    assert again.model_fields() == tokenizer.model_fields()
+    for path in (tmp_path / "second").iterdir():
+        assert str(tmp_path) not in path.read_text(encoding="utf-8"), path.name
+    tokenizer.save_pretrained(tmp_path / "prefixed", filename_prefix="x")
+    assert (tmp_path / "prefixed" / "x-piece_tokenizer.json").is_file()
+
+
+def test_the_second_file_is_one_of_the_tokenizers_library(tmp_path):
+    saved = tagger_tokenizer().save_pretrained(tmp_path)
+    assert str(tmp_path / "piece_tokenizer.json") in saved
+    own = Tokenizer.from_file(str(tmp_path / "piece_tokenizer.json"))
+    assert own.encode("rains", add_special_tokens=False).ids == slowly("wordpiece", "rains")
+
+
+def test_a_missing_file_is_said_in_one_sentence(tmp_path):
+    tagger_tokenizer().save_pretrained(tmp_path)
+    (tmp_path / "piece_tokenizer.json").unlink()
+    for load in (AutoTokenizer.from_pretrained, WordCharTokenizer.from_pretrained):
+        with pytest.raises(ValueError) as error:
+            load(tmp_path)
+        assert str(error.value) == (
+            "piece_tokenizer.json is missing beside tokenizer.json; copy the whole folder of the model."
+        )
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda tokenizer: pickle.loads(pickle.dumps(tokenizer))], ids=str
+)
+def test_copies_of_a_tokenizer_cut_alike(again, tmp_path):
+    tokenizer = tagger_tokenizer("byte-level")
+    tokenizer.save_pretrained(tmp_path)
+    for one in (tokenizer, AutoTokenizer.from_pretrained(tmp_path)):
+        twin = again(one)
+        assert dict(twin(TEXTS)) == dict(tokenizer(TEXTS))
+        assert twin(["<s>"], is_split_into_words=True)["piece_ids"] == [expected_rows("byte-level", ["<s>"], WIDTH)[0]]
+
+
+def test_threads_may_share_a_tokenizer():
+    tokenizer = tagger_tokenizer()
+    expected = [dict(tokenizer(text, padding="max_length", max_length=20)) for text in TEXTS]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda text: dict(tokenizer(text, padding="max_length", max_length=20)), TEXTS * 30))
+    assert found == expected * 30
+
+
+def test_a_tokenizer_without_pieces_is_as_it_was(tmp_path):
+    tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES)
+    assert tokenizer.pieces is None and tokenizer.max_word_pieces == 0
+    assert set(tokenizer(TEXTS, padding=True, return_tensors="pt")) == {"input_ids", "char_ids", "attention_mask"}
+    tokenizer.save_pretrained(tmp_path)
+    assert not (tmp_path / "piece_tokenizer.json").exists()
+    # As one was saved before there were pieces.
+    path = tmp_path / "tokenizer_config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    del settings["max_word_pieces"]
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    again = AutoTokenizer.from_pretrained(tmp_path)
+    assert dict(again(TEXTS)) == dict(tokenizer(TEXTS))
+    assert again.model_fields() == {**tokenizer.model_fields(), "max_word_pieces": 0, "piece_vocab_size": 0}
+    assert again.pieces is None
+    again.save_pretrained(tmp_path / "again")
+    assert dict(AutoTokenizer.from_pretrained(tmp_path / "again")(TEXTS)) == dict(tokenizer(TEXTS))

@@ -1,0 +1,470 @@
+"""A pretrained encoder in a run: read once, cached while frozen, trained at its own pace while not."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+import tiny_encoders as tiny
+import torch
+from conftest import LABELS, build_model
+from safetensors.torch import load_file
+from transformers import ByT5Tokenizer, T5Config, T5Model, Trainer, TrainingArguments
+
+from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner.data import DataError
+from hf_xorner.data.composition import write_composition
+from hf_xorner.data.distillation import compose
+from hf_xorner.data.encoders import encoder_of, read_encoder
+from hf_xorner.models.contextual import ContextualFeatures
+from hf_xorner.training import TaggerTrainer, TaggingCollator, parse, prepare
+from hf_xorner.training.collator import CONTEXT_STATES
+
+TOWNS = ["Annaville", "Berta's", "Carl-a", "Doraville"]
+RESTS = ["is far away", "has two bridges .", "burns", "\u200b saw İstanbul and [SEP] 12:30 , again and again and again"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A folder of CoNLL columns, some sentences longer than a window."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for split, size in (("train", 24), ("dev", 6), ("test", 5)):
+        lines = []
+        for number in range(size):
+            words = [TOWNS[number % 4], *RESTS[number % 3 if number % 5 else 3].split(" ")]
+            lines += [f"{word} {'O' if place else 'B-LOC'}" for place, word in enumerate(words)] + [""]
+        (folder / f"{split}.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return tiny.save_encoder(tmp_path_factory.mktemp("encoder"), tiny.bert(max_position_embeddings=20))
+
+
+@pytest.fixture(scope="module")
+def composed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("composed")
+    words = ["oslo", "rains", "annex", "zeus", "isn't"]
+    write_composition(compose(words, encoder_of(tiny.bert(seed=7), tiny.bert_tokenizer()), 4), folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Sentences that an encoder has read."""
+    numbers = []
+    states = ContextualFeatures.states
+
+    def counting(self, piece_ids):
+        numbers.append(len(piece_ids))
+        return states(self, piece_ids)
+
+    monkeypatch.setattr(ContextualFeatures, "states", counting)
+    return numbers
+
+
+@pytest.fixture
+def ready(corpus, encoder, tmp_path):
+    """Prepares a run."""
+
+    def prepared(*options, context=encoder, out="out"):
+        words = ["--dataset", corpus, "--model_type", "bilstm-cnn", "--output_dir", tmp_path / out, "--use_cpu", "true"]
+        words += ["--hidden_size", 8, "--word_dim", 6, "--disable_tqdm", "true", "--per_device_train_batch_size", 4]
+        words += ["--num_train_epochs", 2] + ([] if context is None else ["--context", context])
+        return prepare(*parse(list(map(str, [*words, *options]))))
+
+    return prepared
+
+
+def frozen_parts(model):
+    names = ("features.context.encoder.", "features.composed.")
+    return {name: value.clone() for name, value in model.state_dict().items() if name.startswith(names)}
+
+
+def same(first, second):
+    assert first.keys() == second.keys() and first
+    return all(torch.equal(value, second[name]) for name, value in first.items())
+
+
+# --- Preparing --------------------------------------------------------------------------------------------------------
+
+
+def test_the_config_follows_from_the_encoder(ready, encoder):
+    run = ready()
+    config, model = run.trainer.model.config, run.trainer.model
+    assert config.context_encoder["model_type"] == "bert"
+    assert list(config.context_layers) == [2, 3]
+    # Two positions fewer than there are, a quarter of them shared.
+    assert (config.context_window, config.context_overlap) == (18, 4)
+    assert (list(config.context_prefix), list(config.context_suffix)) == ([2], [3])
+    assert (config.max_word_pieces, config.piece_vocab_size) == (12, len(tiny.BERT_PIECES))
+    saved = load_file(encoder / "model.safetensors")
+    for name, value in model.features.context.encoder.state_dict().items():
+        assert torch.equal(value, saved[name])
+    assert str(encoder) not in json.dumps(config.to_dict())
+    narrower = ready("--context_layers", "[0]", "--max_word_pieces", 3, "--context_mix", "learned")
+    config = narrower.trainer.model.config
+    assert (list(config.context_layers), config.max_word_pieces, config.context_mix) == ([0], 3, "learned")
+
+
+def test_every_sentence_has_its_states(ready):
+    run = ready("--context_mix", "learned")
+    model, tokenizer = run.trainer.model, run.trainer.processing_class
+    assert list(run.corpus) == ["train", "validation", "test"]
+    for split in run.corpus.values():
+        for row in split:
+            ids = tokenizer([row["tokens"]], is_split_into_words=True, return_tensors="pt")["piece_ids"]
+            expected = model.features.context.states(ids)[0].numpy()
+            found = np.frombuffer(row[CONTEXT_STATES], dtype=np.float32).reshape(len(row["tokens"]), -1)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("mix", ["mean", "learned"])
+@pytest.mark.parametrize("kind", ["bilstm-cnn", "cross-bilstm-cnn", "att-bilstm-cnn"])
+def test_cached_equals_uncached(ready, mix, kind):
+    run = ready("--context_mix", mix, "--model_type", kind, "--decoder", "crf")
+    model, collate = run.trainer.model, run.trainer.data_collator
+    for name, split in run.corpus.items():
+        rows = list(split)
+        # All of a split as it was encoded: bit by bit. In other company: as near as any batch is to another.
+        for part, tolerance in ((rows, 0), (rows[:4], 1e-6), (rows[-1:], 1e-6)):
+            cached = collate(part)
+            uncached = {key: value for key, value in cached.items() if key != CONTEXT_STATES}
+            for training in (False, True):
+                model.train(training)
+                torch.manual_seed(3)
+                found = model(**cached)
+                torch.manual_seed(3)
+                expected = model(**uncached)
+                torch.testing.assert_close(found.loss, expected.loss, rtol=0, atol=tolerance)
+                if not training:
+                    torch.testing.assert_close(found.logits, expected.logits, rtol=0, atol=tolerance, msg=name)
+
+
+def test_scores_are_those_of_the_tagger_that_was_saved(ready, tmp_path):
+    run = ready()
+    run.train()
+    tagger = Tagger.from_pretrained(str(tmp_path / "out"))
+    output = run.trainer.predict(run.corpus["test"])
+    names = run.trainer.model.config.labels
+    for row, logits in zip(run.corpus["test"], output.predictions, strict=True):
+        batch = tagger.tokenizer([row["tokens"]], is_split_into_words=True, return_tensors="pt")
+        labels = tagger.model(**batch).logits[0].argmax(-1).tolist()
+        assert labels == logits[: len(row["tokens"])].argmax(-1).tolist(), names
+
+
+def test_each_sentence_is_read_once(ready, read):
+    first = ready()
+    assert sum(read) == 24 + 6 + 5
+    read.clear()
+    first.train()
+    first.score(first.corpus["test"])
+    assert read == []
+    second = ready(out="other")
+    assert read == []
+    for name, split in first.corpus.items():
+        assert split[:] == second.corpus[name][:]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--context_layers", "[1]"],
+        ["--context_mix", "learned"],
+        ["--context_window", 9],
+        ["--context_overlap", 2],
+        ["--max_word_pieces", 2],
+    ],
+    ids=lambda options: options[0],
+)
+def test_other_settings_are_not_served_from_the_cache(ready, read, options):
+    first = ready()
+    read.clear()
+    second = ready(*options)
+    assert sum(read) == 24 + 6 + 5
+    assert first.corpus["train"][:][CONTEXT_STATES] != second.corpus["train"][:][CONTEXT_STATES]
+
+
+@pytest.mark.parametrize("change", ["weight", "cut"])
+def test_another_encoder_is_not_served_from_the_cache(ready, read, tmp_path, change):
+    ready()
+    read.clear()
+    model, tokenizer = tiny.bert(max_position_embeddings=20), tiny.bert_tokenizer()
+    if change == "weight":
+        with torch.no_grad():
+            model.encoder.layer[2].output.dense.bias[3] += 1e-3
+    else:
+        tokenizer = type(tokenizer)(vocab=tokenizer.get_vocab(), do_lower_case=False)
+    ready(context=tiny.save_encoder(tmp_path / "encoder", model, tokenizer))
+    assert sum(read) == 24 + 6 + 5
+
+
+def test_the_same_encoder_elsewhere_is_served_from_the_cache(ready, read, tmp_path):
+    ready()
+    read.clear()
+    ready(context=tiny.save_encoder(tmp_path / "copy", tiny.bert(max_position_embeddings=20)))
+    assert read == []
+
+
+# --- Training ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mix", ["mean", "learned"])
+def test_what_is_frozen_is_bit_identical_after_training_saving_and_loading(ready, composed, tmp_path, mix):
+    run = ready("--composed", composed, "--context_mix", mix, "--weight_decay", 0.5, "--learning_rate", 0.05)
+    model = run.trainer.model
+    assert model.config.composed_dim == 4 and model.config.word_dim == 6
+    before = frozen_parts(model)
+    others = copy.deepcopy(model.classifier.state_dict())
+    scores = run.train()
+    assert set(scores) == {"validation", "test"}
+    assert not same(others, model.classifier.state_dict())
+    assert same(before, frozen_parts(model))
+    tagger = Tagger.from_pretrained(str(tmp_path / "out"))
+    assert same(before, frozen_parts(tagger.model))
+    for path in (tmp_path / "out").glob("checkpoint-*/model.safetensors"):
+        saved = load_file(path)
+        assert same(before, {name: saved[name] for name in before})
+    if mix == "learned":
+        assert model.features.context.scale.item() != 1
+
+
+def test_composed_vectors_stand_alone(ready, composed, read, tmp_path):
+    run = ready("--composed", composed, "--word_dim", 0, context=None)
+    assert CONTEXT_STATES not in run.corpus["train"].column_names
+    before = frozen_parts(run.trainer.model)
+    run.train()
+    assert same(before, frozen_parts(Tagger.from_pretrained(str(tmp_path / "out")).model))
+    assert read == []
+
+
+def test_composed_vectors_stand_in_place_of_trained_ones_unless_told(corpus, composed, tmp_path):
+    words = ["--dataset", corpus, "--composed", composed, "--output_dir", tmp_path / "out", "--hidden_size", 4]
+    assert prepare(*parse(list(map(str, words)))).trainer.model.config.word_dim == 0
+
+
+def test_nothing_that_is_saved_names_a_place_on_this_machine(ready, composed, encoder, tmp_path):
+    run = ready("--composed", composed)
+    run.train()
+    files = [path for path in (tmp_path / "out").iterdir() if path.suffix in (".json", ".py")]
+    assert {"config.json", "piece_tokenizer.json", "tokenizer_config.json", "contextual.py"} <= {p.name for p in files}
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        for place in (tmp_path, encoder, composed):
+            assert str(place) not in text, path.name
+    config = json.loads((tmp_path / "out" / "config.json").read_text(encoding="utf-8"))
+    assert not {"_name_or_path", "transformers_version", "architectures"} & set(config["context_encoder"])
+
+
+def rates(trainer):
+    """The learning rate of every trained weight, by name."""
+    names = {id(weight): name for name, weight in trainer.model.named_parameters()}
+    found = {}
+    for group in trainer.optimizer.param_groups:
+        for weight in group["params"]:
+            assert names[id(weight)] not in found
+            found[names[id(weight)]] = (group["lr"], group["weight_decay"])
+    return found
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear"])
+def test_an_encoder_that_is_trained_along_has_its_own_rate(ready, read, tmp_path, schedule):
+    options = ["--context_frozen", "false", "--context_learning_rate", 1e-4, "--learning_rate", 0.01]
+    run = ready(*options, "--weight_decay", 0.1, "--lr_scheduler_type", schedule)
+    assert read == []
+    assert CONTEXT_STATES not in run.corpus["train"].column_names
+    model = run.trainer.model
+    before = frozen_parts(model)
+    run.trainer.create_optimizer()
+    for name, (rate, decay) in rates(run.trainer).items():
+        assert rate == (1e-4 if name.startswith("features.context.encoder.") else 0.01), name
+        assert decay == (0.0 if "bias" in name or "LayerNorm" in name else 0.1), name
+    assert set(rates(run.trainer)) == {name for name, weight in model.named_parameters() if weight.requires_grad}
+    assert any(name.startswith("features.context.encoder.") for name in rates(run.trainer))
+    run.train()
+    assert sum(read) >= 2 * 24
+    after = frozen_parts(model)
+    assert not same(before, after)
+    # Adam's steps are as long as the rate: 12 of them.
+    moved = max((after[name] - before[name]).abs().max().item() for name in before)
+    assert 1e-4 < moved < 20 * 1e-4
+    assert same(after, frozen_parts(Tagger.from_pretrained(str(tmp_path / "out")).model))
+
+
+def test_a_frozen_encoder_is_in_no_group(ready):
+    run = ready("--context_mix", "learned")
+    run.trainer.create_optimizer()
+    assert not [name for name in rates(run.trainer) if name.startswith("features.context.encoder.")]
+    assert {"features.context.scale", "features.context.layer_scores"} <= set(rates(run.trainer))
+
+
+@pytest.mark.parametrize("frozen", ["true", "false"])
+def test_a_checkpoint_is_resumed_as_if_nothing_had_happened(ready, tmp_path, frozen):
+    options = ["--context_frozen", frozen, "--context_learning_rate", 1e-3, "--dropout", 0, "--save_total_limit", 5]
+    options += ["--load_best_model_at_end", "false"]
+    whole = ready(*options, out="whole")
+    whole.train()
+    checkpoint = tmp_path / "whole" / "checkpoint-6"
+    rest = ready(*options, "--resume_from_checkpoint", checkpoint, out="rest")
+    rest.train()
+    assert rest.trainer.state.global_step == whole.trainer.state.global_step == 12
+    assert len(rest.trainer.optimizer.param_groups) == len(whole.trainer.optimizer.param_groups)
+    for name, value in whole.trainer.model.state_dict().items():
+        torch.testing.assert_close(rest.trainer.model.state_dict()[name], value, rtol=0, atol=1e-5, msg=name)
+
+
+def tagger_and_tokenizer(**fields):
+    pieces = tiny.pieces_of(tiny.bert_tokenizer())
+    tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=4)
+    return build_model("bilstm-cnn", tokenizer, **tiny.context_fields(tiny.bert(), pieces, **fields)), tokenizer
+
+
+EXAMPLES = [
+    {"tokens": words, "ner_tags": [place % len(LABELS) for place in range(len(words))]} for words in tiny.SENTENCES
+]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_the_stock_arguments_are_enough(tmp_path, frozen):
+    model, tokenizer = tagger_and_tokenizer(context_frozen=frozen)
+    options = {"max_steps": 2, "report_to": [], "disable_tqdm": True, "use_cpu": True, "remove_unused_columns": False}
+    arguments = TrainingArguments(str(tmp_path), **options)
+    trainer = TaggerTrainer(model, arguments, train_dataset=EXAMPLES, processing_class=tokenizer)
+    assert trainer.train().global_step == 2
+    collator = TaggingCollator(tokenizer)
+    stock = Trainer(model, arguments, train_dataset=EXAMPLES, processing_class=tokenizer, data_collator=collator)
+    assert stock.train().global_step == 2
+
+
+def test_an_optimizer_of_the_users_own_is_left_alone(tmp_path):
+    model, tokenizer = tagger_and_tokenizer(context_frozen=False)
+    _, training, _ = parse(["--output_dir", str(tmp_path), "--max_steps", "1", "--use_cpu", "true"])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    training.eval_strategy, training.load_best_model_at_end = "no", False
+    options = {"train_dataset": EXAMPLES, "processing_class": tokenizer}
+    trainer = TaggerTrainer(model, training, optimizers=(optimizer, None), **options)
+    trainer.train()
+    assert [(group["lr"], len(group["params"])) for group in optimizer.param_groups] == [
+        (0.5, len(list(model.parameters())))
+    ]
+
+
+# --- Batches ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("mix", ["mean", "learned"])
+def test_batches_of_cached_states_are_padded_beside_their_words(side, mix):
+    model, tokenizer = tagger_and_tokenizer(context_mix=mix)
+    tokenizer.padding_side = side
+    collate = TaggingCollator(tokenizer)
+    examples = []
+    for words in [*tiny.SENTENCES, [], ["rain"]]:
+        ids = tokenizer([words], is_split_into_words=True, return_tensors="pt", padding=True)["piece_ids"]
+        states = model.features.context.states(ids)[0].numpy().tobytes()
+        examples.append({"tokens": words, "ner_tags": [0] * len(words), CONTEXT_STATES: states})
+    batch = collate(examples)
+    found = model(**batch)
+    del batch[CONTEXT_STATES]
+    expected = model(**batch)
+    words = batch["attention_mask"].bool()
+    torch.testing.assert_close(found.logits[words], expected.logits[words], rtol=0, atol=1e-6)
+    torch.testing.assert_close(found.loss, expected.loss, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_batch_of_sentences_without_words_is_no_trouble(training):
+    model, tokenizer = tagger_and_tokenizer()
+    example = {"tokens": [], "ner_tags": [], CONTEXT_STATES: b""}
+    output = model.train(training)(**TaggingCollator(tokenizer)([example, example]))
+    assert output.loss.item() == 0
+
+
+# --- Faults -----------------------------------------------------------------------------------------------------------
+
+
+def spoiled(tmp_path, *, without=(), **contents):
+    folder = tiny.save_encoder(tmp_path / "spoiled")
+    for pattern in without:
+        for path in folder.glob(pattern):
+            path.unlink()
+    for name, content in contents.items():
+        (folder / name.replace("__", ".")).write_bytes(content)
+    return folder
+
+
+def fault(ready, context):
+    with pytest.raises(DataError) as error:
+        ready(context=context)
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.startswith(f"{str(context)!r} ")
+    return message
+
+
+def test_an_encoder_that_is_not_there_is_said(ready, tmp_path):
+    assert " is no encoder that can be loaded: " in fault(ready, tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"without": ["*.safetensors"]},
+        {"without": ["config.json"]},
+        {"config__json": b"{"},
+        {"tokenizer__json": b"{"},
+        {"model__safetensors": b"garbage"},
+        {"without": ["tok*", "vocab*"]},
+    ],
+    ids=["no weights", "no config", "broken config", "broken tokenizer", "broken weights", "no tokenizer"],
+)
+def test_an_encoder_that_lacks_something_is_said(ready, tmp_path, spoil):
+    fault(ready, spoiled(tmp_path, **spoil))
+
+
+def test_a_file_is_no_encoder(ready, encoder):
+    fault(ready, encoder / "config.json")
+
+
+def test_a_slow_tokenizer_is_refused(ready, tmp_path):
+    folder = tiny.save_encoder(tmp_path / "slow", tiny.bert(), ByT5Tokenizer())
+    assert fault(ready, folder) == (f"{str(folder)!r} has no tokenizer.json; choose an encoder with a fast tokenizer.")
+
+
+def test_vectors_of_another_encoders_pieces_are_refused(ready, composed, tmp_path):
+    folder = tiny.save_encoder(tmp_path / "other", tiny.roberta(), tiny.roberta_tokenizer())
+    with pytest.raises(DataError) as error:
+        ready("--composed", composed, context=folder)
+    assert str(error.value) == (
+        "context and composed cut words into different pieces; distil the vectors from that encoder."
+    )
+
+
+def test_layers_that_the_encoder_does_not_have_are_refused(ready):
+    with pytest.raises(ValueError) as error:
+        ready("--context_layers", "[4]")
+    assert str(error.value) == "context_layers=[4]: the encoder has the layers 0 to 3; choose among them."
+
+
+@pytest.mark.parametrize("build", [tiny.bert, tiny.roberta])
+@pytest.mark.parametrize("positions", [20, 40])
+def test_an_encoder_reads_as_far_as_it_has_positions(tmp_path, build, positions):
+    tokenizer = tiny.bert_tokenizer() if build is tiny.bert else tiny.roberta_tokenizer()
+    found = read_encoder(str(tiny.save_encoder(tmp_path, build(max_position_embeddings=positions), tokenizer)))
+    assert found.window == positions - 2
+    with torch.no_grad():
+        found.model(torch.full((1, found.window), 5))
+    tokenizer.model_max_length = 11
+    tokenizer.save_pretrained(tmp_path)
+    assert read_encoder(str(tmp_path)).window == 11
+
+
+def test_an_encoder_with_a_decoder_behind_it_is_refused(ready, tmp_path):
+    model = T5Model(T5Config(vocab_size=len(tiny.BERT_PIECES), d_model=8, d_kv=4, d_ff=8, num_layers=2, num_heads=2))
+    fault(ready, tiny.save_encoder(tmp_path / "encoder", model))
