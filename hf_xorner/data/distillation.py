@@ -60,13 +60,12 @@ def encode_pieces(
         progress: As for `encode_words`.
 
     Returns:
-        One vector a piece, zeros for those that the encoder does not know. Shape: (pieces, hidden size).
+        One vector a piece. Shape: (pieces, hidden size).
     """
     model, pieces, layers = encoder.model, encoder.pieces, _checked(layers, encoder.model)
     vectors = np.zeros((pieces.size, model.config.hidden_size), dtype=np.float32)
     model.eval()
-    known = min(pieces.size, model.get_input_embeddings().num_embeddings)
-    batches = [np.arange(start, min(start + _BATCH, known)) for start in range(0, known, _BATCH)]
+    batches = [np.arange(start, min(start + _BATCH, pieces.size)) for start in range(0, pieces.size, _BATCH)]
     for batch in progress(batches):
         vectors[batch] = _means(batch[:, None] + 1, model, pieces.frame(), layers)
     return vectors

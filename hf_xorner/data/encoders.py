@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import torch
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 from ..models.pieces import WordPieces
@@ -35,7 +36,7 @@ def read_encoder(source: str) -> PretrainedEncoder:
         DataError: If there is none, or it has no tokenizer of the `tokenizers` library.
     """
     try:
-        model = AutoModel.from_pretrained(source, use_safetensors=True)
+        model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32)
         tokenizer = AutoTokenizer.from_pretrained(source)
     # What goes wrong there (no such folder, no network, broken files, weights in a pickle) has no common type.
     except Exception as error:
@@ -57,12 +58,20 @@ def encoder_of(model: Any, tokenizer: Any, source: str = "the encoder") -> Pretr
     """
     if not getattr(tokenizer, "is_fast", False):
         raise DataError(f"{source!r} has no tokenizer.json; choose an encoder with a fast tokenizer.")
+    if model.config.is_encoder_decoder:
+        raise DataError(f"{source!r} is an encoder with a decoder behind it; choose an encoder alone.")
     pieces = WordPieces(tokenizer.backend_tokenizer.to_str())
     if pieces.size <= len(tokenizer.all_special_ids):
         raise DataError(f"{source!r} has no tokenizer's files; copy the whole folder of the encoder.")
+    known = model.get_input_embeddings().num_embeddings
+    if pieces.size > known:
+        raise DataError(
+            f"{source!r} knows {known} pieces, and its tokenizer {pieces.size}; "
+            "save it after model.resize_token_embeddings(len(tokenizer))."
+        )
     # Some count positions from behind the padding's, so that two of them are not for use.
     positions = getattr(model.config, "max_position_embeddings", None)
-    limits = [LONGEST_WINDOW, tokenizer.model_max_length, *([positions - 2] if positions else [])]
+    limits = [LONGEST_WINDOW, tokenizer.model_max_length, *([positions - 2] if positions and positions > 2 else [])]
     return PretrainedEncoder(model, pieces, min(limits))
 
 

@@ -15,8 +15,8 @@ ROLES = 3
 class ComposedVectors(nn.Module):
     """A word of one piece has that piece's vector; a word of several, A [first ; mean ; last] + b.
 
-    The mean alone explains half of the variance of what an encoder makes of such words, a linear function of it most of
-    the rest; A and b are fitted when the pieces' vectors are distilled. Nothing here is trained.
+    The mean alone misses much of what the encoder makes of such words; A and b are fitted to that when the pieces'
+    vectors are distilled. Nothing here is trained.
     """
 
     weight: Tensor

@@ -193,7 +193,11 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             if path is None:
                 name = self.vocab_files_names["piece_tokenizer_file"]
                 raise ValueError(f"{name} is missing beside tokenizer.json; copy the whole folder of the model.")
-            self._pieces = WordPieces(Tokenizer.from_file(path).to_str())
+            try:
+                self._pieces = WordPieces(Tokenizer.from_file(path).to_str())
+            # What the tokenizers library raises has no type of its own.
+            except Exception as error:
+                raise ValueError(f"{path} is no tokenizer ({error}); copy it again.") from None
         return self._pieces
 
     def _save_pretrained(

