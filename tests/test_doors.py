@@ -14,7 +14,7 @@ from random_texts import TEXTS as SHORT_TEXTS
 from random_texts import lively_model
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments, pipeline
 
-DECODERS = dict(zip(ARCHITECTURES, ["softmax", "crf", "crf"], strict=True))
+DECODERS = {kind: "softmax" if kind in ("bilstm-cnn", "id-cnn") else "crf" for kind in ARCHITECTURES}
 TEXTS = ["Ann Smith saw [PAD] Zeus, 3 birds & O'Brien's dog in İstanbul 👩🏽‍🚀", "", "Nobody", *SHORT_TEXTS]
 
 
@@ -143,6 +143,10 @@ for folder in sys.argv[1:]:
         "BiLstmCnnForTokenClassification",
         "CrossBiLstmCnnForTokenClassification",
         "AttBiLstmCnnForTokenClassification",
+        "LstmCrfForTokenClassification",
+        "CnnLstmCrfForTokenClassification",
+        "GrnForTokenClassification",
+        "IdCnnForTokenClassification",
         "CrossBiLstmCnnForTokenClassification",
     ]
 
