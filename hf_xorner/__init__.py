@@ -4,6 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .models.configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
+from .models.configuration_cnn_lstm_crf import CnnLstmCrfConfig
+from .models.configuration_grn import GrnConfig
+from .models.configuration_id_cnn import IdCnnConfig
+from .models.configuration_lstm_crf import LstmCrfConfig
 from .models.configuration_tagger import TaggerConfig
 from .models.tokenization_word_char import WordCharTokenizer
 from .registration import ON_DEMAND, register
@@ -15,6 +19,10 @@ if TYPE_CHECKING:
         BiLstmCnnForTokenClassification,
         CrossBiLstmCnnForTokenClassification,
     )
+    from .models.modeling_cnn_lstm_crf import CnnLstmCrfForTokenClassification
+    from .models.modeling_grn import GrnForTokenClassification
+    from .models.modeling_id_cnn import IdCnnForTokenClassification
+    from .models.modeling_lstm_crf import LstmCrfForTokenClassification
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
     from .tagger import Entity, Tagger
     from .training import TaggerTrainer
@@ -26,9 +34,17 @@ __all__ = [
     "AttBiLstmCnnForTokenClassification",
     "BiLstmCnnConfig",
     "BiLstmCnnForTokenClassification",
+    "CnnLstmCrfConfig",
+    "CnnLstmCrfForTokenClassification",
     "CrossBiLstmCnnConfig",
     "CrossBiLstmCnnForTokenClassification",
     "Entity",
+    "GrnConfig",
+    "GrnForTokenClassification",
+    "IdCnnConfig",
+    "IdCnnForTokenClassification",
+    "LstmCrfConfig",
+    "LstmCrfForTokenClassification",
     "Tagger",
     "TaggerConfig",
     "TaggerForTokenClassification",

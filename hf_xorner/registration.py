@@ -8,6 +8,10 @@ from typing import Any
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedConfig
 
 from .models.configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
+from .models.configuration_cnn_lstm_crf import CnnLstmCrfConfig
+from .models.configuration_grn import GrnConfig
+from .models.configuration_id_cnn import IdCnnConfig
+from .models.configuration_lstm_crf import LstmCrfConfig
 from .models.tokenization_word_char import WordCharTokenizer
 
 #: The module and the name of the model that each config configures.
@@ -15,6 +19,10 @@ MODELS: dict[type[PreTrainedConfig], tuple[str, str]] = {
     BiLstmCnnConfig: ("modeling_bilstm_cnn", "BiLstmCnnForTokenClassification"),
     CrossBiLstmCnnConfig: ("modeling_bilstm_cnn", "CrossBiLstmCnnForTokenClassification"),
     AttBiLstmCnnConfig: ("modeling_bilstm_cnn", "AttBiLstmCnnForTokenClassification"),
+    LstmCrfConfig: ("modeling_lstm_crf", "LstmCrfForTokenClassification"),
+    CnnLstmCrfConfig: ("modeling_cnn_lstm_crf", "CnnLstmCrfForTokenClassification"),
+    GrnConfig: ("modeling_grn", "GrnForTokenClassification"),
+    IdCnnConfig: ("modeling_id_cnn", "IdCnnForTokenClassification"),
 }
 
 #: The architectures by the name that a config file calls them.

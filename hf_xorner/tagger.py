@@ -30,7 +30,7 @@ class Entity(NamedTuple):
     end: int
     word_start: int
     word_end: int
-    score: float  # mean probability of its words' labels
+    score: float  # probability that its words have their tags, B I* E or S of its type, given the sentence
 
 
 class Tagger:
@@ -82,7 +82,7 @@ class Tagger:
             if any(isinstance(item, str) for item in ahead):
                 raise TypeError("label() reads lists of words; tag() reads texts, too.")
             words = self.tokenizer.words_of(ahead, True)
-            labels, probabilities = self._label(words, batch_size)
+            labels, probabilities, _ = self._label(words, batch_size)
             ends = words.counts.cumsum()
             for begin, end in zip((ends - words.counts).tolist(), ends.tolist(), strict=True):
                 yield [names[label] for label in labels[begin:end].tolist()], probabilities[begin:end]
@@ -112,16 +112,22 @@ class Tagger:
                 continue
             batch = [items[place] for place in places]
             words = self.tokenizer.words_of(batch, given_words)
-            labels, probabilities = self._label(words, batch_size)
-            for place, entity in self._entities(batch, words, labels, probabilities, given_words):
+            labels, _, path_log_probs = self._label(words, batch_size)
+            for place, entity in self._entities(batch, words, labels, path_log_probs, given_words):
                 results[places[place]].append(entity)
         return results
 
     @torch.inference_mode()
-    def _label(self, words: Words, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
-        """The label of every word and its probability, (N,) each, from batches of sentences of like length."""
+    def _label(self, words: Words, batch_size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Label words in batches of sentences of like length.
+
+        Returns:
+            The label of every word, (N,); its probability, (N,); and the log probability of its inner tag, by itself
+            and given the tag of the word before, (N, 2).
+        """
         labels = np.zeros(len(words.input_ids), dtype=np.int64)
         probabilities = np.zeros(len(words.input_ids), dtype=np.float32)
+        path_log_probs = np.zeros((len(words.input_ids), 2), dtype=np.float32)
         arrays = {"input_ids": words.input_ids, "char_ids": words.char_ids, "piece_ids": words.piece_ids}
         inputs = {name: torch.from_numpy(values) for name, values in arrays.items() if values is not None}
         begins = torch.from_numpy(words.counts.cumsum() - words.counts)
@@ -136,13 +142,14 @@ class Tagger:
             place = (begins[batch].unsqueeze(1) + torch.arange(width))[mask]
             device = self.model.device
             padded = {name: _pad(values[place], mask).to(device) for name, values in inputs.items()}
-            logits = self.model(**padded, attention_mask=mask.to(device)).logits
-            probability, label = logits.softmax(-1).max(-1)
+            output = self.model(**padded, attention_mask=mask.to(device), output_path_log_probs=True)
+            probability, label = output.logits.softmax(-1).max(-1)
             labels[place], probabilities[place] = label.cpu()[mask], probability.cpu()[mask]
-        return labels, probabilities
+            path_log_probs[place] = output.path_log_probs.cpu()[mask]
+        return labels, probabilities, path_log_probs
 
     def _entities(
-        self, batch: list[Any], words: Words, labels: np.ndarray, probabilities: np.ndarray, given_words: bool
+        self, batch: list[Any], words: Words, labels: np.ndarray, path_log_probs: np.ndarray, given_words: bool
     ) -> Iterator[tuple[int, Entity]]:
         """Entities with the number of their text: neighbours of one type, a B- label starting anew."""
         sentence = np.arange(len(batch)).repeat(words.counts)
@@ -153,8 +160,9 @@ class Tagger:
         firsts = np.flatnonzero(starts_anew)
         inside = ~self._outside[labels[firsts[:-1]]]
         firsts, ends = firsts[:-1][inside], firsts[1:][inside]
-        totals = np.append(0.0, probabilities.astype(np.float64).cumsum())
-        scores = (totals[ends] - totals[firsts]) / (ends - firsts)
+        # The first word by itself, each of the others given the one before: exact for a chain (see crf.py).
+        upto = path_log_probs[:, 1].cumsum(dtype=np.float64)
+        scores = np.exp(np.minimum(path_log_probs[firsts, 0] + upto[ends - 1] - upto[firsts], 0))
         offsets = words.offsets
         if given_words:
             # Where the words stand once they are joined by blanks.

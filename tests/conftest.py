@@ -30,6 +30,7 @@ atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=Tr
 
 REPOSITORY = Path(__file__).parent.parent
 ARCHITECTURES = tuple(CONFIGS)
+LI2020 = ("bilstm-cnn", "cross-bilstm-cnn", "att-bilstm-cnn")
 ON_DEMAND_NAMES = {entry.config_class.model_type: name for name, entry in ON_DEMAND.items()}
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-GOD"]
 
@@ -41,17 +42,61 @@ SENTENCES = [
 ]
 
 
-def build_model(model_type: str, tokenizer: WordCharTokenizer, *, labels=LABELS, seed: int = 0, spread=0.5, **fields):
+#: Sizes of a small model, as far as an architecture has such a field.
+SIZES = {
+    "word_dim": 12,
+    "char_dim": 5,
+    "char_filters": 4,
+    "char_lstm_size": 3,
+    "hidden_size": 8,
+    "tanh_size": 7,
+    "num_attention_heads": 2,
+    "attention_head_dim": 3,
+}
+
+#: Every architecture, and what its paper compares it with: architecture and fields, by name.
+VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
+    "lstm-crf standard cells": ("lstm-crf", {"cell": "standard", "char_lstm_cell": "standard"}),
+    "lstm-crf learned start": ("lstm-crf", {"learned_start": True, "skip_unknown_chars": False}),
+    "lstm-crf without characters": ("lstm-crf", {"char_features": "none"}),
+    "cnn-lstm-crf rnn": ("cnn-lstm-crf", {"encoder": "rnn", "char_features": "none"}),
+    "cnn-lstm-crf plain characters": ("cnn-lstm-crf", {"char_padding": 0, "char_activation": "none"}),
+    "cnn-lstm-crf of chen2019": ("cnn-lstm-crf", {"conditioned_transitions": False, "crf_boundaries": "none"}),
+    "cnn-lstm-crf attention": ("cnn-lstm-crf", {"self_attention": True, "crf_boundaries": "both", "shape_dim": 3}),
+    "grn dfn": ("grn", {"relation": "direct"}),
+    "grn gattn": ("grn", {"relation": "scalar_gate"}),
+    "grn without relation": ("grn", {"relation": "none"}),
+    "grn without context": ("grn", {"context_widths": ()}),
+    "grn one branch": ("grn", {"context_widths": (3,)}),
+    "id-cnn one iteration": ("id-cnn", {"iterations": 1}),
+    "id-cnn last loss": ("id-cnn", {"loss_each_iteration": False, "dilations": (1, 2, 4, 1)}),
+}
+
+
+def has_field(kind: str, field: str) -> bool:
+    """Whether the config of an architecture, or of a variant of one, knows a field."""
+    return hasattr(CONFIGS[VARIANTS[kind][0]], field)
+
+
+def without_dropout(kind: str) -> dict[str, float]:
+    """The fields that leave an architecture, or a variant of one, nothing to drop."""
+    names = ("dropout", "feature_dropout", "char_dropout", "singleton_dropout")
+    return {name: 0.0 for name in names if has_field(kind, name)}
+
+
+def build_model(kind: str, tokenizer: WordCharTokenizer, *, labels=LABELS, seed: int = 0, spread=0.5, **fields):
     """A small model with random weights, wide enough apart that all labels are predicted somewhere."""
-    sizes = {"word_dim": 12, "char_dim": 5, "char_filters": 4, "hidden_size": 8}
-    if model_type == "att-bilstm-cnn":
-        sizes |= {"num_attention_heads": 2, "attention_head_dim": 3}
-    config = CONFIGS[model_type](**tokenizer.model_fields(), **{**sizes, "id2label": dict(enumerate(labels)), **fields})
+    model_type, variant = VARIANTS[kind]
+    fields = {**variant, "id2label": dict(enumerate(labels)), **fields}
+    sizes = {name: size for name, size in SIZES.items() if has_field(kind, name)}
+    config = CONFIGS[model_type](**tokenizer.model_fields(), **{**sizes, **fields})
     torch.manual_seed(seed)
     model = getattr(hf_xorner, ON_DEMAND_NAMES[model_type])(config)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_(std=spread)
+        for name, parameter in model.named_parameters():
+            # Layer upon layer without a bound would make numbers of which float32 keeps too little.
+            unbounded = model_type == "id-cnn" and name.startswith("encoder.")
+            parameter.normal_(std=0.25 if unbounded else spread)
     return model.eval()
 
 
@@ -114,4 +159,9 @@ def script(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture(params=ARCHITECTURES)
 def model_type(request) -> str:
+    return request.param
+
+
+@pytest.fixture(params=VARIANTS)
+def variant(request) -> str:
     return request.param

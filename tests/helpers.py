@@ -1,7 +1,7 @@
 """Batches of random words and labels, a model's weights as the references want them, and what a script said."""
 
 import numpy as np
-import references as ref
+import reference_encoders
 import torch
 import torch.nn.functional as F
 
@@ -17,21 +17,16 @@ def weights_of(model):
     return {name: values.detach().double().numpy() for name, values in model.state_dict().items()}
 
 
-def attention_fields(config):
-    """How many heads and how wide a window the references are to use; nothing for models without attention."""
-    if config.model_type != "att-bilstm-cnn":
-        return {}
-    return {
-        "heads": config.num_attention_heads,
-        "window": config.attention_window,
-        "overlap": config.attention_overlap,
-    }
+def reference_states(model, words):
+    """The reference's states (T, h) of one unpadded sentence."""
+    ids, chars = words["input_ids"].numpy(), words["char_ids"].numpy()
+    return reference_encoders.states(weights_of(model), model.config, ids, chars)
 
 
 def reference_scores(model, words):
     """The reference's inner scores (T, K) of one unpadded sentence."""
-    ids, chars = words["input_ids"].numpy(), words["char_ids"].numpy()
-    return ref.inner_scores(weights_of(model), model.config.model_type, ids, chars, **attention_fields(model.config))
+    weights = weights_of(model)
+    return reference_states(model, words) @ weights["classifier.weight"].T + weights["classifier.bias"]
 
 
 def random_sentence(config, length, seed):
@@ -67,14 +62,15 @@ def pad(sentences, extra=0, side="right", labels=False):
 
 
 def score(model, batch, **options):
-    """`model.score` of a right-padded batch."""
-    return model.score(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1), **options)
+    """Scores and attention weights of a right-padded batch."""
+    lengths = batch["attention_mask"].sum(1)
+    scores, _, attentions = model.score(batch["input_ids"], batch["char_ids"], lengths, **options)
+    return scores, attentions
 
 
-def crf_of(model):
-    """Transitions, start and end as the references want them, without regard to what is barred."""
-    weights = weights_of(model)
-    return tuple(weights[f"decoder.{name}"] for name in ("transitions", "start", "end"))
+def crf_of(model, words):
+    """Transitions, start and end of one sentence as the references want them, without regard to what is barred."""
+    return reference_encoders.crf(weights_of(model), reference_states(model, words))
 
 
 def close(actual, expected, tolerance):

@@ -2,7 +2,9 @@
 
 T is the number of words of the sentence, W the width of a character row, H the width of one LSTM direction, K the
 number of inner tags and L the number of public labels. `weights` is a state dict of float64 arrays. Nothing here is
-fast; it is meant to be read next to the papers (li2020: Li, Fu, Ma, AAAI 2020; lample2016: Lample et al., NAACL 2016).
+fast; it is meant to be read next to the papers (li2020: Li, Fu, Ma, AAAI 2020; lample2016: Lample et al., NAACL 2016;
+ma2016: Ma, Hovy, ACL 2016; strubell2017: Strubell et al., EMNLP 2017). What li2020 does not have is an option here, and
+`reference_encoders` holds the encoders of the other papers.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ Weights = dict[str, np.ndarray]
 Span = tuple[str, int, int]  # type, first word, one past the last word
 
 UNKNOWN_WORD = 1
+RESERVED_CHARS = 6  # padding and unknown characters of all types have the ids below
 UPPER, LOWER = 1, 2  # character types; 0 is none of the four, 3 a digit, 4 punctuation
 CHAR_TYPES = 4
 BEST_MARGIN = 1e-3
@@ -37,37 +40,81 @@ def caps_one_hot(types: Array) -> Array:
     return np.array([0.0, 0.0, 0.0, 1.0])
 
 
-def char_cnn(weights: Weights, row: Array) -> Array:
-    """Character features of one word from its row (W,): max over positions of each linear filter (li2020)."""
+def char_cnn(weights: Weights, row: Array, typed: bool = True, padding: int = 0, tanh: bool = False) -> Array:
+    """Character features of one word from its row (W,): max over positions of each linear filter (li2020).
+
+    ma2016: not `typed`, biases, `padding` on either side, `tanh` before the maximum.
+    """
     channels = []
-    for char in row:
-        type_one_hot = np.zeros(CHAR_TYPES)
+    for char in [0] * padding + [*row] + [0] * padding:
+        type_one_hot = np.zeros(CHAR_TYPES * typed)
         char_type = int(weights["features.char_types"][char])
-        if char_type:
+        if char_type and typed:
             type_one_hot[char_type - 1] = 1.0
         channels.append(np.concatenate([weights["features.chars.embedding.weight"][char], type_one_hot]))
     image = np.stack(channels, axis=1)  # (d_c + 4, W)
 
     features = []
     for n in range(3):
-        for kernel in weights[f"features.chars.convolutions.{n}.weight"]:  # (d_c + 4, width)
+        kernels = weights.get(f"features.chars.convolutions.{n}.weight", [])  # (filters, d_c + 4, width)
+        biases = weights.get(f"features.chars.convolutions.{n}.bias", np.zeros(len(kernels)))
+        for kernel, bias in zip(kernels, biases, strict=True):
             width = kernel.shape[1]
-            features.append(max(np.sum(kernel * image[:, p : p + width]) for p in range(len(row) - width + 1)))
+            positions = range(image.shape[1] - width + 1)
+            responses = [np.sum(kernel * image[:, p : p + width]) + bias for p in positions]
+            features.append(max(np.tanh(responses) if tanh else responses))
     return np.array(features)
 
 
-def word_features(weights: Weights, input_ids: Array, char_ids: Array, unknown_row: Array | None = None) -> Array:
+def char_lstm(weights: Weights, row: Array, skip_unknown: bool) -> Array:
+    """The last states of both directions of an LSTM over a word's characters (lample2016); zeros if there are none."""
+    chars = [char for char in row if char != 0 and not (skip_unknown and char < RESERVED_CHARS)]
+    size = weights["features.chars.lstm.weight_hh"].shape[2]
+    if not chars:
+        return np.zeros(2 * size)
+    x = weights["features.chars.embedding.weight"][chars]
+    forward, backward = (bidirectional(weights, "features.chars.lstm", direction, x) for direction in range(2))
+    return np.concatenate([forward[-1], backward[0]])
+
+
+def shape_index(types: Array, row: Array) -> int:
+    """All capitals, first capital, some capital, no capital (strubell2017), from a word's (W,) types and characters."""
+    capitals = [char_type == UPPER for char_type, char in zip(types, row, strict=True) if char != 0]
+    if capitals and all(capitals):
+        return 0
+    if capitals and capitals[0]:
+        return 1
+    return 2 if any(capitals) else 3
+
+
+def char_features(weights: Weights, row: Array, config: object | None) -> Array:
+    """What the config makes of a word's characters, li2020's CNN where there is no config."""
+    if config is None:
+        return char_cnn(weights, row)
+    if config.char_features == "none":
+        return np.zeros(0)
+    if config.char_features == "lstm":
+        return char_lstm(weights, row, config.skip_unknown_chars)
+    return char_cnn(weights, row, config.char_type_features, config.char_padding, config.char_activation == "tanh")
+
+
+def word_features(
+    weights: Weights, input_ids: Array, char_ids: Array, unknown_row: Array | None = None, config: object | None = None
+) -> Array:
     """x_t = [word vector ; caps one-hot ; char CNN], (T, d_w + 4 + 60) (li2020, features).
 
-    `unknown_row` (d_w + 4,), where given, replaces the whole word + caps block of an unknown word.
+    `unknown_row` (d_w + 4,), where given, replaces the whole word + caps block of an unknown word. A config may leave
+    the caps or the characters out, put a vector of the word's shape between them, or make something else of the latter.
     """
     features = []
     for word, row in zip(input_ids, char_ids, strict=True):
-        caps = caps_one_hot(weights["features.char_types"][row])
+        types = weights["features.char_types"][row]
+        caps = caps_one_hot(types) if config is None or config.casing_features else []
         block = np.concatenate([weights["features.words.weight"][word], caps])
         if unknown_row is not None and word == UNKNOWN_WORD:
             block = unknown_row
-        features.append(np.concatenate([block, char_cnn(weights, row)]))
+        shape = weights["features.shapes.weight"][shape_index(types, row)] if config and config.shape_dim else []
+        features.append(np.concatenate([block, shape, char_features(weights, row, config)]))
     return np.stack(features)
 
 
@@ -95,6 +142,46 @@ def lstm(x: Array, w_ih: Array, w_hh: Array, bias: Array) -> Array:
 def lstm_reversed(x: Array, w_ih: Array, w_hh: Array, bias: Array) -> Array:
     """Run one LSTM right to left; row t of the result still belongs to word t."""
     return lstm(x[::-1], w_ih, w_hh, bias)[::-1]
+
+
+def rnn(x: Array, w_ih: Array, w_hh: Array, bias: Array) -> Array:
+    """Run one plain network left to right, (T, d_in) -> (T, H): h' = tanh(W x + U h + b), from h = 0."""
+    h = np.zeros(w_hh.shape[1])
+    outputs = []
+    for x_t in x:
+        h = np.tanh(w_ih @ x_t + w_hh @ h + bias)
+        outputs.append(h)
+    return np.stack(outputs)
+
+
+def coupled_lstm(x: Array, w_ih: Array, w_hh: Array, bias: Array, w_ch: Array, start: Array) -> Array:
+    """Run lample2016's LSTM (section 2.1) left to right, (T, d_in) -> (T, H), from `start`, its h and c."""
+    (w_xi, w_xc, w_xo), (w_hi, w_hc, w_ho) = np.split(w_ih, 3), np.split(w_hh, 3)
+    (w_ci, w_co), (b_i, b_c, b_o) = np.split(w_ch, 2), np.split(bias, 3)
+    h, c = start
+    outputs = []
+    for x_t in x:
+        i = sigmoid(w_xi @ x_t + w_hi @ h + w_ci @ c + b_i)
+        c = (1 - i) * c + i * np.tanh(w_xc @ x_t + w_hc @ h + b_c)
+        o = sigmoid(w_xo @ x_t + w_ho @ h + w_co @ c + b_o)
+        h = o * np.tanh(c)
+        outputs.append(h)
+    return np.stack(outputs)
+
+
+def bidirectional(weights: Weights, layer: str, direction: int, x: Array) -> Array:
+    """One direction of a layer of any cell; row t of the result belongs to word t."""
+    matrices = [weights[f"{layer}.{name}"][direction] for name in ("weight_ih", "weight_hh", "bias")]
+    ordered = x[::-1] if direction else x
+    gates, size = matrices[1].shape
+    if gates == size:
+        states = rnn(ordered, *matrices)
+    elif gates == 4 * size:
+        states = lstm(ordered, *matrices)
+    else:
+        start = weights.get(f"{layer}.start", np.zeros((2, 2, size)))[direction]
+        states = coupled_lstm(ordered, *matrices, weights[f"{layer}.weight_ch"][direction], start)
+    return states[::-1] if direction else states
 
 
 def bilstm(weights: Weights, x: Array, cross: bool) -> Array:
@@ -158,21 +245,6 @@ def encode(
     raise ValueError(f"no reference for the architecture {architecture!r}")
 
 
-def inner_scores(
-    weights: Weights,
-    architecture: str,
-    input_ids: Array,
-    char_ids: Array,
-    heads: int = 1,
-    window: int | None = None,
-    overlap: int | None = None,
-) -> Array:
-    """Score of every inner tag at every word, W h_t + b, (T, K); `features.unknown` is obeyed where present."""
-    x = word_features(weights, input_ids, char_ids, weights.get("features.unknown"))
-    hidden = encode(weights, architecture, x, heads, window, overlap)
-    return hidden @ weights["classifier.weight"].T + weights["classifier.bias"]
-
-
 def log_sum_exp(values: Array) -> float:
     """Log Σ e^v, which is −∞ for no values at all."""
     top = max(values, default=-np.inf)
@@ -188,14 +260,18 @@ def softmax_log_probs(scores: Array) -> Array:
 
 
 def enumerate_paths(emissions: Array, transitions: Array, start: Array, end: Array) -> tuple[Array, Array]:
-    """Every path (K^T, T) in lexicographic order and its score (K^T,): start + Σ emissions + Σ transitions + end."""
+    """Every path (K^T, T) in lexicographic order and its score (K^T,): start + Σ emissions + Σ transitions + end.
+
+    The transitions (K, K) hold for all words, or (T, K, K) for the way into each (ma2016).
+    """
     length, tags = emissions.shape
+    transitions = np.broadcast_to(transitions, (length, tags, tags))
     paths = np.array(list(itertools.product(range(tags), repeat=length)))
     scores = start[paths[:, 0]] + end[paths[:, -1]]
     for t in range(length):
         scores = scores + emissions[t, paths[:, t]]
     for t in range(length - 1):
-        scores = scores + transitions[paths[:, t], paths[:, t + 1]]
+        scores = scores + transitions[t + 1, paths[:, t], paths[:, t + 1]]
     return paths, scores
 
 

@@ -17,7 +17,7 @@ from transformers import DataCollatorForTokenClassification, Trainer, TrainingAr
 
 from hf_xorner import WordCharTokenizer
 
-DECODERS = dict(zip(ARCHITECTURES, ["softmax", "crf", "crf"], strict=True))
+DECODERS = {kind: "softmax" if kind in ("bilstm-cnn", "id-cnn") else "crf" for kind in ARCHITECTURES}
 TEXTS = ["Ann Smith saw [PAD] Zeus, 3 birds & O'Brien's dog in İstanbul 👩🏽‍🚀", "", "Nobody", *SHORT_TEXTS]
 
 
@@ -146,6 +146,10 @@ for folder in sys.argv[1:]:
         "BiLstmCnnForTokenClassification",
         "CrossBiLstmCnnForTokenClassification",
         "AttBiLstmCnnForTokenClassification",
+        "LstmCrfForTokenClassification",
+        "CnnLstmCrfForTokenClassification",
+        "GrnForTokenClassification",
+        "IdCnnForTokenClassification",
         "CrossBiLstmCnnForTokenClassification",
     ]
 

@@ -1,7 +1,10 @@
 """The oracle is itself held against hand-written cases, against torch and against finite differences."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import reference_encoders
 import references as ref
 import torch
 
@@ -145,15 +148,27 @@ def test_attention_is_zero_outside_the_window(rng):
 
 
 @pytest.mark.parametrize("architecture", ["bilstm-cnn", "cross-bilstm-cnn", "att-bilstm-cnn"])
-def test_inner_scores_have_one_row_per_word(rng, architecture):
+def test_states_have_one_row_per_word(rng, architecture):
     weights = random_weights(rng, architecture)
+    config = SimpleNamespace(
+        model_type=architecture,
+        char_features="cnn",
+        char_type_features=True,
+        char_padding=0,
+        char_activation="none",
+        casing_features=True,
+        shape_dim=0,
+    )
+    if architecture == "att-bilstm-cnn":
+        config.num_attention_heads, config.attention_window, config.attention_overlap = HEADS, 512, 128
     input_ids, char_ids = rng.integers(WORDS, size=6), rng.integers(CHARS, size=(6, 4))
-    scores = ref.inner_scores(weights, architecture, input_ids, char_ids, HEADS)
+    states = reference_encoders.states(weights, config, input_ids, char_ids)
+    scores = states @ weights["classifier.weight"].T
     assert scores.shape == (6, LABELS)
     np.testing.assert_allclose(np.exp(ref.softmax_log_probs(scores)).sum(axis=1), 1.0)
     weights["features.unknown"] = np.ones(9)
-    changed = ref.inner_scores(weights, architecture, np.ones(6, dtype=int), char_ids, HEADS)
-    assert not np.allclose(changed, scores)
+    changed = reference_encoders.states(weights, config, np.ones(6, dtype=int), char_ids)
+    assert not np.allclose(changed, states)
 
 
 def test_crf_probabilities_sum_to_one(crf):

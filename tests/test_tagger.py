@@ -5,7 +5,10 @@ import subprocess
 import sys
 from itertools import count, islice, pairwise
 
+import chain_oracle as oracle
+import numpy as np
 import pytest
+import torch
 from conftest import ARCHITECTURES, SENTENCES, build_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
 from transformers import PreTrainedTokenizerFast, pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner.models.tags import INSIDE
 from hf_xorner.tagger import BATCHES_AHEAD
 
 
@@ -30,11 +34,12 @@ def pipe(tagger):
 
 
 def same_entities(found, shown):
-    """Whether a tagger's entities are those that the pipeline shows."""
+    """Whether a tagger's entities are those that the pipeline shows.
+
+    Their scores are not: the pipeline's is the mean of the probabilities of an entity's words.
+    """
     places = [(entity["entity_group"], entity["start"], entity["end"]) for entity in shown]
     assert [(entity.label, entity.start, entity.end) for entity in found] == places
-    scores = [float(entity["score"]) for entity in shown]
-    assert [entity.score for entity in found] == pytest.approx(scores, abs=1e-5)
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
@@ -58,6 +63,89 @@ def test_places_in_characters_and_in_words_are_the_surface(tagger, tokenizer):
             assert position <= entity.word_start < entity.word_end <= len(words)
             assert 0 < entity.score <= 1
             position = entity.word_end
+
+
+@torch.no_grad()
+def chain_of(model, tokenizer, words):
+    """What the words' paths are scored by, as the oracle wants it."""
+    inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
+    lengths = inputs["attention_mask"].sum(1)
+    scores, states, _ = model.score(inputs["input_ids"], inputs["char_ids"], lengths)
+    emissions, transitions, start, end = (values.double().numpy() for values in model.decoder.chain(scores, states))
+    conditioned = transitions.ndim == 4
+    return emissions[0], transitions[0] if conditioned else transitions, start[0] if conditioned else start, end
+
+
+def share_of_paths(chain, begin, tags):
+    """Probability that a span of words has these tags: what is left of all paths if the others are barred."""
+    emissions, *moves = chain
+    held = emissions.copy()
+    for place, tag in enumerate(tags, begin):
+        held[place] = -np.inf
+        held[place, tag] = emissions[place, tag]
+    with np.errstate(invalid="ignore"):
+        return np.exp(oracle.recursions(held, *moves)[0] - oracle.recursions(*chain)[0])
+
+
+def entities_and_tags(tagger, items):
+    """Every entity, its inner tags on the best path, and their probability, both from the oracle."""
+    for item, entities in zip(items, tagger.tag(items), strict=True):
+        if not entities:
+            continue
+        words = tagger.tokenizer.tokenize(item) if isinstance(item, str) else item
+        chain = chain_of(tagger.model, tagger.tokenizer, words)
+        path = oracle.best_path(*chain)
+        for entity in entities:
+            tags = path[entity.word_start : entity.word_end]
+            names = [tagger.model.tags.inner_tags[tag] for tag in tags]
+            yield entity, names, share_of_paths(chain, entity.word_start, tags)
+
+
+def well_formed(entity, names):
+    """Whether inner tags are what makes words an entity: B I* E or S."""
+    kinds = "S" if len(names) == 1 else f"B{'I' * (len(names) - 2)}E"
+    return names == [f"{kind}-{entity.label}" for kind in kinds]
+
+
+def test_score_is_the_probability_of_the_entity(tagger):
+    found = list(entities_and_tags(tagger, [*TEXTS, *GIVEN]))
+    assert len(found) > 40
+    for entity, names, share in found:
+        assert entity.score == pytest.approx(share, abs=1e-5)
+        assert well_formed(entity, names) or tagger.model.config.malformed_spans == "repair"
+
+
+@pytest.mark.parametrize("kind", ["cross-bilstm-cnn", "cnn-lstm-crf"])
+def test_score_of_a_longer_entity_is_the_probability_of_all_its_tags(kind, tokenizer):
+    model = build_model(kind, tokenizer, decoder="crf", constrain_transitions=True, malformed_spans="drop", spread=1.0)
+    with torch.no_grad():
+        model.classifier.bias.fill_(0)[model.tags.kind == INSIDE] = 5.0
+    longer = 0
+    for entity, names, share in entities_and_tags(Tagger(model, tokenizer), [*TEXTS, *GIVEN]):
+        assert well_formed(entity, names)
+        assert entity.score == pytest.approx(share, abs=1e-5)
+        longer += len(names) > 1
+    assert longer > 5
+
+
+def test_score_of_a_repaired_entity_is_that_of_the_tags_that_were_repaired(tokenizer):
+    model = lively_model("cross-bilstm-cnn", tokenizer, "crf", malformed_spans="repair")
+    repaired = 0
+    for entity, names, share in entities_and_tags(Tagger(model, tokenizer), GIVEN):
+        assert entity.score == pytest.approx(share, abs=1e-5)
+        repaired += not well_formed(entity, names)
+    assert repaired > 5
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_score_of_plain_labels_is_that_of_the_words_that_join(tokenizer, decoder):
+    model = build_model("cross-bilstm-cnn", tokenizer, labels=["NOUN", "VERB", "O"], spread=1.0, decoder=decoder)
+    longest = 0
+    for entity, names, share in entities_and_tags(Tagger(model, tokenizer), TEXTS):
+        assert names == [entity.label] * len(names)
+        assert entity.score == pytest.approx(share, abs=1e-5)
+        longest = max(longest, len(names))
+    assert longest > 1
 
 
 def test_texts_and_words_may_be_mixed_and_keep_their_order(tagger):

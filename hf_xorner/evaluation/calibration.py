@@ -61,7 +61,7 @@ def calibration(confidences: ArrayLike, correct: ArrayLike, bins: int = 10) -> d
 
 
 def entity_confidences(probabilities: ArrayLike, spans: Spans, lengths: IntArray) -> NDArray[np.float64]:
-    """Return the confidence of each span: the mean probability of its words' labels, as the Tagger's score is.
+    """Return the confidence of each span: the mean probability of its words' labels, as the pipeline's score is.
 
     Args:
         probabilities: The probability of the label that each word was given, sentence after sentence. Shape: (tokens,).

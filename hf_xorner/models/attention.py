@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .configuration_attention import SelfAttentionConfig
+
 
 class WindowedSelfAttention(nn.Module):
     """Multi-head self-attention of li2020: C_k = softmax(Q_k K_kᵀ / √d) V_k, no bias, projection, residual or norm.
@@ -22,6 +24,22 @@ class WindowedSelfAttention(nn.Module):
         self.query = nn.Linear(input_size, num_heads * head_dim, bias=False)
         self.key = nn.Linear(input_size, num_heads * head_dim, bias=False)
         self.value = nn.Linear(input_size, num_heads * head_dim, bias=False)
+
+    @classmethod
+    def of(cls, config: SelfAttentionConfig, input_size: int) -> WindowedSelfAttention:
+        """The attention that the config describes, over states of a size."""
+        return cls(
+            input_size,
+            config.num_attention_heads,
+            config.attention_head_dim,
+            config.attention_window,
+            config.attention_overlap,
+        )
+
+    @property
+    def output_size(self) -> int:
+        """Size of all heads together."""
+        return self.num_heads * self.head_dim
 
     def forward(self, states: Tensor, lengths: Tensor, with_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Gather context for every word.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .configuration_attention import SelfAttentionConfig
 from .configuration_tagger import TaggerConfig
 
 
@@ -33,8 +34,7 @@ class BiLstmCnnConfig(TaggerConfig):
         """Check this family's fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("dropout_masks", ("sequence", "batch"))
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout={self.dropout} is no share of units to drop; give a number from 0 up to 1.")
+        self.check_rate("dropout")
 
 
 class CrossBiLstmCnnConfig(BiLstmCnnConfig):
@@ -43,29 +43,7 @@ class CrossBiLstmCnnConfig(BiLstmCnnConfig):
     model_type = "cross-bilstm-cnn"
 
 
-class AttBiLstmCnnConfig(BiLstmCnnConfig):
-    """Att-BiLSTM-CNN: the Baseline's states beside what self-attention gathers from the whole sentence.
-
-    Args:
-        num_attention_heads: Heads of the self-attention (li2020: 5).
-        attention_head_dim: Size of a head (li2020: 40).
-        attention_window: Sentences longer than this many words attend within overlapping windows of this size, so
-            that cost stays linear in the length; shorter ones attend to all of themselves, as in the paper.
-        attention_overlap: Words that two neighbouring windows share.
-    """
+class AttBiLstmCnnConfig(BiLstmCnnConfig, SelfAttentionConfig):
+    """Att-BiLSTM-CNN: the Baseline's states beside what self-attention gathers from the whole sentence."""
 
     model_type = "att-bilstm-cnn"
-
-    num_attention_heads: int = 5
-    attention_head_dim: int = 40
-    attention_window: int = 512
-    attention_overlap: int = 128
-
-    def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
-        super().__post_init__(**kwargs)
-        if not 0 <= self.attention_overlap < self.attention_window:
-            raise ValueError(
-                f"attention_overlap={self.attention_overlap} must be smaller than "
-                f"attention_window={self.attention_window} and not negative."
-            )

@@ -34,9 +34,26 @@ class TaggerConfig(PreTrainedConfig):
         char_types: One letter a character id (see `CHARACTER_TYPE_CODES`), from which the model derives casing and
             character-type features. Empty: only the reserved ids have a type.
         max_word_chars: Characters a word is cut or padded to; the fixed width of `char_ids` (li2020: 20).
+        char_features: What a word's characters become. "cnn": the maxima of filters over them. "lstm": the last states
+            of a bidirectional LSTM (lample2016). "none": nothing.
         char_dim: Size of a character vector (li2020: 25).
         char_filters: Filters of the character CNN for each width (li2020: 20).
         char_widths: Widths of the character CNN (li2020: 1, 2, 3).
+        char_type_features: The character CNN reads a one-hot type beside a character's vector (li2020).
+        char_activation: Nonlinearity of the character CNN before its maximum, "none" or "tanh" (ma2016's program).
+        char_bias: The filters of the character CNN have a bias.
+        char_padding: Padding characters put on either side of a word for the character CNN (ma2016's program: 2).
+        char_dropout: Dropout on the vectors of characters, for every occurrence of a word by itself; padding has
+            nothing to drop (ma2016: 0.5).
+        char_lstm_size: Units of the character LSTM in each direction (lample2016: 25).
+        char_lstm_cell: The cell of the character LSTM, "standard" or "coupled" (lample2016).
+        learned_start: Coupled cells start from learned states instead of zeros (lample2016's program).
+        skip_unknown_chars: Leave characters that training did not see out of the character LSTM (lample2016's program).
+        casing_features: A one-hot of the word's casing is one of its features (li2020).
+        shape_dim: Size of a learned vector of the word's shape: all capitals, first capital, some capital, no capital
+            (strubell2017: 5); 0 for none.
+        feature_dropout: Dropout on all features of a word together, for every word by itself (lample2016, ma2016,
+            chen2019: 0.5).
         max_word_pieces: Pieces of a word that are looked at, the fixed width of `piece_ids`; 0 for none.
         piece_vocab_size: Number of pieces that the encoder knows from which vectors or states are taken.
         composed_dim: Size of a frozen vector that each word is composed of its pieces', so that no word is unknown; 0
@@ -55,13 +72,16 @@ class TaggerConfig(PreTrainedConfig):
         unknown_word: What an unknown word is. "vector": its word vector is that of id 1 and its casing flags stay
             (the paper is silent). "vector_and_casing": one trained vector stands for both (li2020's program).
         decoder: "softmax" (one decision a token) or "crf" (one decision a sentence).
+        conditioned_transitions: The CRF's transition scores depend on the words, too (ma2016).
+        crf_boundaries: Which ends of a sentence the CRF scores: "both" (lample2016), "start" (ma2016) or "none".
         constrain_transitions: Let the CRF know that some neighbours cannot be: B-PER before O, say.
         malformed_spans: What the decoder does with a span that is not B I* E or S of one type. "drop" it
             (li2020) or "repair" it as the conlleval script does.
         loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
             "sum" adds sentences up (lample2016).
-        initializer_range: Standard deviation of the normal distribution that word and character vectors start from
-            (li2020: 0.1).
+        initializer: What word, character and shape vectors start from. "normal": N(0, initializer_range) (li2020).
+            "uniform": U(−√(3 / size), √(3 / size)) (ma2016).
+        initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
     """
 
     keys_to_ignore_at_inference = ["attentions"]
@@ -81,9 +101,22 @@ class TaggerConfig(PreTrainedConfig):
     char_vocab_size: int = len(RESERVED_CHARACTER_TYPES)
     char_types: str = ""
     max_word_chars: int = 20
+    char_features: str = "cnn"
     char_dim: int = 25
     char_filters: int = 20
     char_widths: list[int] | tuple[int, ...] = (1, 2, 3)
+    char_type_features: bool = True
+    char_activation: str = "none"
+    char_bias: bool = False
+    char_padding: int = 0
+    char_dropout: float = 0.0
+    char_lstm_size: int = 25
+    char_lstm_cell: str = "standard"
+    learned_start: bool = False
+    skip_unknown_chars: bool = False
+    casing_features: bool = True
+    shape_dim: int = 0
+    feature_dropout: float = 0.0
     max_word_pieces: int = 0
     piece_vocab_size: int = 0
     composed_dim: int = 0
@@ -98,9 +131,12 @@ class TaggerConfig(PreTrainedConfig):
     context_suffix: list[int] | tuple[int, ...] = ()
     unknown_word: str = "vector"
     decoder: str = "softmax"
+    conditioned_transitions: bool = False
+    crf_boundaries: str = "both"
     constrain_transitions: bool = False
     malformed_spans: str = "drop"
     loss_reduction: str = "token"
+    initializer: str = "normal"
     initializer_range: float = 0.1
 
     def __post_init__(self, **kwargs: Any) -> None:
@@ -116,6 +152,13 @@ class TaggerConfig(PreTrainedConfig):
         self.check_choice("loss_reduction", ("token", "sentence", "sum"))
         self.check_choice("malformed_spans", ("drop", "repair"))
         self.check_choice("unknown_word", ("vector", "vector_and_casing"))
+        self.check_choice("char_features", ("cnn", "lstm", "none"))
+        self.check_choice("char_activation", ("none", "tanh"))
+        self.check_choice("char_lstm_cell", ("standard", "coupled"))
+        self.check_choice("crf_boundaries", ("both", "start", "none"))
+        self.check_choice("initializer", ("normal", "uniform"))
+        self.check_rate("char_dropout")
+        self.check_rate("feature_dropout")
         self.check_choice("context_mix", ("mean", "learned"))
         if (self.composed_dim or self.context_encoder) and not self.max_word_pieces:
             raise ValueError(
@@ -138,7 +181,7 @@ class TaggerConfig(PreTrainedConfig):
             )
         if set(self.char_types) - set(CHARACTER_TYPE_CODES):
             raise ValueError(f"char_types may hold only the letters {CHARACTER_TYPE_CODES!r}, not {self.char_types!r}.")
-        if self.max_word_chars < max(self.char_widths):
+        if self.char_features == "cnn" and self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
             raise ValueError(
                 f"max_word_chars={self.max_word_chars} is narrower than the character CNN's widest filter "
                 f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
@@ -167,6 +210,12 @@ class TaggerConfig(PreTrainedConfig):
         if value not in choices:
             known = ", ".join(repr(choice) for choice in choices)
             raise ValueError(f"{field}={value!r} is unknown to {type(self).__name__}; choose one of {known}.")
+
+    def check_rate(self, field: str) -> None:
+        """Refuse a rate of dropout that would leave nothing, or more than everything."""
+        value = getattr(self, field)
+        if not 0 <= value < 1:
+            raise ValueError(f"{field}={value} is no share of units to drop; give a number from 0 up to 1.")
 
     @property
     def labels(self) -> list[str]:

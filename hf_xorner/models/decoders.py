@@ -2,81 +2,163 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
-from .crf import IMPOSSIBLE, best_path, log_marginals, log_partition, path_score
+from .crf import k_best, negative_log_likelihood, posterior, span_log_probs
+from .crf_messages import Chain
+from .crf_paths import best_path
 from .tags import IGNORED, TagSpace
 
 
-def build_decoder(config: TaggerConfig, tags: TagSpace) -> SoftmaxDecoder | CrfDecoder:
-    """The decoder that the config names."""
-    if config.decoder == "crf":
-        return CrfDecoder(tags, constrained=config.constrain_transitions)
-    return SoftmaxDecoder()
+class Decoded(NamedTuple):
+    """What a decoder makes of the scores of a batch."""
+
+    path: Tensor  # (B, T) the best inner tags
+    log_probs: Tensor  # (B, T, K) log posterior of the inner tags
+    path_log_probs: Tensor  # (B, T, 2) that of the path's tags: by themselves, and given the path's tag before
 
 
-class SoftmaxDecoder(nn.Module):
-    """Every word decides for itself."""
+def build_decoder(config: TaggerConfig, tags: TagSpace, input_size: int) -> Decoder:
+    """The decoder that the config names, for an encoder's states of a given size."""
+    if config.decoder != "crf":
+        return SoftmaxDecoder()
+    if config.conditioned_transitions:
+        return ConditionedCrfDecoder(tags, config.constrain_transitions, config.crf_boundaries, input_size)
+    return CrfDecoder(tags, config.constrain_transitions, config.crf_boundaries)
 
-    def negative_log_likelihood(self, scores: Tensor, gold: Tensor, lengths: Tensor) -> Tensor:
-        """Cross-entropy summed over a sentence's labelled words: scores (B, T, K), gold (B, T) → (B,)."""
+
+class Decoder(nn.Module):
+    """What all decoders have in common: scores (B, T, K) and the encoder's states (B, T, input_size), right-padded."""
+
+    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
+        """All that paths are scored by, in float32 (float64 stays)."""
+        raise TypeError(f"{type(self).__name__} is no decoder by itself; use one of its subclasses.")
+
+    def negative_log_likelihood(
+        self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
+    ) -> Tensor:
+        """−log p of the gold tags: gold (B, T) → (B,). A word without label may have any tag."""
+        return negative_log_likelihood(self.chain(scores, states), lengths, gold)
+
+    def forward(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+        """Decide, and say how sure that is."""
+        chain = self.chain(scores, states)
+        path = best_path(chain, lengths)
+        return Decoded(path, *posterior(chain, lengths, path))
+
+    def k_best(self, scores: Tensor, lengths: Tensor, k: int, states: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The k most probable paths, best first, (B, k, T); their log probabilities (B, k), −∞ for want of more."""
+        return k_best(self.chain(scores, states), lengths, k)
+
+    def span_log_probs(
+        self,
+        scores: Tensor,
+        lengths: Tensor,
+        path: Tensor,
+        sentence: Tensor,
+        begin: Tensor,
+        end: Tensor,
+        states: Tensor | None = None,
+    ) -> Tensor:
+        """Exact log probability that words begin … end − 1 of a sentence have the tags of a path (B, T): (N,) each."""
+        _, path_log_probs = posterior(self.chain(scores, states), lengths, path)
+        return span_log_probs(path_log_probs, sentence, begin, end)
+
+
+class SoftmaxDecoder(Decoder):
+    """Every word decides for itself: a chain whose moves all score alike."""
+
+    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
+        """No preference for any move, start or end."""
+        size = scores.shape[-1]
+        return Chain(scores, scores.new_zeros(size, size), scores.new_zeros(size), scores.new_zeros(size))
+
+    def negative_log_likelihood(
+        self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
+    ) -> Tensor:
+        """Cross-entropy summed over a sentence's labelled words: gold (B, T) → (B,)."""
         losses = nn.functional.cross_entropy(scores.transpose(1, 2), gold, ignore_index=IGNORED, reduction="none")
         return losses.sum(1)
 
-    def forward(self, scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Best tags (B, T) and log posterior (B, T, K)."""
-        return scores.argmax(-1), scores.log_softmax(-1)
+    def forward(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+        """Decide word by word."""
+        log_probs = scores.log_softmax(-1)
+        path = scores.argmax(-1)
+        return Decoded(path, log_probs, log_probs.gather(2, path.unsqueeze(2)).expand(-1, -1, 2))
 
 
-class CrfDecoder(nn.Module):
-    """A sentence decides as a whole: a linear-chain CRF with start and end (lample2016; li2020, section 3.4)."""
+class CrfDecoder(Decoder):
+    """A sentence decides as a whole: a linear-chain CRF (lample2016; li2020, section 3.4).
+
+    Args:
+        tags: The inner tags.
+        constrained: Bar the moves that BIOES forbids.
+        boundaries: What else is scored: "both" start and end (lample2016), the "start" (ma2016), or "none".
+    """
 
     barred_transitions: Tensor
     barred_start: Tensor
     barred_end: Tensor
 
-    def __init__(self, tags: TagSpace, constrained: bool) -> None:
+    def __init__(self, tags: TagSpace, constrained: bool, boundaries: str = "both") -> None:
         super().__init__()
         self.allowed = tags.allowed_transitions() if constrained else None
         size = tags.num_inner
-        self.transitions = nn.Parameter(torch.empty(size, size))
-        self.start = nn.Parameter(torch.empty(size))
-        self.end = nn.Parameter(torch.empty(size))
+        self.build_moves(size, with_start=boundaries != "none")
+        self.end = nn.Parameter(torch.empty(size)) if boundaries == "both" else None
         for name, shape in (("transitions", (size, size)), ("start", (size,)), ("end", (size,))):
             self.register_buffer(f"barred_{name}", torch.zeros(shape, dtype=torch.bool), persistent=False)
 
+    def build_moves(self, size: int, with_start: bool) -> None:
+        """Create what scores the moves among `size` tags, and where wanted the start."""
+        self.transitions = nn.Parameter(torch.empty(size, size))
+        self.start = nn.Parameter(torch.empty(size)) if with_start else None
+
     def reset_parameters(self) -> None:
         """Start indifferent, all transitions alike; bar what BIOES forbids."""
-        for parameter in (self.transitions, self.start, self.end):
+        for parameter in self.parameters(recurse=False):
             nn.init.zeros_(parameter)
         barred = (self.barred_transitions, self.barred_start, self.barred_end)
         for index, buffer in enumerate(barred):
             buffer.zero_() if self.allowed is None else buffer.copy_(~torch.tensor(self.allowed[index]))
 
-    def chain(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Transitions, start and end in float32 (float64 stays), what is barred out of reach."""
-        wide = torch.promote_types(self.transitions.dtype, torch.float32)
-        return (
-            self.transitions.to(wide).masked_fill(self.barred_transitions, IMPOSSIBLE),
-            self.start.to(wide).masked_fill(self.barred_start, IMPOSSIBLE),
-            self.end.to(wide).masked_fill(self.barred_end, IMPOSSIBLE),
-        )
+    def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Scores of the moves and of the start, where it has any."""
+        return self.transitions, self.start
 
-    def negative_log_likelihood(self, scores: Tensor, gold: Tensor, lengths: Tensor) -> Tensor:
-        """−log p of the gold tags: scores (B, T, K), gold (B, T) → (B,). A word without label may have any tag."""
-        transitions, start, end = self.chain()
-        everything = log_partition(scores, transitions, start, end, lengths)
-        position = torch.arange(gold.shape[1], device=gold.device)
-        free = (gold == IGNORED) & (position < lengths.unsqueeze(1))
-        if not free.any():
-            return everything - path_score(scores, transitions, start, end, lengths, gold.clamp(min=0))
-        allowed = torch.arange(scores.shape[-1], device=gold.device) == gold.unsqueeze(-1)
-        fitting = scores.masked_fill(~(allowed | free.unsqueeze(-1)), IMPOSSIBLE)
-        return everything - log_partition(fitting, transitions, start, end, lengths)
+    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
+        """Emissions, transitions, start and end, what is barred out of reach."""
+        transitions, start = self.moves(states)
+        nothing = transitions.new_zeros(scores.shape[-1])
+        moves = (transitions, nothing if start is None else start, nothing if self.end is None else self.end)
+        barred = (self.barred_transitions, self.barred_start, self.barred_end)
+        held = (values.masked_fill(where, -torch.inf) for values, where in zip(moves, barred, strict=True))
+        return Chain(scores, *held).to(torch.promote_types(scores.dtype, torch.float32))
 
-    def forward(self, scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Viterbi's path (B, T) and log posterior marginals (B, T, K)."""
-        chain = self.chain()
-        return best_path(scores, *chain, lengths), log_marginals(scores, *chain, lengths)
+
+class ConditionedCrfDecoder(CrfDecoder):
+    """A CRF whose moves are scored by the words, too: W·h_t + b for each pair of tags (ma2016, section 2.3).
+
+    The start is one more tag to come from, so its scores depend on the first word. In ma2016 there is no end.
+    """
+
+    def __init__(self, tags: TagSpace, constrained: bool, boundaries: str, input_size: int) -> None:
+        self.input_size = input_size
+        super().__init__(tags, constrained, boundaries)
+
+    def build_moves(self, size: int, with_start: bool) -> None:
+        """Create a weight vector and a bias for each pair of tags."""
+        self.pairs = nn.Linear(self.input_size, size * size)
+        self.starts = nn.Linear(self.input_size, size) if with_start else None
+
+    def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Scores of the moves into every word, (B, T, K, K), and of the start (B, K)."""
+        if states is None:
+            raise ValueError("The transitions depend on the words: give the encoder's states as well.")
+        size = len(self.barred_start)
+        transitions = self.pairs(states).unflatten(2, (size, size))
+        return transitions, self.starts(states[:, 0]) if self.starts is not None and states.shape[1] else None

@@ -70,14 +70,8 @@ class AttEncoder(BaselineEncoder):
 
     def __init__(self, config: AttBiLstmCnnConfig, input_size: int) -> None:
         super().__init__(config, input_size)
-        self.attention = WindowedSelfAttention(
-            self.output_size,
-            config.num_attention_heads,
-            config.attention_head_dim,
-            config.attention_window,
-            config.attention_overlap,
-        )
-        self.output_size += config.num_attention_heads * config.attention_head_dim
+        self.attention = WindowedSelfAttention.of(config, self.output_size)
+        self.output_size += self.attention.output_size
 
     def forward(
         self, features: Tensor, lengths: Tensor, output_attentions: bool = False

@@ -12,8 +12,8 @@ from transformers import PreTrainedModel
 from transformers.utils import ModelOutput
 
 from .configuration_tagger import TaggerConfig
-from .decoders import build_decoder
-from .features import WordFeatures
+from .decoders import Decoded, build_decoder
+from .features import WordFeatures, draw_vectors
 from .tags import IGNORED, TagSpace
 
 #: How far the logit of a decoded label stands above all others, so that argmax is the decoded path.
@@ -30,11 +30,15 @@ class TaggerOutput(ModelOutput):
             and their softmax the decoder's posterior, save that a label which the posterior puts above the decoded
             one is lowered to stand just below it. In training there is nothing to decode, and they are None.
         attentions: One tensor (B, heads, T, T) a layer of attention, where `output_attentions` asked for them.
+        path_log_probs: (B, T, 2), where `output_path_log_probs` asked for them: log probability of a word's decoded
+            inner tag, by itself and given the decoded tag of the word before. The first of a span's first word and the
+            second of its others add up to the exact log probability of the span.
     """
 
     loss: Tensor | None = None
     logits: Tensor | None = None
     attentions: tuple[Tensor, ...] | None = None
+    path_log_probs: Tensor | None = None
 
 
 class Encoder(nn.Module):
@@ -63,7 +67,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         self.features = WordFeatures(config)
         self.encoder = self.encoder_class(config, self.features.output_size)
         self.classifier = nn.Linear(self.encoder.output_size, self.tags.num_inner)
-        self.decoder = build_decoder(config, self.tags)
+        self.decoder = build_decoder(config, self.tags, self.encoder.output_size)
         self.post_init()
         self.freeze()
 
@@ -83,7 +87,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=self.config.initializer_range)
+            draw_vectors(module.weight, self.config)
             if module.padding_idx is not None:
                 nn.init.zeros_(module.weight[module.padding_idx])
         else:
@@ -125,6 +129,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
         output_attentions: bool | None = None,
+        output_path_log_probs: bool = False,
         return_dict: bool | None = None,
         num_items_in_batch: Tensor | int | None = None,
         **kwargs: Any,
@@ -140,6 +145,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             context_states: What `features.context.states` made of the pieces before, (B, T, layers · hidden), in
                 their place.
             output_attentions: Return attention weights as well.
+            output_path_log_probs: Return the log probabilities of the decoded inner tags as well.
             return_dict: False for a plain tuple.
             num_items_in_batch: What the summed loss is divided by, when the batch is a part of a larger one: labelled
                 words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
@@ -151,7 +157,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
         lengths = mask.sum(1)
         with_attentions = self.config.output_attentions if output_attentions is None else output_attentions
-        scores, attentions = self.score(
+        scores, states, attentions = self.score(
             _reorder(input_ids, order),
             _reorder(char_ids, order),
             lengths,
@@ -159,14 +165,17 @@ class TaggerForTokenClassification(PreTrainedModel):
             None if piece_ids is None else _reorder(piece_ids.masked_fill(~mask.unsqueeze(-1), 0), order),
             None if context_states is None else _reorder(context_states, order),
         )
-        loss = logits = None
+        loss = logits = path_log_probs = None
         if labels is not None:
-            loss = self.loss(scores, _reorder(labels, order), lengths, num_items_in_batch)
+            loss = self.loss(scores, states, _reorder(labels, order), lengths, num_items_in_batch)
         if labels is None or not self.training:
-            logits = _restore(self.public_logits(scores, lengths), order)
+            decoded = self.decode(scores, states, lengths)
+            logits = _restore(self.public_logits(decoded, lengths), order)
+            if output_path_log_probs:
+                path_log_probs = _restore(decoded.path_log_probs, order)
         if attentions is not None:
             attentions = tuple(_restore(_restore(weights, order, 2), order, 3) for weights in attentions)
-        output = TaggerOutput(loss=loss, logits=logits, attentions=attentions)
+        output = TaggerOutput(loss=loss, logits=logits, attentions=attentions, path_log_probs=path_log_probs)
         use_dict = self.config.return_dict if return_dict is None else return_dict
         return output if use_dict else output.to_tuple()
 
@@ -178,8 +187,12 @@ class TaggerForTokenClassification(PreTrainedModel):
         output_attentions: bool = False,
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """Scores (B, T, K) of the inner tags of right-padded sentences, at least float32, and attention weights."""
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...] | None]:
+        """Score the inner tags of right-padded sentences.
+
+        Returns:
+            Scores (B, T, K), at least float32, the states (B, T, h) that they come from, and attention weights.
+        """
         time = input_ids.shape[1]
         if time == 0:  # Layers want a word to work on: give them padding, and take its results away again.
             input_ids, char_ids = F.pad(input_ids, (0, 1)), F.pad(char_ids, (0, 0, 0, 1))
@@ -188,20 +201,26 @@ class TaggerForTokenClassification(PreTrainedModel):
             )
         features = self.features(input_ids, char_ids, piece_ids, context_states)
         states, attentions = self.encoder(features, lengths, output_attentions)
-        scores = self.classifier(states)[:, :time]
+        states = states[:, :time]
+        scores = self.classifier(states)
         if attentions is not None:
             attentions = tuple(weights[..., :time, :time] for weights in attentions)
-        return scores.to(torch.promote_types(scores.dtype, torch.float32)), attentions
+        return scores.to(torch.promote_types(scores.dtype, torch.float32)), states, attentions
 
     def loss(
-        self, scores: Tensor, labels: Tensor, lengths: Tensor, num_items_in_batch: Tensor | int | None = None
+        self,
+        scores: Tensor,
+        states: Tensor,
+        labels: Tensor,
+        lengths: Tensor,
+        num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
         """Negative log-likelihood of public labels (B, T), reduced as the config says."""
         if labels.shape[1] == 0:
             return scores.sum()  # 0, and still joined to the weights.
         position = torch.arange(labels.shape[1], device=labels.device)
         gold = self.tags.to_inner(labels.masked_fill(position >= lengths.unsqueeze(1), IGNORED))
-        losses = self.decoder.negative_log_likelihood(scores, gold, lengths)
+        losses = self.decoder.negative_log_likelihood(scores, gold, lengths, states)
         if self.config.loss_reduction == "sum":
             return losses.sum()
         if num_items_in_batch is None:
@@ -211,15 +230,19 @@ class TaggerForTokenClassification(PreTrainedModel):
         # A batch without any label costs nothing.
         return losses.sum() / torch.as_tensor(num_items_in_batch).clamp(min=1)
 
-    def public_logits(self, scores: Tensor, lengths: Tensor) -> Tensor:
+    def decode(self, scores: Tensor, states: Tensor, lengths: Tensor) -> Decoded:
+        """Best path and posterior of the inner tags."""
+        return self.decoder(scores, lengths, states)
+
+    def public_logits(self, decoded: Decoded, lengths: Tensor) -> Tensor:
         """Log posterior of the public labels (B, T, L), the decoded ones standing out by a margin."""
-        if scores.shape[1] == 0:
-            return scores.new_zeros(*scores.shape[:2], len(self.tags.labels))
-        inner_path, inner_log_probs = self.decoder(scores, lengths)
-        mask = torch.arange(scores.shape[1], device=scores.device) < lengths.unsqueeze(1)
-        path = self.tags.to_public_path(inner_path, mask, repair=self.config.malformed_spans == "repair")
+        batch, time = decoded.path.shape
+        if time == 0:
+            return decoded.log_probs.new_zeros(batch, time, len(self.tags.labels))
+        mask = torch.arange(time, device=lengths.device) < lengths.unsqueeze(1)
+        path = self.tags.to_public_path(decoded.path, mask, repair=self.config.malformed_spans == "repair")
         path = path.unsqueeze(-1)
-        log_probs = self.tags.to_public_log_probs(inner_log_probs)
+        log_probs = self.tags.to_public_log_probs(decoded.log_probs)
         best = log_probs.gather(-1, path)
         return torch.minimum(log_probs, best - MARGIN).scatter(-1, path, best)
 

@@ -35,6 +35,19 @@ class Packing(NamedTuple):
         before = later - size[step[step > 0] - 1]
         return cls(rows, size[size > 0].tolist(), words, before)
 
+    @classmethod
+    def padded(cls, lengths: Tensor, time: int) -> Packing:
+        """As `of`, with every sentence as long as the longest: nothing has to be known of the lengths beforehand.
+
+        In the order of a direction, padding comes after all words, so it changes nothing for these.
+        """
+        rows = torch.arange(len(lengths), device=lengths.device)
+        step = torch.arange(time, device=lengths.device)
+        starts = rows.unsqueeze(1) * time
+        words = torch.stack([starts + step, starts + reversed_order(lengths, time)])  # (2, B, T)
+        before = torch.arange(max(time - 1, 0) * len(rows), device=lengths.device)
+        return cls(rows, [len(rows)] * time, words.transpose(1, 2).flatten(1), before)
+
     def pack(self, values: Tensor) -> Tensor:
         """Bring (2, B, T, d) into packed order: (2, N, d)."""
         flat = values.flatten(1, 2)
@@ -45,6 +58,13 @@ class Packing(NamedTuple):
         flat = packed.new_zeros(batch * time, packed.shape[-1])
         states = [flat.index_copy(0, self.words[direction], packed[direction]) for direction in range(2)]
         return torch.stack(states).unflatten(1, (batch, time))
+
+
+def reversed_order(lengths: Tensor, time: int) -> Tensor:
+    """Indices (B, T) that reverse every sentence within its own length and leave its padding where it is."""
+    position = torch.arange(time, device=lengths.device)
+    last = lengths.unsqueeze(1) - 1
+    return torch.where(position <= last, last - position, position)
 
 
 @torch.compiler.disable

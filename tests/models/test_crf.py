@@ -1,123 +1,345 @@
-"""The chain's sums, posteriors, best paths and gradients are those of trying every path."""
+"""The chain's sums, posteriors, span probabilities and gradients are those of trying every path."""
 
+import chain_oracle as oracle
 import helpers
+import numpy as np
 import pytest
-import references as ref
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from hf_xorner.models.crf import best_path, log_marginals, log_partition, path_score
+from hf_xorner.models import crf
+from hf_xorner.models.crf import (
+    k_best,
+    log_marginals,
+    log_partition,
+    negative_log_likelihood,
+    posterior,
+    span_log_probs,
+)
+from hf_xorner.models.crf_messages import IMPOSSIBLE, Chain, LogMessages
+from hf_xorner.models.crf_paths import best_path, path_score
+from hf_xorner.models.tags import IGNORED
 
-LENGTHS = torch.tensor([4, 0, 1, 5, 2, 3])
-TAGS = 3
+LENGTHS = torch.tensor([4, 0, 1, 6, 2, 3, 5])
+TIME = int(LENGTHS.max())
+SPANS = [
+    (row, begin, end) for row, length in enumerate(LENGTHS) for end in range(1, length + 1) for begin in range(end)
+]
+#: Kind, tags, seed, and whether some moves are barred.
+KINDS = [
+    (kind, tags, seed, barred)
+    for kind in ("constant", "conditioned")
+    for tags, seed, barred in ((1, 0, False), (2, 1, False), (3, 2, False), (5, 3, False), (3, 4, True), (5, 5, True))
+]
+IDS = [f"{kind}, {tags} tags{', barred' if barred else ''}" for kind, tags, _, barred in KINDS]
 
 
-@pytest.fixture(params=range(3))
+@pytest.fixture(params=["as chosen", "logarithms"], autouse=True)
+def way(request, monkeypatch):
+    """Both ways of summing: what a CPU does, and what a GPU does."""
+    if request.param == "logarithms":
+        monkeypatch.setattr(crf, "messages", LogMessages)
+    return request.param
+
+
+def random_chain(kind, tags, seed=0, barred=False, spread=2.0):
+    """A chain in float64: transitions (K, K), or of every word."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = {"constant": (), "conditioned": (len(LENGTHS),)}[kind]
+    words = (*rows, TIME) if rows else ()
+    shapes = (len(LENGTHS), TIME, tags), (*words, tags, tags), (*rows, tags), (tags,)
+    scores = [spread * torch.randn(shape, dtype=torch.float64, generator=generator) for shape in shapes]
+    if barred:
+        moves = torch.rand(tags, tags, generator=generator) < 0.4
+        moves[0] = moves[:, 0] = False  # there is always a way, through tag 0
+        scores[1] = scores[1].masked_fill(moves, -torch.inf)
+        scores[2][..., 1] = scores[3][-1] = -torch.inf
+    return Chain(*scores)
+
+
+@pytest.fixture(params=KINDS, ids=IDS)
 def chain(request):
-    """Emissions (B, T, K), transitions, start and end in float64."""
-    torch.manual_seed(request.param)
-    shapes = (len(LENGTHS), int(LENGTHS.max()), TAGS), (TAGS, TAGS), (TAGS,), (TAGS,)
-    return [2 * torch.randn(shape, dtype=torch.float64) for shape in shapes]
+    return random_chain(*request.param)
 
 
-@pytest.fixture
-def paths():
-    return torch.randint(0, TAGS, (len(LENGTHS), int(LENGTHS.max())), generator=torch.Generator().manual_seed(0))
+def alone(chain, row):
+    """The unpadded arguments of one sentence for the oracle."""
+    length = int(LENGTHS[row])
+    emissions, transitions, start, end = (scores.detach().double().numpy() for scores in chain)
+    if transitions.ndim == 4:
+        transitions, start = transitions[row, :length], start[row]
+    return emissions[row, :length], transitions, start, end
 
 
 def each_sentence(chain):
-    """The number and the unpadded arguments for the references of every sentence that has words."""
-    emissions, *scores = (values.detach().numpy() for values in chain)
-    for number, length in enumerate(LENGTHS.tolist()):
+    for row, length in enumerate(LENGTHS.tolist()):
         if length:
-            yield number, (emissions[number, :length], *scores)
+            yield row, length, alone(chain, row)
+
+
+def random_paths(chain, seed=0):
+    """Paths (B, T) that are not barred, drawn for each sentence."""
+    generator = np.random.default_rng(seed)
+    paths = torch.zeros(len(LENGTHS), TIME, dtype=torch.long)
+    for row, length, sentence in each_sentence(chain):
+        possible, _ = oracle.all_paths(*sentence)
+        paths[row, :length] = torch.from_numpy(possible[generator.integers(len(possible))])
+    return paths
+
+
+# --- Sums ------------------------------------------------------------------------------------------------------------
 
 
 def test_partition_sums_over_all_paths(chain):
-    partition = log_partition(*chain, LENGTHS)
-    for number, sentence in each_sentence(chain):
-        helpers.close(partition[number], ref.log_partition(*sentence), 1e-10)
+    partition = log_partition(chain, LENGTHS)
+    for row, _, sentence in each_sentence(chain):
+        helpers.close(partition[row], oracle.log_sum_exp(oracle.all_paths(*sentence)[1]), 1e-10)
 
 
-def test_partition_and_score_of_no_words_are_zero(chain, paths):
-    assert log_partition(*chain, LENGTHS)[LENGTHS == 0].tolist() == [0]
-    assert path_score(*chain, LENGTHS, paths)[LENGTHS == 0].tolist() == [0]
+def test_sentence_without_words_has_one_path_of_score_0(chain):
+    paths = random_paths(chain)
+    for values in (
+        log_partition(chain, LENGTHS),
+        path_score(chain, LENGTHS, paths),
+        negative_log_likelihood(chain, LENGTHS, paths),
+    ):
+        assert values[LENGTHS == 0].tolist() == [0]
 
 
 def test_marginals_are_the_share_of_all_paths(chain):
-    marginals = log_marginals(*chain, LENGTHS).exp()
-    for number, sentence in each_sentence(chain):
-        helpers.close(marginals[number, : LENGTHS[number]], ref.marginals(*sentence), 1e-10)
+    marginals = log_marginals(chain, LENGTHS)
+    assert marginals.min() >= IMPOSSIBLE
+    for row, length, sentence in each_sentence(chain):
+        helpers.close(marginals[row, :length].exp(), oracle.counts(*sentence)[0], 1e-10)
+        helpers.close(
+            marginals[row, length:].exp(),
+            np.full((TIME - length, chain.emissions.shape[2]), 1 / chain.emissions.shape[2]),
+            1e-10,
+        )
 
 
-def test_best_path_is_the_best_of_all_paths(chain):
-    best = best_path(*chain, LENGTHS)
-    for number, sentence in each_sentence(chain):
-        assert best[number, : LENGTHS[number]].tolist() == ref.best_path(*sentence)
+def test_likelihood_is_the_share_of_the_gold_path(chain):
+    gold = random_paths(chain)
+    losses = negative_log_likelihood(chain, LENGTHS, gold)
+    for row, length, sentence in each_sentence(chain):
+        score = oracle.score_of(*sentence, gold[row, :length].tolist())
+        helpers.close(losses[row], oracle.log_sum_exp(oracle.all_paths(*sentence)[1]) - score, 1e-10)
 
 
-def test_path_score_less_partition_is_the_log_likelihood(chain, paths):
-    likelihood = path_score(*chain, LENGTHS, paths) - log_partition(*chain, LENGTHS)
-    for number, sentence in each_sentence(chain):
-        path = paths[number, : LENGTHS[number]].tolist()
-        helpers.close(likelihood[number], ref.log_likelihood(*sentence, path), 1e-10)
+def fitting(gold):
+    """Whether paths fit gold tags (T,) of which some are IGNORED."""
+    return lambda paths: ((paths == gold) | (gold == IGNORED)).all(1)
 
 
-def test_gradients_are_expected_less_gold_counts(chain, paths):
-    leaves = [values.requires_grad_() for values in chain]
+@pytest.mark.parametrize("unlabelled", [[0], [1, 2], [3, 5], range(TIME)], ids=str)
+def test_words_without_label_may_have_any_tag(chain, unlabelled):
+    gold = random_paths(chain)
+    gold[:, list(unlabelled)] = IGNORED
+    losses = negative_log_likelihood(chain, LENGTHS, gold)
+    for row, length, sentence in each_sentence(chain):
+        labels = gold[row, :length].numpy()
+        total = oracle.log_sum_exp(oracle.all_paths(*sentence)[1])
+        helpers.close(losses[row], total - oracle.log_partition_of(*sentence, fitting(labels)), 1e-10)
+
+
+def test_gold_that_is_barred_costs_what_is_impossible():
+    chain = random_chain("constant", 3)
+    chain.transitions[1, 2] = -torch.inf
+    gold = torch.tensor([1, 2]).repeat(len(LENGTHS), TIME // 2)
+    partly = gold.clone()
+    partly[:, 3] = IGNORED
+    leaves = Chain(*(scores.requires_grad_() for scores in chain))
+    for labels in (gold, partly):
+        losses = negative_log_likelihood(leaves, LENGTHS, labels)
+        assert (losses[LENGTHS > 1] == -IMPOSSIBLE).all()
+        gradients = torch.autograd.grad(losses.sum(), leaves)
+        assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+# --- Gradients -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unlabelled", [None, [], [1, 3]], ids=["partition", "path", "partial path"])
+def test_gradients_are_expected_less_gold_counts(chain, unlabelled):
+    gold = random_paths(chain)
+    gold[:, unlabelled or []] = IGNORED
     weights = torch.linspace(-1, 2, len(LENGTHS), dtype=torch.float64)  # sentences do not count alike
-    losses = log_partition(*leaves, LENGTHS) - path_score(*leaves, LENGTHS, paths)
+    leaves = Chain(*(scores.requires_grad_() for scores in chain))
+    losses = negative_log_likelihood(leaves, LENGTHS, gold)
+    if unlabelled is None:
+        losses = log_partition(leaves, LENGTHS)
     (weights * losses).sum().backward()
 
-    emissions, *expected = (torch.zeros_like(values) for values in chain)
-    for number, sentence in each_sentence(chain):
-        gradients = ref.nll_gradients(*sentence, paths[number, : LENGTHS[number]].tolist())
-        by_name = [weights[number] * torch.from_numpy(gradients[name]) for name in ("transitions", "start", "end")]
-        emissions[number, : LENGTHS[number]] = weights[number] * torch.from_numpy(gradients["emissions"])
-        for total, gradient in zip(expected, by_name, strict=True):
-            total += gradient
-    for leaf, gradient in zip(leaves, [emissions, *expected], strict=True):
-        helpers.close(leaf.grad, gradient.numpy(), 1e-10)
+    expected = [np.zeros(scores.shape) for scores in chain]
+    for row, length, sentence in each_sentence(chain):
+        words, moves = oracle.counts(*sentence)
+        if unlabelled is not None:
+            fixed = oracle.counts(*sentence, fitting(gold[row, :length].numpy()))
+            words, moves = words - fixed[0], moves - fixed[1]
+        weight = float(weights[row])
+        emissions, transitions, start, end = expected
+        emissions[row, :length] = weight * words
+        if transitions.ndim == 2:
+            transitions += weight * moves
+            start += weight * words[0]
+        else:
+            transitions[row, 1:length] = weight * moves[1:]
+            start[row] = weight * words[0]
+        end += weight * words[-1]
+    for leaf, gradient in zip(leaves, expected, strict=True):
+        helpers.close(leaf.grad, gradient, 1e-10)
 
 
-def test_partition_passes_gradcheck(chain):
-    leaves = [values.requires_grad_() for values in chain]
-    assert torch.autograd.gradcheck(lambda *scores: log_partition(*scores, LENGTHS), leaves)
+@pytest.mark.parametrize("kind", ["constant", "conditioned"])
+@pytest.mark.parametrize("unlabelled", [[], [0, 2]], ids=str)
+def test_gradients_are_those_of_finite_differences(kind, unlabelled):
+    chain = random_chain(kind, 3)
+    gold = random_paths(chain)
+    gold[:, unlabelled] = IGNORED
+    leaves = [scores.requires_grad_() for scores in chain]
+    assert torch.autograd.gradcheck(lambda *scores: negative_log_likelihood(Chain(*scores), LENGTHS, gold), leaves)
+    assert torch.autograd.gradcheck(lambda *scores: log_partition(Chain(*scores), LENGTHS), leaves)
 
 
-def test_padding_may_hold_any_number(chain, paths):
-    """Padding's scores come from states that mean nothing; they must reach neither values nor gradients."""
-    emissions, *scores = chain
-    padding = torch.arange(emissions.shape[1]) >= LENGTHS.unsqueeze(1)
+@pytest.mark.parametrize("barred", [False, True])
+def test_posterior_can_be_differentiated(barred):
+    chain = random_chain("constant", 3, barred=barred)
+    path = random_paths(chain)
+    emissions = chain.emissions.requires_grad_()
 
-    def results(values):
-        leaves = [leaf.detach().requires_grad_() for leaf in (values, *scores)]
-        losses = log_partition(*leaves, LENGTHS) - path_score(*leaves, LENGTHS, paths)
-        losses.sum().backward()
-        marginals = log_marginals(*leaves, LENGTHS).masked_fill(padding.unsqueeze(-1), 0)
-        path = best_path(*leaves, LENGTHS).masked_fill(padding, 0)
-        return losses, path, marginals, *(leaf.grad for leaf in leaves)
+    def marginals(scores):
+        return posterior(chain._replace(emissions=scores), LENGTHS, path)[1].clamp(min=-50)
 
-    clean = results(emissions.masked_fill(padding.unsqueeze(-1), 0))
-    for filler in (-3000.0, 3000.0):
-        for value, expected in zip(results(emissions.masked_fill(padding.unsqueeze(-1), filler)), clean, strict=True):
-            helpers.close(value, expected.detach().numpy(), 1e-10)
+    assert torch.autograd.gradcheck(marginals, (emissions,))
 
 
-def test_long_sentences_stay_as_exact_as_short_ones():
-    """Sums that grow with the length leave float32 no digits for a single word, unless they are kept in bounds."""
-    torch.manual_seed(0)
-    length = 1000
-    emissions = 20 + torch.randn(1, length, TAGS)
-    chain = [emissions, torch.randn(TAGS, TAGS), torch.randn(TAGS), torch.randn(TAGS)]
-    exact = [values.double() for values in chain]
-    lengths = torch.tensor([length])
-    helpers.close(log_marginals(*chain, lengths).exp(), log_marginals(*exact, lengths).exp().numpy(), 1e-5)
-    assert torch.equal(best_path(*chain, lengths), best_path(*exact, lengths))
+# --- Spans -----------------------------------------------------------------------------------------------------------
 
-    def gradients(values):
-        leaves = [leaf.clone().requires_grad_() for leaf in values]
-        log_partition(*leaves, lengths).sum().backward()
-        return [leaf.grad for leaf in leaves]
 
-    for gradient, expected in zip(gradients(chain), gradients(exact), strict=True):
-        torch.testing.assert_close(gradient.double(), expected, rtol=1e-5, atol=1e-5)
+def test_probability_of_a_span_is_the_share_of_all_paths_with_its_tags(chain):
+    sentence, begin, end = torch.tensor(SPANS).unbind(1)
+    for path in (random_paths(chain), best_path(chain, LENGTHS)):
+        found = span_log_probs(posterior(chain, LENGTHS, path)[1], sentence, begin, end)
+        for row, length, scores in each_sentence(chain):
+            paths, shares = oracle.probabilities(*scores)
+            tags = path[row, :length].numpy()
+            for place in (sentence == row).nonzero().flatten().tolist():
+                span = slice(begin[place], end[place])
+                expected = shares[(paths[:, span] == tags[span]).all(1)].sum()
+                helpers.close(found[place].exp(), expected, 1e-10)
+
+
+def test_span_of_tags_that_cannot_be_has_no_probability_and_leaves_others_theirs():
+    chain = random_chain("constant", 4, barred=True)
+    chain.transitions[2, 3] = -torch.inf
+    path = torch.tensor([0, 2, 3, 0, 0, 0]).repeat(len(LENGTHS), 1)
+    sentence, begin, end = torch.tensor(SPANS).unbind(1)
+    found = span_log_probs(posterior(chain, LENGTHS, path)[1], sentence, begin, end).exp()
+    crossing = (begin <= 1) & (end >= 3)
+    assert crossing.any()
+    assert not found[crossing].any()
+    for place in (~crossing).nonzero().flatten().tolist():
+        paths, shares = oracle.probabilities(*alone(chain, int(sentence[place])))
+        span = slice(begin[place], end[place])
+        expected = shares[(paths[:, span] == path[0, span].numpy()).all(1)].sum()
+        helpers.close(found[place], expected, 1e-10)
+
+
+def test_whole_sentence_as_a_span_is_its_likelihood(chain):
+    path = random_paths(chain)
+    rows = (LENGTHS > 0).nonzero().flatten()
+    steps = posterior(chain, LENGTHS, path)[1]
+    found = span_log_probs(steps, rows, torch.zeros_like(rows), LENGTHS[rows])
+    helpers.close(found, -negative_log_likelihood(chain, LENGTHS, path)[rows].numpy(), 1e-10)
+    assert not steps[torch.arange(TIME) >= LENGTHS.unsqueeze(1)].any()
+
+
+def test_posterior_tells_the_marginals_as_well(chain):
+    assert torch.equal(posterior(chain, LENGTHS, random_paths(chain))[0], log_marginals(chain, LENGTHS))
+
+
+# --- The k best ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2, 7, 30])
+def test_k_best_paths_have_their_share_of_all_paths(chain, k):
+    paths, log_probs = k_best(chain, LENGTHS, k)
+    assert paths.shape == (len(LENGTHS), k, TIME)
+    assert log_probs[LENGTHS == 0].exp().tolist() == [[1.0] + [0.0] * (k - 1)]
+    for row, length, sentence in each_sentence(chain):
+        expected, shares = (values[:k] for values in oracle.probabilities(*sentence))
+        assert paths[row, : len(expected), :length].tolist() == expected.tolist()
+        helpers.close(log_probs[row, : len(shares)].exp(), shares, 1e-10)
+        assert (log_probs[row, len(shares) :] == -torch.inf).all()
+
+
+# --- On a GPU --------------------------------------------------------------------------------------------------------
+
+
+class Waits(TorchDispatchMode):
+    """Counts what makes a program wait for a GPU: looking into a tensor, and results whose size hangs on values."""
+
+    LOOKS = ("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "masked_select", "unique")
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        indices = arguments[1] if function.__name__.startswith("index.") else ()
+        by_mask = any(index is not None and index.dtype == torch.bool for index in indices)
+        self.count += by_mask or function.__name__.split(".")[0] in self.LOOKS
+        return function(*arguments, **(options or {}))
+
+
+def waits(kind, time):
+    """How often a training step and the decoding of sentences of `time` words wait, summed as on a GPU."""
+    chain = random_chain(kind, 3)
+    repeats = time // TIME
+    emissions, transitions, start, end = chain
+    if kind == "conditioned":
+        transitions = transitions.repeat(1, repeats, 1, 1)
+    chain = Chain(emissions.repeat(1, repeats, 1), transitions, start, end)
+    lengths, gold = LENGTHS * repeats, torch.zeros(len(LENGTHS), time, dtype=torch.long)
+    leaves = Chain(*(scores.clone().requires_grad_() for scores in chain))
+    with Waits() as training:
+        negative_log_likelihood(leaves, lengths, gold).sum().backward()
+    with Waits() as decoding:
+        posterior(chain, lengths, best_path(chain, lengths))
+        k_best(chain, lengths, 3)
+    return training.count, decoding.count
+
+
+@pytest.mark.parametrize("kind", ["constant", "conditioned"])
+def test_gpu_is_not_waited_for(kind, way, monkeypatch):
+    if way == "as chosen":
+        # A CPU looks whether the fast way is exact: often, perhaps, but not at every step.
+        assert waits(kind, TIME) == waits(kind, 4 * TIME)
+        return
+    # Once, to see whether all words have labels.
+    assert waits(kind, TIME) == waits(kind, 4 * TIME) == (1, 0)
+
+
+# --- Nothing at all --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["constant", "conditioned"])
+@pytest.mark.parametrize(("rows", "time"), [(0, 4), (3, 0), (0, 0), (3, 4)], ids=str)
+def test_no_words_are_no_trouble(kind, rows, time):
+    emissions, transitions, start, end = random_chain(kind, 3)
+    if kind == "conditioned":
+        transitions, start = transitions[:rows, :time], start[:rows]
+    scores = emissions[:rows, :time], transitions, start, end
+    chain = Chain(*(values.detach().requires_grad_() for values in scores))
+    lengths = torch.zeros(rows, dtype=torch.long)
+    path = torch.zeros(rows, time, dtype=torch.long)
+    losses = negative_log_likelihood(chain, lengths, path)
+    gradients = torch.autograd.grad(losses.sum() + log_partition(chain, lengths).sum(), chain)
+    assert losses.tolist() == [0] * rows
+    assert not any(gradient.any() for gradient in gradients)
+    assert best_path(chain, lengths).shape == (rows, time)
+    assert [values.shape for values in posterior(chain, lengths, path)] == [(rows, time, 3), (rows, time, 2)]
+    assert log_marginals(chain, lengths).shape == (rows, time, 3)
+    paths, log_probs = k_best(chain, lengths, 2)
+    assert paths.shape == (rows, 2, time)
+    assert log_probs.exp().tolist() == [[1, 0]] * rows

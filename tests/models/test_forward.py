@@ -3,19 +3,21 @@
 import helpers
 import numpy as np
 import pytest
+import reference_encoders
 import references as ref
 import torch
-from conftest import LABELS, build_model
+from conftest import ARCHITECTURES, LABELS, VARIANTS, build_model, has_field
 
 LENGTHS = (9, 1, 4, 6)
 SHORT_LENGTHS = (4, 1, 3, 2)  # the references try all paths of a CRF
+ATTENTIVE = ("att-bilstm-cnn", "cnn-lstm-crf attention")
 WINDOWS = [(4, 2), (5, 0), (6, 3), (7, 1), (3, 2), (1, 0)]  # words, overlap
 
 
 @pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_inner_scores_are_those_of_the_equations(model_type, tokenizer, unknown_word, seed):
-    model = build_model(model_type, tokenizer, unknown_word=unknown_word, seed=seed)
+def test_inner_scores_are_those_of_the_equations(variant, tokenizer, unknown_word, seed):
+    model = build_model(variant, tokenizer, unknown_word=unknown_word, seed=seed)
     sentences = helpers.random_sentences(model.config, LENGTHS, seed)
     scores, _ = helpers.score(model, helpers.pad(sentences))
     assert scores.dtype == torch.float32
@@ -24,6 +26,7 @@ def test_inner_scores_are_those_of_the_equations(model_type, tokenizer, unknown_
 
 
 @pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("model_type", [kind for kind in ARCHITECTURES if has_field(kind, "num_hidden_layers")])
 def test_any_number_of_layers_stacks_by_the_same_equations(model_type, tokenizer, layers):
     model = build_model(model_type, tokenizer, num_hidden_layers=layers)
     sentences = helpers.random_sentences(model.config, LENGTHS)
@@ -32,8 +35,8 @@ def test_any_number_of_layers_stacks_by_the_same_equations(model_type, tokenizer
         helpers.close(row[: len(sentence["input_ids"])], helpers.reference_scores(model, sentence), 1e-5)
 
 
-def test_words_of_the_tokenizer_score_as_the_equations_say(model_type, tokenizer):
-    model = build_model(model_type, tokenizer)
+def test_words_of_the_tokenizer_score_as_the_equations_say(variant, tokenizer):
+    model = build_model(variant, tokenizer)
     words = "Ann saw 3 McDonald's in NEW York , unseen-word".split()
     batch = tokenizer([words], is_split_into_words=True, return_tensors="pt")
     scores, _ = helpers.score(model, batch)
@@ -41,11 +44,12 @@ def test_words_of_the_tokenizer_score_as_the_equations_say(model_type, tokenizer
 
 
 def test_unknown_words_keep_their_casing_only_where_the_config_says_so(model_type, tokenizer):
+    fields = {"casing_features": True}
     words = [["ann", "Unseen"], ["ann", "unseen"]]
     batch = tokenizer(words, is_split_into_words=True, return_tensors="pt")
     casing = slice(12, 16)
-    kept = build_model(model_type, tokenizer).features(batch["input_ids"], batch["char_ids"])
-    lost = build_model(model_type, tokenizer, unknown_word="vector_and_casing")
+    kept = build_model(model_type, tokenizer, **fields).features(batch["input_ids"], batch["char_ids"])
+    lost = build_model(model_type, tokenizer, unknown_word="vector_and_casing", **fields)
     replaced = lost.features(batch["input_ids"], batch["char_ids"])
     assert kept[:, 1, casing].tolist() == [[0, 1, 0, 0], [0, 0, 1, 0]]
     assert torch.equal(replaced[0, 1, :16], lost.features.unknown)
@@ -53,8 +57,9 @@ def test_unknown_words_keep_their_casing_only_where_the_config_says_so(model_typ
 
 
 @pytest.mark.parametrize(("window", "overlap"), WINDOWS)
-def test_long_sentences_attend_within_their_windows(tokenizer, window, overlap):
-    model = build_model("att-bilstm-cnn", tokenizer, attention_window=window, attention_overlap=overlap)
+@pytest.mark.parametrize("kind", ATTENTIVE)
+def test_long_sentences_attend_within_their_windows(tokenizer, kind, window, overlap):
+    model = build_model(kind, tokenizer, attention_window=window, attention_overlap=overlap)
     sentences = helpers.random_sentences(model.config, (17, window, 1, 8, window + 1))
     batch = helpers.pad(sentences)
     scores, (attention,) = helpers.score(model, batch, output_attentions=True)
@@ -70,8 +75,9 @@ def test_long_sentences_attend_within_their_windows(tokenizer, window, overlap):
         assert not attention[number, :, :length, length:].any()
 
 
-def test_attention_weights_come_back_in_the_order_of_the_words(tokenizer):
-    model = build_model("att-bilstm-cnn", tokenizer)
+@pytest.mark.parametrize("kind", ATTENTIVE)
+def test_attention_weights_come_back_in_the_order_of_the_words(tokenizer, kind):
+    model = build_model(kind, tokenizer)
     sentences = helpers.random_sentences(model.config, LENGTHS)
     for side in ("right", "left"):
         (attention,) = model(**helpers.pad(sentences, side=side), output_attentions=True).attentions
@@ -83,28 +89,27 @@ def test_attention_weights_come_back_in_the_order_of_the_words(tokenizer):
 
 
 def reference_attention(model, sentence):
-    weights, config = helpers.weights_of(model), model.config
-    ids, chars = sentence["input_ids"].numpy(), sentence["char_ids"].numpy()
-    hidden = ref.bilstm(weights, ref.word_features(weights, ids, chars), cross=False)
-    return ref.attention(weights, hidden, **helpers.attention_fields(config))[1]
+    hidden = helpers.reference_states(model, sentence)[:, : 2 * model.config.hidden_size]
+    return ref.attention(helpers.weights_of(model), hidden, **reference_encoders.attention_fields(model.config))[1]
 
 
-def test_models_without_attention_return_no_attention(tokenizer):
-    model = build_model("cross-bilstm-cnn", tokenizer)
+@pytest.mark.parametrize("kind", [kind for kind in VARIANTS if kind not in ATTENTIVE and not kind.startswith("grn")])
+def test_models_without_attention_return_no_attention(tokenizer, kind):
+    model = build_model(kind, tokenizer)
     batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
     assert model(**batch, output_attentions=True).attentions is None
 
 
 @pytest.mark.parametrize("malformed_spans", ["drop", "repair"])
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_logits_are_the_posterior_with_the_decoded_path_on_top(model_type, tokenizer, decoder, malformed_spans):
-    model = build_model(model_type, tokenizer, decoder=decoder, malformed_spans=malformed_spans)
+def test_logits_are_the_posterior_with_the_decoded_path_on_top(variant, tokenizer, decoder, malformed_spans):
+    model = build_model(variant, tokenizer, decoder=decoder, malformed_spans=malformed_spans)
     sentences = helpers.random_sentences(model.config, LENGTHS if decoder == "softmax" else SHORT_LENGTHS)
     logits = model(**helpers.pad(sentences)).logits
     assert logits.dtype == torch.float32
     inner = ref.inner_tags(LABELS)
     for row, sentence in zip(logits, sentences, strict=True):
-        log_probs, best = reference_posterior(model, helpers.reference_scores(model, sentence))
+        log_probs, best = reference_posterior(model, sentence)
         spans_of = ref.spans_strict if malformed_spans == "drop" else ref.spans_conlleval
         length = len(log_probs)
         decoded = ref.public_tags(spans_of([inner[tag] for tag in best]), length)
@@ -113,22 +118,24 @@ def test_logits_are_the_posterior_with_the_decoded_path_on_top(model_type, token
         helpers.close(row[:length], ref.public_logits(log_probs, inner, LABELS, path), 1e-5)
 
 
-def reference_posterior(model, scores):
+def reference_posterior(model, sentence):
     """Log posterior (T, K) and best inner path."""
+    scores = helpers.reference_scores(model, sentence)
     if model.config.decoder == "softmax":
         return ref.softmax_log_probs(scores), scores.argmax(-1).tolist()
-    chain = helpers.crf_of(model)
+    chain = helpers.crf_of(model, sentence)
     return np.log(ref.marginals(scores, *chain)), ref.best_path(scores, *chain)
 
 
-def test_plain_labels_are_decoded_as_they_are(model_type, tokenizer):
+@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+def test_plain_labels_are_decoded_as_they_are(model_type, tokenizer, decoder):
     labels = ["NOUN", "VERB", "DET"]
-    model = build_model(model_type, tokenizer, labels=labels)
-    sentences = helpers.random_sentences(model.config, LENGTHS)
+    model = build_model(model_type, tokenizer, labels=labels, decoder=decoder)
+    assert model.tags.inner_tags == labels
+    sentences = helpers.random_sentences(model.config, LENGTHS if decoder == "softmax" else SHORT_LENGTHS)
     logits = model(**helpers.pad(sentences)).logits
     for row, sentence in zip(logits, sentences, strict=True):
-        log_probs = ref.softmax_log_probs(helpers.reference_scores(model, sentence))
-        path = log_probs.argmax(-1).tolist()
+        log_probs, path = reference_posterior(model, sentence)
         helpers.close(row[: len(path)], ref.public_logits(log_probs, labels, labels, path), 1e-5)
 
 

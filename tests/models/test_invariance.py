@@ -3,18 +3,18 @@
 import helpers
 import pytest
 import torch
-from conftest import build_model
+from conftest import build_model, has_field
 
 LENGTHS = (5, 1, 9, 3)
 TOLERANCE = 1e-6
 
 
 @pytest.fixture(params=helpers.DECODERS)
-def model(request, model_type, tokenizer):
+def model(request, variant, tokenizer):
     fields = helpers.DECODERS[request.param] | {"loss_reduction": "sum"}
-    if model_type == "att-bilstm-cnn":  # the longest sentence in windows, the others whole
+    if has_field(variant, "attention_window"):  # the longest sentence in windows, the others whole
         fields |= {"attention_window": 6, "attention_overlap": 2}
-    return build_model(model_type, tokenizer, **fields)
+    return build_model(variant, tokenizer, **fields)
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
 """The loss is what the config's reduction says, whole or in parts, and wrong input gets one clear sentence."""
 
 import helpers
+import numpy as np
 import pytest
 import references as ref
 import torch
-from conftest import ARCHITECTURES, LABELS, build_model
+from conftest import ARCHITECTURES, LABELS, build_model, without_dropout
 
 from hf_xorner.registration import CONFIGS
 
@@ -13,11 +14,11 @@ INNER = ref.inner_tags(LABELS)
 
 
 @pytest.fixture
-def labelled(model_type, tokenizer):
+def labelled(variant, tokenizer):
     """Builds a model, and sentences of which the first lacks one label and the third all."""
 
     def build(**fields):
-        model = build_model(model_type, tokenizer, dropout=0.0, **fields)
+        model = build_model(variant, tokenizer, **without_dropout(variant), **fields)
         sentences = helpers.random_sentences(model.config, LENGTHS)
         sentences[0]["labels"][0] = helpers.IGNORED
         sentences[2]["labels"][:] = helpers.IGNORED
@@ -41,8 +42,40 @@ def reference_losses(model, sentences):
             rows = zip(ref.softmax_log_probs(scores), allowed, strict=True)
             losses.append(-sum(ref.log_sum_exp(row[known]) for row, known in rows))
         else:
-            losses.append(-ref.log_likelihood_of_set(scores, *helpers.crf_of(model), torch.tensor(allowed).numpy()))
+            chain = helpers.crf_of(model, sentence)
+            losses.append(-ref.log_likelihood_of_set(scores, *chain, np.array(allowed)))
     return losses
+
+
+def random_directions(model, seed):
+    """A random step for every weight, by name."""
+    generator = torch.Generator().manual_seed(seed)
+    return {
+        name: torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+        for name, parameter in model.named_parameters()
+    }
+
+
+@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+def test_gradients_are_finite_differences_of_the_reference(variant, tokenizer, decoder):
+    """Of every weight tensor, along a random direction."""
+    fields = without_dropout(variant) | {"decoder": decoder, "loss_reduction": "sum"}
+    model = build_model(variant, tokenizer, **fields)
+    sentences = helpers.random_sentences(model.config, (3, 1))
+    model(**helpers.pad(sentences, labels=True)).loss.backward()
+    gradients = {name: p.grad.double() for name, p in model.named_parameters() if p.grad is not None}
+    model.double()
+    for name, direction in random_directions(model, 0).items():
+        parameter, step, losses = model.get_parameter(name), 1e-5, []
+        for sign in (1, -1):
+            with torch.no_grad():
+                parameter += sign * step * direction
+            losses.append(sum(reference_losses(model, sentences)))
+            with torch.no_grad():
+                parameter -= sign * step * direction
+        slope = (losses[0] - losses[1]) / (2 * step)
+        expected = (gradients[name] * direction).sum().item() if name in gradients else 0.0
+        assert slope == pytest.approx(expected, rel=1e-4, abs=1e-4), name
 
 
 LABELLED_WORDS, LABELLED_SENTENCES = 8, 3

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 import references as ref
 import torch
-from conftest import build_model
+from conftest import LI2020, build_model
 
-from hf_xorner.models.lstm import BiLstmLayer, VariationalDropout
+from hf_xorner.models.lstm import BiLstmLayer, VariationalDropout, build_layer
+from hf_xorner.models.recurrence import Packing
 
 LENGTHS = torch.tensor([5, 0, 3, 1])
 INPUT, HIDDEN, TIME = 3, 4, 5
@@ -102,6 +103,88 @@ def test_the_stepped_recurrence_passes_gradcheck(layer, inputs, mask):
     assert torch.autograd.gradcheck(lambda *_: within(layer(inputs, LENGTHS, mask)), leaves)
 
 
+# Layers of other cells
+
+CELLS = {"rnn": ("rnn", False), "standard": ("standard", False), "coupled": ("coupled", False)}
+CELLS["coupled, learned start"] = ("coupled", True)
+
+
+@pytest.fixture(params=CELLS)
+def any_layer(request):
+    torch.manual_seed(0)
+    cell, learned_start = CELLS[request.param]
+    layer = build_layer(cell, INPUT, HIDDEN, learned_start).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    return layer
+
+
+def test_every_cell_steps_as_its_equations_say(any_layer, inputs):
+    weights = {f"layer.{name}": values.numpy() for name, values in any_layer.state_dict().items()}
+    states = any_layer(inputs, LENGTHS)
+    for sentence, length in enumerate(LENGTHS.tolist()):
+        for direction in range(2 if length else 0):
+            words = inputs[direction, sentence, :length].numpy()
+            expected = ref.bidirectional(weights, "layer", direction, words)
+            helpers.close(states[direction, sentence, :length], expected, 1e-12)
+
+
+def test_every_cell_passes_gradcheck(any_layer, inputs):
+    leaves = [inputs.requires_grad_(), *any_layer.parameters()]
+    assert torch.autograd.gradcheck(lambda *_: within(any_layer(inputs, LENGTHS)), leaves)
+
+
+@pytest.mark.parametrize("patched", ["exported", "on a GPU"])
+def test_coupled_cells_step_through_padding_or_past_it_alike(any_layer, inputs, patched, monkeypatch):
+    """Exported programs and GPUs step through padding, and the former without a backward pass of their own."""
+
+    def run():
+        any_layer.zero_grad()
+        leaf = inputs.clone().requires_grad_()
+        states = within(any_layer(leaf, LENGTHS))
+        states.pow(2).sum().backward()
+        return [states, leaf.grad, *(parameter.grad.clone() for parameter in any_layer.parameters())]
+
+    expected = run()
+    if patched == "exported":
+        monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    else:
+        monkeypatch.setattr(Packing, "of", Packing.padded)
+    for values, wanted in zip(run(), expected, strict=True):
+        torch.testing.assert_close(values, wanted, rtol=0, atol=1e-12)
+
+
+def test_no_cell_sees_beyond_its_sentence(any_layer, inputs):
+    padding = (torch.arange(TIME) >= LENGTHS.unsqueeze(1)).unsqueeze(-1)
+    filled = inputs.masked_fill(padding, 1e3)
+    assert torch.equal(within(any_layer(inputs, LENGTHS)), within(any_layer(filled, LENGTHS)))
+
+
+@pytest.mark.parametrize("lengths", [[], [0, 0]])
+def test_every_cell_works_on_nothing(any_layer, lengths):
+    inputs = torch.zeros(2, len(lengths), TIME, INPUT, dtype=torch.float64)
+    states = any_layer(inputs, torch.tensor(lengths, dtype=torch.long))
+    assert states.shape == (2, len(lengths), TIME, HIDDEN)
+    (states.sum() * 0).backward()
+
+
+def test_every_cell_starts_glorot_uniform_gate_by_gate(any_layer):
+    layer = type(any_layer)(30, 50)
+    layer.gates_apart = True
+    layer.reset_parameters()
+    for name, weights in layer.named_parameters():
+        if name != "bias":
+            bound = (6 / (weights.shape[2] + 50)) ** 0.5
+            assert 0.97 * bound < weights.abs().max() <= bound
+    assert layer.bias.sum() == (2 * 50 if isinstance(layer, BiLstmLayer) else 0)
+
+
+def test_learned_starts_start_at_zero():
+    layer = build_layer("coupled", INPUT, HIDDEN, learned_start=True)
+    layer.reset_parameters()
+    assert not layer.start.any()
+
+
 def test_a_direction_sees_nothing_beyond_its_sentence(layer, inputs, mask):
     padding = (torch.arange(TIME) >= LENGTHS.unsqueeze(1)).unsqueeze(-1)
     filled = inputs.masked_fill(padding, 1e3)
@@ -153,6 +236,7 @@ def watched_layers(model, batch):
     return seen
 
 
+@pytest.mark.parametrize("model_type", LI2020)
 @pytest.mark.parametrize(("dropout_masks", "masks"), [("sequence", 4), ("batch", 1)])
 def test_in_training_every_layer_has_masks_on_its_input_and_its_recurrent_state(
     model_type, tokenizer, dropout_masks, masks
@@ -171,6 +255,7 @@ def test_in_training_every_layer_has_masks_on_its_input_and_its_recurrent_state(
     assert not torch.equal(layers[0][1], layers[1][1])
 
 
+@pytest.mark.parametrize("model_type", LI2020)
 def test_in_training_the_top_states_are_dropped_too(model_type, tokenizer):
     model = build_model(model_type, tokenizer, dropout=0.5).train()
     batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
@@ -183,6 +268,7 @@ def test_in_training_the_top_states_are_dropped_too(model_type, tokenizer):
         assert torch.equal(dropped, dropped[:1].expand_as(dropped))
 
 
+@pytest.mark.parametrize("model_type", LI2020)
 def test_outside_of_training_there_are_no_masks(model_type, tokenizer):
     model = build_model(model_type, tokenizer, dropout=0.5)
     batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))

@@ -5,7 +5,7 @@ import itertools
 import helpers
 import pytest
 import torch
-from conftest import ARCHITECTURES, build_model
+from conftest import ARCHITECTURES, LI2020, build_model, has_field, without_dropout
 
 LENGTHS = (4, 1, 3)
 # Compiling takes seconds: every architecture and every decoder once, all their pairs where there is time.
@@ -14,17 +14,17 @@ needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is 
 
 
 @pytest.fixture(params=helpers.DECODERS)
-def model(request, model_type, tokenizer):
-    return build_model(model_type, tokenizer, dropout=0.0, **helpers.DECODERS[request.param])
+def model(request, variant, tokenizer):
+    return build_model(variant, tokenizer, **without_dropout(variant), **helpers.DECODERS[request.param])
 
 
 @pytest.fixture(params=PAIRS, ids=" ".join)
 def one_of_each(request, tokenizer):
     model_type, decoder = request.param
     fields = helpers.DECODERS[decoder]
-    if model_type == "att-bilstm-cnn":  # the longest sentence in windows, the others whole
+    if has_field(model_type, "attention_window"):  # the longest sentence in windows, the others whole
         fields = fields | {"attention_window": 3, "attention_overlap": 1}
-    return build_model(model_type, tokenizer, dropout=0.0, **fields)
+    return build_model(model_type, tokenizer, **without_dropout(model_type), **fields)
 
 
 def labelled_batch(model):
@@ -97,48 +97,62 @@ def test_models_compiled_to_machine_code_compute_the_same(one_of_each):
     assert_compiled_is_eager(one_of_each, "inductor")
 
 
-def test_compiled_models_train_with_dropout(tokenizer):
+@pytest.mark.parametrize("kind", ["bilstm-cnn", "cnn-lstm-crf"])  # of sentences, and of words and characters
+def test_compiled_models_train_with_dropout(tokenizer, kind):
     torch.compiler.reset()
-    model = build_model(ARCHITECTURES[0], tokenizer, dropout=0.3).train()
+    model = build_model(kind, tokenizer, **dict.fromkeys(without_dropout(kind), 0.3)).train()
     compiled = torch.compile(model, backend="aot_eager")
     loss = compiled(**labelled_batch(model)).loss
     assert all(gradient.isfinite().all() for gradient in gradients_of(model, loss).values())
 
 
-def test_the_encoder_can_be_exported(model_type, tokenizer):
-    model = build_model(model_type, tokenizer)
+def test_the_encoder_can_be_exported(variant, tokenizer):
+    model = build_model(variant, tokenizer)
     batch = labelled_batch(model)
     features = model.features(batch["input_ids"], batch["char_ids"]).detach()
     lengths = batch["attention_mask"].sum(1)
     exported = torch.export.export(model.encoder, (features, lengths)).module()
-    torch.testing.assert_close(exported(features, lengths)[0], model.encoder(features, lengths)[0])
+    words = batch["attention_mask"].bool()
+    torch.testing.assert_close(exported(features, lengths)[0][words], model.encoder(features, lengths)[0][words])
 
 
 def test_the_whole_model_can_be_exported(one_of_each):
     one_of_each.config.return_dict = False
     batch = helpers.pad(helpers.random_sentences(one_of_each.config, LENGTHS))
     exported = torch.export.export(one_of_each, (), batch).module()
-    torch.testing.assert_close(exported(**batch)[0], one_of_each(**batch)[0])
+    words = batch["attention_mask"].bool()
+    torch.testing.assert_close(exported(**batch)[0][words], one_of_each(**batch)[0][words])
 
 
 @needs_cuda
 def test_cuda_computes_what_the_cpu_computes(model):
     batch = labelled_batch(model)
     words = batch["attention_mask"].bool()
-    expected = model(**batch)
-    gradients = gradients_of(model, expected.loss)
-    output = model.cuda().train()(**{name: values.cuda() for name, values in batch.items()})
-    torch.testing.assert_close(output.loss.cpu(), expected.loss, rtol=1e-4, atol=1e-4)
-    for name, gradient in gradients_of(model, output.loss).items():
+    logits = model(**batch).logits
+    loss = model.train()(**batch).loss
+    gradients = gradients_of(model, loss)
+    on_cuda = {name: values.cuda() for name, values in batch.items()}
+    loss_on_cuda = model.cuda()(**on_cuda).loss
+    torch.testing.assert_close(loss_on_cuda.cpu(), loss, rtol=1e-4, atol=1e-4)
+    for name, gradient in gradients_of(model, loss_on_cuda).items():
         torch.testing.assert_close(gradient.cpu(), gradients[name], rtol=1e-3, atol=1e-4, msg=name)
-    logits = model.eval()(**{name: values.cuda() for name, values in batch.items()}).logits.cpu()
-    torch.testing.assert_close(logits[words], expected.logits[words], rtol=1e-4, atol=1e-4)
+    logits_on_cuda = model.eval()(**on_cuda).logits.cpu()
+    torch.testing.assert_close(logits_on_cuda[words], logits[words], rtol=1e-4, atol=1e-4)
 
 
 @needs_cuda
-@pytest.mark.parametrize("dropout_masks", ["sequence", "batch"])
-@pytest.mark.parametrize("model_type", ARCHITECTURES)
-def test_cuda_trains_with_dropout(model_type, tokenizer, dropout_masks):
-    model = build_model(model_type, tokenizer, dropout=0.3, dropout_masks=dropout_masks).cuda().train()
+def test_cuda_trains_with_dropout(variant, tokenizer):
+    assert_trains_on_cuda(variant, tokenizer)
+
+
+@needs_cuda
+@pytest.mark.parametrize("model_type", LI2020)
+def test_cuda_trains_with_one_mask_for_the_batch(model_type, tokenizer):
+    assert_trains_on_cuda(model_type, tokenizer, dropout_masks="batch")
+
+
+def assert_trains_on_cuda(kind, tokenizer, **fields):
+    rates = dict.fromkeys(without_dropout(kind), 0.3)
+    model = build_model(kind, tokenizer, **rates, **fields).cuda().train()
     loss = model(**{name: values.cuda() for name, values in labelled_batch(model).items()}).loss
     assert all(gradient.isfinite().all() for gradient in gradients_of(model, loss).values())

@@ -1,0 +1,55 @@
+"""Configuration of the LSTM-CRF of lample2016.
+
+Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .configuration_tagger import TaggerConfig
+
+
+class LstmCrfConfig(TaggerConfig):
+    """LSTM-CRF: characters and words through LSTMs with coupled gates, a tanh layer, a CRF with start and end.
+
+    The ablations of the paper's Table 5 are a field apart: characters (`char_features="none"`), dropout
+    (`feature_dropout=0`), the CRF (`decoder="softmax"`); pretrained vectors are there or not.
+
+    Args:
+        hidden_size: Units of the LSTM in each direction (lample2016: 100).
+        cell: "coupled": the forget gate is 1 − i, and i and o see the cell through full matrices, as the paper writes
+            (here and, by `char_lstm_cell`, among characters). "standard": the LSTM of everybody else.
+        tanh_size: Units of the tanh layer between LSTM and CRF (lample2016: 100).
+
+    Other than in `TaggerConfig`:
+        word_dim: 100, as for English.
+        singleton_dropout: 0.5.
+        initializer: "uniform" (the paper is silent; its program draws uniformly, too).
+        feature_dropout: 0.5, on [word ; characters].
+        malformed_spans: "repair", as the paper scores by conlleval.
+        loss_reduction: "sum", the negative log-likelihood of sentences; the paper's batch is one sentence.
+    """
+
+    model_type = "lstm-crf"
+
+    hidden_size: int = 100
+    cell: str = "coupled"
+    tanh_size: int = 100
+    word_dim: int = 100
+    singleton_dropout: float = 0.5
+    max_word_chars: int = 20
+    char_features: str = "lstm"
+    char_lstm_cell: str = "coupled"
+    skip_unknown_chars: bool = True
+    casing_features: bool = False
+    feature_dropout: float = 0.5
+    decoder: str = "crf"
+    malformed_spans: str = "repair"
+    loss_reduction: str = "sum"
+    initializer: str = "uniform"
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Check this family's fields besides the shared ones."""
+        super().__post_init__(**kwargs)
+        self.check_choice("cell", ("coupled", "standard"))

@@ -1,0 +1,47 @@
+"""BLSTM-CNNs-CRF, and the same with self-attention between BLSTM and CRF.
+
+Ma, Hovy. End-to-end Sequence Labeling via Bi-directional LSTM-CNNs-CRF. ACL 2016.
+Chen, Lin, Ding, Lou, Zhang, Karlsson. GRN: Gated Relation Network to Enhance Convolutional Neural Network for Named
+Entity Recognition. AAAI 2019.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .attention import WindowedSelfAttention
+from .configuration_cnn_lstm_crf import CnnLstmCrfConfig
+from .lstm import build_layer
+from .modeling_tagger import Encoder, TaggerForTokenClassification
+
+
+class CnnLstmCrfEncoder(Encoder):
+    """H = [H→ ; H←] of one recurrent layer over [word ; characters]; with self-attention, [H ; C]."""
+
+    def __init__(self, config: CnnLstmCrfConfig, input_size: int) -> None:
+        super().__init__()
+        self.layer = build_layer("standard" if config.encoder == "lstm" else "rnn", input_size, config.hidden_size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.output_size = 2 * config.hidden_size
+        self.attention = WindowedSelfAttention.of(config, self.output_size) if config.self_attention else None
+        if self.attention is not None:
+            self.output_size += self.attention.output_size
+
+    def forward(
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """features (B, T, d) → H (B, T, 2 · hidden_size) or [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
+        directions = self.layer(features.expand(2, -1, -1, -1), lengths)
+        states = self.dropout(torch.cat(directions.unbind(0), -1))
+        if self.attention is None:
+            return states, None
+        context, weights = self.attention(states, lengths, with_weights=output_attentions)
+        return torch.cat([states, context], -1), None if weights is None else (weights,)
+
+
+class CnnLstmCrfForTokenClassification(TaggerForTokenClassification):
+    """BLSTM-CNNs-CRF."""
+
+    config_class = CnnLstmCrfConfig
+    encoder_class = CnnLstmCrfEncoder

@@ -1,0 +1,102 @@
+"""ID-CNN: iterated dilated convolutions.
+
+Strubell, Verga, Belanger, McCallum. Fast and Accurate Entity Recognition with Iterated Dilated Convolutions. EMNLP
+2017.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .configuration_id_cnn import IdCnnConfig
+from .convolutions import Layout
+from .modeling_tagger import Encoder, TaggerForTokenClassification
+
+
+class DilatedConvolution(nn.Module):
+    """A convolution over words that stand `dilation` apart; it starts as the identity, and passes on what it reads."""
+
+    def __init__(self, size: int, width: int, dilation: int) -> None:
+        super().__init__()
+        self.dilation = dilation
+        self.padding = dilation * (width // 2)
+        self.weight = nn.Parameter(torch.empty(size, size, width))
+        self.bias = nn.Parameter(torch.empty(size))
+
+    def reset_parameters(self) -> None:
+        """Each filter starts as 1 for its own channel of the word in the middle, and 0 otherwise (strubell2017)."""
+        nn.init.dirac_(self.weight)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """states (B, C, T), zeros for padding → (B, C, T)."""
+        return F.conv1d(states, self.weight, self.bias, padding=self.padding, dilation=self.dilation)
+
+
+class IdCnnEncoder(Encoder):
+    """i = ReLU(convolution), then i, B(i), B(B(i)), … with the block B of dilated convolutions (strubell2017, sec. 4).
+
+    After every layer padding is zero again, as a sentence of its own would find it beyond its ends.
+    """
+
+    def __init__(self, config: IdCnnConfig, input_size: int) -> None:
+        super().__init__()
+        width = config.filter_width
+        self.input = nn.Conv1d(input_size, config.hidden_size, width, padding=width // 2)
+        self.block = nn.ModuleList(
+            DilatedConvolution(config.hidden_size, width, dilation) for dilation in config.dilations
+        )
+        self.reach = max(config.dilations) * (width // 2)  # words that a layer sees on either side
+        self.iterations = config.iterations
+        self.loss_each_iteration = config.loss_each_iteration
+        self.dropout = config.dropout
+        self.output_size = config.hidden_size
+
+    @property
+    def judged_iterations(self) -> int:
+        """How many iterations have a loss now: all of them or the last one."""
+        return self.iterations if self.training and self.loss_each_iteration else 1
+
+    def forward(
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """features (B, T, d) → states (judged_iterations · B, T, hidden_size), those of the last iteration last."""
+        layout = Layout.of(lengths, features.shape[1], gap=self.reach)
+        states = self.input(layout.lay_out(features)).relu() * layout.within
+        iterated = []
+        for _ in range(self.iterations):
+            for convolution in self.block:
+                states = convolution(states).relu() * layout.within
+            iterated.append(states)
+        judged = torch.cat([layout.take_back(rows) for rows in iterated[-self.judged_iterations :]])
+        return F.dropout(judged, self.dropout, self.training), None
+
+
+class IdCnnForTokenClassification(TaggerForTokenClassification):
+    """ID-CNN."""
+
+    encoder: IdCnnEncoder
+
+    config_class = IdCnnConfig
+    encoder_class = IdCnnEncoder
+
+    def loss(
+        self,
+        scores: Tensor,
+        states: Tensor,
+        labels: Tensor,
+        lengths: Tensor,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Tensor:
+        """Negative log-likelihood of public labels (B, T), averaged over the iterations that have a loss.
+
+        scores (iterations · B, T, K), states (iterations · B, T, h).
+        """
+        times = self.encoder.judged_iterations
+        # All iterations as one batch: that multiplies the items that a mean divides by, but not those of a sum.
+        if num_items_in_batch is not None:
+            num_items_in_batch = num_items_in_batch * times
+        loss = super().loss(scores, states, labels.repeat(times, 1), lengths.repeat(times), num_items_in_batch)
+        return loss / times if self.config.loss_reduction == "sum" else loss

@@ -1,0 +1,37 @@
+"""LSTM-CRF.
+
+Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .configuration_lstm_crf import LstmCrfConfig
+from .lstm import build_layer
+from .modeling_tagger import Encoder, TaggerForTokenClassification
+
+
+class LstmCrfEncoder(Encoder):
+    """tanh(W [H→ ; H←] + b), H→ and H← the states of one bidirectional LSTM layer over [word ; characters]."""
+
+    def __init__(self, config: LstmCrfConfig, input_size: int) -> None:
+        super().__init__()
+        self.lstm = build_layer(config.cell, input_size, config.hidden_size, config.learned_start)
+        self.hidden = nn.Linear(2 * config.hidden_size, config.tanh_size)
+        self.output_size = config.tanh_size
+
+    def forward(
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """features (B, T, d) → (B, T, tanh_size)."""
+        states = self.lstm(features.expand(2, -1, -1, -1), lengths)
+        return self.hidden(torch.cat(states.unbind(0), -1)).tanh(), None
+
+
+class LstmCrfForTokenClassification(TaggerForTokenClassification):
+    """LSTM-CRF."""
+
+    config_class = LstmCrfConfig
+    encoder_class = LstmCrfEncoder

@@ -1,0 +1,132 @@
+"""What becomes of a word's characters: its own, whatever stands beside it, and dropped as the papers say."""
+
+from unittest import mock
+
+import helpers
+import pytest
+import references as ref
+import torch
+
+from hf_xorner import CnnLstmCrfConfig, LstmCrfConfig
+from hf_xorner.models.char_encoders import build_character_encoder
+from hf_xorner.models.features import shape_of
+
+CHARS, WIDTH = 20, 12
+ENCODERS = {
+    "cnn of li2020": {"char_features": "cnn"},
+    "cnn of ma2016": {
+        "char_features": "cnn",
+        "char_widths": (3,),
+        "char_type_features": False,
+        "char_activation": "tanh",
+        "char_bias": True,
+        "char_padding": 2,
+    },
+    "cnn with all": {"char_features": "cnn", "char_widths": (2, 4), "char_bias": True, "char_padding": 1},
+    "coupled lstm": {"char_features": "lstm", "char_lstm_cell": "coupled", "learned_start": True},
+    "standard lstm": {"char_features": "lstm", "char_lstm_cell": "standard"},
+    "lstm without unknown": {"char_features": "lstm", "char_lstm_cell": "coupled", "skip_unknown_chars": True},
+}
+TYPES = torch.arange(CHARS) % 5
+
+
+def config_of(**fields):
+    sizes = {"char_vocab_size": CHARS, "max_word_chars": WIDTH, "char_dim": 4, "char_filters": 3, "char_lstm_size": 3}
+    defaults = {"char_type_features": True, "char_activation": "none", "char_bias": False, "char_padding": 0}
+    return CnnLstmCrfConfig(**{**sizes, **defaults, "char_dropout": 0.0, **fields})
+
+
+def build(name, **fields):
+    """An encoder with random weights."""
+    torch.manual_seed(0)
+    encoder = build_character_encoder(config_of(**ENCODERS[name], **fields))
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter.normal_()
+    return encoder
+
+
+def words(lengths, seed=0):
+    """Random words (1, N, WIDTH) of these lengths."""
+    chars = torch.randint(1, CHARS, (len(lengths), WIDTH), generator=torch.Generator().manual_seed(seed))
+    return chars.masked_fill(torch.arange(WIDTH) >= torch.tensor(lengths).unsqueeze(1), 0).unsqueeze(0)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_words_become_what_the_equations_say(name):
+    encoder, chars = build(name).double(), words([3, 1, 12, 0, 7, 11, 3])
+    weights = {f"features.chars.{key}": values.numpy() for key, values in encoder.state_dict().items()}
+    weights["features.char_types"] = TYPES.numpy()
+    expected = [ref.char_features(weights, row, config_of(**ENCODERS[name])) for row in chars[0].numpy()]
+    helpers.close(encoder(chars, TYPES)[0], expected, 1e-12)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("lengths", [[2, 1], [0, 0], [12, 0, 5], [3, 4, 3, 9]])
+def test_padding_left_out_and_words_computed_once_change_nothing(name, lengths):
+    encoder, chars = build(name), words(lengths).repeat(1, 2, 1)
+    expected = encoder(chars, TYPES)
+    with mock.patch("torch.compiler.is_compiling", return_value=True):
+        torch.testing.assert_close(encoder(chars, TYPES), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("compiling", [False, True])
+def test_dropping_almost_nothing_is_dropping_nothing(name, compiling):
+    """With a dropout of its own, every occurrence of a character goes another way through the computation."""
+    encoder, chars = build(name, char_dropout=1e-9), words([3, 1, 12, 0, 7]).repeat(1, 2, 1)
+    expected = encoder.eval()(chars, TYPES)
+    with mock.patch("torch.compiler.is_compiling", return_value=compiling):
+        torch.testing.assert_close(encoder.train()(chars, TYPES), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_every_occurrence_of_a_word_drops_characters_of_its_own(name):
+    encoder = build(name, char_dropout=0.5)
+    chars = words([10]).clamp(min=6).repeat(1, 2, 1)
+    first, second = encoder.train()(chars, TYPES)[0]
+    assert not torch.equal(first, second)
+    first, second = encoder.eval()(chars, TYPES)[0]
+    assert torch.equal(first, second)
+
+
+def test_half_of_a_character_is_dropped_and_nothing_of_padding():
+    encoder = build("cnn of ma2016", char_dropout=0.5).train()
+    chars = words([8] * 500)
+    vectors, whole = encoder.vectors(chars), encoder.embedding(chars)
+    padding = chars == 0
+    assert torch.equal(vectors[padding], whole[padding])
+    dropped = vectors[~padding] == 0
+    assert dropped.float().mean().item() == pytest.approx(0.5, abs=0.01)
+    torch.testing.assert_close(vectors[~padding][~dropped], 2 * whole[~padding][~dropped])
+
+
+def test_characters_that_training_did_not_see_are_as_if_absent():
+    encoder = build("lstm without unknown")
+    chars = torch.tensor([[[9, 8, 7, 0, 0, 0], [9, 1, 8, 5, 2, 7], [2, 3, 0, 0, 0, 0]]])
+    plain, mixed, nothing = encoder(chars, TYPES)[0]
+    torch.testing.assert_close(plain, mixed, rtol=0, atol=1e-6)
+    assert not nothing.any()
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_gradients_reach_all_weights(name):
+    encoder = build(name, char_dropout=0.3).train()
+    encoder(words([4, 9, 0, 2]), TYPES).sum().backward()
+    assert all(parameter.grad.any() and parameter.grad.isfinite().all() for parameter in encoder.parameters())
+
+
+def test_characters_may_be_left_out():
+    assert build_character_encoder(LstmCrfConfig(char_features="none")) is None
+
+
+@pytest.mark.parametrize(
+    ("word", "shape"),
+    [("UN", 0), ("I", 0), ("U.", 1), ("Ann", 1), ("McD", 1), ("iPod", 2), ("3D", 2), ("of", 3), ("1.5", 3), ("", 3)],
+)
+def test_shapes_of_words_are_those_of_strubell2017(word, shape):
+    """The type of a character stands for it."""
+    types = [1 if char.isupper() else 2 if char.islower() else 3 if char.isdigit() else 4 for char in word]
+    rows = torch.tensor(types + [0] * (WIDTH - len(word)))
+    assert shape_of(rows, rows).item() == shape
+    assert ref.shape_index(rows.numpy(), rows.numpy()) == shape

@@ -1,0 +1,139 @@
+"""The BLSTM-CNNs-CRF of ma2016: its sizes, the rows of its comparison, its three dropouts, and how it starts."""
+
+import math
+
+import helpers
+import pytest
+import torch
+from conftest import VARIANTS, build_model, without_dropout
+from transformers import AutoModelForTokenClassification
+
+from hf_xorner import CnnLstmCrfConfig
+
+WORDS, CHARS, TYPES = 1000, 100, 4
+NER = ["O", *(f"{position}-{number}" for number in range(TYPES) for position in "BI")]
+TAGS = 4 * TYPES + 1
+POS = ["DT", "NN", "VB"]
+
+STATES = 2 * 200
+RNN, LSTM = (2 * gates * 200 * (100 + 200 + 1) for gates in (1, 4))
+CNN = CHARS * 30 + 30 * (3 * 30 + 1)
+TO_LSTM = 2 * 4 * 200 * 30  # from the characters' features to the gates
+SOFTMAX = TAGS * (STATES + 1)
+PAIRS = (TAGS + 1) * TAGS * (STATES + 1)  # of any tag or the start with any tag
+ATTENTION = 3 * STATES * 200
+
+ROWS = {
+    "BRNN": ({"encoder": "rnn", "char_features": "none", "decoder": "softmax"}, RNN + SOFTMAX),
+    "BLSTM": ({"char_features": "none", "decoder": "softmax"}, LSTM + SOFTMAX),
+    "BLSTM-CNN": ({"decoder": "softmax"}, LSTM + CNN + TO_LSTM + SOFTMAX),
+    "BLSTM-CNN-CRF": ({}, LSTM + CNN + TO_LSTM + SOFTMAX + PAIRS),
+    "CNN-BiLSTM-CRF of chen2019": (
+        {"conditioned_transitions": False, "crf_boundaries": "none"},
+        LSTM + CNN + TO_LSTM + SOFTMAX + TAGS**2,
+    ),
+    "CNN-BiLSTM-Att-CRF of chen2019": (
+        {"conditioned_transitions": False, "crf_boundaries": "none", "self_attention": True},
+        LSTM + CNN + TO_LSTM + TAGS * (STATES + 200 + 1) + TAGS**2 + ATTENTION,
+    ),
+}
+
+
+def default_model(labels=NER, **fields):
+    sizes = {"vocab_size": WORDS, "char_vocab_size": CHARS, "id2label": dict(enumerate(labels))}
+    torch.manual_seed(0)
+    return AutoModelForTokenClassification.from_config(CnnLstmCrfConfig(**sizes, **fields))
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_rows_of_the_papers_have_as_many_weights_as_they_say(row):
+    fields, expected = ROWS[row]
+    model = default_model(**fields)
+    assert sum(parameter.numel() for parameter in model.parameters()) == WORDS * 100 + expected
+
+
+def test_layers_start_as_the_paper_says():
+    model = default_model()
+    layer = model.encoder.layer
+    for weights, inputs in ((layer.weight_ih, 130), (layer.weight_hh, 200)):
+        bound = math.sqrt(6 / (200 + inputs))
+        assert 0.97 * bound < weights.abs().max() <= bound
+    assert layer.bias.sum() == layer.bias[:, 200:400].sum() == 2 * 200
+    for weights, size in ((model.features.words.weight[1:], 100), (model.features.chars.embedding.weight, 30)):
+        bound = math.sqrt(3 / size)
+        assert 0.97 * bound < weights.abs().max() <= bound
+
+
+def watched(model, batch):
+    """What a forward pass comes upon: the vectors of characters, the recurrent layer's input, the encoder's states."""
+    seen = {}
+    chars = model.features.chars
+    with_dropout = chars.vectors
+
+    def vectors(rows):
+        seen["chars"] = with_dropout(rows)
+        return seen["chars"]
+
+    chars.vectors = vectors
+    model.encoder.layer.register_forward_pre_hook(lambda _, arguments: seen.update(inputs=arguments[0]))
+    model.encoder.register_forward_hook(lambda *call: seen.update(states=call[2][0]))
+    model(**batch)
+    return seen
+
+
+def test_dropout_is_in_three_places(tokenizer):
+    names = ("char_dropout", "feature_dropout", "dropout")
+    for place, name in zip(("chars", "inputs", "states"), names, strict=True):
+        model = build_model("cnn-lstm-crf", tokenizer, **without_dropout("cnn-lstm-crf") | {name: 0.5}).train()
+        seen = watched(model, helpers.pad(helpers.random_sentences(model.config, [30] * 20), labels=True))
+        for where, values in seen.items():
+            share = (values == 0).float().mean().item()
+            assert share == pytest.approx(0.5 if where == place else 0.0, abs=0.03), (name, where)
+
+
+def test_both_directions_read_the_same_features(tokenizer):
+    model = build_model("cnn-lstm-crf", tokenizer).train()
+    inputs = watched(model, helpers.pad(helpers.random_sentences(model.config, [9, 4]), labels=True))["inputs"]
+    assert torch.equal(inputs[0], inputs[1])
+
+
+def test_attention_weights_come_back_where_there_is_attention(tokenizer):
+    model = build_model("cnn-lstm-crf attention", tokenizer)
+    batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
+    (weights,) = model(**batch, output_attentions=True).attentions
+    assert weights.shape == (2, 2, 5, 5)
+    helpers.close(weights[1, :, :3].sum(-1), 1.0, 1e-5)
+    assert not weights[1, :, :3, 3:].any()
+
+
+@pytest.mark.parametrize("kind", [kind for kind, (model_type, _) in VARIANTS.items() if model_type == "cnn-lstm-crf"])
+def test_parts_of_speech_are_learned_as_plain_tags(kind, tokenizer):
+    """Each word's tag depends on the word alone, and one step of a few is enough to know them all."""
+    model = build_model(kind, tokenizer, labels=POS, spread=0.3, **without_dropout(kind)).train()
+    assert model.tags.inner_tags == POS
+    batch = helpers.pad(helpers.random_sentences(model.config, (9, 6, 7, 8)))
+    labels = (batch["input_ids"] % 3).masked_fill(batch["attention_mask"] == 0, helpers.IGNORED)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(40):
+        optimizer.zero_grad()
+        model(**batch, labels=labels).loss.backward()
+        optimizer.step()
+    words = batch["attention_mask"].bool()
+    assert torch.equal(model.eval()(**batch).logits.argmax(-1)[words], labels[words])
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"encoder": "gru"}, "encoder='gru' is unknown to CnnLstmCrfConfig; choose one of 'lstm', 'rnn'."),
+        ({"dropout": -0.1}, "dropout=-0.1 is no share of units to drop"),
+        ({"char_dropout": 1.5}, "char_dropout=1.5 is no share of units to drop"),
+        ({"char_activation": "relu"}, "char_activation='relu' is unknown"),
+        ({"attention_overlap": 512}, "attention_overlap=512 must be smaller than attention_window=512"),
+        ({"char_widths": (5, 9), "max_word_chars": 4}, "max_word_chars=4 is narrower than the character CNN's widest"),
+    ],
+)
+def test_configs_that_cannot_work_are_refused(fields, sentence):
+    with pytest.raises(ValueError) as error:
+        CnnLstmCrfConfig(**fields)
+    assert sentence in str(error.value)

@@ -1,0 +1,69 @@
+"""However the sentences of a batch lie, each word has the neighbours that it has in its own sentence, and zeros."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from hf_xorner.models import convolutions
+from hf_xorner.models.convolutions import Layout
+
+# How many rows they make: one where that leaves much padding out, one a sentence where it does not.
+LENGTHS = {(7, 2, 0, 3): 1, (7, 0, 0): 1, (1, 9): 1, (7, 7, 6): 3, (5,): 1, (0, 0): 2, (): 0}
+
+
+@pytest.fixture(params=LENGTHS, ids=str)
+def lengths(request):
+    return torch.tensor(request.param, dtype=torch.long)
+
+
+@pytest.fixture
+def states(lengths):
+    """What stands for padding is no zero."""
+    return torch.randn(
+        len(lengths), max([*lengths.tolist(), 1]) + 1, 3, generator=torch.Generator().manual_seed(0)
+    ).double()
+
+
+def layout_of(lengths, states, gap=2):
+    return Layout.of(lengths, states.shape[1], gap)
+
+
+def test_words_come_back_to_their_places(lengths, states):
+    layout = layout_of(lengths, states)
+    back = layout.take_back(layout.lay_out(states))
+    assert back.shape == states.shape
+    for sentence, length in enumerate(lengths.tolist()):
+        assert torch.equal(back[sentence, :length], states[sentence, :length])
+
+
+def test_all_but_words_is_zero(lengths, states):
+    layout = layout_of(lengths, states)
+    rows = layout.lay_out(states)
+    assert len(rows) == LENGTHS[tuple(lengths.tolist())]
+    assert layout.within.sum() == lengths.sum()
+    assert not (rows * ~layout.within).any()
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2, 4])
+def test_convolutions_see_zeros_beyond_the_ends(lengths, states, gap):
+    kernel = torch.randn(2, 3, 2 * gap + 1, generator=torch.Generator().manual_seed(1)).double()
+    layout = layout_of(lengths, states, gap)
+    found = layout.take_back(F.conv1d(layout.lay_out(states), kernel, padding=gap))
+    for sentence, length in enumerate(lengths.tolist()):
+        if length:
+            alone = F.conv1d(states[sentence, :length].t().unsqueeze(0), kernel, padding=gap)
+            torch.testing.assert_close(found[sentence, :length], alone[0].t(), rtol=0, atol=1e-12)
+
+
+def test_one_row_and_many_rows_have_the_same_gradients(monkeypatch):
+    lengths = torch.tensor([6, 1, 0, 3])
+    gradients = []
+    for share in (0.0, 1.0):
+        monkeypatch.setattr(convolutions, "WORTH_A_ROW", share)
+        states = torch.randn(4, 6, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
+        layout = layout_of(lengths, states)
+        assert (layout.words is None) == (share == 0)
+        found = layout.take_back(F.conv1d(layout.lay_out(states), torch.ones(2, 3, 3), padding=1))
+        (found * found * (torch.arange(6) < lengths.unsqueeze(1)).unsqueeze(2)).sum().backward()
+        gradients.append(states.grad)
+    torch.testing.assert_close(*gradients)

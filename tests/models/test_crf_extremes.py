@@ -1,0 +1,257 @@
+"""The fast way of summing is taken where it is exact, and only there: huge scores, barred moves, long sentences."""
+
+import chain_oracle as oracle
+import helpers
+import numpy as np
+import pytest
+import torch
+
+from hf_xorner.models import crf
+from hf_xorner.models.crf import log_marginals, log_partition, negative_log_likelihood, posterior, span_log_probs
+from hf_xorner.models.crf_messages import IMPOSSIBLE, Chain, LogMessages, ScaledMessages, messages
+from hf_xorner.models.crf_paths import best_path, path_score
+from hf_xorner.models.tags import IGNORED, TagSpace
+
+LENGTHS = torch.tensor([8, 0, 1, 5, 2])
+TAGS = 5
+
+
+def drawn(kind, seed, emissions=1.0, transitions=1.0, barred=0.0, dtype=torch.float32, lengths=LENGTHS, tags=TAGS):
+    """A chain whose scores are of the given sizes."""
+    torch.manual_seed(seed)
+    rows, time = len(lengths), int(lengths.max())
+    words = (rows, time) if kind == "conditioned" else ()
+    moves = transitions * torch.randn(*words, tags, tags, dtype=dtype)
+    if barred:
+        bars = torch.rand(tags, tags) < barred
+        bars[range(tags), range(tags)] = False
+        moves = moves.masked_fill(bars, -torch.inf)
+    start, end = torch.randn(*words[:1], tags, dtype=dtype), torch.randn(tags, dtype=dtype)
+    return Chain(emissions * torch.randn(rows, time, tags, dtype=dtype), moves, start, end)
+
+
+def alone(chain, row, lengths=LENGTHS):
+    """The unpadded arguments of one sentence for the oracle."""
+    length = int(lengths[row])
+    emissions, transitions, start, end = (scores.detach().double().numpy() for scores in chain)
+    if transitions.ndim == 4:
+        transitions, start = transitions[row, :length], start[row]
+    return emissions[row, :length], transitions, start, end
+
+
+def check(chain, lengths=LENGTHS, tolerance=1e-5):
+    """Compare partition, marginals and all gradients with recursions over logarithms in float64."""
+    leaves = Chain(*(scores.clone().requires_grad_() for scores in chain))
+    partition = log_partition(leaves, lengths)
+    gradients = torch.autograd.grad(partition.sum(), leaves)
+    partition = partition.detach()
+    with torch.no_grad():
+        marginals = log_marginals(chain, lengths)
+    moves = np.zeros(chain.transitions.shape)
+    for row, length in enumerate(lengths.tolist()):
+        if not length:
+            continue
+        total, log_probs, pairs = oracle.recursions(*alone(chain, row, lengths))
+        assert float(partition[row]) == pytest.approx(total, rel=1e-6, abs=1e-5)
+        helpers.close(marginals[row, :length].exp(), np.exp(log_probs), tolerance)
+        told = log_probs > -50
+        helpers.close(marginals[row, :length][torch.from_numpy(told)], log_probs[told], 1e-4)
+        helpers.close(gradients[0][row, :length], np.exp(log_probs), tolerance)
+        if chain.conditioned:
+            moves[row, :length] = pairs
+        else:
+            moves += pairs
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    helpers.close(gradients[1], moves, tolerance * max(1, lengths.sum().item() / 100))
+
+
+@pytest.mark.parametrize("kind", ["constant", "conditioned"])
+@pytest.mark.parametrize("barred", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("emissions", "transitions"), [(1, 1), (30, 3), (100, 1), (1, 300), (300, 300), (1e3, 1), (1e4, 10), (1e4, 1e4)]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_of_any_size_have_their_posterior(kind, barred, emissions, transitions, seed):
+    check(drawn(kind, seed, emissions, transitions, barred))
+
+
+@pytest.mark.parametrize("size", [1e3, 1e4])
+@pytest.mark.parametrize("barred", [0.0, 0.5])
+def test_best_path_of_scores_of_any_size(size, barred):
+    for seed in range(5):
+        chain = drawn("constant", seed, size, barred=barred, dtype=torch.float64)
+        best = best_path(chain, LENGTHS)
+        for row, length in enumerate(LENGTHS.tolist()):
+            if length:
+                sentence = alone(chain, row)
+                score = oracle.score_of(*sentence, best[row, :length].tolist())
+                assert score == pytest.approx(oracle.best_score(*sentence), rel=1e-12)
+
+
+def test_path_that_falls_far_behind_and_catches_up_is_not_lost():
+    """Between tags that cannot follow each other all mass may lie on what comes to nothing.
+
+    The first words favour tag 0 and the last ones tag 1, each by 2 · 400, and no move leads from 0 to 1. Both
+    directions lose tag 2 from sight, though it is as probable as the others.
+    """
+    emissions = torch.zeros(1, 6, 3)
+    emissions[0, :2, 0] = emissions[0, -2:, 1] = 400.0
+    emissions[0, 2:4, 2] = 400.0
+    transitions = torch.full((3, 3), -torch.inf)
+    transitions[range(3), range(3)] = 0.0
+    chain, lengths = Chain(emissions, transitions, torch.zeros(3), torch.zeros(3)), torch.tensor([6])
+    assert not ScaledMessages(chain, lengths).exact()
+    helpers.close(log_partition(chain, lengths), [800 + np.log(3)], 1e-3)
+    helpers.close(log_marginals(chain, lengths).exp(), np.full((1, 6, 3), 1 / 3), 1e-5)
+    check(chain, lengths)
+
+
+def bioes_chain(spread, dtype=torch.float32, lengths=LENGTHS):
+    """A constrained chain over the tags of two types."""
+    tags = TagSpace(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"])
+    chain = drawn("constant", 0, spread, dtype=dtype, lengths=lengths, tags=tags.num_inner)
+    allowed = [torch.tensor(table) for table in tags.allowed_transitions()]
+    bounds = [scores.masked_fill(~table, -torch.inf) for scores, table in zip(chain[1:], allowed, strict=True)]
+    return Chain(chain.emissions, *bounds)
+
+
+@pytest.mark.parametrize("spread", [1, 20])
+def test_scores_of_trained_models_are_summed_the_fast_way(spread):
+    for chain in (drawn("constant", 0, spread), drawn("conditioned", 0, spread), bioes_chain(spread)):
+        assert isinstance(messages(chain, LENGTHS), ScaledMessages)
+        check(chain)
+
+
+def test_partial_labels_are_summed_the_fast_way(monkeypatch):
+    chain = bioes_chain(3.0)
+    gold = best_path(chain, LENGTHS)
+    gold[:, 1::3] = IGNORED
+    by_logarithms = []
+    monkeypatch.setattr("hf_xorner.models.crf_messages.LogMessages", lambda *_: by_logarithms.append(1))
+    assert (negative_log_likelihood(chain, LENGTHS, gold) >= 0).all()
+    assert not by_logarithms
+
+
+def test_barred_moves_do_not_happen_however_much_words_want_them():
+    chain = bioes_chain(1e4)
+    path, possible = best_path(chain, LENGTHS), chain.transitions > -torch.inf
+    log_probs = log_marginals(chain, LENGTHS)
+    for row, length in enumerate(LENGTHS.tolist()):
+        tags = path[row, :length]
+        assert possible[tags[:-1], tags[1:]].all()
+        if length:
+            assert chain.start[tags[0]] + chain.end[tags[-1]] > -torch.inf
+            assert (log_probs[row, 0, chain.start == -torch.inf] == IMPOSSIBLE).all()
+    check(chain)
+
+
+@pytest.mark.parametrize("filler", [3000.0, -3000.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("way", [messages, LogMessages], ids=["as chosen", "logarithms"])
+@pytest.mark.parametrize("kind", ["constant", "conditioned"])
+def test_padding_may_hold_any_number(monkeypatch, filler, way, kind):
+    """Padding's scores come from states that mean nothing; they must reach neither values nor gradients."""
+    monkeypatch.setattr(crf, "messages", way)
+    padding = torch.arange(int(LENGTHS.max())) >= LENGTHS.unsqueeze(1)
+    chain = drawn(kind, 0, dtype=torch.float64)
+    gold = torch.randint(TAGS, padding.shape)
+    partly = gold.clone()
+    partly[:, 1] = IGNORED
+
+    def results(number):
+        emissions = chain.emissions.masked_fill(padding.unsqueeze(2), number)
+        filled = Chain(*(scores.clone().requires_grad_() for scores in chain._replace(emissions=emissions)))
+        path = best_path(filled, LENGTHS).masked_fill(padding, 0)
+        values = [path, path_score(filled, LENGTHS, gold)]
+        for labels in (gold, partly):
+            losses = negative_log_likelihood(filled, LENGTHS, labels)
+            values += [losses, *torch.autograd.grad(losses.sum(), filled)]
+        with torch.no_grad():
+            return [*values, *posterior(filled, LENGTHS, path)]
+
+    for value, expected in zip(results(filler), results(0.0), strict=True):
+        helpers.close(value.detach(), expected.detach().numpy(), 1e-10)
+
+
+@pytest.mark.parametrize("way", [messages, LogMessages], ids=["as chosen", "logarithms"])
+@pytest.mark.parametrize("kind", ["constant", "conditioned"])
+def test_long_sentences_stay_as_exact_as_short_ones(monkeypatch, way, kind):
+    """Sums that grow with the length leave float32 no digits for a single word, unless they are kept in bounds."""
+    monkeypatch.setattr(crf, "messages", way)
+    lengths = torch.tensor([2000, 3])
+    chain = drawn(kind, 0, lengths=lengths, tags=3)
+    check(chain._replace(emissions=chain.emissions + 20), lengths)
+
+
+def test_long_sentences_of_few_moves_stay_exact():
+    lengths = torch.tensor([2000, 17])
+    check(bioes_chain(3.0, lengths=lengths), lengths)
+
+
+def test_best_path_of_a_long_sentence_is_that_of_double_precision():
+    lengths = torch.tensor([2000])
+    chain = drawn("constant", 0, lengths=lengths, tags=3)
+    chain = chain._replace(emissions=chain.emissions + 20)
+    assert torch.equal(best_path(chain, lengths), best_path(Chain(*(scores.double() for scores in chain)), lengths))
+
+
+def test_spans_at_the_end_of_a_long_sentence_have_their_probability():
+    lengths = torch.tensor([2000])
+    chain = drawn("constant", 0, lengths=lengths, tags=3)
+    path = best_path(chain, lengths)
+    begin = torch.arange(0, 1990, 10)
+    sentence = torch.zeros_like(begin)
+    found, exact = (
+        span_log_probs(posterior(values, lengths, path)[1], sentence, begin, begin + 10)
+        for values in (chain, Chain(*(scores.double() for scores in chain)))
+    )
+    helpers.close(found, exact.numpy(), 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["constant", "conditioned"])
+def test_sentences_do_not_depend_on_their_batch(kind):
+    chain = drawn(kind, 0)
+    # One sentence of the batch makes all go the slow way.
+    chain.emissions[0] *= 1e4
+    gold = torch.randint(TAGS, chain.emissions.shape[:2])
+    together = negative_log_likelihood(chain, LENGTHS, gold), log_marginals(chain, LENGTHS)
+    for row, length in enumerate(LENGTHS.tolist()):
+        only = slice(row, row + 1)
+        emissions, transitions, start, end = chain
+        if kind == "conditioned":
+            transitions, start = transitions[only, :length], start[only]
+        cut = Chain(emissions[only, :length], transitions, start, end)
+        loss = negative_log_likelihood(cut, LENGTHS[only], gold[only, :length])
+        assert float(loss) == pytest.approx(float(together[0][row]), rel=1e-6)
+        helpers.close(log_marginals(cut, LENGTHS[only])[0].exp(), together[1][row, :length].exp().numpy(), 1e-6)
+
+
+def test_score_that_is_no_number_is_not_hidden():
+    chain = drawn("constant", 0)
+    chain.emissions[0, 3, 2] = torch.nan
+    leaves = Chain(*(scores.requires_grad_() for scores in chain))
+    losses = negative_log_likelihood(leaves, LENGTHS, torch.zeros(chain.emissions.shape[:2], dtype=torch.long))
+    assert losses.isnan().tolist() == [True] + [False] * (len(LENGTHS) - 1)
+    emissions, transitions, *_ = torch.autograd.grad(losses.sum(), leaves)
+    assert emissions[0].isnan().any()
+    assert emissions[1:].isfinite().all()
+    assert transitions.isnan().any()
+
+
+def test_autocast_leaves_sums_alone():
+    chain = drawn("constant", 0)
+    gold = best_path(chain, LENGTHS)
+    expected = negative_log_likelihood(chain, LENGTHS, gold), log_marginals(chain, LENGTHS)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(negative_log_likelihood(chain, LENGTHS, gold), expected[0])
+        assert torch.equal(log_marginals(chain, LENGTHS), expected[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_results_are_of_the_type_of_the_scores(dtype):
+    chain = drawn("constant", 0, dtype=dtype)
+    leaves = Chain(*(scores.requires_grad_() for scores in chain))
+    gold = best_path(chain, LENGTHS)
+    loss = negative_log_likelihood(leaves, LENGTHS, gold)
+    gradients = torch.autograd.grad(loss.sum(), leaves)
+    with torch.no_grad():
+        assert {value.dtype for value in (loss, *gradients, *posterior(chain, LENGTHS, gold))} == {dtype}

@@ -1,0 +1,198 @@
+"""ID-CNN computes what strubell2017's equations say after every iteration, and so do its gradients."""
+
+import helpers
+import numpy as np
+import pytest
+import reference_id_cnn
+import references as ref
+import torch
+from conftest import LABELS, build_model
+
+LENGTHS = (9, 1, 4, 6)
+SHORT_LENGTHS = (4, 1, 3)  # the reference tries all paths of a CRF
+VARIANTS = {
+    "ID-CNN": {},
+    "one iteration": {"iterations": 1},
+    "one convolution, often": {"iterations": 4, "dilations": (2,)},
+    "doubling": {"iterations": 2, "dilations": (1, 2, 4, 8, 1)},
+    "wide filters": {"filter_width": 5},
+    "characters": {"char_features": "cnn", "casing_features": True, "shape_dim": 0},
+}
+DECODERS = {name: helpers.DECODERS[name] for name in ("softmax", "crf")}
+NO_DROPOUT = {"dropout": 0.0, "feature_dropout": 0.0}
+INNER = ref.inner_tags(LABELS)
+
+
+@pytest.fixture(params=VARIANTS)
+def fields(request):
+    return VARIANTS[request.param]
+
+
+@pytest.fixture(params=DECODERS)
+def decoder(request):
+    return DECODERS[request.param]
+
+
+def build(tokenizer, **fields):
+    """Weights so small that nine layers of random numbers neither vanish nor explode."""
+    return build_model("id-cnn", tokenizer, **{"spread": 0.3, **fields})
+
+
+def reference_scores(weights, model, sentence):
+    """Scores (T, K) after every iteration."""
+    ids, chars = sentence["input_ids"].numpy(), sentence["char_ids"].numpy()
+    features = ref.word_features(weights, ids, chars, config=model.config)
+    return [
+        states @ weights["classifier.weight"].T + weights["classifier.bias"]
+        for states in reference_id_cnn.iterations(weights, model.config, features)
+    ]
+
+
+def reference_loss(weights, model, sentences, each_iteration=True):
+    """The negative log-likelihood summed over sentences, averaged over iterations."""
+    losses = []
+    for sentence in sentences:
+        gold = [INNER.index(tag) for tag in ref.to_inner([LABELS[label] for label in sentence["labels"].tolist()])]
+        scores = reference_scores(weights, model, sentence)
+        for scores_now in scores if each_iteration else scores[-1:]:
+            losses.append(-log_likelihood(weights, model, scores_now, gold))
+    return sum(losses) / (model.config.iterations if each_iteration else 1)
+
+
+def log_likelihood(weights, model, scores, gold):
+    if model.config.decoder == "softmax":
+        return ref.softmax_log_probs(scores)[np.arange(len(gold)), gold].sum()
+    allowed = np.arange(len(INNER)) == np.array(gold)[:, None]
+    nothing = np.zeros(len(INNER))
+    return ref.log_likelihood_of_set(scores, weights["decoder.transitions"], nothing, nothing, allowed)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_inner_scores_are_those_of_the_last_iteration(tokenizer, fields, seed):
+    model = build(tokenizer, seed=seed, **fields)
+    sentences = helpers.random_sentences(model.config, LENGTHS, seed)
+    scores, _ = helpers.score(model, helpers.pad(sentences, extra=2))
+    weights = helpers.weights_of(model)
+    assert len(scores) == len(LENGTHS)
+    for row, sentence in zip(scores, sentences, strict=True):
+        helpers.close(row[: len(sentence["input_ids"])], reference_scores(weights, model, sentence)[-1], 1e-5)
+
+
+def test_training_scores_every_iteration(tokenizer, fields):
+    model = build(tokenizer, **fields, **NO_DROPOUT).train()
+    sentences = helpers.random_sentences(model.config, LENGTHS)
+    scores, _ = helpers.score(model, helpers.pad(sentences))
+    weights = helpers.weights_of(model)
+    assert len(scores) == model.config.iterations * len(LENGTHS)
+    for iteration, part in enumerate(scores.chunk(model.config.iterations)):
+        for row, sentence in zip(part, sentences, strict=True):
+            expected = reference_scores(weights, model, sentence)[iteration]
+            helpers.close(row[: len(sentence["input_ids"])], expected, 1e-5)
+
+
+@pytest.mark.parametrize(("loss_reduction", "divisor"), [("token", sum(LENGTHS[1:])), ("sentence", 3), ("sum", 1)])
+def test_losses_of_all_iterations_are_averaged(tokenizer, loss_reduction, divisor):
+    model = build(tokenizer, loss_reduction=loss_reduction, **NO_DROPOUT).train()
+    sentences = helpers.random_sentences(model.config, LENGTHS[1:])
+    batch = helpers.pad(sentences, labels=True)
+    expected = reference_loss(helpers.weights_of(model), model, sentences) / divisor
+    helpers.close(model(**batch).loss, expected, 1e-5)
+    helpers.close(model(**batch, num_items_in_batch=torch.tensor(divisor)).loss, expected, 1e-5)
+
+
+def test_outside_of_training_the_last_iteration_has_the_loss(tokenizer, decoder):
+    model = build(tokenizer, loss_reduction="sum", **decoder)
+    sentences = helpers.random_sentences(model.config, SHORT_LENGTHS)
+    expected = reference_loss(helpers.weights_of(model), model, sentences, each_iteration=False)
+    helpers.close(model(**helpers.pad(sentences, labels=True)).loss, expected, 2e-5)
+
+
+def test_in_training_too_if_the_config_says_so(tokenizer, decoder):
+    fields = {**decoder, **NO_DROPOUT, "loss_reduction": "sum"}
+    model = build(tokenizer, loss_each_iteration=False, **fields).train()
+    sentences = helpers.random_sentences(model.config, SHORT_LENGTHS)
+    expected = reference_loss(helpers.weights_of(model), model, sentences, each_iteration=False)
+    helpers.close(model(**helpers.pad(sentences, labels=True)).loss, expected, 2e-5)
+
+
+def test_gradients_are_finite_differences_of_the_equations(tokenizer, fields, decoder):
+    """Each parameter in a direction of its own."""
+    model = build(tokenizer, loss_reduction="sum", **fields, **decoder, **NO_DROPOUT).double().train()
+    sentences = helpers.random_sentences(model.config, SHORT_LENGTHS)
+    loss = model(**helpers.pad(sentences, labels=True)).loss
+    loss.backward()
+    weights = helpers.weights_of(model)
+    helpers.close(loss, reference_loss(weights, model, sentences), 1e-5)
+    rng = np.random.default_rng(0)
+    for name, parameter in model.named_parameters():
+        direction = rng.normal(size=parameter.shape)
+        if name == "features.words.weight":
+            direction[0] = 0  # padding has no gradient
+        ahead, behind = ({**weights, name: weights[name] + sign * 1e-6 * direction} for sign in (1, -1))
+        rise = reference_loss(ahead, model, sentences) - reference_loss(behind, model, sentences)
+        assert (parameter.grad.numpy() * direction).sum() == pytest.approx(rise / 2e-6, rel=1e-4, abs=1e-4), name
+
+
+def test_a_new_block_passes_on_what_it_reads(tokenizer):
+    model = build(tokenizer)
+    for convolution in model.encoder.block:
+        model._init_weights(convolution)
+    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
+    lengths = batch["attention_mask"].sum(1)
+    features = model.features(batch["input_ids"], batch["char_ids"])
+    states, _ = model.encoder(features, lengths)
+    model.encoder.iterations = 7
+    assert torch.equal(states, model.encoder(features, lengths)[0])
+    assert states.any()
+
+
+def test_a_new_model_starts_as_the_identity(tokenizer):
+    config = build(tokenizer).config
+    for convolution in type(build(tokenizer))(config).encoder.block:
+        assert torch.equal(convolution.weight[..., 1], torch.eye(config.hidden_size))
+        assert convolution.weight.sum() == config.hidden_size
+        assert not convolution.bias.any()
+
+
+def test_long_sentences_score_as_short_ones_do(tokenizer, fields):
+    model = build(tokenizer, **fields)
+    sentences = helpers.random_sentences(model.config, (700, 3, 60))
+    together, _ = helpers.score(model, helpers.pad(sentences))
+    for row, sentence in zip(together, sentences, strict=True):
+        alone, _ = helpers.score(model, helpers.pad([sentence]))
+        helpers.close(row[: len(sentence["input_ids"])], alone[0].detach(), 1e-5)
+    helpers.close(together[2, :60], reference_scores(helpers.weights_of(model), model, sentences[2])[-1], 1e-5)
+
+
+def test_scores_do_not_depend_on_what_padding_holds(tokenizer, fields):
+    model = build(tokenizer, **fields)
+    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
+    expected, _ = helpers.score(model, batch)
+    padding = batch["attention_mask"] == 0
+    batch["input_ids"] = batch["input_ids"].masked_fill(padding, 3)
+    batch["char_ids"] = batch["char_ids"].masked_fill(padding.unsqueeze(-1), 4)
+    scores, _ = helpers.score(model, batch)
+    helpers.close(scores[~padding], expected[~padding].detach(), 1e-6)
+
+
+def test_sentences_without_words_have_no_scores_and_no_loss(tokenizer, decoder):
+    model = build(tokenizer, **decoder).train()
+    empty = torch.zeros(2, 0, dtype=torch.long)
+    chars = torch.zeros(2, 0, model.config.max_word_chars, dtype=torch.long)
+    assert model(empty, chars, labels=empty).loss.item() == 0
+    assert model.eval()(empty, chars).logits.shape == (2, 0, len(LABELS))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"filter_width": 2}, "filter_width=2 must be an odd number"),
+        ({"iterations": 0}, "iterations=0 and dilations"),
+        ({"dilations": ()}, r"dilations=\(\) must be numbers from 1 up"),
+        ({"dilations": (1, 0)}, r"dilations=\(1, 0\) must be numbers from 1 up"),
+        ({"dropout": -0.1}, "dropout=-0.1 is no share"),
+    ],
+)
+def test_what_cannot_work_is_refused(tokenizer, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        build(tokenizer, **wrong)
