@@ -1,6 +1,9 @@
 """Measure tokens per second of training and of tagging, beside floors measured in the same run.
 
-    python scripts/benchmark.py [--models a,b] [--device cpu] [--json FILE]
+    python scripts/benchmark.py [--models a,b | --models all] [--device cpu] [--json FILE]
+
+By default the architectures as their papers have them are measured, by `--models all` also the variants that the papers
+compare them with.
 
 Machines are noisy: compare figures of one run. The floors are what no BiLSTM tagger of these sizes can beat: a bare
 two-layer bidirectional nn.LSTM(364 → 100) over the same batches (forward and backward for training, forward alone for
@@ -22,9 +25,30 @@ import torch
 from torch import nn
 from transformers import AutoModelForTokenClassification, pipeline
 
-from hf_xorner import Tagger, WordCharTokenizer, load_corpus
+from hf_xorner import CrossBiLstmCnnConfig, Tagger, WordCharTokenizer, load_corpus
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import TaggingCollator
+
+STANDARD = {"cell": "standard", "char_lstm_cell": "standard"}
+CHEN2019 = {"conditioned_transitions": False, "crf_boundaries": "none"}
+
+#: Architecture and fields of what can be measured, by name.
+CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS} | {
+    "lstm-crf/standard": ("lstm-crf", STANDARD),
+    "lstm-crf/softmax": ("lstm-crf", {"decoder": "softmax"}),
+    "cnn-lstm-crf/brnn": ("cnn-lstm-crf", {"encoder": "rnn", "char_features": "none", "decoder": "softmax"}),
+    "cnn-lstm-crf/blstm": ("cnn-lstm-crf", {"char_features": "none", "decoder": "softmax"}),
+    "cnn-lstm-crf/blstm-cnn": ("cnn-lstm-crf", {"decoder": "softmax"}),
+    "cnn-lstm-crf/chen2019": ("cnn-lstm-crf", CHEN2019),
+    "cnn-lstm-crf/attention": ("cnn-lstm-crf", {**CHEN2019, "self_attention": True}),
+    "grn/dfn": ("grn", {"relation": "direct"}),
+    "grn/gattn": ("grn", {"relation": "scalar_gate"}),
+    "grn/no-relation": ("grn", {"relation": "none"}),
+    "grn/no-context": ("grn", {"context_widths": (), "relation": "gated"}),
+    "grn/branch-3": ("grn", {"context_widths": (3,)}),
+    "id-cnn/crf": ("id-cnn", {"decoder": "crf"}),
+    "id-cnn/once": ("id-cnn", {"iterations": 1}),
+}
 
 TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 32, 64, 32
 FLOOR_INPUT, FLOOR_HIDDEN = 364, 100
@@ -75,9 +99,13 @@ def floors(sentences: list, device: str, config) -> dict[str, Callable[[], None]
     }
 
 
-def contestant(name: str, sentences: list, tokenizer, labels: list[str], device: str) -> dict[str, Callable[[], None]]:
-    """A model's training and tagging, as calls to be timed."""
-    config = CONFIGS[name](**tokenizer.model_fields(), id2label=dict(enumerate(labels)))
+def contestant(
+    name: str, sentences: list, tokenizers: dict, labels: list[str], device: str
+) -> dict[str, Callable[[], None]]:
+    """A model's training and tagging, as calls to be timed; tokenizers by the characters of a word that they give."""
+    model_type, fields = CONTESTANTS[name]
+    tokenizer = tokenizers[CONFIGS[model_type].max_word_chars]
+    config = CONFIGS[model_type](**tokenizer.model_fields(), id2label=dict(enumerate(labels)), **fields)
     model = AutoModelForTokenClassification.from_config(config).to(device)
     with torch.no_grad():
         # Untrained weights find entities everywhere, and the pipeline would spend its time on listing them; the free
@@ -143,7 +171,7 @@ def peak_mb(name: str, device: str) -> float:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default=",".join(CONFIGS), help="architectures, separated by commas")
+    parser.add_argument("--models", default=",".join(CONFIGS), help="names, separated by commas, or all")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dataset", default="xor", help="corpus whose training split is used")
     parser.add_argument("--data_dir", help="where the files of a named corpus lie")
@@ -152,15 +180,20 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to write the figures")
     parser.add_argument("--measure_memory", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    unknown = set(options.models.split(",")) - set(CONFIGS)
+    names = list(CONTESTANTS) if options.models == "all" else options.models.split(",")
+    unknown = set(names) - set(CONTESTANTS)
     if unknown:
-        sys.exit(f"benchmark.py: {', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONFIGS)}.")
+        sys.exit(f"benchmark.py: {', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONTESTANTS)}.")
     train = load_corpus(options.dataset, options.data_dir)["train"]
-    tokenizer = WordCharTokenizer.from_corpus(train["tokens"])
+    corpus = train["tokens"][:]
+    tokenizers = {
+        width: WordCharTokenizer.from_corpus(corpus, max_word_chars=width)
+        for width in {config.max_word_chars for config in CONFIGS.values()}
+    }
     labels = train.features["ner_tags"].feature.names
     sentences = train.select(range(min(options.sentences, len(train))))["tokens"][:]
     if options.measure_memory:
-        calls = contestant(options.models, sentences, tokenizer, labels, options.device)
+        calls = contestant(names[0], sentences, tokenizers, labels, options.device)
         calls["train"](), calls["tag"]()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(torch.cuda.max_memory_allocated() / 2**20 if options.device.startswith("cuda") else peak)
@@ -168,10 +201,11 @@ def main() -> None:
 
     config = SimpleNamespace(num_labels=len(labels))
     calls = {("floor", kind): call for kind, call in floors(sentences, options.device, config).items()}
-    free = next(iter(CONFIGS.values()))(**tokenizer.model_fields(), id2label=dict(enumerate(labels)))
+    tokenizer = tokenizers[CrossBiLstmCnnConfig.max_word_chars]
+    free = CrossBiLstmCnnConfig(**tokenizer.model_fields(), id2label=dict(enumerate(labels)))
     calls["floor", "pipeline"] = pipeline_over(FreeModel(free), tokenizer, sentences, options.device)
-    for name in options.models.split(","):
-        for kind, call in contestant(name, sentences, tokenizer, labels, options.device).items():
+    for name in names:
+        for kind, call in contestant(name, sentences, tokenizers, labels, options.device).items():
             calls[name, kind] = call
     tokens = sum(map(len, sentences))
     rates = {key: tokens / seconds for key, seconds in best_seconds(calls, options.rounds, options.device).items()}
@@ -183,10 +217,10 @@ def main() -> None:
     print(
         f"tokens per second on {options.device}, {torch.get_num_threads()} threads ({options.dataset}, {tokens} tokens)"
     )
-    print(f"{'':<20}{'train':>16}{'tag':>18}{'pipeline':>18}{'peak MB':>10}")
+    print(f"{'':<24}{'train':>16}{'tag':>18}{'pipeline':>18}{'peak MB':>10}")
     for name, row in [("floor", figures["floor"]), *figures["models"].items()]:
         cells = "".join(f"{row[k]:>10.0f} {row[k] / figures['floor'][k]:>6.2f}" for k in ("train", "tag", "pipeline"))
-        print(f"{name:<20}{cells}{row.get('peak_mb', ''):>10}")
+        print(f"{name:<24}{cells}{row.get('peak_mb', ''):>10}")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
