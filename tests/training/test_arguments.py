@@ -1,6 +1,7 @@
 """What a run can be told: on the command line, in a recipe, and what it is told back."""
 
 import pytest
+from conftest import REPOSITORY
 
 from hf_xorner.training import parse
 
@@ -57,3 +58,11 @@ def test_a_faulty_recipe_gets_one_sentence(tmp_path, text, sentence):
     recipe.write_text(text)
     with pytest.raises(ValueError, match=sentence):
         parse([str(recipe)])
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "hf_xorner" / "recipes").rglob("*.yaml")), ids=lambda p: p.stem)
+def test_every_recipe_can_be_run(path, tmp_path):
+    run, training, fields = parse([str(path), "--output_dir", str(tmp_path)])
+    assert (run.dataset, run.model_type) == (path.parent.name, "cross-bilstm-cnn")
+    assert training.num_train_epochs == 25
+    assert fields == ({"word_dim": 0} if path.stem == "contextual" else {})
