@@ -165,7 +165,7 @@ def test_confidences_are_means_over_words(sentences, data):
 
 
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_confidences_are_the_scores_of_the_tagger(tokenizer, decoder):
+def test_confidences_are_means_over_the_entities_of_the_tagger(tokenizer, decoder):
     model = lively_model("cross-bilstm-cnn", tokenizer, decoder)
     ids, probabilities, lengths = [], [], []
     for words in GIVEN:
@@ -177,9 +177,15 @@ def test_confidences_are_the_scores_of_the_tagger(tokenizer, decoder):
     lengths = np.array(lengths)
     found = spans_of_ids(np.array(ids), lengths, TagSet.of(LABELS), "conlleval")
     confidences = entity_confidences(probabilities, found, lengths)
-    entities = [entity for entities in Tagger(model, tokenizer).tag(GIVEN) for entity in entities]
-    assert len(entities) > 30
-    assert confidences == pytest.approx([entity.score for entity in entities], abs=1e-5)
+    starts = lengths.cumsum() - lengths
+    tagged = zip(starts, Tagger(model, tokenizer).tag(GIVEN), strict=True)
+    means = [
+        np.mean(probabilities[start + entity.word_start : start + entity.word_end])
+        for start, entities in tagged
+        for entity in entities
+    ]
+    assert len(means) > 30
+    assert confidences == pytest.approx(means, abs=1e-5)
 
 
 def test_probabilities_that_do_not_fit_are_told():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import LABELS, SENTENCES, build_model
+from random_texts import lively_model
 
 from hf_xorner import Tagger
 from hf_xorner.evaluation import scores, span_scores
@@ -228,7 +229,7 @@ def test_systems_on_other_sentences_are_not_compared(other, message):
 
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
 def test_a_tagger_is_a_system_whose_spans_are_its_entities(tokenizer, model_type, decoder):
-    tagger = Tagger(build_model(model_type, tokenizer, decoder=decoder, spread=2.0), tokenizer)
+    tagger = Tagger(lively_model(model_type, tokenizer, decoder), tokenizer)
     words = [word for words in SENTENCES for word in words]
     sentences = [*SENTENCES, [], ["Ann"], *(random.Random(number).sample(words, 12) for number in range(20))]
     gold = [["O"] * len(words) for words in sentences]
