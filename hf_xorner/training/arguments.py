@@ -59,6 +59,13 @@ class RunArguments(Reading):
             "owner/name:composed.safetensors on the Hub. In place of trained vectors, unless word_dim is given."
         },
     )
+    average_epochs: int = field(
+        default=0,
+        metadata={
+            "help": "At the end, average the weights of so many last epochs too, and keep what scores higher on the "
+            "validation data: that, or the best epoch."
+        },
+    )
     context: str | None = field(
         default=None,
         metadata={

@@ -17,6 +17,7 @@ from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments
+from .averaging import EpochAverage, keep_the_better
 from .context import context_fields, pieces_of, place_encoder, with_context_states
 from .trainer import TaggerTrainer
 from .vectors import composition_fields, place_composition, place_vectors, vector_fields
@@ -27,16 +28,20 @@ WORDS, LABELS = "tokens", "ner_tags"
 class TrainingRun(NamedTuple):
     """A run that is ready to start: `corpus` goes through `trainer` into `trainer.args.output_dir`.
 
-    `coverage` says of each split what part of it has a pretrained vector, where there are any.
+    `coverage` says of each split what part of it has a pretrained vector, where there are any. `average` collects the
+    weights of the last epochs, where they are to be averaged.
     """
 
     corpus: DatasetDict
     trainer: TaggerTrainer
     coverage: dict[str, Coverage]
+    average: EpochAverage | None
 
     def train(self) -> dict[str, dict[str, Any]]:
         """Train, save model and tokenizer, and return the scores of the held-out splits, which seqeval has checked."""
         self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
+        if self.average is not None:
+            keep_the_better(self.trainer, self.average)
         self.trainer.save_model()
         return {name: self.score(split) for name, split in self.corpus.items() if name != "train"}
 
@@ -111,4 +116,8 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         eval_dataset=corpus.get("validation"),
         processing_class=tokenizer,
     )
-    return TrainingRun(corpus, trainer, coverage)
+    average = None
+    if run.average_epochs and "validation" in corpus:
+        average = EpochAverage(run.average_epochs)
+        trainer.add_callback(average)
+    return TrainingRun(corpus, trainer, coverage, average)
