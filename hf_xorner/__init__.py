@@ -8,6 +8,7 @@ from .models.configuration_cnn_lstm_crf import CnnLstmCrfConfig
 from .models.configuration_grn import GrnConfig
 from .models.configuration_id_cnn import IdCnnConfig
 from .models.configuration_lstm_crf import LstmCrfConfig
+from .models.configuration_stack_lstm import StackLstmConfig
 from .models.configuration_tagger import TaggerConfig
 from .models.tokenization_word_char import WordCharTokenizer
 from .registration import ON_DEMAND, register
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .models.modeling_grn import GrnForTokenClassification
     from .models.modeling_id_cnn import IdCnnForTokenClassification
     from .models.modeling_lstm_crf import LstmCrfForTokenClassification
+    from .models.modeling_stack_lstm import StackLstmForTokenClassification
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
     from .tagger import Entity, Tagger
     from .training import TaggerTrainer
@@ -45,6 +47,8 @@ __all__ = [
     "IdCnnForTokenClassification",
     "LstmCrfConfig",
     "LstmCrfForTokenClassification",
+    "StackLstmConfig",
+    "StackLstmForTokenClassification",
     "Tagger",
     "TaggerConfig",
     "TaggerForTokenClassification",

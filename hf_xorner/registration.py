@@ -12,6 +12,7 @@ from .models.configuration_cnn_lstm_crf import CnnLstmCrfConfig
 from .models.configuration_grn import GrnConfig
 from .models.configuration_id_cnn import IdCnnConfig
 from .models.configuration_lstm_crf import LstmCrfConfig
+from .models.configuration_stack_lstm import StackLstmConfig
 from .models.tokenization_word_char import WordCharTokenizer
 
 #: The module and the name of the model that each config configures.
@@ -23,6 +24,7 @@ MODELS: dict[type[PreTrainedConfig], tuple[str, str]] = {
     CnnLstmCrfConfig: ("modeling_cnn_lstm_crf", "CnnLstmCrfForTokenClassification"),
     GrnConfig: ("modeling_grn", "GrnForTokenClassification"),
     IdCnnConfig: ("modeling_id_cnn", "IdCnnForTokenClassification"),
+    StackLstmConfig: ("modeling_stack_lstm", "StackLstmForTokenClassification"),
 }
 
 #: The architectures by the name that a config file calls them.

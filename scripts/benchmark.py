@@ -25,7 +25,8 @@ import torch
 from torch import nn
 from transformers import AutoModelForTokenClassification, pipeline
 
-from hf_xorner import CrossBiLstmCnnConfig, Tagger, WordCharTokenizer, load_corpus
+from hf_xorner import CrossBiLstmCnnConfig, StackLstmConfig, Tagger, WordCharTokenizer, load_corpus
+from hf_xorner.models.transitions import OUT
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import TaggingCollator
 
@@ -48,6 +49,7 @@ CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS
     "grn/branch-3": ("grn", {"context_widths": (3,)}),
     "id-cnn/crf": ("id-cnn", {"decoder": "crf"}),
     "id-cnn/once": ("id-cnn", {"iterations": 1}),
+    "stack-lstm/beam-4": ("stack-lstm", {"beam_size": 4}),
 }
 
 TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 32, 64, 32
@@ -99,6 +101,19 @@ def floors(sentences: list, device: str, config) -> dict[str, Callable[[], None]
     }
 
 
+@torch.no_grad()
+def let_nothing_be_found(model) -> None:
+    """Favour what leaves words outside.
+
+    Untrained weights find entities everywhere, and the pipeline would spend its time on listing them; the free model
+    finds none.
+    """
+    if isinstance(model.config, StackLstmConfig):
+        model.decoder.scorer.classifier.bias[OUT] = 10.0
+    else:
+        model.classifier.bias[model.tags.inner_tags.index("O")] = 10.0
+
+
 def contestant(
     name: str, sentences: list, tokenizers: dict, labels: list[str], device: str
 ) -> dict[str, Callable[[], None]]:
@@ -107,10 +122,7 @@ def contestant(
     tokenizer = tokenizers[CONFIGS[model_type].max_word_chars]
     config = CONFIGS[model_type](**tokenizer.model_fields(), id2label=dict(enumerate(labels)), **fields)
     model = AutoModelForTokenClassification.from_config(config).to(device)
-    with torch.no_grad():
-        # Untrained weights find entities everywhere, and the pipeline would spend its time on listing them; the free
-        # model finds none.
-        model.classifier.bias[model.tags.inner_tags.index("O")] = 10.0
+    let_nothing_be_found(model)
     collate = TaggingCollator(tokenizer)
     generator = torch.Generator().manual_seed(0)
 

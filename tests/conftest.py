@@ -52,6 +52,9 @@ SIZES = {
     "tanh_size": 7,
     "num_attention_heads": 2,
     "attention_head_dim": 3,
+    "action_dim": 4,
+    "label_dim": 3,
+    "composition_size": 5,
 }
 
 #: Every architecture, and what its paper compares it with: architecture and fields, by name.
@@ -70,7 +73,19 @@ VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
     "grn one branch": ("grn", {"context_widths": (3,)}),
     "id-cnn one iteration": ("id-cnn", {"iterations": 1}),
     "id-cnn last loss": ("id-cnn", {"loss_each_iteration": False, "dilations": (1, 2, 4, 1)}),
+    "stack-lstm beam": ("stack-lstm", {"beam_size": 3}),
+    "stack-lstm of the program": ("stack-lstm", {"composition": "affine", "outside": "word"}),
+    "stack-lstm with gaps": ("stack-lstm", {"discontiguous": True}),
+    "stack-lstm one layer": ("stack-lstm", {"num_hidden_layers": 1}),
 }
+
+#: Those that score tags; the actions of a Stack-LSTM are compared with a reference of their own (test_stack_lstm).
+TAG_SCORING = tuple(kind for kind, (name, _) in VARIANTS.items() if name != "stack-lstm")
+
+
+def with_decoders(kinds, decoders) -> list[tuple[str, str]]:
+    """Every architecture or variant with every decoder; what scores no tags leaves these no choice, and comes once."""
+    return [(kind, decoder) for kind in kinds for decoder in list(decoders)[: None if kind in TAG_SCORING else 1]]
 
 
 def has_field(kind: str, field: str) -> bool:
@@ -92,12 +107,24 @@ def build_model(kind: str, tokenizer: WordCharTokenizer, *, labels=LABELS, seed:
     config = CONFIGS[model_type](**tokenizer.model_fields(), **{**sizes, **fields})
     torch.manual_seed(seed)
     model = getattr(hf_xorner, ON_DEMAND_NAMES[model_type])(config)
+    if model_type == "stack-lstm":
+        draw_varied_actions(model)
+        return model.eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             # Layer upon layer without a bound would make numbers of which float32 keeps too little.
             unbounded = model_type == "id-cnn" and name.startswith("encoder.")
             parameter.normal_(std=0.25 if unbounded else spread)
     return model.eval()
+
+
+@torch.no_grad()
+def draw_varied_actions(model) -> None:
+    """Random weights, strong where inputs come in and weak where they do not, so that actions vary in a sentence."""
+    for name, parameter in model.named_parameters():
+        parameter.normal_(std=1.0 if ".weight_" in name else 0.1 if "bias" in name else 0.5)
+    classifier = model.decoder.scorer.classifier.weight
+    classifier.copy_(3 * (classifier - classifier.mean(1, keepdim=True)))
 
 
 @pytest.fixture(scope="session")

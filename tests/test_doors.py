@@ -150,6 +150,7 @@ for folder in sys.argv[1:]:
         "CnnLstmCrfForTokenClassification",
         "GrnForTokenClassification",
         "IdCnnForTokenClassification",
+        "StackLstmForTokenClassification",
         "CrossBiLstmCnnForTokenClassification",
     ]
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 import tiny_encoders as tiny
-from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model
+from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model, with_decoders
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_texts import DECODERS, GIVEN, PIECES, STRATEGIES, TEXTS, lively_model, random_sentences
@@ -14,9 +14,7 @@ from transformers import pipeline
 from hf_xorner import Tagger, WordCharTokenizer
 
 
-@pytest.fixture(
-    scope="module", params=[(kind, decoder) for kind in ARCHITECTURES for decoder in DECODERS], ids="-".join
-)
+@pytest.fixture(scope="module", params=with_decoders(ARCHITECTURES, DECODERS), ids="-".join)
 def model(request, tokenizer):
     kind, decoder = request.param
     return lively_model(kind, tokenizer, decoder)

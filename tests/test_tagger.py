@@ -9,7 +9,7 @@ import chain_oracle as oracle
 import numpy as np
 import pytest
 import torch
-from conftest import ARCHITECTURES, SENTENCES, build_model
+from conftest import ARCHITECTURES, SENTENCES, TAG_SCORING, build_model, with_decoders
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
@@ -20,9 +20,7 @@ from hf_xorner.models.tags import INSIDE
 from hf_xorner.tagger import BATCHES_AHEAD
 
 
-@pytest.fixture(
-    scope="module", params=[(kind, decoder) for kind in ARCHITECTURES for decoder in DECODERS], ids="-".join
-)
+@pytest.fixture(scope="module", params=with_decoders(ARCHITECTURES, DECODERS), ids="-".join)
 def tagger(request, tokenizer):
     kind, decoder = request.param
     return Tagger(lively_model(kind, tokenizer, decoder), tokenizer)
@@ -107,6 +105,12 @@ def well_formed(entity, names):
     return names == [f"{kind}-{entity.label}" for kind in kinds]
 
 
+@pytest.mark.parametrize(
+    "tagger",
+    with_decoders([kind for kind in ARCHITECTURES if kind in TAG_SCORING], DECODERS),
+    indirect=True,
+    ids="-".join,
+)
 def test_score_is_the_probability_of_the_entity(tagger):
     found = list(entities_and_tags(tagger, [*TEXTS, *GIVEN]))
     assert len(found) > 40

@@ -153,9 +153,10 @@ def fused_recurrence(inputs: Tensor, weights: list[Tensor]) -> Tensor:
     """
     size = weights[1].shape[1]
     start = inputs.new_zeros(1, len(inputs), size)
+    training = torch.is_grad_enabled()  # What is called training here is what a GPU needs to go backward.
     if len(weights[1]) == size:
-        return torch.rnn_tanh(inputs, start, weights, True, 1, 0.0, False, False, True)[0]
-    return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, False, False, True)[0]
+        return torch.rnn_tanh(inputs, start, weights, True, 1, 0.0, training, False, True)[0]
+    return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, training, False, True)[0]
 
 
 class VariationalDropout(nn.Module):

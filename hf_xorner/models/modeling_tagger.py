@@ -66,10 +66,14 @@ class TaggerForTokenClassification(PreTrainedModel):
         self.tags = TagSpace(config.labels)
         self.features = WordFeatures(config)
         self.encoder = self.encoder_class(config, self.features.output_size)
-        self.classifier = nn.Linear(self.encoder.output_size, self.tags.num_inner)
-        self.decoder = build_decoder(config, self.tags, self.encoder.output_size)
+        self.build_head(config)
         self.post_init()
         self.freeze()
+
+    def build_head(self, config: Any) -> None:
+        """Create what turns states into scores of inner tags, and these into tags."""
+        self.classifier: nn.Module = nn.Linear(self.encoder.output_size, self.tags.num_inner)
+        self.decoder = build_decoder(config, self.tags, self.encoder.output_size)
 
     @property
     def accepts_loss_kwargs(self) -> bool:

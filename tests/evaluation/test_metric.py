@@ -6,7 +6,7 @@ import threading
 import evaluate
 import pytest
 import torch
-from conftest import ARCHITECTURES, LABELS, REPOSITORY
+from conftest import ARCHITECTURES, LABELS, REPOSITORY, with_decoders
 from datasets import ClassLabel, Dataset, Features, List, Value
 from random_texts import DECODERS, lively_model, random_sentences
 
@@ -209,7 +209,7 @@ def sentences(tokenizer):
     return found
 
 
-@pytest.fixture(scope="module", params=[(kind, decoder) for kind in ARCHITECTURES for decoder in DECODERS])
+@pytest.fixture(scope="module", params=with_decoders(ARCHITECTURES, DECODERS), ids="-".join)
 def model(request, tokenizer):
     kind, decoder = request.param
     return lively_model(kind, tokenizer, decoder)

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
-from conftest import LABELS, SENTENCES, build_model
+from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model, with_decoders
 from random_texts import lively_model
 
 from hf_xorner import Tagger
@@ -227,7 +227,7 @@ def test_systems_on_other_sentences_are_not_compared(other, message):
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+@pytest.mark.parametrize(("model_type", "decoder"), with_decoders(ARCHITECTURES, ["softmax", "crf"]))
 def test_a_tagger_is_a_system_whose_spans_are_its_entities(tokenizer, model_type, decoder):
     tagger = Tagger(lively_model(model_type, tokenizer, decoder), tokenizer)
     words = [word for words in SENTENCES for word in words]

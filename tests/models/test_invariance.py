@@ -3,15 +3,16 @@
 import helpers
 import pytest
 import torch
-from conftest import build_model, has_field
+from conftest import VARIANTS, build_model, has_field, with_decoders
 
 LENGTHS = (5, 1, 9, 3)
 TOLERANCE = 1e-6
 
 
-@pytest.fixture(params=helpers.DECODERS)
-def model(request, variant, tokenizer):
-    fields = helpers.DECODERS[request.param] | {"loss_reduction": "sum"}
+@pytest.fixture(params=with_decoders(VARIANTS, helpers.DECODERS), ids="-".join)
+def model(request, tokenizer):
+    variant, decoder = request.param
+    fields = helpers.DECODERS[decoder] | {"loss_reduction": "sum"}
     if has_field(variant, "attention_window"):  # the longest sentence in windows, the others whole
         fields |= {"attention_window": 6, "attention_overlap": 2}
     return build_model(variant, tokenizer, **fields)

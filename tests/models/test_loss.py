@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import references as ref
 import torch
-from conftest import ARCHITECTURES, LABELS, build_model, without_dropout
+from conftest import ARCHITECTURES, LABELS, TAG_SCORING, build_model, without_dropout
 
 from hf_xorner.registration import CONFIGS
 
@@ -56,6 +56,7 @@ def random_directions(model, seed):
     }
 
 
+@pytest.mark.parametrize("variant", TAG_SCORING)
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
 def test_gradients_are_finite_differences_of_the_reference(variant, tokenizer, decoder):
     """Of every weight tensor, along a random direction."""
@@ -81,6 +82,7 @@ def test_gradients_are_finite_differences_of_the_reference(variant, tokenizer, d
 LABELLED_WORDS, LABELLED_SENTENCES = 8, 3
 
 
+@pytest.mark.parametrize("variant", TAG_SCORING)
 @pytest.mark.parametrize(
     ("loss_reduction", "divisor"), [("token", LABELLED_WORDS), ("sentence", LABELLED_SENTENCES), ("sum", 1)]
 )

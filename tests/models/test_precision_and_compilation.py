@@ -5,7 +5,7 @@ import itertools
 import helpers
 import pytest
 import torch
-from conftest import ARCHITECTURES, LI2020, build_model, has_field, without_dropout
+from conftest import ARCHITECTURES, LI2020, VARIANTS, build_model, has_field, with_decoders, without_dropout
 
 LENGTHS = (4, 1, 3)
 # Compiling takes seconds: every architecture and every decoder once, all their pairs where there is time.
@@ -13,9 +13,10 @@ PAIRS = list(zip(ARCHITECTURES, itertools.cycle(helpers.DECODERS)))
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
 
-@pytest.fixture(params=helpers.DECODERS)
-def model(request, variant, tokenizer):
-    return build_model(variant, tokenizer, **without_dropout(variant), **helpers.DECODERS[request.param])
+@pytest.fixture(params=with_decoders(VARIANTS, helpers.DECODERS), ids="-".join)
+def model(request, tokenizer):
+    variant, decoder = request.param
+    return build_model(variant, tokenizer, **without_dropout(variant), **helpers.DECODERS[decoder])
 
 
 @pytest.fixture(params=PAIRS, ids=" ".join)

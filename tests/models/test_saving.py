@@ -5,7 +5,7 @@ import math
 import helpers
 import pytest
 import torch
-from conftest import LABELS, LI2020, build_model
+from conftest import LABELS, LI2020, TAG_SCORING, VARIANTS, build_model, with_decoders
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner.registration import CONFIGS
@@ -20,7 +20,7 @@ def reload(model, folder, **options):
     return loaded, report
 
 
-@pytest.mark.parametrize("decoder", helpers.DECODERS)
+@pytest.mark.parametrize(("variant", "decoder"), with_decoders(VARIANTS, helpers.DECODERS))
 @pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
 def test_a_loaded_model_is_the_saved_one_bit_by_bit(variant, tokenizer, tmp_path, decoder, unknown_word):
     model = build_model(variant, tokenizer, unknown_word=unknown_word, **helpers.DECODERS[decoder])
@@ -30,6 +30,9 @@ def test_a_loaded_model_is_the_saved_one_bit_by_bit(variant, tokenizer, tmp_path
         saved, read = dict(getattr(model, tensors)()), dict(getattr(loaded, tensors)())
         assert saved.keys() == read.keys()
         assert all(torch.equal(values, read[name]) for name, values in saved.items())
+    for parameter in loaded.parameters():
+        # In memory of its own, since how a kernel rounds may depend on where in a file's memory its numbers lie.
+        parameter.data = parameter.data.clone()
     batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
     output, expected = loaded(**batch), model(**batch)
     assert torch.equal(output.logits, expected.logits)
@@ -55,6 +58,7 @@ def test_word_vectors_are_learned_unless_frozen(variant, tokenizer, tmp_path):
     assert all(parameter.requires_grad for parameter in loaded.train().parameters())
 
 
+@pytest.mark.parametrize("variant", TAG_SCORING)
 def test_new_labels_get_a_new_classifier_and_keep_all_else(variant, tokenizer, tmp_path):
     model = build_model(variant, tokenizer, decoder="crf")
     labels = dict(enumerate(["O", "B-NEW", "I-NEW"]))

@@ -1,0 +1,92 @@
+"""Configuration of the Stack-LSTM of lample2016.
+
+Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .configuration_tagger import TaggerConfig
+
+
+class StackLstmConfig(TaggerConfig):
+    """Stack-LSTM: SHIFT, OUT and REDUCE build labelled chunks, chosen by LSTMs over output, stack, buffer and actions.
+
+    LSTMs here have standard cells, among characters, too; the paper's have coupled gates and peepholes. The fields
+    `decoder`, `conditioned_transitions`, `crf_boundaries` and `constrain_transitions` have no meaning: actions decide,
+    and no sequence of them makes a malformed chunk.
+
+    Args:
+        hidden_size: Units of each LSTM and of the layer that reads all four (lample2016: 100).
+        num_hidden_layers: Layers of each of the four LSTMs (lample2016: 2).
+        action_dim: Size of an action's vector (lample2016: 16).
+        label_dim: Size of the vector of a chunk's type (lample2016: 20).
+        composition: What becomes of a chunk, by a bidirectional LSTM. "token": the LSTM reads the words and then the
+            type, and its last states are the chunk (lample2016). "affine": it reads the words alone, and the chunk is
+            relu(W h + R r + b) of its last states and the type, as large as a word (lample2016's program).
+        composition_size: Units of that LSTM in each direction; the paper does not say.
+        outside: What OUT puts on the output. "composed": a chunk of one word and no type (lample2016). "word": the word
+            itself (lample2016's program), which needs "affine" chunks.
+        discontiguous: Allow OUT while the stack holds words (lample2016's program); `malformed_spans` says what then
+            becomes of a chunk with gaps, for which IOB2 has no tags.
+        dropout: Dropout between the layers of the four LSTMs (lample2016's program; the paper drops features alone).
+        beam_size: Hypotheses of beam search, which lample2016 names as future work; 1 for its greedy decoding.
+        exploration: In training, probability of an action that the model draws itself, whatever is right; the others
+            are drawn from the best ones. What is to be learned in the states so reached is told by a dynamic oracle.
+            lample2016 names it as future work. 0 for its training on the gold actions.
+
+    Other than in `TaggerConfig`:
+        word_dim: 100, as for English.
+        singleton_dropout: 0.5.
+        initializer: "uniform" (the paper is silent; its program draws uniformly, too).
+        feature_dropout: 0.2, on [word ; characters], as for English (0.3 for other languages).
+        malformed_spans: "repair", as the paper scores by conlleval.
+        loss_reduction: "sum", the negative log-likelihood of sentences; the paper's batch is one sentence.
+    """
+
+    model_type = "stack-lstm"
+
+    hidden_size: int = 100
+    num_hidden_layers: int = 2
+    action_dim: int = 16
+    label_dim: int = 20
+    composition: str = "token"
+    composition_size: int = 50
+    outside: str = "composed"
+    discontiguous: bool = False
+    dropout: float = 0.0
+    beam_size: int = 1
+    exploration: float = 0.0
+    word_dim: int = 100
+    singleton_dropout: float = 0.5
+    char_features: str = "lstm"
+    skip_unknown_chars: bool = True
+    casing_features: bool = False
+    feature_dropout: float = 0.2
+    malformed_spans: str = "repair"
+    loss_reduction: str = "sum"
+    initializer: str = "uniform"
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Check this family's fields besides the shared ones."""
+        super().__post_init__(**kwargs)
+        self.check_choice("composition", ("token", "affine"))
+        self.check_choice("outside", ("composed", "word"))
+        self.check_rate("dropout")
+        if self.outside == "word" and self.composition != "affine":
+            raise ValueError(
+                'outside="word" puts words beside chunks on the output, and only composition="affine" makes these as '
+                "large as words; choose both or neither."
+            )
+        if self.num_hidden_layers < 1 or self.beam_size < 1:
+            raise ValueError(
+                f"num_hidden_layers={self.num_hidden_layers} and beam_size={self.beam_size} must be numbers from 1 up."
+            )
+        if not 0 <= self.exploration <= 1:
+            raise ValueError(f"exploration={self.exploration} is no probability; give one from 0 to 1.")
+        if self.exploration and self.discontiguous:
+            raise ValueError(
+                "The oracle that exploration asks knows chunks without gaps alone; set exploration=0 or "
+                "discontiguous=False."
+            )

@@ -1,0 +1,221 @@
+"""The transition system of lample2016 (section 3.1): words become labelled chunks by SHIFT, OUT and REDUCE(y).
+
+Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
+
+A sentence of n words starts on the buffer, with nothing on the stack and nothing on the output. SHIFT moves the first
+word of the buffer to the stack, OUT moves it to the output, and REDUCE(y) makes one chunk of type y of all words on the
+stack, which goes to the output. Buffer and stack empty, the sentence is finished, after n to 2n actions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .tags import BEGIN, END, IGNORED, INSIDE, OUTSIDE, SINGLE, TagSpace
+
+SHIFT, OUT, FIRST_REDUCE = range(3)
+
+#: What stands where a sentence that is finished has no further action.
+NO_ACTION = -1
+
+
+class Trace(NamedTuple):
+    """What is known before each action of sequences (N, S): four tensors (N, S)."""
+
+    position: Tensor  # words that have left the buffer
+    depth: Tensor  # words on the stack
+    outputs: Tensor  # chunks and single words on the output
+    shifts: Tensor  # words that have gone to the stack so far
+
+
+class GoldChunks(NamedTuple):
+    """Where the right chunks of sentences (B, T) are; one more column stands for what is behind the last word."""
+
+    starts: Tensor  # (B, T + 1), whether a chunk starts at a word
+    end: Tensor  # (B, T + 1), the word behind the chunk that starts there
+    type: Tensor  # (B, T + 1), its type
+    known: Tensor  # (B, T + 1), whether a word has a label
+
+    def known_at(self, sentence: Tensor, position: Tensor, depth: Tensor) -> Tensor:
+        """Whether the best actions in states (N,) are known: by the last word on the stack, else the next one."""
+        return self.known[sentence, position - (depth > 0).long()]
+
+
+class TransitionSystem:
+    """Actions 0 SHIFT, 1 OUT and 2 + y REDUCE(y), for the types y of a space of tags.
+
+    A type that has no I- label only makes chunks of one word. Plain labels (parts of speech, say) are types of that
+    kind: each word is shifted and reduced, and there is no OUT.
+
+    Args:
+        tags: The inner tags, in whose terms actions are read and written.
+        discontiguous: Allow OUT while the stack holds words, so that a chunk may have gaps. The paper's figure does not
+            forbid it and its program allows it; the chunks that the paper is about have none.
+    """
+
+    def __init__(self, tags: TagSpace, discontiguous: bool = False) -> None:
+        self.tags = tags
+        self.discontiguous = discontiguous
+
+    @property
+    def num_types(self) -> int:
+        """Number of types of chunks."""
+        return len(self.tags.begin_label)
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions."""
+        return FIRST_REDUCE + self.num_types
+
+    @property
+    def actions(self) -> list[str]:
+        """The actions' names in the order of their ids."""
+        names = [self.tags.labels[label] for label in self.tags.begin_label.tolist()]
+        return ["SHIFT", "OUT", *(f"REDUCE({name[2:] if self.tags.chunked else name})" for name in names)]
+
+    @property
+    def of_many_words(self) -> Tensor:
+        """Which types may make a chunk of more than one word, (types,)."""
+        return self.tags.inside_label != self.tags.begin_label
+
+    def valid(self, position: Tensor, depth: Tensor, lengths: Tensor) -> Tensor:
+        """Which actions may follow in states (…), of sentences of some lengths (…): (…, actions).
+
+        SHIFT and OUT need a word on the buffer, REDUCE one on the stack. A finished sentence has no valid action, any
+        other has one.
+        """
+        waiting, empty = position < lengths, depth == 0
+        many = self.of_many_words
+        shift = waiting & (empty | many.any())
+        out = torch.zeros_like(waiting)
+        if self.tags.chunked:
+            out = waiting if self.discontiguous else waiting & empty
+        reduce = ~empty.unsqueeze(-1) & ((depth == 1).unsqueeze(-1) | many)
+        return torch.cat([shift.unsqueeze(-1), out.unsqueeze(-1), reduce], -1)
+
+    def trace(self, actions: Tensor) -> Trace:
+        """The states before each action of sequences (N, S) from their starts."""
+        shifts, takes, pushes = actions == SHIFT, (actions == SHIFT) | (actions == OUT), actions >= OUT
+        shifted = shifts.cumsum(1)
+        # A chunk takes with it all words shifted until then.
+        reduced = torch.where(actions >= FIRST_REDUCE, shifted, 0)
+        if actions.shape[1]:
+            reduced = reduced.cummax(1).values
+        before = shifted - shifts.long()
+        return Trace(
+            takes.cumsum(1) - takes.long(),
+            before - torch.cat([torch.zeros_like(reduced[:, :1]), reduced[:, :-1]], 1),
+            pushes.cumsum(1) - pushes.long(),
+            before,
+        )
+
+    def actions_of(self, inner: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """The one sequence of actions that makes contiguous chunks, of inner tags (B, T).
+
+        A word whose tag is IGNORED goes out, and nothing is said about whether that is right.
+
+        Returns:
+            Actions (B, 2T), NO_ACTION after the last, and whether each is known to be right.
+        """
+        batch, time = inner.shape
+        known = inner != IGNORED
+        tag = inner.clamp(min=0)
+        kind = torch.where(known, self.tags.kind[tag], OUTSIDE)
+        word = torch.arange(time, device=inner.device) < lengths.unsqueeze(1)
+        closes = word & ((kind == END) | (kind == SINGLE))
+        take = torch.where(kind == OUTSIDE, OUT, SHIFT)
+        reduce = FIRST_REDUCE + self.tags.entity_type[tag]
+        there = torch.stack([word, closes], -1).flatten(1)  # (B, 2T): a word's own action, and that after it
+        place = torch.where(there, there.cumsum(1) - 1, 2 * time)  # what is not there goes to a column of its own
+        actions = inner.new_full((batch, 2 * time + 1), NO_ACTION)
+        actions = actions.scatter(1, place, torch.stack([take, reduce], -1).flatten(1))
+        right = torch.zeros_like(actions, dtype=torch.bool)
+        right = right.scatter(1, place, known.unsqueeze(-1).expand(-1, -1, 2).flatten(1))
+        return actions[:, :-1], right[:, :-1]
+
+    def gold_chunks(self, inner: Tensor, lengths: Tensor) -> GoldChunks:
+        """The chunks of inner tags (B, T), IGNORED where nothing is known."""
+        behind = inner.new_full((len(inner), 1), IGNORED)
+        word = torch.arange(inner.shape[1] + 1, device=inner.device) < lengths.unsqueeze(1)
+        inner = torch.cat([inner, behind], 1)
+        known = word & (inner != IGNORED)
+        tag = inner.clamp(min=0)
+        kind = torch.where(known, self.tags.kind[tag], OUTSIDE)
+        end = self.later((kind == END) | (kind == SINGLE)) + 1
+        return GoldChunks((kind == BEGIN) | (kind == SINGLE), end, self.tags.entity_type[tag], known)
+
+    def best_actions(
+        self, gold: GoldChunks, sentence: Tensor, position: Tensor, depth: Tensor, lengths: Tensor
+    ) -> Tensor:
+        """The dynamic oracle of contiguous chunks: which valid actions lead to the best end that can still be reached.
+
+        An end is the better, the fewer gold chunks are missing and the fewer others are there. A stack that is the
+        beginning of a gold chunk grows to it and is reduced to its type. Any other has become a wrong chunk, whatever
+        its type, and may go on growing as long as it takes no gold chunk's first word. An empty one waits for that. All
+        valid actions are best where the gold chunk cannot be told (plain labels that are IGNORED).
+
+        Args:
+            gold: The chunks of sentences (B, T).
+            sentence: The sentences (N,) of states (N,), and their position and depth (N,).
+            position: See there.
+            depth: See there.
+            lengths: (B,).
+
+        Returns:
+            (N, actions).
+        """
+        empty, starts = depth == 0, gold.starts[sentence, position]
+        begin = position - depth
+        end = gold.end[sentence, begin]
+        promising = ~empty & gold.starts[sentence, begin] & (end >= position)
+        complete = promising & (end == position)
+        wrong = ~empty & ~promising
+        shift = (empty & starts) | (promising & ~complete) | (wrong & ~starts)
+        types = torch.arange(self.num_types, device=depth.device)
+        named = types == gold.type[sentence, begin].unsqueeze(1)
+        reduce = wrong.unsqueeze(1) | (complete.unsqueeze(1) & named)
+        best = torch.cat([shift.unsqueeze(1), (empty & ~starts).unsqueeze(1), reduce], 1)
+        valid = self.valid(position, depth, lengths[sentence])
+        best = best & valid
+        return torch.where(best.any(1, keepdim=True), best, valid)
+
+    def tags_of(self, actions: Tensor, time: int) -> Tensor:
+        """The inner tags (N, T) of sequences of actions (N, S); O for padding, and for words left on the stack.
+
+        The words of a chunk are B I* E or S in their order. Where the chunk has gaps these tags are malformed, and read
+        like others that are: each part a chunk of its own, or none of them.
+        """
+        steps = actions.shape[1]
+        outside = self.tags.inner[OUTSIDE, 0]
+        if not steps or not time:
+            return outside.expand(len(actions), time).clone()
+        trace = self.trace(actions)
+        end = self.later(actions >= FIRST_REDUCE)
+        in_chunk = (actions == SHIFT) & (end < steps)
+        end = end.clamp(max=steps - 1)
+        type_ = (actions.gather(1, end) - FIRST_REDUCE).clamp(min=0)
+        first = trace.depth == 0
+        last = trace.shifts.gather(1, end) == trace.shifts + 1  # no other word is shifted before the chunk is made
+        kind = torch.where(first, torch.where(last, SINGLE, BEGIN), torch.where(last, END, INSIDE))
+        tag = torch.where(in_chunk, self.tags.inner[kind, type_], outside)
+        own, taken = self.own_steps(actions, time)
+        return torch.where(taken, tag.gather(1, own), outside)
+
+    @staticmethod
+    def later(events: Tensor) -> Tensor:
+        """The first step at or after each one at which something happens, S where nothing does: (N, S), S above 0."""
+        steps = events.shape[1]
+        step = torch.arange(steps, device=events.device)
+        return torch.where(events, step, steps).flip(1).cummin(1).values.flip(1)
+
+    @staticmethod
+    def own_steps(actions: Tensor, time: int) -> tuple[Tensor, Tensor]:
+        """The step (N, T) at which each word leaves the buffer, 0 where it never does, and whether it does."""
+        takes = (actions == SHIFT) | (actions == OUT)
+        word = torch.where(takes, takes.cumsum(1) - 1, time)  # all other steps go to a column of their own
+        step = torch.arange(actions.shape[1], device=actions.device).expand_as(actions)
+        own = actions.new_full((len(actions), time + 1), NO_ACTION).scatter(1, word, step)[:, :time]
+        return own.clamp(min=0), own >= 0

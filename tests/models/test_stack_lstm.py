@@ -1,0 +1,313 @@
+"""The Stack-LSTM's loss, computed for whole batches at once, is that of a sentence built action by action."""
+
+import helpers
+import pytest
+import references as ref
+import torch
+from conftest import LABELS, draw_varied_actions
+from reference_stack_lstm import StackLstmReference
+
+from hf_xorner.models.configuration_stack_lstm import StackLstmConfig
+from hf_xorner.models.modeling_stack_lstm import StackLstmForTokenClassification
+from hf_xorner.models.stack_lstm import StackLstm
+from hf_xorner.models.tags import IGNORED
+
+LENGTHS = (9, 1, 4, 6, 0, 2)
+SIZES = {
+    "word_dim": 7,
+    "char_dim": 5,
+    "char_lstm_size": 3,
+    "hidden_size": 6,
+    "action_dim": 4,
+    "label_dim": 3,
+    "composition_size": 5,
+}
+VARIANTS = {
+    "Stack-LSTM": {},
+    "of the program": {"composition": "affine", "outside": "word"},
+    "affine chunks": {"composition": "affine"},
+    "gaps": {"discontiguous": True},
+    "one layer": {"num_hidden_layers": 1},
+    "three layers": {"num_hidden_layers": 3},
+}
+LABEL_SETS = {"types": LABELS, "plain": ["NOUN", "VERB", "DET"], "single words alone": ["B-GOD", "O"]}
+NO_DROPOUT = {"feature_dropout": 0.0, "singleton_dropout": 0.0}
+
+
+def build(tokenizer, labels=LABELS, seed=0, **fields):
+    config = StackLstmConfig(
+        **tokenizer.model_fields(), **{**SIZES, **NO_DROPOUT, "id2label": dict(enumerate(labels)), **fields}
+    )
+    torch.manual_seed(seed)
+    model = StackLstmForTokenClassification(config)
+    draw_varied_actions(model)
+    return model.eval()
+
+
+def reference_of(model, dtype=None):
+    """The reference with the weights of a model, leaves of a graph."""
+    prefix = "decoder.scorer."
+    weights = {
+        name.removeprefix(prefix): values.detach().clone().to(dtype or values.dtype).requires_grad_()
+        for name, values in model.named_parameters()
+        if name.startswith(prefix)
+    }
+    return StackLstmReference(weights, model.config)
+
+
+@pytest.fixture(params=VARIANTS)
+def fields(request):
+    return VARIANTS[request.param]
+
+
+@pytest.fixture(params=LABEL_SETS)
+def labels(request):
+    return LABEL_SETS[request.param]
+
+
+def labelled_batch(model, unlabelled=False, seed=0):
+    """Sentences as one batch, and their labels by name; some words without one where asked for."""
+    sentences = helpers.random_sentences(model.config, LENGTHS, seed)
+    if unlabelled:
+        sentences[0]["labels"][[1, 4, 8]] = IGNORED
+        sentences[1]["labels"][:] = IGNORED
+    names = [
+        [None if label == IGNORED else model.config.labels[label] for label in sentence["labels"].tolist()]
+        for sentence in sentences
+    ]
+    return helpers.pad(sentences, extra=2, labels=True), names
+
+
+@pytest.mark.parametrize("unlabelled", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_loss_and_gradients_are_those_of_the_slow_implementation(tokenizer, fields, labels, unlabelled, training):
+    model = build(tokenizer, labels, **fields).double().train(training)
+    batch, names = labelled_batch(model, unlabelled)
+    lengths = batch["attention_mask"].sum(1)
+    words = torch.randn(len(lengths), batch["input_ids"].shape[1], model.encoder.output_size, dtype=torch.double)
+    words.requires_grad_()
+    gold = model.tags.to_inner(batch["labels"])
+    losses = model.decoder.negative_log_likelihood(None, gold, lengths, words)
+
+    reference = reference_of(model)
+    leaf = words.detach().clone().requires_grad_()
+    expected = torch.stack(
+        [reference.loss(leaf[row, :length], names[row]) for row, length in enumerate(lengths.tolist())]
+    )
+    torch.testing.assert_close(losses, expected, rtol=0, atol=1e-9)
+    assert losses[3] > 0.1
+
+    weighting = torch.linspace(0.5, 1.5, len(losses), dtype=torch.double)
+    (losses * weighting).sum().backward()
+    (expected * weighting).sum().backward()
+    torch.testing.assert_close(words.grad, leaf.grad, rtol=0, atol=1e-9)
+    for name, weight in reference.weights.items():
+        gradient = model.decoder.scorer.get_parameter(name).grad
+        wanted = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        torch.testing.assert_close(gradient, wanted, rtol=0, atol=1e-9, msg=name)
+
+
+@pytest.mark.parametrize(("loss_reduction", "divisor"), [("token", 22 - 4), ("sentence", 4), ("sum", 1)])
+def test_whole_models_lose_what_the_slow_implementation_does(tokenizer, fields, loss_reduction, divisor):
+    model = build(tokenizer, loss_reduction=loss_reduction, **fields)
+    batch, names = labelled_batch(model, unlabelled=True)
+    weights = helpers.weights_of(model)
+    reference = reference_of(model, torch.double)
+    expected = 0.0
+    for row, length in enumerate(batch["attention_mask"].sum(1).tolist()):
+        if length:
+            ids, chars = (batch[name][row, :length].numpy() for name in ("input_ids", "char_ids"))
+            words = torch.from_numpy(ref.word_features(weights, ids, chars, config=model.config))
+            expected += reference.loss(words, names[row]).item()
+    helpers.close(model(**batch).loss, expected / divisor, 1e-4 / divisor)
+
+
+@pytest.mark.parametrize(("rows", "groups"), [(1, 4), (2, 2), (1, 100)])
+def test_rows_of_like_length_together_compute_what_all_together_do(tokenizer, fields, monkeypatch, rows, groups):
+    model = build(tokenizer, **fields).double().train()
+    batch, _ = labelled_batch(model)
+    expected = model(**batch).loss
+    expected.backward()
+    gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    logits = model.eval()(**batch).logits
+    calls = []
+    run = StackLstm.run
+    monkeypatch.setattr(StackLstm, "run", lambda *arguments: calls.append(arguments) or run(*arguments))
+    monkeypatch.setattr("hf_xorner.models.stack_lstm.ROWS_TOGETHER", rows)
+    monkeypatch.setattr("hf_xorner.models.stack_lstm.GROUPS", groups)
+    model.zero_grad()
+    loss = model.train()(**batch).loss
+    assert len(calls) > 4
+    loss.backward()
+    torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, gradients[name], rtol=0, atol=1e-9, msg=name)
+    torch.testing.assert_close(model.eval()(**batch).logits, logits, rtol=0, atol=1e-9)
+
+
+def test_half_of_a_batch_has_half_of_the_loss(tokenizer, fields):
+    model = build(tokenizer, **fields)
+    batch, _ = labelled_batch(model)
+    parts = [
+        model(**{name: values[half] for name, values in batch.items()}).loss for half in (slice(3), slice(3, None))
+    ]
+    torch.testing.assert_close(sum(parts), model(**batch).loss, rtol=1e-6, atol=1e-6)
+
+
+def test_every_parameter_learns(tokenizer, fields):
+    model = build(tokenizer, **fields).train()
+    batch, _ = labelled_batch(model)
+    batch["labels"][0, :3] = torch.tensor([LABELS.index(label) for label in ("B-PER", "I-PER", "I-PER")])
+    model(**batch).loss.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad.any(), name
+
+
+@pytest.mark.parametrize("width", [0, 3])
+@pytest.mark.parametrize("size", [0, 2])
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_batches_without_any_word_work(tokenizer, fields, width, size, beam_size):
+    model = build(tokenizer, beam_size=beam_size, **fields)
+    nothing = torch.zeros(size, width, dtype=torch.long)
+    chars = torch.zeros(size, width, model.config.max_word_chars, dtype=torch.long)
+    for training in (False, True):
+        output = model.train(training)(nothing, chars, labels=nothing - 100, output_path_log_probs=True)
+        output.loss.backward()
+        assert output.loss.item() == 0
+    output = model.eval()(nothing, chars, output_path_log_probs=True)
+    assert output.logits.shape == (size, width, len(LABELS))
+    assert output.path_log_probs.shape == (size, width, 2)
+    assert output.logits.isfinite().all()
+
+
+def test_dropout_between_layers_drops_in_training_alone(tokenizer):
+    model = build(tokenizer, dropout=0.5)
+    batch, _ = labelled_batch(model)
+    calm = [model(**batch).loss for _ in range(2)]
+    assert torch.equal(*calm)
+    torch.manual_seed(0)
+    assert not torch.equal(model.train()(**batch).loss, model(**batch).loss)
+    model.config.dropout = 0.0
+    torch.testing.assert_close(model(**batch).loss, calm[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_new_model_starts_as_documented(tokenizer):
+    config = StackLstmConfig(**tokenizer.model_fields(), id2label=dict(enumerate(LABELS)))
+    scorer = StackLstmForTokenClassification(config).decoder.scorer
+    assert scorer.hidden.weight.shape == (100, 400)
+    assert scorer.actions.weight.shape == (2 + 3, 16)
+    assert scorer.composition.types.weight.shape == (3 + 1, 20)
+    for lstm in (scorer.output, scorer.stack, scorer.buffer, scorer.history):
+        assert lstm.weight_hh.shape == (2, 400, 100)
+        i, f, g, o = lstm.bias.split(100, 1)
+        assert (f == 1).all()
+        assert not any(gate.any() for gate in (i, g, o))
+        bound = (6 / 200) ** 0.5
+        assert 0.95 * bound < lstm.weight_hh.abs().max() <= bound
+        assert lstm.start.any()
+
+
+def test_a_loaded_model_is_the_saved_one(tokenizer, tmp_path, fields):
+    model = build(tokenizer, **fields)
+    model.save_pretrained(tmp_path)
+    loaded = StackLstmForTokenClassification.from_pretrained(tmp_path)
+    batch, _ = labelled_batch(model)
+    assert torch.equal(loaded(**batch).logits, model(**batch).logits)
+    assert torch.equal(loaded(**batch).loss, model(**batch).loss)
+    assert set(model.state_dict()) == {name for name, _ in model.named_parameters()} | {"features.char_types"}
+
+
+def test_new_labels_start_what_knows_labels_anew_and_keep_all_else(tokenizer, tmp_path):
+    model = build(tokenizer)
+    model.save_pretrained(tmp_path)
+    loaded, report = StackLstmForTokenClassification.from_pretrained(
+        tmp_path, id2label={0: "O", 1: "B-NEW", 2: "I-NEW"}, ignore_mismatched_sizes=True, output_loading_info=True
+    )
+    changed = {key[0].removeprefix("decoder.scorer.") for key in report["mismatched_keys"]}
+    assert changed == {"actions.weight", "composition.types.weight", "classifier.weight", "classifier.bias"}
+    for name, parameter in loaded.named_parameters():
+        assert name.removeprefix("decoder.scorer.") in changed or torch.equal(parameter, model.get_parameter(name))
+
+
+# Exploration
+
+
+def test_exploration_without_straying_learns_the_gold_actions(tokenizer, labels):
+    """The sampled path is the gold one, and every best action the only one."""
+    model = build(tokenizer, labels).double().train()
+    batch, _ = labelled_batch(model, unlabelled=labels is not LABEL_SETS["plain"])
+    expected = model(**batch).loss
+    model.config.exploration = 1e-12
+    torch.testing.assert_close(model(**batch).loss, expected, rtol=0, atol=1e-9)
+
+
+def test_exploration_asks_the_oracle_wherever_it_leads(tokenizer):
+    """The mean over many walks approaches the expectation over all walks of a sentence of two words."""
+    model = build(tokenizer, labels=["O", "B-PER", "I-PER", "B-LOC", "I-LOC"], exploration=0.5).double().train()
+    sentence = helpers.random_sentence(model.config, 2, seed=1)
+    sentence["labels"] = torch.tensor([1, 2])
+    words = model.features(sentence["input_ids"][None], sentence["char_ids"][None])[0]
+    reference = reference_of(model)
+    expected = expected_exploration_loss(model, reference, words)
+    copies = 4000
+    torch.manual_seed(0)
+    batch = {name: values.expand(copies, *values.shape) for name, values in sentence.items()}
+    with torch.no_grad():
+        loss = model(**batch).loss / copies
+    assert loss.item() == pytest.approx(expected, rel=0.02)
+
+
+def expected_exploration_loss(model, reference, words):
+    """Σ over walks of p(walk) · Σ −log p(best actions), for one PER over both words, by hand."""
+    rate = model.config.exploration
+
+    def best(state):
+        if not state.stack:  # nothing shifted: the chunk begins here, or has been missed
+            return ["SHIFT"] if len(state.buffer) == 2 else ["OUT"]
+        if state.stack == (0, 1):
+            return ["REDUCE-PER"]
+        if state.stack == (0,):
+            return ["SHIFT"]
+        return ["REDUCE-PER", "REDUCE-LOC"]
+
+    def walk(state):
+        if not reference.valid(state):
+            return 0.0
+        p = {action: value.exp().item() for action, value in reference.log_probs(state).items()}
+        right = sum(p[action] for action in best(state))
+        loss = -torch.tensor(right).double().log().item()
+        for action in p:
+            share = rate * p[action] + (1 - rate) * (p[action] / right if action in best(state) else 0)
+            if share:
+                loss += share * walk(reference.after(state, words, action))
+        return loss
+
+    return walk(reference.initial(words))
+
+
+# Wrong configs
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"composition": "mean"}, "composition='mean' is unknown to StackLstmConfig"),
+        ({"outside": "nothing"}, "outside='nothing' is unknown"),
+        ({"outside": "word"}, 'outside="word" puts words beside chunks'),
+        ({"dropout": 1.0}, "dropout=1.0 is no share"),
+        ({"beam_size": 0}, "num_hidden_layers=2 and beam_size=0 must be numbers from 1 up"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers=0 and beam_size=1"),
+        ({"exploration": 1.5}, "exploration=1.5 is no probability"),
+        ({"exploration": 0.1, "discontiguous": True}, "chunks without gaps alone"),
+    ],
+)
+def test_what_cannot_work_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        StackLstmConfig(**wrong)
+
+
+def test_the_reference_knows_the_paper_s_actions(tokenizer):
+    reference = reference_of(build(tokenizer))
+    actions, known = reference.gold(["B-PER", "I-PER", "O", "B-LOC", None])
+    assert actions == ["SHIFT", "SHIFT", "REDUCE-PER", "OUT", "SHIFT", "REDUCE-LOC", "OUT"]
+    assert known == [True] * 6 + [False]

@@ -1,0 +1,290 @@
+"""Actions make chunks and chunks make actions, whatever the labels; no state is a dead end."""
+
+import itertools
+import random
+from collections import Counter
+
+import pytest
+import references as ref
+import torch
+from conftest import LABELS
+
+from hf_xorner.models.tags import IGNORED, TagSpace
+from hf_xorner.models.transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
+
+LABEL_SETS = {
+    "types": LABELS,
+    "one type": ["O", "B-PER", "I-PER"],
+    "single words alone": ["B-GOD", "O", "B-ART"],
+    "plain": ["NOUN", "VERB", "DET"],
+}
+every_label_set = pytest.mark.parametrize("labels", LABEL_SETS.values(), ids=LABEL_SETS)
+with_gaps_or_without = pytest.mark.parametrize("discontiguous", [False, True])
+
+
+def system_of(labels, discontiguous=False):
+    return TransitionSystem(TagSpace(labels), discontiguous)
+
+
+def padded(rows, fill=NO_ACTION):
+    width = max(map(len, rows), default=0)
+    return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], dtype=torch.long).view(len(rows), width)
+
+
+def ids(system, names):
+    return [system.actions.index(name) for name in names]
+
+
+class Walk:
+    """A sentence under way, as lample2016 tells it; without O (plain labels) there is no OUT."""
+
+    def __init__(self, labels, length, discontiguous=False):
+        self.labels, self.discontiguous = labels, discontiguous
+        self.buffer, self.stack, self.output = [*range(length)], [], []
+
+    def may_hold_many(self, kind):
+        return f"I-{kind}" in self.labels
+
+    def valid(self):
+        kinds = list(dict.fromkeys(ref.split(label)[1] or label for label in self.labels if label != "O"))
+        if "O" not in self.labels:
+            kinds = self.labels
+        names = []
+        if self.buffer and (not self.stack or any(map(self.may_hold_many, kinds))):
+            names.append("SHIFT")
+        if self.buffer and "O" in self.labels and (self.discontiguous or not self.stack):
+            names.append("OUT")
+        if self.stack:
+            names += [f"REDUCE({kind})" for kind in kinds if len(self.stack) == 1 or self.may_hold_many(kind)]
+        return names
+
+    def do(self, name):
+        if name == "SHIFT":
+            self.stack.append(self.buffer.pop(0))
+        elif name == "OUT":
+            self.output.append(("O", [self.buffer.pop(0)]))
+        else:
+            self.output.append((name[7:-1], self.stack))
+            self.stack = []
+
+
+def random_walks(labels, lengths, discontiguous, seed):
+    """Names of actions of random walks to the end, and the states before each."""
+    rng = random.Random(seed)
+    sequences, states = [], []
+    for length in lengths:
+        walk, names, seen = Walk(labels, length, discontiguous), [], []
+        while valid := walk.valid():
+            seen.append((length - len(walk.buffer), len(walk.stack), len(walk.output), valid))
+            names.append(rng.choice(valid))
+            walk.do(names[-1])
+        assert not walk.buffer
+        assert not walk.stack
+        sequences.append((names, walk.output))
+        states.append(seen)
+    return sequences, states
+
+
+@every_label_set
+@with_gaps_or_without
+def test_states_and_valid_actions_are_those_of_a_walk(labels, discontiguous):
+    system = system_of(labels, discontiguous)
+    lengths = [0, 1, 2, 7, 30] * 3
+    sequences, states = random_walks(labels, lengths, discontiguous, seed=1)
+    actions = padded([ids(system, names) for names, _ in sequences])
+    assert all(len(names) <= 2 * length for (names, _), length in zip(sequences, lengths, strict=True))
+    trace = system.trace(actions)
+    valid = system.valid(trace.position, trace.depth, torch.tensor(lengths).unsqueeze(1))
+    for row, seen in enumerate(states):
+        for step, (position, depth, outputs, names) in enumerate(seen):
+            assert [values[row, step] for values in trace[:3]] == [position, depth, outputs]
+            assert valid[row, step].nonzero().squeeze(1).tolist() == ids(system, names)
+        assert not valid[row, len(seen) :].any(), "a finished sentence has nothing to do"
+
+
+def every_well_formed(labels, length):
+    for tags in itertools.product(labels, repeat=length):
+        if "O" not in labels or ref.public_tags(ref.spans_strict(ref.to_inner([*tags])), length) == [*tags]:
+            yield [*tags]
+
+
+@every_label_set
+@with_gaps_or_without
+def test_every_sequence_of_labels_is_made_by_its_actions(labels, discontiguous):
+    system = system_of(labels, discontiguous)
+    for length in range(5 if len(labels) < 4 else 4):
+        rows = list(every_well_formed(labels, length))
+        gold = torch.tensor([[labels.index(tag) for tag in row] for row in rows], dtype=torch.long).view(
+            len(rows), length
+        )
+        inner = system.tags.to_inner(gold)
+        actions, right = system.actions_of(inner, torch.full((len(rows),), length))
+        assert actions.shape == (len(rows), 2 * length)
+        assert torch.equal(right, actions != NO_ACTION)
+        assert torch.equal(system.tags_of(actions, length), inner)
+        for row, names in zip(rows, actions.tolist(), strict=True):
+            walk = Walk(labels, length, discontiguous)
+            for action in names:
+                if action != NO_ACTION:
+                    assert system.actions[action] in walk.valid()
+                    walk.do(system.actions[action])
+            assert not walk.valid()
+            assert chunks_of(row) == [chunk for chunk in walk.output if chunk[0] != "O"]
+
+
+def chunks_of(tags):
+    """Chunks (type, words) of public labels; plain labels are types of one word."""
+    if not ref.is_chunked(tags) and "O" not in tags:
+        return [(tag, [word]) for word, tag in enumerate(tags)]
+    return [(kind, [*range(first, end)]) for kind, first, end in ref.spans_strict(ref.to_inner(tags))]
+
+
+def test_the_paper_s_example():
+    """lample2016, figure 2."""
+    system = system_of(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"])
+    assert system.actions == ["SHIFT", "OUT", "REDUCE(PER)", "REDUCE(LOC)"]
+    inner = system.tags.to_inner(torch.tensor([[1, 2, 0, 3, 0]]))  # Mark Watney visited Mars .
+    actions, _ = system.actions_of(inner, torch.tensor([5]))
+    assert actions.tolist() == [[SHIFT, SHIFT, 2, OUT, SHIFT, 3, OUT, *[NO_ACTION] * 3]]
+
+
+def test_types_come_in_the_order_of_their_labels():
+    assert system_of(["B-ART", "B-PER", "I-PER", "O"]).actions[FIRST_REDUCE:] == ["REDUCE(ART)", "REDUCE(PER)"]
+    assert system_of(LABEL_SETS["plain"]).actions == ["SHIFT", "OUT", "REDUCE(NOUN)", "REDUCE(VERB)", "REDUCE(DET)"]
+
+
+def test_padding_and_neighbours_change_no_actions():
+    system = system_of(LABELS)
+    rng = random.Random(0)
+    rows = [[rng.randrange(len(LABELS)) for _ in range(length)] for length in (7, 0, 1, 4)]
+    labels = padded(rows, fill=1)
+    lengths = torch.tensor([len(row) for row in rows])
+    inner = system.tags.to_inner(labels.masked_fill(torch.arange(7) >= lengths.unsqueeze(1), IGNORED))
+    actions, _ = system.actions_of(inner, lengths)
+    decoded = system.tags_of(actions, 7)
+    for row, length in enumerate(lengths.tolist()):
+        alone = system.tags.to_inner(labels[row : row + 1, :length])
+        expected, _ = system.actions_of(alone, lengths[row : row + 1])
+        assert torch.equal(actions[row, : 2 * length], expected[0])
+        assert torch.equal(decoded[row, :length], alone[0])
+        assert not system.tags.kind[decoded[row, length:]].any()
+
+
+def test_malformed_labels_are_read_as_conlleval_reads_them():
+    system = system_of(LABELS)
+    labels = ["I-PER", "I-LOC", "I-LOC", "O", "I-PER"]
+    inner = system.tags.to_inner(torch.tensor([[LABELS.index(label) for label in labels]]))
+    actions, _ = system.actions_of(inner, torch.tensor([5]))
+    expected = "SHIFT REDUCE(PER) SHIFT SHIFT REDUCE(LOC) OUT SHIFT REDUCE(PER)".split()
+    assert actions[0, :8].tolist() == ids(system, expected)
+
+
+def test_words_without_label_go_out_and_are_not_known_to_be_right():
+    system = system_of(LABELS)
+    inner = system.tags.to_inner(torch.tensor([[1, IGNORED, 2, IGNORED, 0]]))
+    actions, right = system.actions_of(inner, torch.tensor([5]))
+    assert actions[0, :7].tolist() == ids(system, "SHIFT REDUCE(PER) OUT SHIFT REDUCE(PER) OUT OUT".split())
+    assert right[0, :7].tolist() == [True, True, False, True, True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("repair", "expected"),
+    [(True, ["B-PER", "O", "B-PER", "I-PER"]), (False, ["O", "O", "O", "O"])],
+)
+def test_a_chunk_with_a_gap_is_read_like_other_malformed_tags(repair, expected):
+    system = system_of(LABELS, discontiguous=True)
+    actions = torch.tensor([ids(system, ["SHIFT", "OUT", "SHIFT", "SHIFT", "REDUCE(PER)"])])
+    inner = system.tags_of(actions, 4)
+    assert [system.tags.inner_tags[tag] for tag in inner[0]] == ["B-PER", "O", "I-PER", "E-PER"]
+    public = system.tags.to_public_path(inner, torch.ones(1, 4, dtype=torch.bool), repair=repair)
+    assert [LABELS[label] for label in public[0]] == expected
+
+
+def test_words_left_on_the_stack_are_outside():
+    system = system_of(LABELS)
+    actions = torch.tensor([ids(system, ["SHIFT", "REDUCE(LOC)", "SHIFT", "SHIFT"])])
+    assert [system.tags.inner_tags[tag] for tag in system.tags_of(actions, 4)[0]] == ["S-LOC", "O", "O", "O"]
+
+
+# The dynamic oracle
+
+
+def cost_of_best_end(walk, gold):
+    """Missing and wrong chunks of the best end that can be reached, by trying all."""
+    valid = walk.valid()
+    if not valid:
+        made = [chunk for chunk in walk.output if chunk[0] != "O"]
+        return sum(chunk not in made for chunk in gold) + sum(chunk not in gold for chunk in made)
+    return min(cost_of_best_end(after(walk, name), gold) for name in valid)
+
+
+def after(walk, name):
+    copy = Walk(walk.labels, 0, walk.discontiguous)
+    copy.buffer, copy.stack, copy.output = [*walk.buffer], [*walk.stack], [*walk.output]
+    copy.do(name)
+    return copy
+
+
+@pytest.mark.parametrize("labels", [[*LABELS[:3], "B-GOD"], LABEL_SETS["single words alone"], LABEL_SETS["plain"][:2]])
+def test_the_oracle_names_all_actions_that_lead_to_the_best_end(labels):
+    system = system_of(labels)
+    length, states = 4, 0
+    rng = random.Random(0)
+    golds = list(every_well_formed(labels, length))
+    for tags in rng.sample(golds, min(len(golds), 12)):
+        inner = system.tags.to_inner(torch.tensor([[labels.index(tag) for tag in tags]]))
+        lengths = torch.tensor([length])
+        gold = system.gold_chunks(inner, lengths)
+        for _ in range(6):
+            walk = Walk(labels, length)
+            while valid := walk.valid():
+                costs = {name: cost_of_best_end(after(walk, name), chunks_of(tags)) for name in valid}
+                position, depth = torch.tensor([length - len(walk.buffer)]), torch.tensor([len(walk.stack)])
+                best = system.best_actions(gold, torch.zeros(1, dtype=torch.long), position, depth, lengths)
+                expected = ids(system, [name for name in valid if costs[name] == min(costs.values())])
+                assert best[0].nonzero().squeeze(1).tolist() == expected, (tags, walk.__dict__)
+                walk.do(rng.choice(valid))
+                states += 1
+    assert states > 100
+
+
+def test_the_oracle_follows_the_gold_actions_where_nothing_went_wrong():
+    system = system_of(LABELS)
+    torch.manual_seed(0)
+    inner = system.tags.to_inner(torch.randint(len(LABELS), (20, 9)))
+    lengths = torch.full((20,), 9)
+    actions, _ = system.actions_of(inner, lengths)
+    trace, gold = system.trace(actions), system.gold_chunks(inner, lengths)
+    row, step = (actions >= 0).nonzero(as_tuple=True)
+    best = system.best_actions(gold, row, trace.position[row, step], trace.depth[row, step], lengths)
+    assert torch.equal(best.nonzero()[:, 1], actions[row, step])
+    assert gold.known_at(row, trace.position[row, step], trace.depth[row, step]).all()
+
+
+# Real corpora
+
+
+@pytest.mark.parametrize(("name", "entities"), [("conll2003", 23499), ("wnut17", 1975)])
+def test_real_corpora_go_to_actions_and_back(corpora, name, entities):
+    from hf_xorner import load_corpus
+
+    train = load_corpus(name)["train"]
+    labels = train.features["ner_tags"].feature.names
+    system = system_of(labels)
+    rows = train["ner_tags"]
+    counts = Counter()
+    for begin in range(0, len(rows), 512):
+        part = list(rows[begin : begin + 512])
+        lengths = torch.tensor([len(row) for row in part])
+        inner = system.tags.to_inner(padded(part, fill=IGNORED))
+        actions, right = system.actions_of(inner, lengths)
+        there = actions != NO_ACTION
+        assert torch.equal(right, there)
+        assert (there.sum(1) <= 2 * lengths).all()
+        word = torch.arange(inner.shape[1]) < lengths.unsqueeze(1)
+        assert torch.equal(system.tags_of(actions, inner.shape[1])[word], inner[word])
+        public = system.tags.to_public_path(system.tags_of(actions, inner.shape[1]), word)
+        assert torch.equal(public[word], padded(part, fill=IGNORED)[word])
+        counts.update(actions[there].tolist())
+    assert counts[SHIFT] + counts[OUT] == sum(map(len, rows))
+    assert sum(counts[action] for action in range(FIRST_REDUCE, system.num_actions)) == entities
