@@ -300,7 +300,9 @@ def test_a_missing_file_is_said_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "again", [copy.copy, copy.deepcopy, lambda tokenizer: pickle.loads(pickle.dumps(tokenizer))], ids=str
+    "again",
+    [copy.copy, copy.deepcopy, lambda tokenizer: pickle.loads(pickle.dumps(tokenizer))],
+    ids=["copy", "deep copy", "pickle"],
 )
 def test_copies_of_a_tokenizer_cut_alike(again, tmp_path):
     tokenizer = tagger_tokenizer("byte-level")
