@@ -1,4 +1,4 @@
-"""The Stack-LSTM side by side: with its step-by-step reference, with LSTM-CRF, and with itself one sentence at a time."""
+"""The Stack-LSTM side by side with its step-by-step reference, LSTM-CRF, and itself one sentence at a time."""
 
 import os
 import sys
