@@ -15,6 +15,7 @@ from transformers import HfArgumentParser, PreTrainedConfig, TrainingArguments
 
 from ..data import Reading
 from ..registration import CONFIGS
+from .recipes import read_recipe
 
 VECTOR_USES = ("frozen", "tuned", "beside")
 
@@ -73,6 +74,8 @@ class RunArguments(Reading):
         },
     )
     max_word_pieces: int = field(default=12, metadata={"help": "Pieces of a word that an encoder's features look at."})
+    # The name of the recipe that `parse` was given.
+    recipe: str | None = field(default=None, init=False)
 
 
 @dataclass
@@ -89,6 +92,16 @@ class TaggerTrainingArguments(TrainingArguments):
     learning_rate: float = field(default=2e-3, metadata={"help": "Learning rate."})
     context_learning_rate: float = field(
         default=3e-5, metadata={"help": "Learning rate of an encoder that is trained along (context_frozen false)."}
+    )
+    optimizer: str | None = field(
+        default=None, metadata={"help": '"nadam" or "sgd"; the Trainer\'s --optim otherwise.'}
+    )
+    momentum: float = field(default=0.0, metadata={"help": "Momentum of sgd."})
+    epoch_decay: float = field(
+        default=0.0, metadata={"help": "ρ: the learning rate of epoch t, from 0 on, is learning_rate / (1 + ρ·t)."}
+    )
+    early_stopping: int = field(
+        default=0, metadata={"help": "Stop after so many epochs without a better one; 0: never."}
     )
     lr_scheduler_type: str = field(default="constant", metadata={"help": "Schedule of the learning rate."})
     max_grad_norm: float = field(default=0.0, metadata={"help": "Clip gradients to this norm; 0 leaves them alone."})
@@ -112,21 +125,26 @@ class TaggerTrainingArguments(TrainingArguments):
 
 
 def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
-    """Read `[RECIPE.yaml] [--option value …]`; options on the command line win over those of the recipe.
+    """Read `[RECIPE] [--option value …]`; options on the command line win over those of the recipe.
+
+    A recipe is one of the package's by its name, such as li2020/table1/cross, or a YAML file by its path.
 
     Returns:
         What to run, how to train, and the fields of the model's config.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     source = "the command line"
+    recipe = None
     if words and not words[0].startswith("-"):
-        source = words[0]
-        words = [*_as_options(Path(words.pop(0))), *words]
+        source = words.pop(0)
+        recipe = read_recipe(source)
+        words = [*as_words(recipe.options), *words]
     # The Trainer's arguments are many, so both kinds share one help text; but what is trained names its folder.
     HfArgumentParser((RunArguments, TaggerTrainingArguments), allow_abbrev=False).parse_known_args(words)
     (run, rest) = HfArgumentParser(RunArguments, allow_abbrev=False, add_help=False).parse_args_into_dataclasses(
         words, return_remaining_strings=True
     )
+    run.recipe = recipe.name if recipe else None
     if run.vectors_as not in VECTOR_USES:
         raise ValueError(f"vectors_as={run.vectors_as!r} is unknown; choose one of {', '.join(VECTOR_USES)}.")
     if run.model_type not in CONFIGS:
@@ -138,18 +156,10 @@ def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTraini
     return run, training, _config_fields(CONFIGS[run.model_type], rest, source)
 
 
-def _as_options(path: Path) -> list[str]:
-    """The options of a recipe as words of a command line, which gives them their types."""
-    try:
-        recipe = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"The recipe {path} cannot be read: {error.strerror}.") from None
-    except yaml.YAMLError as error:
-        raise ValueError(f"The recipe {path} is no YAML: {error}.") from None
-    if not isinstance(recipe, dict):
-        raise ValueError(f"The recipe {path} is no list of options; write one 'option: value' a line.")
+def as_words(options: dict[str, Any]) -> list[str]:
+    """Options as words of a command line, which gives them their types."""
     words = []
-    for name, value in recipe.items():
+    for name, value in options.items():
         if value is None:
             continue
         if isinstance(value, list) and name not in {

@@ -19,6 +19,8 @@ from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments
 from .averaging import EpochAverage, keep_the_better
 from .context import context_fields, pieces_of, place_encoder, with_context_states
+from .facts import EpochClock, options_of
+from .ledger import Judged, leave_facts
 from .trainer import TaggerTrainer
 from .vectors import composition_fields, place_composition, place_vectors, vector_fields
 
@@ -29,32 +31,46 @@ class TrainingRun(NamedTuple):
     """A run that is ready to start: `corpus` goes through `trainer` into `trainer.args.output_dir`.
 
     `coverage` says of each split what part of it has a pretrained vector, where there are any. `average` collects the
-    weights of the last epochs, where they are to be averaged.
+    weights of the last epochs, where they are to be averaged. `run` and `options` say what was asked for, to be written
+    down beside the model.
     """
 
     corpus: DatasetDict
     trainer: TaggerTrainer
     coverage: dict[str, Coverage]
     average: EpochAverage | None
+    run: RunArguments
+    options: dict[str, Any]
 
     def train(self) -> dict[str, dict[str, Any]]:
-        """Train, save model and tokenizer, and return the scores of the held-out splits, which seqeval has checked."""
-        self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
+        """Train, save model, tokenizer and facts, and return the scores of the held-out splits, checked by seqeval."""
+        self.trainer.add_callback(EpochClock())
+        checkpoint = self.trainer.args.resume_from_checkpoint
+        self.trainer.train(resume_from_checkpoint=True if str(checkpoint).lower() == "true" else checkpoint)
         if self.average is not None:
             keep_the_better(self.trainer, self.average)
         self.trainer.save_model()
-        return {name: self.score(split) for name, split in self.corpus.items() if name != "train"}
+        judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
+        if self.trainer.is_world_process_zero():
+            leave_facts(self.trainer, self.corpus, self.run, self.options, judged)
+        return {name: found.scores for name, found in judged.items()}
 
     def score(self, split: Dataset) -> dict[str, Any]:
         """Score the model on a split."""
+        return self.judge(split).scores
+
+    def judge(self, split: Dataset) -> Judged:
+        """Have the model label a split, and score what it says."""
         names = self.trainer.model.config.labels
         output = self.trainer.predict(split)
         predicted, gold = output.predictions.argmax(-1), output.label_ids
         known = gold != IGNORED
-        return checked_span_scores(
-            [[names[label] for label in row[mask]] for row, mask in zip(gold, known, strict=True)],
-            [[names[label] for label in row[mask]] for row, mask in zip(predicted, known, strict=True)],
+        gold_tags, predicted_tags = (
+            [[names[label] for label in row[mask]] for row, mask in zip(labels, known, strict=True)]
+            for labels in (gold, predicted)
         )
+        scores = checked_span_scores(gold_tags, predicted_tags)
+        return Judged(gold_tags, predicted_tags, scores, output.metrics.get("test_runtime", 0.0))
 
 
 def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]) -> TrainingRun:
@@ -65,6 +81,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         training: How it is trained.
         config_fields: Fields of the model's config that differ from their defaults.
     """
+    options = options_of(run, training, config_fields)
     set_seed(training.seed)
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     config_class = CONFIGS[run.model_type]
@@ -120,4 +137,4 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     if run.average_epochs and "validation" in corpus:
         average = EpochAverage(run.average_epochs)
         trainer.add_callback(average)
-    return TrainingRun(corpus, trainer, coverage, average)
+    return TrainingRun(corpus, trainer, coverage, average, run, options)

@@ -1,0 +1,1 @@
+"""What the papers measure: their tables, run again and set beside what was published."""

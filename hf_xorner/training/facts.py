@@ -1,0 +1,298 @@
+"""The facts of a run: everything that a reader of its model may ask, in one small JSON file beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedConfig, TrainerCallback
+
+from ..registration import CONFIGS
+from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
+
+FACTS_FILE = "facts.json"
+#: Beside the facts: of each sentence of a held-out split its correct, predicted and gold spans, or its correct and all
+#: words where the labels are plain. What paired tests between runs need, and no word of the corpus.
+COUNTS_FILE = "sentence_counts.json"
+
+#: Options that name a file or folder, whose content says more than where it lies.
+INPUTS = ("vectors", "composed", "context")
+
+# What belongs to a machine or an account, or says only where things go and what is shown on the way.
+_OF_THE_MACHINE = {
+    *("output_dir", "data_dir", "logging_dir", "resume_from_checkpoint", "run_name", "project", "recipe", "report_to"),
+    *("disable_tqdm", "local_rank", "deepspeed", "trackio_space_id", "overwrite_output_dir"),
+}
+_OF_THE_MACHINE_PREFIXES = ("hub_", "push_to_hub", "log_level", "ddp_", "fsdp", "dataloader_", "xpu_", "mp_", "tpu_")
+_LIBRARIES = ("torch", "transformers", "datasets", "hf_xorner")
+
+
+@dataclass
+class Facts:
+    """What a run was, and what came of it; scores in percent, times in seconds, and no folder of any machine.
+
+    Args:
+        recipe: The recipe: the name of one of the package's, or a file's name; None without one.
+        command: A command line that does the same, with the user's own files by their names alone.
+        options: Every option that is not its default: of the run, the Trainer and the config.
+        config: The config of the model, without its vocabulary.
+        inputs: For each of the options `vectors`, `composed` and `context` that was given its `name` and, of a file or
+            folder, its `bytes` and `sha256`.
+        data: `source`; `fingerprint`, a SHA-256 of the content; `splits`, by name with `sentences`, `tokens`,
+            `entities` and `per_type`, or `per_tag` where the labels are plain.
+        curve: For each epoch its `epoch`, `loss`, `dev` (scores) and `seconds`, as far as they were recorded.
+        scores: For each held-out split `precision`, `recall`, `f1`, `accuracy`, `support`, `macro`, `per_type`,
+            `per_length` and `surface`, as the report has them; `accuracy` alone where the labels are plain.
+        speed: `training_seconds`, over all starts of the run; `training_tokens_per_second`;
+            `prediction_tokens_per_second`, on the last held-out split.
+        model: `parameters`; `file`, `bytes` and `sha256` of the saved weights.
+        hardware: `device`, its `name`, and the processor's `cores` and the `threads` used.
+        versions: Of python, torch, transformers, datasets and hf_xorner.
+        seed: Of everything random.
+        usage: A few lines that use the model, and what they print, for its model card.
+    """
+
+    recipe: str | None
+    command: str
+    options: dict[str, Any]
+    config: dict[str, Any]
+    inputs: dict[str, dict[str, Any]]
+    data: dict[str, Any]
+    curve: list[dict[str, Any]]
+    scores: dict[str, dict[str, Any]]
+    speed: dict[str, float]
+    model: dict[str, Any]
+    hardware: dict[str, Any]
+    versions: dict[str, str]
+    seed: int
+    usage: str = field(default="")
+
+    def to_json(self) -> str:
+        """Write the facts as JSON, in one order whatever they were gathered in.
+
+        Raises:
+            ValueError: If a number is not finite, or a string is a path from the root of a machine.
+        """
+        content = asdict(self)
+        for place, value in _leaves(content, ""):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(
+                    f"The facts of the run have {value} as {place}, as after training that diverged; "
+                    "lower the learning rate, or clip gradients by max_grad_norm."
+                )
+            if isinstance(value, str) and Path(value).is_absolute():
+                raise ValueError(f"The facts of the run have a path of this machine as {place}; name it relatively.")
+        return json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Facts:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: If it is something else.
+        """
+        content = json.loads(text)
+        names = {entry.name for entry in fields(cls)}
+        if not isinstance(content, dict) or set(content) != names:
+            raise ValueError(f"these are no facts of a run, which are {', '.join(sorted(names))}; train it again.")
+        return cls(**content)
+
+    def write(self, folder: str | Path) -> Path:
+        """Write the facts into a folder, so that the file is there as a whole or not at all."""
+        return write_whole(Path(folder) / FACTS_FILE, self.to_json())
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Facts:
+        """Read the facts of a folder.
+
+        Raises:
+            ValueError: If there are none, or they are not in order.
+        """
+        path = Path(folder) / FACTS_FILE
+        try:
+            return cls.from_json(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ValueError(f"{path}: cannot be read ({error.strerror}); train the model to the end.") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+
+class EpochClock(TrainerCallback):
+    """Puts the seconds of every epoch's training beside its loss, where the Trainer's checkpoints keep them."""
+
+    def __init__(self) -> None:
+        self.begun = self.spent = 0.0
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Start the clock."""
+        self.begun = time.monotonic()
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Stop it, before the validation data are scored."""
+        self.spent = time.monotonic() - self.begun
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        """Note the time where the loss of the epoch has just been noted."""
+        if self.spent and logs and "loss" in logs and state.log_history:
+            state.log_history[-1]["seconds"] = round(self.spent, 3)
+            self.spent = 0.0
+
+
+def options_of(
+    run: RunArguments, training: TaggerTrainingArguments, config_fields: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Every option that is not its default, as plain JSON; files by their names, nothing that belongs to a machine.
+
+    Args:
+        run: What is trained on what.
+        training: How it is trained, as it was asked for.
+        config_fields: The fields of the model's config that were given.
+    """
+    defaults = _defaults_of(run.model_type, training.use_cpu) | {"model_type": ""}
+    given = {**config_fields, **training.to_dict(), **asdict(run)}
+    found = {
+        name: _without_folders(_plain(value))
+        for name, value in given.items()
+        if name not in _OF_THE_MACHINE and not name.startswith(_OF_THE_MACHINE_PREFIXES)
+        if _plain(value) != _plain(defaults.get(name))
+    }
+    return dict(sorted(found.items()))
+
+
+def _defaults_of(model_type: str, use_cpu: bool = True) -> dict[str, Any]:
+    """What every option is by default, for an architecture."""
+    training = TaggerTrainingArguments(use_cpu=use_cpu).to_dict() | {"use_cpu": False}
+    config = {entry.name: entry.default for entry in fields(CONFIGS[model_type])}
+    return {**config, **training, **asdict(RunArguments())}
+
+
+def command_of(recipe: str | None, options: Mapping[str, Any]) -> str:
+    """The command line of such options: a recipe, and what differs from it."""
+    known: dict[str, Any] = {}
+    if recipe is not None:
+        try:
+            known = options_of(*parse([recipe]))
+        except ValueError:  # a file that lies elsewhere
+            recipe = None
+    differing = {name: value for name, value in options.items() if name not in known or known[name] != value}
+    # What the recipe says and the command line has taken back.
+    for name in known.keys() - options.keys():
+        default = _plain(_defaults_of(str(options.get("model_type"))).get(name))
+        if default not in (None, []):
+            differing[name] = default
+    words = ["python", "scripts/train.py", *([recipe] if recipe else []), *as_words(dict(sorted(differing.items())))]
+    return shlex.join(words)
+
+
+def curve_of(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The learning curve in the Trainer's log: what was noted first of each epoch."""
+    rows: dict[float, dict[str, Any]] = {}
+    for entry in history:
+        if "epoch" not in entry or "train_runtime" in entry:
+            continue
+        row = rows.setdefault(round(entry["epoch"], 4), {"epoch": round(entry["epoch"], 4)})
+        if "loss" in entry:
+            row.setdefault("loss", float(f"{entry['loss']:.6g}"))
+        if "seconds" in entry:
+            row.setdefault("seconds", round(entry["seconds"], 2))
+        dev = {
+            name: entry[f"eval_{name}"] for name in ("precision", "recall", "f1", "accuracy") if f"eval_{name}" in entry
+        }
+        if dev:
+            row.setdefault("dev", rounded(dev))
+    return [rows[epoch] for epoch in sorted(rows)]
+
+
+def config_facts(config: PreTrainedConfig) -> dict[str, Any]:
+    """The config of a model without its vocabulary and what only files have."""
+    left_out = {"_name_or_path", "transformers_version", "architectures", "auto_map", "char_types", "name_or_path"}
+
+    def cleaned(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(name): cleaned(inner) for name, inner in value.items() if name not in left_out}
+        return [cleaned(inner) for inner in value] if isinstance(value, (list, tuple)) else _without_folders(value)
+
+    return cleaned(json.loads(json.dumps(config.to_dict(), default=str)))
+
+
+def hardware_facts(device: torch.device) -> dict[str, Any]:
+    """What the run ran on."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
+    return {"device": device.type, "name": name, "cores": cores, "threads": torch.get_num_threads()}
+
+
+def versions() -> dict[str, str]:
+    """The versions of what the run ran with."""
+    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    return found | {name: version(name) for name in _LIBRARIES}
+
+
+def rounded(value: Any, digits: int = 4) -> Any:
+    """Round every float in nested values."""
+    if isinstance(value, Mapping):
+        return {str(name): rounded(inner, digits) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(inner, digits) for inner in value]
+    return round(float(value), digits) if isinstance(value, float) else value
+
+
+def write_whole(path: Path, text: str) -> Path:
+    """Write a file of text that is there as a whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+    return path
+
+
+def _processor() -> str:
+    """The model of the processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _without_folders(value: Any) -> Any:
+    """A path by its name alone; names of corpora and repositories stay."""
+    if isinstance(value, list):
+        return [_without_folders(inner) for inner in value]
+    if not isinstance(value, str) or not ("/" in value or os.sep in value):
+        return value
+    return (
+        Path(value).name if Path(value).is_absolute() or value.startswith((".", "~")) or Path(value).exists() else value
+    )
+
+
+def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """Every value in nested ones, with its place in words."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, f"{place}.{name}".lstrip("."))
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value):
+            yield from _leaves(inner, f"{place}[{index}]")
+    else:
+        yield place, value

@@ -1,0 +1,152 @@
+"""Gathers the facts of a run when it has ended, and leaves them beside the model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from datasets import DatasetDict
+from transformers import Trainer
+
+from ..data.fingerprints import corpus_fingerprint, file_fingerprint
+from ..data.statistics import corpus_statistics
+from ..evaluation.breakdowns import per_length, surface_scores
+from ..evaluation.comparison import Comparison
+from .arguments import RunArguments
+from .facts import (
+    COUNTS_FILE,
+    INPUTS,
+    Facts,
+    command_of,
+    config_facts,
+    curve_of,
+    hardware_facts,
+    rounded,
+    versions,
+    write_whole,
+)
+
+_COUNTED = ("sentences", "tokens", "entities", "per_type", "per_tag")
+_WEIGHTS = "model.safetensors"
+
+
+class Judged(NamedTuple):
+    """What a model said of a split, and its scores.
+
+    Attributes:
+        gold: The gold label of each labelled word, by sentence.
+        predicted: The predicted ones.
+        scores: See `hf_xorner.evaluation.scores.scores_of`.
+        seconds: What the predictions took.
+    """
+
+    gold: list[list[str]]
+    predicted: list[list[str]]
+    scores: dict[str, Any]
+    seconds: float
+
+
+def leave_facts(
+    trainer: Trainer,
+    corpus: DatasetDict,
+    run: RunArguments,
+    options: dict[str, Any],
+    judged: Mapping[str, Judged],
+) -> Facts:
+    """Write the facts of a run, and the counts of its sentences, into the Trainer's output folder.
+
+    Args:
+        trainer: After training, the model saved.
+        corpus: What it was trained and judged on.
+        run: What was asked for.
+        options: What of that, and of training and config, is not the default; see `options_of`.
+        judged: The held-out splits by name.
+    """
+    folder = Path(trainer.args.output_dir)
+    data = data_facts(run.dataset, corpus)
+    curve = curve_of(trainer.state.log_history)
+    config = trainer.accelerator.unwrap_model(trainer.model).config
+    scores, counts = {}, {}
+    for name, split in judged.items():
+        scores[name], counts[name] = _figures(split, corpus[name]["tokens"])
+    facts = Facts(
+        recipe=run.recipe,
+        command=command_of(run.recipe, options),
+        options=options,
+        config=config_facts(config),
+        inputs=input_facts(run),
+        data=data,
+        curve=curve,
+        scores=scores,
+        speed=_speed(trainer, data, curve, judged),
+        model={
+            "parameters": trainer.accelerator.unwrap_model(trainer.model).num_parameters(),
+            "file": _WEIGHTS,
+            **file_fingerprint(folder / _WEIGHTS),
+        },
+        hardware=hardware_facts(trainer.args.device),
+        versions=versions(),
+        seed=trainer.args.seed,
+    )
+    text = facts.to_json()
+    write_whole(folder / COUNTS_FILE, json.dumps(counts, sort_keys=True) + "\n")
+    write_whole(folder / "facts.json", text)
+    return facts
+
+
+def data_facts(source: str, corpus: DatasetDict) -> dict[str, Any]:
+    """What a corpus is and holds; see `Facts`."""
+    here = Path(source)
+    return {
+        "source": here.name if here.exists() or here.is_absolute() else source,
+        "fingerprint": corpus_fingerprint(corpus),
+        "splits": {
+            name: {key: found[key] for key in _COUNTED if key in found}
+            for name, found in corpus_statistics(corpus).items()
+        },
+    }
+
+
+def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
+    """What files a run reads besides its corpus; see `Facts`."""
+    found: dict[str, dict[str, Any]] = {}
+    for option in INPUTS:
+        given = getattr(run, option)
+        if given:
+            path = Path(os.path.expanduser(given))
+            there = path.exists()
+            found[option] = {"name": path.name if there else given} | (file_fingerprint(path) if there else {})
+    return found
+
+
+def _figures(judged: Judged, tokens: Any) -> tuple[dict[str, Any], list[list[int]]]:
+    """The scores of a split with what else is cheap to know, and the counts of its sentences."""
+    comparison = Comparison.of(judged.gold, judged.predicted)
+    counts = comparison.counts_by_sentence()
+    if comparison.tag_set.plain:
+        return rounded(judged.scores), counts[:, :2].tolist()
+    more: dict[str, Any] = {"per_length": per_length(comparison)}
+    words = list(chain.from_iterable(tokens))
+    if len(words) == len(comparison.gold_ids):
+        more["surface"] = surface_scores(comparison, words)
+    return rounded({**judged.scores, **more}), counts.tolist()
+
+
+def _speed(
+    trainer: Trainer, data: Mapping[str, Any], curve: list[dict[str, Any]], judged: Mapping[str, Judged]
+) -> dict[str, float]:
+    """How long training took, over all starts of the run, and how many words a second."""
+    seconds = sum(row.get("seconds", 0.0) for row in curve)
+    words = data["splits"]["train"]["tokens"] * (trainer.state.epoch or 0)
+    found = {"training_seconds": round(seconds, 2)}
+    if seconds:
+        found["training_tokens_per_second"] = round(words / seconds, 1)
+    if judged:
+        last = list(judged)[-1]
+        if judged[last].seconds:
+            found["prediction_tokens_per_second"] = round(data["splits"][last]["tokens"] / judged[last].seconds, 1)
+    return found

@@ -1,0 +1,372 @@
+"""scripts/reproduce.py as a stranger runs it: a small table, interrupted, gone on with, and checked by hand."""
+
+import contextlib
+import io
+import json
+import os
+import random
+import runpy
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+from helpers import fault, ok
+
+from hf_xorner.analysis.jobs import Settings, execute, identity_of, plan
+from hf_xorner.analysis.presentation import merge_results, to_markdown
+from hf_xorner.analysis.reproduction import fill, significance
+from hf_xorner.analysis.tables import published_number, published_text, read_table
+
+SCRIPT = str(REPOSITORY / "scripts" / "reproduce.py")
+BASE = """# Of these tests.
+use_cpu: true
+num_train_epochs: 2
+word_dim: 8
+hidden_size: 8
+per_device_train_batch_size: 8
+learning_rate: 0.03
+"""
+TABLE = """title: Towns
+paper_runs: 5
+baseline: plain
+vectors: {towns: vectors of towns}
+columns:
+  test-f1: {head: test F1, run: towns, split: test, figure: f1}
+  test-loc: {head: test LOC, run: towns, split: test, figure: per_type/LOC/f1}
+  speed: {head: speed, run: towns, figure: speed/training_tokens_per_second, over: plain}
+rows:
+  stranger: {name: Others, published: {test-f1: 12.5}}
+  plain:
+    name: Plain
+    recipes: {towns: plain.yaml}
+    published: {test-f1: 50.25 ± 0.50}
+  crf:
+    name: With | CRF
+    recipes: {towns: crf.yaml}
+  poor:
+    name: With vectors
+    recipes: {towns: plain.yaml}
+    vectors: {towns: towns}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table, its recipes, and a corpus that is not learned at once: towns end in -ville, and so do some rivers."""
+    folder = tmp_path_factory.mktemp("table")
+    draw = random.Random(0)
+    (folder / "towns").mkdir()
+    for split, size in (("train", 40), ("dev", 10), ("test", 30)):
+        lines = []
+        for _ in range(size):
+            name = draw.choice(["Anna", "Berta", "Carla", "Dora", "Emma", "Frida"]) + draw.choice(["ville", "burg", ""])
+            river = draw.random() < 0.4
+            words = [("the", "O"), ("river", "O")] * river + [(name, "O" if river else "B-LOC"), ("burns", "O")]
+            lines += [f"{word} {tag}" for word, tag in words] + [""]
+        (folder / "towns" / f"{split}.txt").write_text("\n".join(lines))
+    (folder / "base.yaml").write_text(f"{BASE}dataset: {folder / 'towns'}\n")
+    (folder / "plain.yaml").write_text("extends: base.yaml\nmodel_type: bilstm-cnn\n")
+    # Long enough to be interrupted, as nothing comes after it that is worth a wait.
+    (folder / "crf.yaml").write_text("extends: base.yaml\ndecoder: crf\nnum_train_epochs: 5\n")
+    (folder / "towns.yaml").write_text(TABLE)
+    return folder
+
+
+def started(folder, *options):
+    command = [sys.executable, SCRIPT, "towns.yaml", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=folder, **pipes)
+
+
+def children_of(process):
+    """The processes that a process has started; none where the system does not say."""
+    try:
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            return [int(number) for number in file.read().split()]
+    except OSError:
+        return []
+
+
+def wait_for(condition, process):
+    for _ in range(1500):
+        if found := condition():
+            return found
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    raise AssertionError("nothing happened")
+
+
+@pytest.fixture(scope="module")
+def reproduced(folder):
+    """The table, interrupted once in the middle of a run and then run to its end."""
+    runs = folder / "runs" / "tables"
+    first = started(folder, "--jobs", "1", "--seeds", "1")
+    wait_for(lambda: list(runs.glob("crf/*/checkpoint-*/trainer_state.json")), first)
+    children = children_of(first)
+    first.send_signal(signal.SIGINT)
+    out, errors = first.communicate(timeout=60)
+    assert first.returncode == 130, errors
+    assert errors.strip().endswith("interrupted; the same command goes on from here.")
+    for child in children:
+        with pytest.raises(ProcessLookupError):
+            os.kill(child, 0)
+    begun = {path: path.stat().st_mtime_ns for path in runs.glob("*/*/facts.json")}
+    results = folder / "results.json"
+    results.write_text('[{"work": "else", "dataset": "d", "split": "test", "f1_mean": 1.5}]')
+    # In this process, as most of the time goes into imports.
+    words = ["towns.yaml", "--seeds", "1", "2", "--jobs", "2", "--results", "results.json"]
+    reproduce = runpy.run_path(SCRIPT)
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            code = reproduce["run"](reproduce["arguments"]().parse_args(words))
+    finally:
+        os.chdir(before)
+    return {"folder": folder, "runs": runs, "out": out.getvalue(), "code": code, "begun": begun}
+
+
+def facts_of(reproduced, recipe):
+    paths = sorted(reproduced["runs"].glob(f"{recipe}/*/facts.json"))
+    return [json.loads(path.read_text()) for path in paths]
+
+
+def test_an_interrupted_table_goes_on(reproduced):
+    assert reproduced["code"] == 0
+    assert len(reproduced["begun"]) == 1
+    for path, time_written in reproduced["begun"].items():
+        assert path.stat().st_mtime_ns == time_written, "a finished run was run again"
+    for recipe, epochs in (("plain", 2), ("crf", 5)):
+        found = facts_of(reproduced, recipe)
+        assert sorted(one["seed"] for one in found) == [1, 2]
+        # Also of the epochs before the interruption, which the checkpoint remembers.
+        assert all([row["epoch"] for row in one["curve"]] == list(range(1, epochs + 1)) for one in found)
+    logs = [path.read_text() for path in reproduced["runs"].glob("crf/*/train.log")]
+    assert any(log.count("sentences)") == 2 for log in logs), "none was started twice"
+
+
+def test_the_figures_are_those_of_the_runs(reproduced):
+    written = json.loads((reproduced["runs"] / "towns.json").read_text(), parse_constant=pytest.fail)
+    assert written["title"] == "Towns"
+    for key in ("plain", "crf"):
+        found = facts_of(reproduced, key)
+        cell = written["rows"][key]["cells"]["test-f1"]
+        figures = {str(one["seed"]): one["scores"]["test"]["f1"] for one in found}
+        assert cell["values"] == figures
+        assert cell["mean"] == pytest.approx(sum(figures.values()) / 2, abs=1e-6)
+        (a, b) = figures.values()
+        assert cell["std"] == pytest.approx(abs(a - b) / 2**0.5, abs=1e-6)
+        types = written["rows"][key]["cells"]["test-loc"]["values"]
+        assert types == {str(one["seed"]): one["scores"]["test"]["per_type"]["LOC"]["f1"] for one in found}
+    assert written["rows"]["plain"]["cells"]["test-f1"]["published"] == "50.25 ± 0.50"
+    assert written["rows"]["stranger"]["cells"]["test-f1"]["values"] == {}
+    assert written["rows"]["poor"]["cells"]["test-f1"]["mean"] is None
+    speeds = {
+        key: statistics.mean(one["speed"]["training_tokens_per_second"] for one in facts_of(reproduced, key))
+        for key in ("plain", "crf")
+    }
+    assert written["rows"]["crf"]["cells"]["speed"]["over"] == pytest.approx(speeds["crf"] / speeds["plain"], abs=1e-5)
+
+
+def test_rows_are_tested_against_the_baseline(reproduced):
+    written = json.loads((reproduced["runs"] / "towns.json").read_text())
+    cell = written["rows"]["crf"]["cells"]["test-f1"]
+    baseline = written["rows"]["plain"]["cells"]["test-f1"]
+    assert baseline["p"] is None
+    assert 0 <= cell["p"] <= 1
+    sums = {}
+    for key in ("plain", "crf"):
+        counts = [np.array(json.loads(p.read_text())["test"]) for p in reproduced["runs"].glob(f"{key}/*/sentence_c*")]
+        assert [len(rows) for rows in counts] == [30, 30]
+        correct, predicted, gold = np.sum(counts, axis=(0, 1))
+        sums[key] = 200 * correct / (predicted + gold)
+    assert cell["difference"] == pytest.approx(sums["crf"] - sums["plain"], abs=1e-5)
+
+
+def test_the_markdown_says_the_same(reproduced):
+    text = (reproduced["runs"] / "towns.md").read_text(encoding="utf-8")
+    assert text in reproduced["out"]
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in text.splitlines() if line.startswith("| ")}
+    assert rows["Others"].startswith("| Others | 12.50 | – |")
+    figures = [one["scores"]["test"]["f1"] for one in facts_of(reproduced, "plain")]
+    mean, deviation = statistics.mean(figures), statistics.stdev(figures)
+    assert f"| Plain (baseline) | 50.25 ± 0.50 | {mean:.2f} ± {deviation:.2f} |" in rows["Plain (baseline)"]
+    assert "With \\| CRF" in text
+    assert "- 2 seeds; the paper has 5 runs." in text
+    assert "- With vectors (towns): needs vectors (vectors of towns); give them as --vectors towns=FILE." in text
+    assert "Not ours, as published: Others." in text
+    assert (reproduced["runs"] / "towns.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_results_are_merged(reproduced):
+    path = reproduced["folder"] / "results.json"
+    rows = json.loads(path.read_text())
+    assert rows[0] == {"work": "else", "dataset": "d", "split": "test", "f1_mean": 1.5}
+    assert [row["work"] for row in rows] == ["else", "towns/plain", "towns/crf"]
+    figures = [one["scores"]["test"]["f1"] for one in facts_of(reproduced, "plain")]
+    plain = rows[1]
+    assert plain["f1_mean"] == round(statistics.mean(figures), 2)
+    assert plain["f1_std"] == round(statistics.stdev(figures), 2)
+    command = plain.pop("command")
+    assert "--seed 1" in command and str(reproduced["folder"]) not in command
+    assert {name: plain[name] for name in ("dataset", "split", "model_type", "features", "seeds", "published")} == {
+        "dataset": "towns",
+        "split": "test",
+        "model_type": "bilstm-cnn",
+        "features": "none",
+        "seeds": [1, 2],
+        "published": "50.25 ± 0.50",
+    }
+
+
+def test_everything_is_done_by_now(reproduced, script, monkeypatch):
+    monkeypatch.chdir(reproduced["folder"])
+    out = ok(script_in(script, reproduced["folder"], monkeypatch, "towns.yaml", "--seeds", 1, 2, "--dry_run"))
+    states = [line.split()[0] for line in out.splitlines()[2:]]
+    assert sorted(states) == ["done"] * 4 + ["missing"]
+    # Another seed, and another option, are other runs; the same table without them is still there.
+    more = ("--seeds", 3, "--epochs", 1, "--only", "plain", "--dry_run")
+    out = ok(script_in(script, reproduced["folder"], monkeypatch, "towns.yaml", *more))
+    assert [line.split()[0] for line in out.splitlines()[2:]] == ["new", *["missing"] * 2]
+    assert "--num_train_epochs 1" in out
+
+
+def test_a_run_that_fails_is_told_and_stops_no_other(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    table = read_table("towns.yaml")
+    settings = Settings(tmp_path / "runs", seeds=(1, 2))
+    planned = plan(table, settings)
+    # Fails for one of the rows, and leaves what a run leaves for the other.
+    trainer = tmp_path / "train.py"
+    trainer.write_text(
+        "import os, sys\n"
+        "if 'crf.yaml' in sys.argv[1]: sys.exit('train.py: the crf is broken.')\n"
+        "open('threads', 'a').write(os.environ['OMP_NUM_THREADS'])\n"
+    )
+    said = []
+    failed = execute(planned.all(), [sys.executable, str(trainer)], 2, 3, said.append)
+    assert (folder / "threads").read_text() == "33"
+    (folder / "threads").unlink()
+    assert sum(line.startswith("started") for line in said) == 4
+    for (row, _), jobs in planned.jobs.items():
+        expected = "the crf is broken." if row == "crf" else "it ended with the code 0"
+        assert [failed[job.folder] for job in jobs] == [expected] * 2
+    text = to_markdown(fill(table, planned, settings, failed))
+    assert "- With \\| CRF (towns), seed 1: failed: the crf is broken." in text.replace("With |", "With \\|")
+    assert "| Plain (baseline) | 50.25 ± 0.50 | – |" in text
+
+
+def test_facts_of_another_run_do_not_count(reproduced, monkeypatch):
+    monkeypatch.chdir(reproduced["folder"])
+    table = read_table("towns.yaml")
+    settings = Settings(reproduced["folder"] / "runs" / "tables", seeds=(1,))
+    (job,) = plan(table, settings).jobs["plain", "towns"]
+    facts = job.facts()
+    assert facts is not None
+    for change in ({"seed": 2}, {"options": facts.options | {"dropout": 0.1}}, {"versions": {"torch": "1"}}):
+        assert identity_of(**identity_parts(facts) | change) != job.identity
+    assert identity_of(**identity_parts(facts)) == job.identity
+
+
+def identity_parts(facts):
+    parts = {name: getattr(facts, name) for name in ("options", "seed", "inputs", "versions")}
+    return parts | {"fingerprint": facts.data["fingerprint"]}
+
+
+def script_in(script, folder, monkeypatch, *arguments):
+    monkeypatch.chdir(folder)
+    return script("reproduce.py", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("ma2016/tabel7",), "The table 'ma2016/tabel7' is unknown; the nearest names are ma2016/table7,"),
+        (("towns.yaml", "--override", "lr"), "The override 'lr' sets nothing; write option=value."),
+        (("towns.yaml", "--override", "pos:a=1"), "is for the run 'pos'; the table has towns."),
+        (("towns.yaml", "--vectors", "glove=x"), "vectors='glove' is no kind that the table needs; it needs towns."),
+        (("towns.yaml", "--only", "magic"), "only='magic' is neither a row nor a run"),
+        (("towns.yaml", "--seeds", 1, 1), "a seed is named twice"),
+        (("towns.yaml", "--jobs", 0), "jobs=0 is too small"),
+        ((), "name a table; --list lists them."),
+    ],
+)
+def test_a_slip_gets_one_sentence(folder, script, monkeypatch, arguments, sentence):
+    assert sentence in fault(script_in(script, folder, monkeypatch, *arguments))
+
+
+def test_tables_are_listed(script):
+    lines = ok(script("reproduce.py", "--list")).splitlines()
+    assert len(lines) == 19
+    assert lines[0].split() == ["chen2019/table1", "Test", "F1", "on", "CoNLL-2003"]
+
+
+def test_a_corpus_is_counted_as_the_paper_counts_it(corpora):
+    table, settings = read_table("ma2016/table2"), Settings(corpora / "no", data_dir=str(corpora))
+    filled = fill(table, plan(table, settings), settings)
+    measured = {key: filled.cells[key, "conll2003"].mean for key in table.rows}
+    assert measured == {key: row.published["conll2003"] for key, row in table.rows.items()}
+    assert "| Train sentences | 38,219 | – | 14,987 | 14,987 |" in to_markdown(filled)
+
+
+def test_entities_are_parted_by_training_and_vectors(corpora, tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("germany 1 2\nlondon 3 4\n")
+    table = read_table("ma2016/table8")
+    settings = Settings(tmp_path, data_dir=str(corpora), vectors={"glove": str(vectors)})
+    filled = fill(table, plan(table, settings), settings)
+    counts = {key: filled.cells[key, "conll2003-test"].mean for key in table.rows}
+    published = {key: row.published["conll2003-test"] for key, row in table.rows.items()}
+    assert sum(counts.values()) == sum(published.values()) == 5648
+    # Next to no word has a vector, so next to no entity is of words that have.
+    assert counts["IV"] + counts["OOTV"] < 200 < counts["OOEV"]
+
+
+def test_seeds_of_a_sentence_are_swapped_together():
+    draw = np.random.default_rng(0)
+    gold = draw.integers(1, 3, 6)
+    ours, theirs = ([], [])
+    for runs, chance in ((ours, 0.8), (theirs, 0.3)):
+        for _ in range(2):
+            correct = draw.binomial(gold, chance)
+            runs.append(np.stack([correct, correct + draw.integers(0, 2, 6), gold], axis=1))
+    found = significance(ours, theirs)
+    a, b = np.sum(ours, 0), np.sum(theirs, 0)
+
+    def distance(swapped):
+        first, second = np.where(swapped[:, None], b, a).sum(0), np.where(swapped[:, None], a, b).sum(0)
+        return abs(first[0] * (second[1] + second[2]) - second[0] * (first[1] + first[2])) / (
+            (first[1] + first[2]) * (second[1] + second[2])
+        )
+
+    every = [distance(np.array([number >> place & 1 for place in range(6)], bool)) for number in range(64)]
+    assert found["f1"]["exact"]
+    assert found["f1"]["p"] == pytest.approx(np.mean(np.array(every) >= every[0] - 1e-12))
+
+
+def test_published_figures_are_printed_as_they_are():
+    assert [published_text(value) for value in (91.2, 14987, "1.15–1.16", None)] == [
+        "91.20",
+        "14,987",
+        "1.15–1.16",
+        "–",
+    ]
+    assert published_number("87.75 ± 0.14") == (87.75, 0.14)
+    assert published_number(91) == (91.0, None)
+    assert published_number("1.15–1.16") == published_number(None) == (None, None)
+
+
+def test_a_file_of_other_results_is_left_alone(tmp_path, corpora):
+    table, settings = read_table("ma2016/table2"), Settings(tmp_path, data_dir=str(corpora))
+    filled = fill(table, plan(table, settings), settings)
+    path = tmp_path / "results.json"
+    for text in ('{"a": 1}', "[1]", "no json"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"results\.json: is no"):
+            merge_results(path, filled)
+        assert path.read_text() == text

@@ -1,0 +1,276 @@
+"""The facts of a run: what is in them, that they come back as they were, and what they must not hold."""
+
+import getpass
+import hashlib
+import json
+import math
+import random
+import socket
+from dataclasses import replace
+
+import pytest
+import torch
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from safetensors.torch import load_file
+
+from hf_xorner.data.fingerprints import corpus_fingerprint, file_fingerprint
+from hf_xorner.training import parse, prepare
+from hf_xorner.training.facts import Facts, command_of, curve_of, options_of
+from hf_xorner.training.ledger import data_facts
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("facts")
+    draw = random.Random(0)
+    (folder / "towns").mkdir()
+    for split, size in (("train", 24), ("dev", 6), ("test", 6)):
+        towns = [draw.choice(["Anna", "Berta", "Carla"]) + "ville" for _ in range(size)]
+        (folder / "towns" / f"{split}.txt").write_text("".join(f"{town} B-LOC\nburns O\n. O\n\n" for town in towns))
+    (folder / "vectors.txt").write_text("annaville 1 0\nburns 0 1\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    """A run of two epochs, its scores, and what it wrote."""
+    options = ["--dataset", str(folder / "towns"), "--vectors", str(folder / "vectors.txt"), "--fallback", "lower"]
+    options += ["--hidden_size", "8", "--num_train_epochs", "2", "--per_device_train_batch_size", "8", "--seed", "7"]
+    options += [
+        "--output_dir",
+        str(folder / "out"),
+        "--use_cpu",
+        "true",
+        "--disable_tqdm",
+        "true",
+        "--max_word_chars",
+        "20",
+    ]
+    run, training, fields = parse(options)
+    ready = prepare(run, training, fields)
+    return ready, ready.train(), folder / "out"
+
+
+def test_the_facts_are_those_of_the_run(trained, folder):
+    ready, scores, out = trained
+    facts = Facts.read(out)
+    assert facts.recipe is None and facts.seed == 7
+    assert facts.options == {
+        "dataset": "towns",
+        "fallback": ["lower"],
+        "hidden_size": 8,
+        "model_type": "cross-bilstm-cnn",
+        "num_train_epochs": 2.0,
+        "per_device_train_batch_size": 8,
+        "seed": 7,
+        "use_cpu": True,
+        "vectors": "vectors.txt",
+    }
+    assert facts.data["splits"]["train"] == {"sentences": 24, "tokens": 72, "entities": 24, "per_type": {"LOC": 24}}
+    assert facts.data["source"] == "towns"
+    assert facts.inputs["vectors"] == {
+        "name": "vectors.txt",
+        "bytes": 24,
+        "sha256": hashlib.sha256((folder / "vectors.txt").read_bytes()).hexdigest(),
+    }
+    for split in ("validation", "test"):
+        for name in ("precision", "recall", "f1", "accuracy"):
+            assert facts.scores[split][name] == pytest.approx(scores[split][name], abs=1e-4)
+        assert facts.scores[split]["per_type"]["LOC"]["support"] == 6
+        assert set(facts.scores[split]["per_length"]) == {"1", "2", "3", "3+"}
+    weights = out / "model.safetensors"
+    assert facts.model["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
+    assert facts.model["bytes"] == weights.stat().st_size
+    model = ready.trainer.model
+    assert facts.model["parameters"] == sum(weight.numel() for weight in model.parameters())
+    assert sum(weight.numel() for weight in load_file(weights).values()) >= facts.model["parameters"]
+    assert facts.versions["torch"] == torch.__version__
+    assert facts.config["hidden_size"] == 8 and facts.config["model_type"] == "cross-bilstm-cnn"
+
+
+def test_the_curve_has_every_epoch(trained):
+    ready, _, out = trained
+    facts = Facts.read(out)
+    assert [row["epoch"] for row in facts.curve] == [1.0, 2.0]
+    logged = [entry for entry in ready.trainer.state.log_history if "loss" in entry]
+    assert [row["loss"] for row in facts.curve] == pytest.approx([entry["loss"] for entry in logged], rel=1e-5)
+    dev = [entry["eval_f1"] for entry in ready.trainer.state.log_history if "eval_f1" in entry]
+    assert [row["dev"]["f1"] for row in facts.curve] == pytest.approx(dev[:2], abs=1e-4)
+    seconds = sum(row["seconds"] for row in facts.curve)
+    assert 0 < seconds < 60
+    assert facts.speed["training_seconds"] == pytest.approx(seconds, abs=0.01)
+    assert facts.speed["training_tokens_per_second"] == pytest.approx(144 / seconds, rel=0.3)
+    assert facts.speed["prediction_tokens_per_second"] > 0
+
+
+def test_counts_of_sentences_lie_beside_them(trained):
+    _, scores, out = trained
+    counts = json.loads((out / "sentence_counts.json").read_text())
+    assert {split: len(rows) for split, rows in counts.items()} == {"validation": 6, "test": 6}
+    correct, predicted, gold = (sum(column) for column in zip(*counts["test"], strict=True))
+    assert 200 * correct / (predicted + gold) == pytest.approx(scores["test"]["f1"])
+
+
+def test_nothing_names_the_machine(trained, folder):
+    text = (trained[2] / "facts.json").read_text()
+    assert str(folder) not in text and str(folder.parent) not in text
+    assert '"/' not in text
+    assert len(socket.gethostname()) < 4 or socket.gethostname() not in text
+    assert len(getpass.getuser()) < 5 or getpass.getuser() not in text
+
+
+def test_facts_come_back_as_they_were(trained, tmp_path):
+    text = (trained[2] / "facts.json").read_text()
+    facts = Facts.from_json(text)
+    assert facts.to_json() == text
+    facts.write(tmp_path / "new")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["facts.json"]
+    assert Facts.read(tmp_path / "new") == facts
+    assert json.dumps(json.loads(text), sort_keys=True, indent=2, ensure_ascii=False) + "\n" == text
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_refused(trained, tmp_path, value):
+    facts = replace(Facts.read(trained[2]), curve=[{"epoch": 1.0, "loss": value}])
+    with pytest.raises(ValueError, match=r"have (nan|inf|-inf) as curve\[0\]\.loss, as after training that diverged"):
+        facts.write(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_path_of_the_machine_is_refused(trained):
+    facts = Facts.read(trained[2])
+    with pytest.raises(ValueError, match=r"a path of this machine as options\.vectors"):
+        replace(facts, options={"vectors": "/home/me/vectors.txt"}).to_json()
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"recipe": null}', "no json"])
+def test_other_files_are_refused(tmp_path, text):
+    (tmp_path / "facts.json").write_text(text)
+    with pytest.raises(ValueError, match=r"facts\.json: "):
+        Facts.read(tmp_path)
+    with pytest.raises(ValueError, match="cannot be read"):
+        Facts.read(tmp_path / "nothing")
+
+
+def test_the_command_repeats_the_options():
+    argv = ["li2020/table1/att", "--num_train_epochs", "3", "--seed", "5", "--fallback", "lower", "lower_zero"]
+    run, training, fields = parse(argv)
+    options = options_of(run, training, fields)
+    command = command_of(run.recipe, options)
+    assert command.startswith("python scripts/train.py li2020/table1/att --")
+    assert "--num_train_epochs 3.0" in command and "--seed 5" in command
+    assert "learning_rate" not in command and "output_dir" not in command
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [
+            "--fallback",
+            "lower",
+            "lower_zero",
+            "--decoder",
+            "crf",
+            "--char_widths",
+            "[1, 2]",
+            "--lr_scheduler_type",
+            "linear",
+        ],
+        ["chen2019/table1/cnn-bilstm-att-crf", "--seed", "3"],
+        ["ma2016/table7/no-dropout", "--dropout", "0.5", "--momentum", "0", "--char_dim", "31"],
+        ["--lr_scheduler_kwargs", '{"num_cycles": 2}', "--freeze_word_embeddings", "true", "--tag_column", "-1"],
+    ],
+)
+def test_the_command_does_the_same(argv):
+    import shlex
+
+    run, training, fields = parse(argv)
+    options = options_of(run, training, fields)
+    again = shlex.split(command_of(run.recipe, options))[2:]
+    assert options_of(*parse(again)) == options
+
+
+def test_the_first_note_of_an_epoch_counts():
+    history = [
+        {"loss": 2.0, "epoch": 1.0, "seconds": 3.0},
+        {"eval_f1": 50.0, "eval_loss": 1.0, "epoch": 1.0},
+        {"loss": 1.0, "epoch": 2.0},
+        {"eval_f1": 60.0, "epoch": 2.0},
+        {"train_runtime": 9.0, "train_loss": 1.5, "epoch": 2.0},
+        {"eval_f1": 70.0, "epoch": 2.0},  # of the average of the last epochs
+    ]
+    assert curve_of(history) == [
+        {"epoch": 1.0, "loss": 2.0, "seconds": 3.0, "dev": {"f1": 50.0}},
+        {"epoch": 2.0, "loss": 1.0, "dev": {"f1": 60.0}},
+    ]
+
+
+def corpus_of(sentences, tags, names=("O", "B-A", "I-A")):
+    features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=list(names)))})
+    return Dataset.from_dict({"tokens": sentences, "ner_tags": tags}, features)
+
+
+def test_a_fingerprint_is_of_the_content_alone():
+    base = corpus_of([["a", "b"], ["c"]], [[0, 1], [2]])
+    same = base.add_column("more", [1, 2])
+    found = corpus_fingerprint(DatasetDict(train=base, test=base))
+    assert found == corpus_fingerprint(DatasetDict(test=same, train=same))
+    different = [
+        corpus_of([["ab"], ["c"]], [[0], [2]]),
+        corpus_of([["a"], ["b", "c"]], [[0], [1, 2]]),
+        corpus_of([["a", "b"], ["c"]], [[0, 1], [1]]),
+        corpus_of([["a", "b"], ["c"]], [[0, 1], [2]], ("O", "B-B", "I-B")),
+        corpus_of([["a", "b"], ["d"]], [[0, 1], [2]]),
+        corpus_of([["c"], ["a", "b"]], [[2], [0, 1]]),
+    ]
+    prints = {corpus_fingerprint(DatasetDict(train=other, test=base)) for other in different}
+    assert len(prints | {found}) == 7
+
+
+def test_a_fingerprint_of_many_sentences_does_not_depend_on_batches():
+    many = corpus_of([["a"]] * 4100, [[1]] * 4100)
+    assert corpus_fingerprint(DatasetDict(train=many)) != corpus_fingerprint(
+        DatasetDict(train=many.select(range(4099)))
+    )
+
+
+def test_a_folder_has_a_fingerprint_of_names_and_contents(tmp_path):
+    def made(name, files):
+        for inside, text in files.items():
+            path = tmp_path / name / inside
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return file_fingerprint(tmp_path / name)
+
+    first = made("one", {"a": "x", "b/c": "yz"})
+    assert first["bytes"] == 3
+    assert first == made("two", {"b/c": "yz", "a": "x"})
+    assert first != made("three", {"a": "x", "b/d": "yz"})
+    assert first != made("four", {"a": "xy", "b/c": "z"})
+
+
+def test_plain_labels_are_counted_by_tag():
+    corpus = DatasetDict(train=corpus_of([["a", "b"]], [[0, 1]], ("DT", "NN")))
+    assert data_facts("owner/name", corpus)["splits"]["train"] == {
+        "sentences": 1,
+        "tokens": 2,
+        "per_tag": {"DT": 1, "NN": 1},
+    }
+    assert data_facts("owner/name", corpus)["source"] == "owner/name"
+
+
+def test_a_run_on_plain_labels_leaves_accuracies(tmp_path):
+    (tmp_path / "pos").mkdir()
+    for split in ("train", "dev", "test"):
+        (tmp_path / "pos" / f"{split}.txt").write_text("the DT\ndog NN\nbarks VB\n\n" * 4)
+    argv = ["--dataset", str(tmp_path / "pos"), "--output_dir", str(tmp_path / "out"), "--max_steps", "1"]
+    run, training, fields = parse(
+        [*argv, "--word_dim", "8", "--hidden_size", "4", "--use_cpu", "true", "--disable_tqdm", "true"]
+    )
+    prepare(run, training, fields).train()
+    facts = Facts.read(tmp_path / "out")
+    assert set(facts.scores["test"]) == {"accuracy"}
+    counts = json.loads((tmp_path / "out" / "sentence_counts.json").read_text())["test"]
+    assert 100 * sum(row[0] for row in counts) / sum(row[1] for row in counts) == pytest.approx(
+        facts.scores["test"]["accuracy"], abs=1e-4
+    )
