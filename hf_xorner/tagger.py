@@ -33,6 +33,14 @@ class Entity(NamedTuple):
     score: float  # probability that its words have their tags, B I* E or S of its type, given the sentence
 
 
+class Annotation(NamedTuple):
+    """What a tagger says of one text or list of words, of n words."""
+
+    places: np.ndarray  # (n, 2) start and end of every word in the text; of given words, once blanks join them
+    labels: np.ndarray  # (n,) the label of every word, by its number
+    entities: list[Entity]
+
+
 class Tagger:
     """A tagger with its tokenizer, for many texts at once."""
 
@@ -67,8 +75,14 @@ class Tagger:
         """The entities of every text or list of words, in the order of the items, which are read as a stream."""
         if isinstance(items, str):
             raise TypeError("tag() reads many texts; call the tagger itself for one: tagger(text).")
+        return (annotation.entities for annotation in self.annotate(items, batch_size))
+
+    def annotate(self, items: Iterable[str | Sequence[str]], batch_size: int = 64) -> Iterator[Annotation]:
+        """Words, labels and entities of every text or list of words, as `tag` reads them."""
+        if isinstance(items, str):
+            raise TypeError("annotate() reads many texts; give it a list of them.")
         _check_batch_size(batch_size)
-        return self._tag_stream(iter(items), batch_size)
+        return self._annotate_stream(iter(items), batch_size)
 
     def label(self, sentences: Iterable[Sequence[str]], batch_size: int = 64) -> Iterator[tuple[list[str], np.ndarray]]:
         """The label of every word and its probability, of sentences of given words, which are read as a stream."""
@@ -87,10 +101,10 @@ class Tagger:
             for begin, end in zip((ends - words.counts).tolist(), ends.tolist(), strict=True):
                 yield [names[label] for label in labels[begin:end].tolist()], probabilities[begin:end]
 
-    def _tag_stream(self, stream: Iterator[Any], batch_size: int) -> Iterator[list[Entity]]:
-        """Tag what a stream holds."""
+    def _annotate_stream(self, stream: Iterator[Any], batch_size: int) -> Iterator[Annotation]:
+        """Annotate what a stream holds."""
         for ahead in self._ahead(stream, batch_size):
-            yield from self._tag_together(ahead, batch_size)
+            yield from self._annotate_together(ahead, batch_size)
 
     def _ahead(self, stream: Iterator[Any], batch_size: int) -> Iterator[list[Any]]:
         """Checked items of a stream, as many at a time as are read ahead."""
@@ -103,18 +117,22 @@ class Tagger:
             count += len(ahead)
             yield ahead
 
-    def _tag_together(self, items: list[Any], batch_size: int) -> list[list[Entity]]:
-        """Tag items of either kind."""
-        results: list[list[Entity]] = [[] for _ in items]
+    def _annotate_together(self, items: list[Any], batch_size: int) -> list[Annotation]:
+        """Annotate items of either kind."""
+        results: list[Any] = [None] * len(items)
         for given_words in (False, True):
-            places = [place for place, item in enumerate(items) if isinstance(item, str) != given_words]
-            if not places:
+            numbers = [number for number, item in enumerate(items) if isinstance(item, str) != given_words]
+            if not numbers:
                 continue
-            batch = [items[place] for place in places]
+            batch = [items[number] for number in numbers]
             words = self.tokenizer.words_of(batch, given_words)
+            places = _joined_places(words) if given_words else words.offsets
             labels, _, path_log_probs = self._label(words, batch_size)
-            for place, entity in self._entities(batch, words, labels, path_log_probs, given_words):
-                results[places[place]].append(entity)
+            ends = words.counts.cumsum()
+            for number, begin, end in zip(numbers, (ends - words.counts).tolist(), ends.tolist(), strict=True):
+                results[number] = Annotation(places[begin:end], labels[begin:end], [])
+            for place, entity in self._entities(batch, words, places, labels, path_log_probs, given_words):
+                results[numbers[place]].entities.append(entity)
         return results
 
     @torch.inference_mode()
@@ -149,7 +167,13 @@ class Tagger:
         return labels, probabilities, path_log_probs
 
     def _entities(
-        self, batch: list[Any], words: Words, labels: np.ndarray, path_log_probs: np.ndarray, given_words: bool
+        self,
+        batch: list[Any],
+        words: Words,
+        places: np.ndarray,
+        labels: np.ndarray,
+        path_log_probs: np.ndarray,
+        given_words: bool,
     ) -> Iterator[tuple[int, Entity]]:
         """Entities with the number of their text: neighbours of one type, a B- label starting anew."""
         sentence = np.arange(len(batch)).repeat(words.counts)
@@ -163,17 +187,11 @@ class Tagger:
         # The first word by itself, each of the others given the one before: exact for a chain (see crf.py).
         upto = path_log_probs[:, 1].cumsum(dtype=np.float64)
         scores = np.exp(np.minimum(path_log_probs[firsts, 0] + upto[ends - 1] - upto[firsts], 0))
-        offsets = words.offsets
-        if given_words:
-            # Where the words stand once they are joined by blanks.
-            stops = (offsets[:, 1] + 1).cumsum()
-            before = np.append(0, stops)[first_word]
-            offsets = np.stack([stops - 1 - offsets[:, 1], stops - 1], 1) - before[:, None]
         columns = (
             sentence[firsts],
             labels[firsts],
-            offsets[firsts, 0],
-            offsets[ends - 1, 1],
+            places[firsts, 0],
+            places[ends - 1, 1],
             firsts - first_word[firsts],
             ends - first_word[firsts],
             scores,
@@ -184,6 +202,14 @@ class Tagger:
                 joined = (number, " ".join(batch[number]) if given_words else batch[number])
             text = joined[1][start:end]
             yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
+
+
+def _joined_places(words: Words) -> np.ndarray:
+    """Start and end (N, 2) of given words once those of a sentence are joined by blanks."""
+    lengths = words.offsets[:, 1]
+    stops = (lengths + 1).cumsum()
+    before = np.append(0, stops)[(words.counts.cumsum() - words.counts).repeat(words.counts)]
+    return np.stack([stops - 1 - lengths, stops - 1], 1) - before[:, None]
 
 
 def _pad(values: Tensor, mask: Tensor) -> Tensor:

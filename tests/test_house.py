@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "tagger": {"models", "registration"},
     "data": {"models"},
     "evaluation": {"models", "registration", "tagger"},
+    "tagging": {"data", "models", "registration", "tagger"},
     "training": {"data", "evaluation", "models", "registration", "tagger"},
     "analysis": {"training", "data", "evaluation", "models", "registration", "tagger"},
     "recipes": set(),

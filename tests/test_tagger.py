@@ -162,6 +162,19 @@ def test_texts_and_words_may_be_mixed_and_keep_their_order(tagger):
             assert [entity.score for entity in found] == pytest.approx([entity.score for entity in expected], abs=1e-5)
 
 
+def test_annotations_are_entities_labels_and_places(tagger, tokenizer):
+    names = tagger.model.config.labels
+    items = [*TEXTS[:6], *GIVEN[:6], "", []]
+    for item, annotation in zip(items, tagger.annotate(items, batch_size=3), strict=True):
+        words = tokenizer.tokenize(item) if isinstance(item, str) else item
+        text = item if isinstance(item, str) else " ".join(item)
+        assert [text[start:end] for start, end in annotation.places] == words
+        assert [names[label] for label in annotation.labels] == next(tagger.label([words]))[0]
+        assert [one[:-1] for one in annotation.entities] == [one[:-1] for one in tagger(item)]
+    with pytest.raises(TypeError, match="annotate\\(\\) reads many texts"):
+        tagger.annotate("Ann")
+
+
 def test_items_without_words_have_no_entities(tagger):
     assert list(tagger.tag(["", [], " \n", ()])) == [[], [], [], []]
     assert list(tagger.tag([])) == []

@@ -19,6 +19,7 @@ TEXT_KEY = "text"
 
 # What JSON takes for blank; all else that Unicode calls so is part of its line.
 _BLANKS = " \t\r\n"
+_decode = json.JSONDecoder().decode
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KINDS = {
     str: "a string",
@@ -74,25 +75,40 @@ def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     Raises:
         DataError: For a line that is no JSON object, and for a file without any.
     """
-    decode = json.JSONDecoder().decode
     found = False
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
-            # Files that were joined have a mark at the head of each part; inside a string it may count in offsets.
-            if line.startswith(BYTE_ORDER_MARK):
-                line = line.lstrip(BYTE_ORDER_MARK)
-            if not line.strip(_BLANKS):
-                continue
-            try:
-                record = decode(line)
-            except (ValueError, RecursionError) as error:
-                raise _broken(line, error, f"{path}:{number}", found) from None
-            if type(record) is not dict:
-                raise _no_object(record, f"{path}:{number}", found)
-            found = True
-            yield number, record
+            record = record_of(line, f"{path}:{number}", found)
+            if record is not None:
+                found = True
+                yield number, record
     if not found:
         raise DataError(f"{path}:1: the file holds no sentence; expected one JSON object a line.")
+
+
+def record_of(line: str, place: str, found: bool = True) -> dict[str, Any] | None:
+    """Return the object that a line holds, or None for a blank line.
+
+    Args:
+        line: The line.
+        place: The file and line.
+        found: Whether there was an object before it; a file's first line shows best what the file is instead.
+
+    Raises:
+        DataError: For a line that is no JSON object.
+    """
+    # Files that were joined have a mark at the head of each part; inside a string it may count in offsets.
+    if line.startswith(BYTE_ORDER_MARK):
+        line = line.lstrip(BYTE_ORDER_MARK)
+    if not line.strip(_BLANKS):
+        return None
+    try:
+        record = _decode(line)
+    except (ValueError, RecursionError) as error:
+        raise _broken(line, error, place, found) from None
+    if type(record) is not dict:
+        raise _no_object(record, place, found)
+    return record
 
 
 def sniff_json(line: str, reading: Reading | None = None) -> str | None:

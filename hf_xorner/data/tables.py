@@ -31,7 +31,8 @@ class ParquetRows:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = pq.ParquetFile(path)
-        self.features = Features.from_arrow_schema(self._file.schema_arrow)
+        self.schema = self._file.schema_arrow
+        self.features = Features.from_arrow_schema(self.schema)
         self.column_names = list(self.features)
 
     def __len__(self) -> int:

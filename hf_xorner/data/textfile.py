@@ -39,6 +39,24 @@ def open_text(path: Path) -> Iterator[TextIO]:
         raise _damaged(path, error) from None
 
 
+@contextmanager
+def damage_said(path: Path) -> Iterator[None]:
+    """Say of which file it is that decompression fails in, where its bytes are read without `open_text`.
+
+    Raises:
+        DataError: For a damaged gzip file.
+    """
+    try:
+        yield
+    except _DAMAGE as error:
+        raise _damaged(path, error) from None
+
+
+def is_compressed(head: bytes) -> bool:
+    """Tell whether the first bytes of a file are those of gzip."""
+    return head.startswith(_GZIP_MAGIC)
+
+
 def _damaged(path: Path, error: Exception) -> DataError:
     return DataError(f"{path}: the gzip file is damaged ({error}); compress or fetch it again.")
 

@@ -1,0 +1,870 @@
+"""scripts/tag.py: one record out for each that comes in, from every format, in every way of running it."""
+
+import gzip
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from conftest import LABELS, REPOSITORY, SENTENCES, build_model
+from datasets import Dataset, IterableDatasetDict
+from helpers import fault, ok
+from random_texts import TEXTS, lively_model, random_sentences
+
+from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner.tagging import TaggingOptions, tag_source
+from hf_xorner.tagging.partial import Partial
+
+TAG = str(REPOSITORY / "scripts" / "tag.py")
+HOSTILE = [
+    "",
+    "Ann Smith saw Zeus",
+    " \t ",
+    "NUL \0 in Ann Smith",
+    "Ann\u2028Smith\u2029met\x85Zeus\x0bin\x0cNew\x1cYork",
+    "👩🏽‍🚀 Ann 🇸🇪 Zeus \ud7ff\ue000\uffff",
+    "\ufeffAnn in New York",
+    '{"text": "Ann"} is no line of JSON in Zeus',
+    "Ann " * 3000 + "x" * 70_000,
+    "[PAD] [UNK] zeus",
+    "Ann\rSmith",
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, tokenizer):
+    """The folder of a model that finds much."""
+    folder = tmp_path_factory.mktemp("model")
+    lively_model("cross-bilstm-cnn", tokenizer, "crf").save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def tagger(model):
+    return Tagger.from_pretrained(model, "cpu")
+
+
+@pytest.fixture
+def tag(script, model):
+    """Runs the script with the model in this process."""
+    return lambda source, *options: script("tag.py", source, "--model", model, "--device", "cpu", *options)
+
+
+def command(model, source, *options, launcher=()):
+    return [sys.executable, *launcher, TAG, str(source), "--model", model, "--device", "cpu", *map(str, options)]
+
+
+def run(arguments, **options):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(arguments, capture_output=True, timeout=300, env=environment, **options)
+
+
+def objects(text):
+    """The objects of JSON Lines, which only \\n separates."""
+    assert text.endswith("\n")
+    return [json.loads(line) for line in text.removesuffix("\n").split("\n")]
+
+
+def same_entities(written, tagger, item):
+    """Whether the entities of a record are those of the tagger for this item alone."""
+    expected = tagger(item)
+    assert [(one["label"], one["start"], one["end"], one["text"]) for one in written] == [
+        (one.label, one.start, one.end, one.text) for one in expected
+    ]
+    assert [one["score"] for one in written] == pytest.approx([one.score for one in expected], abs=1e-4)
+    if not isinstance(item, str):
+        assert [(one["word_start"], one["word_end"]) for one in written] == [
+            (one.word_start, one.word_end) for one in expected
+        ]
+
+
+def labels_alone(tagger, item):
+    """The words of an item alone, and their labels."""
+    words = tagger.tokenizer.tokenize(item) if isinstance(item, str) else item
+    return words, next(tagger.label([words]))[0]
+
+
+# --- Formats ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@pytest.mark.parametrize("final", [True, False], ids=["final end", "no final end"])
+def test_lines_of_text_become_spans_one_for_one(tag, tagger, tmp_path, end, final):
+    texts = [*HOSTILE, *TEXTS]
+    (tmp_path / "in.txt").write_bytes((end.join(texts) + end * final).encode())
+    found = objects(ok(tag("in.txt", "--batch_size", 2)))
+    assert [one["text"] for one in found] == texts
+    assert sum(len(one["entities"]) for one in found) > 20
+    for one in found:
+        same_entities(one["entities"], tagger, one["text"])
+
+
+def test_a_byte_order_mark_at_the_beginning_is_no_text(tag, tmp_path):
+    (tmp_path / "in.txt").write_bytes("\ufeffAnn\n\ufeffAnn\n".encode())
+    assert [one["text"] for one in objects(ok(tag("in.txt")))] == ["Ann", "\ufeffAnn"]
+
+
+def test_an_empty_file_gives_an_empty_output(tag, tmp_path):
+    (tmp_path / "in.txt").write_bytes(b"")
+    assert ok(tag("in.txt")) == ""
+    ok(tag("in.txt", "--output", "out.jsonl"))
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+
+
+def test_lines_of_text_become_columns_with_an_empty_line_for_each(tag, tagger, tmp_path):
+    texts = [text for text in HOSTILE if "\r" not in text]
+    (tmp_path / "in.txt").write_bytes("\n".join(texts).encode())
+    blocks = ok(tag("in.txt", "--format", "conll", "--batch_size", 2)).split("\n")
+    assert blocks.pop() == ""
+    for text in texts:
+        for word, label in zip(*labels_alone(tagger, text), strict=True):
+            assert blocks.pop(0) == f"{word}\t{label}"
+        assert blocks.pop(0) == ""
+    assert blocks == []
+
+
+COLUMNS = """\ufeff-DOCSTART- -X- O
+
+# sent_id = 1
+# text = Ann Smith
+Ann NNP B-PER
+Smith  NNP\tB-PER
+# # O
+
+
+-DOCSTART- (two)
+
+Zeus NNP O
+\u2028\xa0 NNP O
+# x y O
+in IN O\r
+New NNP B-LOC \r
+York NNP I-LOC\r
+\r
+# only a comment
+
+Nobody NN O"""
+
+
+def test_columns_pass_through_and_gain_one(tag, tagger, tmp_path):
+    text = COLUMNS.replace("# x y O\n", "")
+    (tmp_path / "in.conll").write_bytes(text.encode())
+    ok(tag("in.conll", "--output", "out.conll", "--batch_size", 1))
+    written = (tmp_path / "out.conll").read_bytes().decode().split("\n")
+    sentences = [["Ann", "Smith", "#"], ["Zeus", "\u2028\xa0", "in", "New", "York"], ["Nobody"]]
+    tags = [tag for words in sentences for tag in labels_alone(tagger, words)[1]]
+    assert len(set(tags)) > 1
+    for before, after in zip(text.split("\n"), written, strict=True):
+        first = before.lstrip("\ufeff").split(" ")[0].rstrip("\r")
+        if not first or before.startswith(("# sent", "# text")) or "(two)" in before or "only" in before:
+            assert after == before
+        else:
+            bare = before.rstrip("\r")
+            expected = "O" if first == "-DOCSTART-" else tags.pop(0)
+            assert after == f"{bare.rstrip()} {expected}{before[len(bare) :]}"
+    assert tags == []
+    assert [one["words"] for one in objects(ok(tag("in.conll", "--format", "spans")))] == sentences
+    plain = ok(tag("in.conll", "--format", "conll"))
+    assert [line.split("\t")[0] for line in plain.split("\n")] == [
+        *sentences[0], "", *sentences[1], "", *sentences[2], "", ""
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("separator", ["\t", " "])
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_random_columns_are_what_they_were_once_the_last_one_is_cut_off(tag, tagger, tmp_path, separator, columns):
+    draw = random.Random(columns)
+    sentences = random_sentences(50, seed=columns)
+    column = draw.randrange(columns)
+    lines = []
+    for words in sentences:
+        for word in words:
+            fields = [draw.choice("ABC") for _ in range(columns)]
+            fields[column] = word
+            lines.append(separator.join(fields))
+        lines += [""] * draw.randrange(1, 4)
+    (tmp_path / "in.tsv").write_bytes("\n".join(lines).encode())
+    ok(tag("in.tsv", "--output", "out.tsv", "--field", column - columns, "--batch_size", 1))
+    written = (tmp_path / "out.tsv").read_bytes().decode().split("\n")
+    added = "\t" if columns == 1 else separator
+    assert [line.rpartition(added)[0] if line else "" for line in written] == lines
+    tags = [tag for words in sentences for tag in labels_alone(tagger, words)[1]]
+    assert [line.rpartition(added)[2] for line in written if line] == tags
+
+
+def test_json_lines_gain_a_field_and_keep_every_byte(tag, tagger, tmp_path):
+    lines = [
+        '{"id": 1.50, "text" : "Ann Smith saw Zeus"}',
+        "",
+        '\ufeff{"id": 12345678901234567890, "id": 2, "words": ["New York", "\\u00e9", "x\\ty"], "other": "\\ud83d"}\r',
+        '  {"text": "", "deep": {"a": [{}]} }  ',
+        '{"tokens": [], "text": "unused"}',
+        '{"tokens": [{"start": 0}], "text": "Zeus \u2028 in \\u2028 \\u0000 New York"}',
+    ]
+    (tmp_path / "in.jsonl").write_bytes("\n".join(lines).encode())
+    ok(tag("in.jsonl", "--output", "out.jsonl"))
+    written = (tmp_path / "out.jsonl").read_bytes().decode().split("\n")
+    assert len(written) == len(lines)
+    for before, after in zip(lines, written, strict=True):
+        if not before:
+            assert after == ""
+            continue
+        head, _, tail = before.rpartition("}")
+        assert after.startswith(head.rstrip())
+        assert after.endswith("}" + tail)
+        record = json.loads(after.lstrip("\ufeff"))
+        words = record.get("words", record.get("tokens"))
+        if words is not None and all(isinstance(word, str) for word in words):
+            assert record["predicted_tags"] == (labels_alone(tagger, words)[1] if words else [])
+            assert "predicted_entities" not in record
+        else:
+            same_entities(record["predicted_entities"], tagger, record["text"])
+    # In other forms blank lines are no records.
+    spans = objects(ok(tag("in.jsonl", "--format", "spans")))
+    assert [one.get("text", one.get("words")) for one in spans] == [
+        "Ann Smith saw Zeus", ["New York", "é", "x\ty"], "", [], "Zeus \u2028 in \u2028 \0 New York"
+    ]  # fmt: skip
+    for one in spans:
+        same_entities(one["entities"], tagger, one.get("text", one.get("words")))
+    assert "field 'id' holds" not in fault(tag("in.jsonl", "--field", "id"))
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_a_parquet_file_gains_a_column(tag, tagger, tmp_path, words):
+    items = random_sentences(2300, longest=4) if words else [*TEXTS, *HOSTILE]
+    column = pa.array(items)
+    table = pa.table({"id": range(len(items)), "words" if words else "text": column, "z": [None] * len(items)})
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=700)
+    ok(tag("in.parquet", "--output", "out.parquet"))
+    written = pq.read_table(tmp_path / "out.parquet")
+    name = "predicted_tags" if words else "predicted_entities"
+    assert written.drop_columns(name).equals(table)
+    for item, found in list(zip(items, written[name].to_pylist(), strict=True))[:200]:
+        if words:
+            assert found == labels_alone(tagger, item)[1]
+        else:
+            same_entities(found, tagger, item)
+    assert Dataset.from_parquet(str(tmp_path / "out.parquet"), cache_dir=str(tmp_path / "cache")).num_rows == len(items)
+    spans = objects(ok(tag("in.parquet")))
+    assert [one["words" if words else "text"] for one in spans] == items
+    assert "there is a column id already" in fault(tag("in.parquet", "--output", "o.parquet", "--output_field", "id"))
+    assert "a column of" not in fault(tag("in.parquet", "--field", "id"))
+
+
+def test_gzip_is_read_and_written(tag, tmp_path):
+    plain = ok_text(tag, tmp_path, "in.txt", "\n".join(TEXTS).encode())
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress("\n".join(TEXTS).encode()))
+    ok(tag("in.txt.gz", "--output", "out.jsonl.gz", "--batch_size", 1))
+    assert gzip.decompress((tmp_path / "out.jsonl.gz").read_bytes()).decode() == plain
+    (tmp_path / "broken.txt.gz").write_bytes(gzip.compress(os.urandom(9999).hex().encode())[:-900])
+    assert "broken.txt.gz: the gzip file is damaged" in fault(tag("broken.txt.gz"))
+
+
+def ok_text(tag, folder, name, content):
+    (folder / name).write_bytes(content)
+    return ok(tag(name, "--batch_size", 1))
+
+
+def test_a_folder_is_mirrored(tag, tmp_path):
+    folder = tmp_path / "in"
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "er" / "a.txt").write_text("Ann Smith\nZeus\n")
+    (folder / "b.txt.gz").write_bytes(gzip.compress(b"Zeus\n"))
+    (folder / "c.jsonl").write_text('{"text": "Zeus in New York"}\n')
+    (folder / "deep" / "d.conll").write_text("Ann O\n")
+    (folder / "eng.testb").write_text("-DOCSTART- -X- O\n\nAnn NN O\n")
+    (folder / "empty.txt").write_text("")
+    (folder / ".hidden.txt").write_text("no")
+    (folder / "notes.pdf").write_text("no")
+    pq.write_table(pa.table({"text": ["Zeus", "Ann"]}), folder / "deep" / "e.parquet")
+    code, out, errors = tag("in", "--output", "out", "--batch_size", 1)
+    assert code == 0, errors
+    assert out.startswith("written: out (8 records")
+    assert "left out for their suffix: notes.pdf;" in errors
+    found = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert found == [
+        "b.jsonl.gz", "c.jsonl", "deep/d.conll", "deep/e.parquet", "deep/er/a.jsonl", "empty.jsonl", "eng.testb"
+    ]  # fmt: skip
+    assert pq.read_table(tmp_path / "out" / "deep" / "e.parquet").column_names == ["text", "predicted_entities"]
+    assert (tmp_path / "out" / "deep" / "er" / "a.jsonl").read_text() == ok(tag("in/deep/er/a.txt", "--batch_size", 1))
+    assert not list(tmp_path.glob("out.*"))
+    assert "exists already" in fault(tag("in", "--output", "out", "--overwrite"))
+    assert "lies in the folder that is read" in fault(tag("in", "--output", "in/out"))
+    assert "name another as output" in fault(tag("in"))
+    (folder / "deep" / "er" / "a.jsonl").write_text('{"text": ""}\n')
+    assert "would both be written to deep/er/a.jsonl" in fault(tag("in", "--output", "out2", "--format", "spans"))
+
+
+def test_a_data_set_of_the_hub_is_read_as_a_stream(tag, tagger, monkeypatch, tmp_path):
+    asked = []
+
+    def load(name, streaming):
+        asked.append((name, streaming))
+        rows = Dataset.from_dict({"id": range(len(TEXTS)), "text": TEXTS}).to_iterable_dataset()
+        return IterableDatasetDict({"train": rows, "test": rows.take(2)} if name == "a/two" else {"train": rows})
+
+    monkeypatch.setattr("hf_xorner.tagging.rows.load_dataset", load)
+    found = objects(ok(tag("a/one")))
+    assert asked == [("a/one", True)]
+    assert [one["text"] for one in found] == TEXTS
+    for one in found:
+        same_entities(one["entities"], tagger, one["text"])
+    assert len(objects(ok(tag("a/two", "--split", "test", "--field", "text")))) == 2
+    assert "a/two: several splits; name one of train, test as split" in fault(tag("a/two"))
+    assert "a/two: no split 'dev'" in fault(tag("a/two", "--split", "dev"))
+    assert "no column body among id, text" in fault(tag("a/one", "--field", "body"))
+    assert "row 0: 'id' holds a number" in fault(tag("a/one", "--field", "id"))
+    ok(tag("a/one", "--output", "out.conll"))
+
+
+def test_what_is_no_file_and_not_to_be_had_is_said(tag):
+    assert "there is no such file" in fault(tag("nothing.txt"))
+    assert "neither a local path nor to be had from the Hub" in fault(tag("nobody/nothing"))
+
+
+def test_the_suffix_of_the_output_says_the_format(tag, tmp_path):
+    (tmp_path / "in.txt").write_text("Ann Smith\n")
+    (tmp_path / "in.conll").write_text("Ann O\nSmith O\n\n")
+    (tmp_path / "in.jsonl").write_text('{"text": "Ann Smith"}\n')
+    first = {}
+    for source in ("in.txt", "in.conll", "in.jsonl"):
+        for suffix in (".jsonl", ".conll", ".out"):
+            ok(tag(source, "--output", f"out{suffix}", "--overwrite"))
+            first[source, suffix] = (tmp_path / f"out{suffix}").read_text().split("\n")[0]
+    opened = [(source, suffix) for (source, suffix), line in first.items() if line.startswith("{")]
+    assert opened == [
+        ("in.txt", ".jsonl"),
+        ("in.txt", ".out"),
+        ("in.conll", ".jsonl"),
+        ("in.jsonl", ".jsonl"),
+        ("in.jsonl", ".out"),
+    ]
+    assert first["in.txt", ".conll"].startswith("Ann\t")
+    assert first["in.conll", ".conll"].startswith("Ann O ") and first["in.conll", ".out"].startswith("Ann O ")
+    assert "predicted_entities" in first["in.jsonl", ".jsonl"]
+    assert "only a Parquet input is written as Parquet" in fault(tag("in.txt", "--output", "out.parquet"))
+    assert "no place for tags" in fault(tag("in.txt", "--format", "same"))
+
+
+# --- Faults ----------------------------------------------------------------------------------------------------------
+
+GOOD = '{"text": "Ann Smith"}'
+FAULTS = {
+    "broken": ("in.jsonl", '{"text": "Ann', "in.jsonl:41: the line is no JSON"),
+    "array": ("in.jsonl", "[1]", "in.jsonl:41: the line holds a list"),
+    "no field": ("in.jsonl", '{"id": 1}', "in.jsonl:41: no text or words under"),
+    "number": ("in.jsonl", '{"text": 3}', "in.jsonl:41: 'text' holds a number; write a string, or a list"),
+    "null": ("in.jsonl", '{"text": null}', "in.jsonl:41: 'text' holds null"),
+    "surrogate": ("in.jsonl", '{"text": "\\ud83d"}', "in.jsonl:41: 'text' holds a lone surrogate, U+D83D"),
+    "mixed words": ("in.jsonl", '{"words": ["a", 1]}', "in.jsonl:41: 'words' holds a number at index 1"),
+    "empty word": ("in.jsonl", '{"words": ["a", ""]}', "in.jsonl:41: 'words' holds an empty string at index 1"),
+    "latin": ("in.jsonl", b'{"text": "\xe9"}', "in.jsonl:41: byte 0xe9 is not valid UTF-8"),
+    "deep": ("in.jsonl", "[" * 100_000, "in.jsonl:41: the line is no JSON (nested too deep)"),
+    "latin text": ("in.txt", b"caf\xe9", "in.txt:41: byte 0xe9 is not valid UTF-8"),
+    "ragged": ("in.conll", "Smith\n", "in.conll:81: 1 column where the first token line has 2"),
+    "latin column": ("in.conll", b"Ann O\nSmi\xfe O\n", "in.conll:82: byte 0xfe is not valid UTF-8"),
+}
+
+
+def faulty(folder, name, line):
+    good = {".jsonl": f"{GOOD}\n", ".txt": "Ann Smith\n", ".conll": "Ann O\n\n"}[Path(name).suffix].encode()
+    line = line if isinstance(line, bytes) else line.encode()
+    (folder / name).write_bytes(good * 40 + line + b"\n" + good * 5)
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("format", ["spans", "conll", "same"])
+def test_a_faulty_line_is_named_and_what_was_before_it_is_kept(tag, tmp_path, kind, format):
+    name, line, sentence = FAULTS[kind]
+    if name == "in.txt" and format == "same":
+        pytest.skip("text has no place for tags")
+    faulty(tmp_path, name, line)
+    options = ("--output", "out", "--format", format, "--batch_size", 1)
+    said = fault(tag(name, *options))
+    assert sentence in said and "(32 records before are kept in out.partial.)" in said
+    assert not (tmp_path / "out").exists()
+    kept = (tmp_path / "out.partial").read_text()
+    # Mended, it goes on.
+    faulty(tmp_path, name, {".jsonl": GOOD, ".txt": "Ann Smith", ".conll": "Ann O\n"}[Path(name).suffix])
+    ok(tag(name, *options))
+    assert (tmp_path / "out").read_text().startswith(kept)
+    ok(tag(name, "--output", "whole", *options[2:]))
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("format", ["spans", "conll", "same"])
+def test_a_faulty_line_may_be_passed_over_and_keeps_its_place(tag, tmp_path, kind, format):
+    name, line, sentence = FAULTS[kind]
+    if name == "in.txt" and format == "same":
+        pytest.skip("text has no place for tags")
+    faulty(tmp_path, name, line)
+    code, _, errors = tag(name, "--output", "out", "--format", format, "--on_error", "skip", "--batch_size", 1)
+    assert code == 0, errors
+    assert "tag.py: 1 records got no entities; the first: " in errors and sentence in errors
+    text = (tmp_path / "out").read_bytes()
+    if format == "spans" or (format == "same" and name == "in.jsonl"):
+        records = objects(text.decode())
+        assert len(records) == 46
+        assert sentence in records[40]["error"]
+        assert [place for place, record in enumerate(records) if "error" in record] == [40]
+        assert records[40].get("entities", records[40].get("predicted_entities")) == []
+    elif format == "conll":
+        assert [place for place, block in enumerate(text.decode().split("\n\n")) if block.startswith("\n")] == [40]
+    else:
+        line = line if isinstance(line, bytes) else line.encode()
+        assert b"\n\n" + line in text
+
+
+def test_words_that_columns_cannot_hold_are_refused_there_alone(tag, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"words": ["a\\tb"]}\n')
+    assert "in.jsonl:1: the word 'a\\tb' holds a TAB or a line break" in fault(tag("in.jsonl", "--format", "conll"))
+    assert objects(ok(tag("in.jsonl", "--format", "spans")))[0]["words"] == ["a\tb"]
+
+
+def test_parquet_without_a_value_is_named_by_its_row(tag, tmp_path):
+    pq.write_table(pa.table({"text": ["Ann", None, "Zeus"]}), tmp_path / "in.parquet")
+    assert "in.parquet, row 1: the column text holds nothing" in fault(tag("in.parquet"))
+    assert tag("in.parquet", "--on_error", "skip", "--output", "out.parquet")[0] == 0
+    assert [row is None for row in pq.read_table(tmp_path / "out.parquet")["predicted_entities"].to_pylist()] == [
+        False, True, False
+    ]  # fmt: skip
+
+
+def test_options_that_say_nonsense_are_refused(tag, script, tmp_path):
+    (tmp_path / "in.txt").write_text("Ann\n")
+    for options, sentence in (
+        (("--format", "xml"), "format='xml' is unknown"),
+        (("--batch_size", "0"), "batch_size=0 is no number of texts"),
+        (("--field", "text"), "a line of text has no fields"),
+        (("--split", "test"), "only a data set of the Hub has splits"),
+        (("--input_format", "columns", "--field", "x"), "field='x' is no number of a column"),
+        (("--input_format", "columns", "--field", "4"), "field=4, but the line has 1 column"),
+        (("--output", "."), "is a folder"),
+    ):
+        assert sentence in fault(tag("in.txt", *options))
+    assert "nowhere" in fault(script("tag.py", "in.txt", "--model", "nowhere"))
+
+
+# --- Going on --------------------------------------------------------------------------------------------------------
+
+
+def options_for(model, output, **more):
+    return TaggingOptions(model=model, output=str(output), batch_size=1, device="cpu", disable_tqdm=True, **more)
+
+
+class Killed(BaseException):
+    """What nothing catches."""
+
+
+@pytest.fixture
+def killed(monkeypatch):
+    """Runs with a death at some moment: before, between or after the two writings of a piece."""
+    note = Partial._note
+
+    def run(source, options, pieces, moment):
+        left = pieces
+
+        def dying(partial):
+            nonlocal left
+            left -= 1
+            if left < 0 and moment == "written":
+                raise Killed
+            note(partial)
+            if left < 0:
+                raise Killed
+
+        monkeypatch.setattr(Partial, "_note", dying)
+        try:
+            tag_source(str(source), options)
+        except Killed:
+            return True
+        finally:
+            monkeypatch.setattr(Partial, "_note", note)
+        return False
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["txt", "txt.gz", "jsonl", "conll", "parquet", "folder"])
+def test_a_run_killed_at_any_piece_goes_on_to_the_same_bytes(tmp_path, model, killed, kind):
+    texts = [*TEXTS, *HOSTILE] * 2
+    source = tmp_path / f"in.{kind}"
+    contents = {
+        "txt": "\n".join(texts).encode(),
+        "txt.gz": gzip.compress("\n".join(texts).encode()),
+        "jsonl": "".join(json.dumps({"text": text}) + "\n" for text in texts).encode(),
+        "conll": "".join("\n".join(words) + "\n\n" for words in random_sentences(70)).encode(),
+    }
+    if kind == "folder":
+        (source / "deep").mkdir(parents=True)
+        for name in ("a.txt", "deep/b.txt.gz", "c.conll"):
+            (source / name).write_bytes(contents[name.split(".", 1)[1]])
+        (source / "bb.txt").write_text("")
+    if kind in ("folder", "parquet"):
+        path = source / "d.parquet" if kind == "folder" else source
+        pq.write_table(pa.table({"text": texts}), path)
+    elif kind in contents:
+        source.write_bytes(contents[kind])
+    whole, output = tmp_path / "whole", tmp_path / "out"
+    form = {"format": "same"} if kind == "parquet" else {}
+    tag_source(str(source), options_for(model, whole, **form))
+    options, deaths = options_for(model, output, **form), 0
+    # Each run does a few pieces more, until one finishes.
+    for number in range(100):
+        if not killed(source, options, number % 3, ("written", "noted")[number % 2]):
+            break
+        assert not output.exists()
+        deaths += 1
+    assert deaths > 3
+    assert contents_of(output) == contents_of(whole)
+    assert not list(tmp_path.glob("out.*"))
+
+
+def contents_of(path):
+    if path.is_dir():
+        return {str(one.relative_to(path)): one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file()}
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("change", ["model", "input", "shorter", "options", "state", "cut"])
+def test_what_another_run_began_is_refused_or_overwritten(tmp_path, model, tokenizer, killed, change):
+    source, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
+    source.write_text("\n".join(TEXTS * 4))
+    assert killed(source, options_for(model, output), 2, "noted")
+    other, said = {}, "was begun with another"
+    if change == "model":
+        folder = tmp_path / "other"
+        build_model("cross-bilstm-cnn", tokenizer, seed=5, decoder="crf").save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        model, said = str(folder), "was begun with another model;"
+    elif change == "input":
+        source.write_text("\n".join(["Nobody", *TEXTS[1:], *TEXTS * 3]))
+        said = "was begun with another input"
+    elif change == "shorter":
+        source.write_text(TEXTS[0])
+        said = "was begun with another input"
+    elif change == "options":
+        other, said = {"on_error": "skip"}, "was begun with another choice of options"
+    elif change == "state":
+        (tmp_path / "out.jsonl.partial.state").unlink()
+        said = "is of unknown origin"
+    elif change == "cut":
+        os.truncate(tmp_path / "out.jsonl.partial", 10)
+        said = "is shorter than was noted"
+    with pytest.raises(ValueError, match=said):
+        tag_source(str(source), options_for(model, output, **other))
+    tag_source(str(source), options_for(model, output, overwrite=True, **other))
+    tag_source(str(source), options_for(model, tmp_path / "whole", **other, format="spans"))
+    assert output.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_an_output_that_exists_is_kept_unless_it_may_be_overwritten(tag, tmp_path):
+    (tmp_path / "in.txt").write_text("Ann\n")
+    (tmp_path / "out.jsonl").write_text("mine")
+    assert "out.jsonl: exists already; choose another output, or overwrite it" in fault(
+        tag("in.txt", "--output", "out.jsonl")
+    )
+    assert (tmp_path / "out.jsonl").read_text() == "mine"
+    ok(tag("in.txt", "--output", "out.jsonl", "--overwrite"))
+    assert objects((tmp_path / "out.jsonl").read_text())[0]["text"] == "Ann"
+
+
+def many(path, count):
+    draw = random.Random(0)
+    path.write_text("".join(f"{' '.join(draw.choice(SENTENCES))} {number}\n" for number in range(count)))
+    return path
+
+
+def test_a_killed_process_is_continued_by_the_same_command(tmp_path, model):
+    source = many(tmp_path / "in.txt", 2400)
+    options = ("--output", tmp_path / "out.jsonl", "--batch_size", 2)
+    process = subprocess.Popen(command(model, source, *options), stderr=subprocess.DEVNULL)
+    partial = tmp_path / "out.jsonl.partial"
+    deadline = time.monotonic() + 120
+    while not (partial.exists() and partial.stat().st_size > 30_000) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert partial.exists() and not (tmp_path / "out.jsonl").exists()
+    done = json.loads((tmp_path / "out.jsonl.partial.state").read_text())["records"]
+    assert 0 < done < 2400
+    assert run(command(model, source, *options)).returncode == 0
+    assert not partial.exists()
+    tag_source(str(source), TaggingOptions(model, str(tmp_path / "whole.jsonl"), batch_size=2, device="cpu"))
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+# --- Several processes -----------------------------------------------------------------------------------------------
+
+LAUNCHERS = {
+    "torchrun": ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"],
+    "accelerate": [
+        "-m",
+        "accelerate.commands.launch",
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--main_process_port",
+        "0",
+    ],
+}
+# The script in a process that notes which of how many it is, and what it did.
+NOTED = """
+import os, runpy, sys
+from hf_xorner.tagging import run
+original = run._Run.piece_of
+done = []
+def piece_of(self, chunk):
+    done.append(chunk.number)
+    return original(self, chunk)
+run._Run.piece_of = piece_of
+script, note = sys.argv[1:3]
+sys.argv = sys.argv[1:2] + sys.argv[3:]
+try:
+    runpy.run_path(script, run_name="__main__")
+finally:
+    with open(f"{note}-{os.environ['RANK']}-of-{os.environ['WORLD_SIZE']}", "w") as file:
+        print(*done, file=file)
+"""
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", pytest.param("accelerate", marks=pytest.mark.slow)])
+def test_two_processes_write_the_bytes_of_one(tmp_path, model, launcher):
+    source = many(tmp_path / "in.txt", 300)
+    (tmp_path / "noted.py").write_text(NOTED)
+    options = ["--output", str(tmp_path / "out.jsonl"), "--batch_size", "1"]
+    start = [sys.executable, *LAUNCHERS[launcher], str(tmp_path / "noted.py"), TAG, str(tmp_path / "note")]
+    done = run([*start, str(source), "--model", model, "--device", "cpu", *options])
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    assert done.stdout.decode().count("written: ") == 1
+    tag_source(str(source), options_for(model, tmp_path / "whole.jsonl"))
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    shares = {path.name: path.read_text().split() for path in tmp_path.glob("note-*")}
+    chunks = -(-300 // 16)
+    assert shares == {f"note-{rank}-of-2": [str(n) for n in range(rank, chunks, 2)] for rank in (0, 1)}
+    assert not list(tmp_path.glob("out.jsonl.*"))
+
+
+@pytest.mark.slow
+def test_two_processes_killed_together_are_continued_by_one_or_by_two(tmp_path, model):
+    source = many(tmp_path / "in.txt", 6000)
+    tag_source(str(source), options_for(model, tmp_path / "whole.jsonl"))
+    for continued in ([], LAUNCHERS["torchrun"]):
+        output = tmp_path / f"out{len(continued)}.jsonl"
+        options = ("--output", output, "--batch_size", 1)
+        process = subprocess.Popen(
+            command(model, source, *options, launcher=LAUNCHERS["torchrun"]),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        partial = output.with_name(f"{output.name}.partial")
+        while not (partial.exists() and partial.stat().st_size > 20_000):
+            time.sleep(0.01)
+        # torchrun puts its processes into sessions of their own.
+        for child in children_of(process.pid):
+            os.kill(child, signal.SIGKILL)
+        process.kill()
+        process.wait()
+        assert partial.exists() and not output.exists()
+        done = run(command(model, source, *options, launcher=continued))
+        assert done.returncode == 0, done.stderr.decode()[-2000:]
+        assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+        assert not list(tmp_path.glob(f"{output.name}.*"))
+
+
+def children_of(parent):
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            found += [int(path.parent.name)]
+    return found
+
+
+def test_a_fault_in_the_share_of_another_is_told_by_the_first(tmp_path, model):
+    """By hand, without a launcher that would end the others."""
+    source = many(tmp_path / "in.txt", 200)
+    lines = source.read_bytes().split(b"\n")
+    lines[50] = b"\xff"  # in the fourth chunk, of the second process
+    lines[110] = b"\xfe"  # in the seventh, of the first
+    source.write_bytes(b"\n".join(lines))
+    arguments = command(model, source, "--output", tmp_path / "out.jsonl", "--batch_size", 1, "--timeout", 60)
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}
+    processes = [
+        subprocess.Popen(arguments, env={**environment, "RANK": rank}, stderr=subprocess.PIPE, text=True)
+        for rank in "01"
+    ]
+    said = [process.communicate(timeout=200)[1].strip().splitlines()[-1] for process in processes]
+    assert [process.returncode for process in processes] == [1, 1]
+    assert "in.txt:51: byte 0xff is not valid UTF-8" in said[0]
+    assert "(48 records before are kept in " in said[0]
+    assert "in.txt:51: byte 0xff is not valid UTF-8" in said[1]
+
+
+def test_standard_streams_are_for_one_process(monkeypatch, model, tmp_path):
+    (tmp_path / "in.txt").write_text("Ann\n")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    for source, output in ((str(tmp_path / "in.txt"), None), ("-", str(tmp_path / "out"))):
+        with pytest.raises(ValueError, match="by one process alone"):
+            tag_source(source, TaggingOptions(model=model, output=output))
+
+
+# --- Pipes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    """Puts bytes where standard input is."""
+
+    def put(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
+
+    return put
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_standard_input_is_read(tag, stdin, tmp_path, packed):
+    content = "\n".join([*HOSTILE, *TEXTS]).encode()
+    (tmp_path / "in.txt").write_bytes(content)
+    expected = ok(tag("in.txt", "--batch_size", 1))
+    stdin(gzip.compress(content) if packed else content)
+    assert ok(tag("-", "--batch_size", 1)) == expected
+    stdin(b"")
+    assert ok(tag("-")) == ""
+
+
+def test_a_pipe_is_read_and_written(tmp_path, model):
+    content = "\n".join(TEXTS * 100).encode()
+    done = run(command(model, "-"), input=content)
+    assert done.returncode == 0, done.stderr
+    assert [one["text"] for one in objects(done.stdout.decode())] == TEXTS * 100
+
+
+def test_standard_input_is_recognised_and_continued(tag, stdin, tmp_path):
+    lines = "".join(f'{{"text": "{" ".join(words)}"}}\n' for words in random_sentences(60))
+    options = ("--output", "out.jsonl", "--batch_size", 1)
+    stdin(f"\n{lines}oh\n".encode())
+    assert "standard input:62: the line is no JSON" in fault(tag("-", *options))
+    stdin(lines.encode())
+    assert "was begun with another input; finish it with that, remove it." in fault(tag("-", *options))
+    stdin(f"\n{lines}".encode())
+    ok(tag("-", *options))
+    assert len(objects((tmp_path / "out.jsonl").read_text().removeprefix("\n"))) == 60
+
+
+def test_a_reader_that_has_enough_ends_the_run_quietly(tmp_path, model):
+    source = many(tmp_path / "in.txt", 20_000)
+    process = subprocess.Popen(
+        command(model, source, "--batch_size", 1), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert json.loads(process.stdout.readline())["entities"] is not None
+    process.stdout.close()
+    errors = process.stderr.read().decode()
+    assert process.wait(timeout=120) == 0
+    assert "Traceback" not in errors and "Broken" not in errors and "tag.py" not in errors
+
+
+def test_progress_is_shown_in_a_terminal_alone(tmp_path, model, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    source = many(tmp_path / "in.txt", 100)
+    for stream, more, shown in ((Terminal(), {}, True), (io.StringIO(), {}, False), (Terminal(), {"x": True}, False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        options = TaggingOptions(model=model, device="cpu", disable_tqdm=bool(more))
+        tag_source(str(source), options, io.BytesIO())
+        assert ("100 texts" in stream.getvalue() and "words/s" in stream.getvalue()) == shown
+        assert ("100%" in stream.getvalue()) == shown or not shown
+
+
+# --- Memory and time -------------------------------------------------------------------------------------------------
+
+PEAK = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+finally:
+    line = next(line for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+    print("peak", int(line.split()[1]) / 1024, file=sys.stderr)
+"""
+needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+
+
+def peak(tmp_path, model, source, *options):
+    """Peak memory of a child that tags a file, in MB."""
+    (tmp_path / "peak.py").write_text(PEAK)
+    done = run([sys.executable, str(tmp_path / "peak.py"), *command(model, source, *options)[1:]])
+    assert done.returncode == 0, done.stderr.decode()[-2000:]
+    return float(done.stderr.split()[-1])
+
+
+@needs_proc
+def test_memory_does_not_grow_with_the_input(tmp_path, model):
+    """Records of 5 kB, so that what is kept of them, read or written, shows at once."""
+    draw, peaks = random.Random(0), []
+    for count in (3000, 12_000):
+        source = tmp_path / f"{count}.jsonl"
+        with source.open("w") as file:
+            for _ in range(count):
+                record = {"text": " ".join(draw.choice(SENTENCES)), "ballast": draw.randbytes(2500).hex()}
+                file.write(json.dumps(record) + "\n")
+        peaks.append(peak(tmp_path, model, source, "--output", tmp_path / f"out{count}.jsonl", "--batch_size", 16))
+    assert peaks[1] - peaks[0] < 12, peaks
+
+
+@pytest.mark.slow
+@needs_proc
+def test_a_million_sentences_take_the_memory_of_a_quarter(tmp_path, model):
+    peaks = []
+    for count in (250_000, 1_000_000):
+        source = many(tmp_path / f"{count}.txt", count)
+        peaks.append(peak(tmp_path, model, source, "--output", tmp_path / "out.jsonl", "--overwrite"))
+        with (tmp_path / "out.jsonl").open("rb") as file:
+            assert sum(1 for _ in file) == count
+    assert peaks[1] - peaks[0] < 25, peaks
+
+
+@pytest.mark.slow
+def test_the_script_is_about_as_fast_as_the_tagger(tmp_path, tokenizer):
+    """Tokens per second beside Tagger.tag over the same texts; rounds alternate, and the best one counts."""
+    words = WordCharTokenizer.from_corpus(SENTENCES)
+    folder = tmp_path / "model"
+    model = build_model("cross-bilstm-cnn", words, labels=LABELS, hidden_size=200, word_dim=100, decoder="crf")
+    with torch.no_grad():
+        model.classifier.bias[model.tags.inner_tags.index("O")] = 10.0
+    model.save_pretrained(folder)
+    words.save_pretrained(folder)
+    source = many(tmp_path / "in.txt", 6000)
+    texts = source.read_text().splitlines()
+    tagger = Tagger.from_pretrained(str(folder), "cpu")
+    times = np.full((2, 4), np.inf)
+    for number in range(4):
+        start = time.perf_counter()
+        for _ in tagger.tag(texts):
+            pass
+        times[0, number] = time.perf_counter() - start
+        start = time.perf_counter()
+        tag_source(
+            str(source), TaggingOptions(model=str(folder), device="cpu", output=str(tmp_path / f"{number}.jsonl"))
+        )
+        times[1, number] = time.perf_counter() - start
+    tagging, script = times.min(1)
+    assert script < tagging / 0.85 + 0.5, times  # half a second for loading the model
