@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -17,6 +18,7 @@ from ..data import Reading
 from ..registration import CONFIGS
 from .recipes import read_recipe
 
+OPTIMIZERS = ("nadam", "sgd")
 VECTOR_USES = ("frozen", "tuned", "beside")
 
 
@@ -104,6 +106,22 @@ class TaggerTrainingArguments(TrainingArguments):
         default=0, metadata={"help": "Stop after so many epochs without a better one; 0: never."}
     )
     lr_scheduler_type: str = field(default="constant", metadata={"help": "Schedule of the learning rate."})
+    epoch_decay: float | None = field(
+        default=None,
+        metadata={
+            "help": "ρ of a learning rate η0 / (1 + ρ·t) after t epochs: 0.05 (ma2016), 0.02 (chen2019), 0.08 "
+            "(lample2016's Stack-LSTM)."
+        },
+    )
+    optimizer: str | None = field(
+        default=None,
+        metadata={"help": '"nadam" (li2020), "sgd" (lample2016, ma2016, chen2019), or what optim says.'},
+    )
+    momentum: float = field(default=0.0, metadata={"help": "Momentum of sgd: 0.9 (ma2016, chen2019)."})
+    early_stopping: int = field(
+        default=0,
+        metadata={"help": "Evaluations without a better score, one an epoch, after which training ends; 0: never."},
+    )
     max_grad_norm: float = field(default=0.0, metadata={"help": "Clip gradients to this norm; 0 leaves them alone."})
     eval_strategy: str = field(default="epoch", metadata={"help": "When to score the validation data."})
     save_strategy: str = field(default="epoch", metadata={"help": "When to write a checkpoint."})
@@ -118,10 +136,29 @@ class TaggerTrainingArguments(TrainingArguments):
     )
 
     def __post_init__(self) -> None:
-        """Pin memory only where there is a device to copy it to."""
+        """Refuse what does not go together; pin memory only where there is a device to copy it to."""
         super().__post_init__()
+        self._check_optimizer()
+        if self.early_stopping < 0:
+            raise ValueError(f"early_stopping={self.early_stopping} must be a number of epochs, or 0 for never.")
+        if self.early_stopping and self.eval_strategy == "no":
+            raise ValueError("early_stopping waits for evaluations and eval_strategy is no; set it to epoch.")
         if self.device.type != "cuda":
             self.dataloader_pin_memory = False
+
+    def _check_optimizer(self) -> None:
+        if self.optimizer not in (None, *OPTIMIZERS):
+            raise ValueError(f"optimizer={self.optimizer!r} is unknown; choose one of {', '.join(OPTIMIZERS)}.")
+        if self.momentum and self.optimizer != "sgd":
+            raise ValueError(f"momentum={self.momentum} belongs to sgd; add optimizer=sgd, or leave it out.")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum={self.momentum} must lie between 0 and 1.")
+        if self.epoch_decay is None:
+            return
+        if not 0 <= self.epoch_decay < math.inf:
+            raise ValueError(f"epoch_decay={self.epoch_decay} must not be negative, or learning rates would grow.")
+        if self.lr_scheduler_type != "constant":
+            raise ValueError("epoch_decay is a schedule of its own; leave lr_scheduler_type at constant beside it.")
 
 
 def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:

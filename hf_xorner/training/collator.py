@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
+from .word_rows import WordRows
 
 #: Column of the states of a frozen encoder, float32 words × dimensions as bytes; also the model's name for them.
 CONTEXT_STATES = "context_states"
@@ -18,7 +19,7 @@ CONTEXT_STATES = "context_states"
 
 @dataclass
 class TaggingCollator:
-    """Encodes examples as they are drawn: nothing but words and labels has to be kept, on disk or in memory.
+    """Encodes examples as they are drawn: nothing but the corpus and its distinct words has to be kept in memory.
 
     Args:
         tokenizer: The tokenizer of the model.
@@ -29,11 +30,14 @@ class TaggingCollator:
     tokenizer: WordCharTokenizer
     words: str = "tokens"
     labels: str = "ner_tags"
+    _rows: WordRows | None = field(default=None, init=False, repr=False, compare=False)
 
     def __call__(self, examples: list[dict[str, Any]]) -> dict[str, Tensor]:
         """Pad the examples to the longest of them."""
         sentences = [example[self.words] for example in examples]
-        batch = dict(self.tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt"))
+        if self._rows is None or self._rows.tokenizer is not self.tokenizer:
+            self._rows = WordRows(self.tokenizer)
+        batch = self._rows.encode(sentences)
         if CONTEXT_STATES in examples[0]:
             states = [example[CONTEXT_STATES] for example in examples]
             batch[CONTEXT_STATES] = _padded_states(states, batch["attention_mask"].bool())

@@ -2,32 +2,115 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import Trainer
+from torch.utils.data import Sampler, SequentialSampler
+from transformers import PrinterCallback, ProgressCallback, Trainer
 
 from ..evaluation import compute_metrics_for
 from ..models.tags import IGNORED
 from .collator import TaggingCollator
+from .early_stopping import EarlyStopping
+from .optimizers import Nadam
+from .progress import EpochProgress, without_bars
+from .sampling import LengthBuckets, has_words, word_counts
+from .schedules import decay_by_epoch
+
+#: What says how training goes, if the user brings none: each is put in the place of another.
+_REPORTERS = (ProgressCallback, PrinterCallback)
 
 
 class TaggerTrainer(Trainer):
     """Trains a tagger on data sets of words and labels, scored by strict span F1 in percent.
 
     Everything is the stock Trainer's; where they are not given, the collator encodes `tokens` and `ner_tags`, and the
-    scores are those of the model's labels.
+    scores are those of the model's labels. What `TaggerTrainingArguments` know besides is done here too: optimiser,
+    decay of the learning rate by epochs, early stopping, and batches of sentences of similar length
+    (`train_sampling_strategy="group_by_length"`).
     """
+
+    lr_scheduler: Any
 
     def __init__(self, model: Any = None, args: Any = None, **options: Any) -> None:
         if options.get("data_collator") is None and options.get("processing_class") is not None:
             options["data_collator"] = TaggingCollator(options["processing_class"])
         if options.get("compute_metrics") is None and model is not None:
             options["compute_metrics"] = compute_metrics_for(model.config.id2label)
+        reporters = [callback for callback in options.get("callbacks") or () if _reports(callback)]
         super().__init__(model, args, **options)
         # The count below is always the one that the loss is to be divided by.
         self.model_accepts_loss_kwargs = True
+        self._words = getattr(self.data_collator, "words", "tokens")
+        self._steps_per_epoch = 0
+        if not reporters:
+            self._report_by_epoch()
+        patience = getattr(self.args, "early_stopping", 0)
+        if patience and self.eval_dataset is not None:
+            self.add_callback(EarlyStopping(patience))
+
+    def _report_by_epoch(self) -> None:
+        """Replace the stock reporter; a notebook keeps its own."""
+        if any(self.pop_callback(kind) for kind in _REPORTERS):
+            self.add_callback(EpochProgress(self._words))
+
+    @staticmethod
+    def get_optimizer_cls_and_kwargs(args: Any, model: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Return what `optimizer` asks for, or else `optim`."""
+        if getattr(args, "optimizer", None) == "nadam":
+            betas = (args.adam_beta1, args.adam_beta2)
+            return Nadam, {"lr": args.learning_rate, "betas": betas, "eps": args.adam_epsilon}
+        if getattr(args, "optimizer", None) == "sgd":
+            return torch.optim.SGD, {"lr": args.learning_rate, "momentum": args.momentum}
+        return Trainer.get_optimizer_cls_and_kwargs(args, model)
+
+    def set_initial_training_values(self, *arguments: Any) -> Any:
+        """Note how many steps an epoch has."""
+        values = super().set_initial_training_values(*arguments)
+        self._steps_per_epoch = values[1]
+        return values
+
+    def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
+        """Create the schedule: from epoch to epoch, where `epoch_decay` asks for that."""
+        given, decay = self.lr_scheduler is not None, getattr(self.args, "epoch_decay", None)
+        scheduler = super().create_scheduler(num_training_steps, optimizer)
+        if given or decay is None:
+            return scheduler
+        if not isinstance(self.train_dataset, Sized):
+            raise ValueError(
+                "epoch_decay counts epochs, so the training data must have a length; this stream has none."
+            )
+        if not self._steps_per_epoch:
+            self.set_initial_training_values(self.args, self.get_train_dataloader())
+        self.lr_scheduler = decay_by_epoch(optimizer or self.optimizer, decay, self._steps_per_epoch)
+        return self.lr_scheduler
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler | None:
+        """Group by the number of words, which the stock Trainer does not see."""
+        data = self.train_dataset if train_dataset is None else train_dataset
+        if not self._groups_by_length or not has_words(data, self._words):
+            return super()._get_train_sampler(train_dataset)
+        args = self.args
+        together = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
+        seed = args.seed if args.data_seed is None else args.data_seed
+        return LengthBuckets(word_counts(data, self._words), together, seed, lambda: int(self.state.epoch or 0))
+
+    def _get_eval_sampler(self, eval_dataset: Any) -> Sampler | None:
+        """Leave evaluation in the order of the data, also where training groups by length."""
+        if not self._groups_by_length or not isinstance(eval_dataset, Sized):
+            return super()._get_eval_sampler(eval_dataset)
+        return SequentialSampler(eval_dataset) if self.args.world_size <= 1 else None
+
+    @property
+    def _groups_by_length(self) -> bool:
+        return self.args.train_sampling_strategy == "group_by_length"
+
+    def _save(self, *arguments: Any, **options: Any) -> None:
+        """Save without a bar."""
+        with without_bars():
+            super()._save(*arguments, **options)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """Create the optimiser, with a learning rate of its own for an encoder that is trained along."""
@@ -52,3 +135,8 @@ class TaggerTrainer(Trainer):
                 {"labels": torch.where(batch["labels"].ne(IGNORED).any(1), 0, IGNORED)} for batch in batch_samples
             ]
         return super()._get_num_items_in_batch(batch_samples, device)
+
+
+def _reports(callback: Any) -> bool:
+    """Whether a callback, or a class of callbacks, takes the place of the Trainer's own bar."""
+    return issubclass(callback if isinstance(callback, type) else type(callback), _REPORTERS)

@@ -1,0 +1,407 @@
+"""Optimisers and schedules, step by step against their definitions, alone and in a run."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+import torch
+from conftest import LABELS, SENTENCES, build_model
+from datasets import Dataset
+from transformers import TrainerCallback
+
+from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments
+from hf_xorner.training.early_stopping import EarlyStopping
+from hf_xorner.training.optimizers import Nadam
+from hf_xorner.training.schedules import decay_by_epoch
+
+SHAPES = [(3, 4), (5,), (), (2, 1, 3)]
+
+
+def nadam_by_definition(weights, gradients, lr, beta1=0.9, beta2=0.999, eps=1e-8, decay=0.0):
+    """TensorFlow's contrib NadamOptimizer on float64 arrays, one at a time; gradients: steps of arrays."""
+    weights = [weight.copy() for weight in weights]
+    m = [np.zeros_like(weight) for weight in weights]
+    v = [np.zeros_like(weight) for weight in weights]
+    for t, step in enumerate(gradients, 1):
+        rate = lr[t - 1] * np.sqrt(1 - beta2**t) / (1 - beta1**t)
+        for i, g in enumerate(step):
+            m[i] = beta1 * m[i] + (1 - beta1) * g
+            v[i] = beta2 * v[i] + (1 - beta2) * g * g
+            m_bar = (1 - beta1) * g + beta1 * m[i]
+            weights[i] = weights[i] * (1 - lr[t - 1] * decay) - rate * m_bar / (np.sqrt(v[i]) + eps)
+    return weights
+
+
+def sgd_by_definition(weights, gradients, lr, momentum):
+    weights = [weight.copy() for weight in weights]
+    velocity = [np.zeros_like(weight) for weight in weights]
+    for t, step in enumerate(gradients):
+        for i, g in enumerate(step):
+            velocity[i] = momentum * velocity[i] + g
+            weights[i] = weights[i] - lr[t] * velocity[i]
+    return weights
+
+
+def drawn(steps, seed=0):
+    """Weights, and gradients of very different sizes."""
+    random = np.random.default_rng(seed)
+    weights = [random.normal(size=shape) for shape in SHAPES]
+    return weights, [[random.normal(size=s) * 10.0 ** random.integers(-6, 3) for s in SHAPES] for _ in range(steps)]
+
+
+def moved(optimizer_class, weights, gradients, dtype=torch.float64, **options):
+    """The weights after a PyTorch optimiser's steps."""
+    parameters = [torch.nn.Parameter(torch.tensor(weight, dtype=dtype)) for weight in weights]
+    optimizer = optimizer_class(parameters, **options)
+    for step in gradients:
+        for parameter, gradient in zip(parameters, step, strict=True):
+            parameter.grad = torch.tensor(gradient, dtype=dtype)
+        optimizer.step()
+    return [parameter.detach().numpy() for parameter in parameters]
+
+
+def same(found, expected, tolerance=1e-12):
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(left, right, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"lr": 0.1, "betas": (0.5, 0.6)}, {"eps": 0.1}, {"betas": (0.0, 0.0)}, {"lr": 0.05, "weight_decay": 0.3}],
+    ids=str,
+)
+def test_nadam_moves_as_defined(options):
+    weights, gradients = drawn(30)
+    beta1, beta2 = options.get("betas", (0.9, 0.999))
+    expected = nadam_by_definition(
+        weights,
+        gradients,
+        [options.get("lr", 1e-3)] * 30,
+        beta1,
+        beta2,
+        options.get("eps", 1e-8),
+        options.get("weight_decay", 0.0),
+    )
+    same(moved(Nadam, weights, gradients, **options), expected)
+
+
+def test_nadam_is_neither_adam_nor_the_nadam_of_torch():
+    weights, gradients = drawn(5)
+    ours = moved(Nadam, weights, gradients, lr=0.1)
+    for other in (torch.optim.Adam, torch.optim.NAdam):
+        assert np.abs(ours[0] - moved(other, weights, gradients, lr=0.1)[0]).max() > 1e-3
+
+
+def test_single_precision_is_near_and_half_precision_moves():
+    weights, gradients = drawn(30)
+    exact = nadam_by_definition(weights, gradients, [0.01] * 30)
+    same(moved(Nadam, weights, gradients, dtype=torch.float32, lr=0.01), exact, 1e-5)
+    half = [torch.nn.Parameter(torch.ones(3, dtype=torch.bfloat16)), torch.nn.Parameter(torch.ones(3))]
+    optimizer = Nadam(half, lr=0.1)
+    for parameter in half:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    assert half[0].dtype == torch.bfloat16
+    torch.testing.assert_close(half[0].float(), half[1].detach(), rtol=0, atol=1e-2)
+
+
+def test_groups_have_their_own_options_and_weights_without_gradient_stay():
+    first, second, idle = (torch.nn.Parameter(torch.ones(2, dtype=torch.float64)) for _ in range(3))
+    optimizer = Nadam([{"params": [first, idle]}, {"params": [second], "lr": 0.5, "weight_decay": 0.1}], lr=0.1)
+    gradient = np.array([1.0, -2.0])
+    for _ in range(3):
+        first.grad, second.grad = torch.tensor(gradient), torch.tensor(gradient)
+        optimizer.step()
+    same([first.detach().numpy()], nadam_by_definition([np.ones(2)], [[gradient]] * 3, [0.1] * 3))
+    same([second.detach().numpy()], nadam_by_definition([np.ones(2)], [[gradient]] * 3, [0.5] * 3, decay=0.1))
+    assert idle.eq(1).all() and idle not in optimizer.state
+    # Its own steps count from its first gradient on.
+    idle.grad, first.grad, second.grad = torch.tensor(gradient), None, None
+    before = second.clone()
+    optimizer.step()
+    same([idle.detach().numpy()], nadam_by_definition([np.ones(2)], [[gradient]], [0.1]))
+    assert torch.equal(second, before)
+
+
+def test_what_was_saved_goes_on_alike(tmp_path):
+    weights, gradients = drawn(8)
+    whole = moved(Nadam, weights, gradients, lr=0.1)
+    parameters = [torch.nn.Parameter(torch.tensor(weight)) for weight in weights]
+    optimizer = Nadam(parameters, lr=0.1)
+    for number, step in enumerate(gradients):
+        if number == 4:
+            torch.save(optimizer.state_dict(), tmp_path / "optimizer.pt")
+            optimizer = Nadam(parameters, lr=7.0)
+            optimizer.load_state_dict(torch.load(tmp_path / "optimizer.pt", weights_only=True))
+        for parameter, gradient in zip(parameters, step, strict=True):
+            parameter.grad = torch.tensor(gradient)
+        optimizer.step()
+    same([parameter.detach().numpy() for parameter in parameters], whole, 0)
+
+
+def test_a_closure_computes_the_gradient():
+    weight = torch.nn.Parameter(torch.tensor([2.0]))
+    optimizer = Nadam([weight], lr=0.1)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = weight.square().sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 4.0
+    assert weight.item() < 2
+
+
+@pytest.mark.parametrize("options", [{"lr": -1}, {"betas": (1.0, 0.5)}, {"betas": (0.9, -0.1)}, {"weight_decay": -1}])
+def test_options_out_of_range_are_refused(options):
+    with pytest.raises(ValueError, match="must"):
+        Nadam([torch.nn.Parameter(torch.ones(1))], **options)
+
+
+def test_sparse_gradients_are_refused():
+    table = torch.nn.Embedding(5, 2, sparse=True)
+    table(torch.tensor([1])).sum().backward()
+    with pytest.raises(ValueError, match="sparse=False"):
+        Nadam(table.parameters()).step()
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.02, 0.05, 0.08, 3.0])
+def test_rates_are_constant_within_an_epoch(decay):
+    groups = [{"params": [torch.nn.Parameter(torch.ones(1))], "lr": rate} for rate in (0.1, 1e-3)]
+    optimizer = torch.optim.SGD(groups)
+    schedule = decay_by_epoch(optimizer, decay, 7)
+    for step in range(30):
+        for group, rate in zip(optimizer.param_groups, (0.1, 1e-3), strict=True):
+            assert group["lr"] == pytest.approx(rate / (1 + decay * (step // 7)), rel=1e-12)
+        optimizer.step()
+        schedule.step()
+
+
+# --- In a run ---------------------------------------------------------------------------------------------------------
+
+
+class Watch(TrainerCallback):
+    """Notes the learning rates and gradients of every step, and the weights after it."""
+
+    def __init__(self):
+        self.rates, self.gradients, self.epochs = [], [], []
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, optimizer=None, **kwargs):
+        self.rates.append([group["lr"] for group in optimizer.param_groups])
+        self.epochs.append(state.epoch)
+        named = ((n, p) for n, p in model.named_parameters() if p.requires_grad)
+        self.gradients.append({n: None if p.grad is None else p.grad.double().numpy().copy() for n, p in named})
+
+
+def corpus(size=10):
+    sentences = [SENTENCES[number % 4] for number in range(size)]
+    tags = [[(3 * place + number) % len(LABELS) for place in range(len(s))] for number, s in enumerate(sentences)]
+    return Dataset.from_dict({"tokens": sentences, "ner_tags": tags})
+
+
+@pytest.fixture
+def trainer_of(tmp_path, tokenizer):
+    def build(folder="out", size=10, dropout=0.0, dev=False, **options):
+        options = {"per_device_train_batch_size": 2, "eval_strategy": "no", "save_strategy": "no", **options}
+        options = {"load_best_model_at_end": False, "num_train_epochs": 3, "learning_rate": 0.1, **options}
+        settings = TaggerTrainingArguments(str(tmp_path / folder), use_cpu=True, disable_tqdm=True, **options)
+        model = build_model("bilstm-cnn", tokenizer, dropout=dropout)
+        data = corpus(size)
+        trainer = TaggerTrainer(
+            model, settings, train_dataset=data, eval_dataset=data if dev else None, processing_class=tokenizer
+        )
+        watch = Watch()
+        trainer.add_callback(watch)
+        return trainer, watch
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("options", "definition", "keywords"),
+    [
+        ({"optimizer": "nadam"}, nadam_by_definition, {}),
+        (
+            {"optimizer": "nadam", "adam_beta1": 0.8, "adam_beta2": 0.9, "adam_epsilon": 1e-3},
+            nadam_by_definition,
+            {"beta1": 0.8, "beta2": 0.9, "eps": 1e-3},
+        ),
+        ({"optimizer": "sgd"}, sgd_by_definition, {"momentum": 0.0}),
+        ({"optimizer": "sgd", "momentum": 0.9, "learning_rate": 0.02}, sgd_by_definition, {"momentum": 0.9}),
+    ],
+    ids=["nadam", "nadam with options", "sgd", "momentum"],
+)
+def test_a_run_moves_its_weights_as_defined(trainer_of, options, definition, keywords):
+    trainer, watch = trainer_of(epoch_decay=0.05, **options)
+    before = {name: p.detach().double().numpy().copy() for name, p in trainer.model.named_parameters()}
+    trainer.train()
+    names = [name for name, gradient in watch.gradients[0].items() if gradient is not None]
+    rates = [options.get("learning_rate", 0.1) / (1 + 0.05 * (step // 5)) for step in range(15)]
+    expected = definition(
+        [before[n] for n in names], [[g[n] for n in names] for g in watch.gradients], rates, **keywords
+    )
+    after = dict(trainer.model.named_parameters())
+    same([after[name].detach().double().numpy() for name in names], expected, 2e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "steps", "steps_per_epoch"),
+    [
+        ({}, 15, 5),
+        ({"gradient_accumulation_steps": 2}, 9, 3),
+        ({"gradient_accumulation_steps": 5}, 3, 1),
+        ({"num_train_epochs": 2.5}, 13, 5),
+        ({"max_steps": 12}, 12, 5),
+        ({"max_steps": 4, "gradient_accumulation_steps": 4}, 4, 2),
+        ({"per_device_train_batch_size": 64}, 3, 1),
+        ({"train_sampling_strategy": "group_by_length"}, 15, 5),
+    ],
+    ids=str,
+)
+def test_the_rate_of_every_step_is_its_epochs(trainer_of, options, steps, steps_per_epoch):
+    trainer, watch = trainer_of(epoch_decay=0.5, optimizer="sgd", **options)
+    trainer.train()
+    rates = [rate for rate, *_ in watch.rates]
+    assert rates == pytest.approx([0.1 / (1 + 0.5 * (step // steps_per_epoch)) for step in range(steps)], rel=1e-12)
+    # A second run starts anew.
+    watch.rates.clear()
+    trainer.train()
+    assert watch.rates[0][0] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("save", ["epoch", "steps"], ids=["at an epoch's end", "within an epoch"])
+@pytest.mark.parametrize("optimizer", ["nadam", "sgd"])
+def test_a_resumed_run_goes_on_as_if_nothing_had_been(trainer_of, tmp_path, optimizer, save):
+    options = {"epoch_decay": 0.3, "optimizer": optimizer, "dropout": 0.3, "save_strategy": save, "save_steps": 7}
+    options |= {"gradient_accumulation_steps": 2, "per_device_train_batch_size": 1, "save_total_limit": None}
+    options |= {"momentum": 0.9} if optimizer == "sgd" else {}
+    whole, seen = trainer_of("whole", **options)
+    whole.train()
+    checkpoint = tmp_path / "whole" / ("checkpoint-5" if save == "epoch" else "checkpoint-7")
+    rest, watch = trainer_of("rest", **options)
+    rest.train(resume_from_checkpoint=str(checkpoint))
+    done = int(checkpoint.name.split("-")[1])
+    assert watch.rates == seen.rates[done:]
+    assert len(seen.rates) == 15
+    for name, parameter in whole.model.named_parameters():
+        assert torch.equal(parameter, dict(rest.model.named_parameters())[name]), name
+
+
+def test_groups_decay_from_rates_of_their_own(trainer_of):
+    trainer, watch = trainer_of(epoch_decay=1.0, optimizer="nadam", num_train_epochs=2)
+    optimizer = trainer.create_optimizer()
+    assert isinstance(optimizer, Nadam)
+    apart = optimizer.param_groups[0]["params"].pop()
+    optimizer.add_param_group({"params": [apart], "lr": 1e-3})
+    trainer.train()
+    assert [rates[-1] for rates in watch.rates] == pytest.approx([1e-3] * 5 + [5e-4] * 5)
+    assert [rates[0] for rates in watch.rates] == pytest.approx([0.1] * 5 + [0.05] * 5)
+
+
+def test_without_options_the_trainer_has_its_own(trainer_of):
+    trainer, watch = trainer_of(num_train_epochs=2, optim="adagrad")
+    trainer.train()
+    assert type(trainer.optimizer.optimizer) is torch.optim.Adagrad
+    assert {rate for rate, *_ in watch.rates} == {0.1}
+
+
+def test_optimisers_and_schedules_of_the_user_are_left_alone(trainer_of, tokenizer):
+    trainer, watch = trainer_of(epoch_decay=1.0, optimizer="nadam")
+    optimizer = torch.optim.SGD(trainer.model.parameters(), lr=0.3)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
+    given = TaggerTrainer(
+        trainer.model,
+        trainer.args,
+        train_dataset=corpus(),
+        processing_class=tokenizer,
+        optimizers=(optimizer, schedule),
+        callbacks=[watch],
+    )
+    given.train()
+    assert [rate for rate, *_ in watch.rates] == pytest.approx([0.3 / (1 + step) for step in range(15)])
+
+
+def test_a_stream_has_no_epochs(tmp_path, tokenizer):
+    settings = TaggerTrainingArguments(
+        str(tmp_path), use_cpu=True, max_steps=2, epoch_decay=0.1, eval_strategy="no", load_best_model_at_end=False
+    )
+    model = build_model("bilstm-cnn", tokenizer)
+    stream = corpus().to_iterable_dataset()
+    with pytest.raises(ValueError, match="epoch_decay counts epochs"):
+        TaggerTrainer(model, settings, train_dataset=stream, processing_class=tokenizer).train()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"optimizer": "adam"}, "optimizer='adam' is unknown; choose one of nadam, sgd"),
+        ({"momentum": 0.9}, "momentum=0.9 belongs to sgd"),
+        ({"momentum": 0.9, "optimizer": "nadam"}, "momentum=0.9 belongs to sgd"),
+        ({"momentum": 1.0, "optimizer": "sgd"}, "must lie between 0 and 1"),
+        ({"epoch_decay": -0.1}, "must not be negative"),
+        ({"epoch_decay": float("nan")}, "must not be negative"),
+        ({"epoch_decay": 0.1, "lr_scheduler_type": "linear"}, "epoch_decay is a schedule of its own"),
+        ({"early_stopping": -1}, "early_stopping=-1"),
+        ({"early_stopping": 2, "eval_strategy": "no", "load_best_model_at_end": False}, "eval_strategy is no"),
+    ],
+    ids=str,
+)
+def test_what_does_not_go_together_is_refused(tmp_path, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TaggerTrainingArguments(str(tmp_path), use_cpu=True, **options)
+
+
+# --- Early stopping ---------------------------------------------------------------------------------------------------
+
+
+def scored(trainer, scores):
+    """The trainer, whose evaluations give these scores."""
+    scores = iter(scores)
+    trainer.compute_metrics = lambda prediction: {"f1": next(scores)}
+    return trainer
+
+
+STOPPING = {
+    "dev": True,
+    "eval_strategy": "epoch",
+    "save_strategy": "epoch",
+    "save_total_limit": None,
+    "load_best_model_at_end": True,
+    "metric_for_best_model": "f1",
+    "num_train_epochs": 9,
+    "optimizer": "sgd",
+}
+SCORES = [10, 30, 20, 30, 31, 5, 6, 7, 99]
+
+
+@pytest.mark.parametrize(("patience", "epochs"), [(0, 9), (1, 3), (2, 4), (3, 8), (9, 9)])
+def test_training_ends_after_epochs_without_a_better_score(trainer_of, patience, epochs):
+    trainer, _ = trainer_of(early_stopping=patience, size=4, **STOPPING)
+    scored(trainer, SCORES).train()
+    assert trainer.state.epoch == epochs
+    best = SCORES.index(max(SCORES[:epochs])) + 1
+    assert trainer.state.best_model_checkpoint.endswith(f"checkpoint-{2 * best}")
+
+
+def test_a_resumed_run_does_not_count_anew(trainer_of, tmp_path):
+    trainer, _ = trainer_of(early_stopping=3, size=4, **STOPPING)
+    scored(trainer, SCORES).train()
+    resumed, _ = trainer_of("resumed", early_stopping=3, size=4, **STOPPING)
+    scored(resumed, SCORES[7:]).train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-14"))
+    assert resumed.state.epoch == 8
+    assert json.loads((tmp_path / "out" / "checkpoint-14" / "trainer_state.json").read_text())["epoch"] == 7
+
+
+def test_without_validation_data_nothing_is_waited_for(trainer_of):
+    options = {**STOPPING, "dev": False, "early_stopping": 1, "size": 4, "num_train_epochs": 2}
+    trainer, _ = trainer_of(**{**options, "eval_strategy": "no", "early_stopping": 0, "load_best_model_at_end": False})
+    with_option = copy.copy(trainer.args)
+    with_option.early_stopping = 1
+    fresh = TaggerTrainer(
+        trainer.model, with_option, train_dataset=corpus(4), processing_class=trainer.processing_class
+    )
+    assert not any(isinstance(callback, EarlyStopping) for callback in fresh.callback_handler.callbacks)
+    fresh.train()
+    assert fresh.state.epoch == 2

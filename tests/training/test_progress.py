@@ -1,0 +1,253 @@
+"""What a run says while it trains: one line an epoch, from the main process alone, and a bar where one is wanted."""
+
+import os
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from conftest import LABELS, REPOSITORY, SENTENCES, build_model
+from datasets import Dataset
+from huggingface_hub.utils import are_progress_bars_disabled
+from transformers import PrinterCallback, ProgressCallback, TrainerCallback
+from transformers.utils import logging
+
+from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments
+from hf_xorner.training.progress import EpochProgress, scores_of, without_bars
+
+LINE = re.compile(
+    r"epoch (?P<epoch>[\d.]+)/(?P<of>[\d.]+)"
+    r"(  loss (?P<loss>[\d.]+))?"
+    r"(  (?P<data>\w+) (P (?P<p>[\d.]+) R (?P<r>[\d.]+) F1 (?P<f1>[\d.]+)|accuracy (?P<accuracy>[\d.]+)))?"
+    r"(  best (F1|accuracy) (?P<best>[\d.]+) \(epoch (?P<best_epoch>[\d.]+)\))?"
+    r"(  (?P<seconds>[\d.]+) s  (?P<speed>[\d,]+) words/s)?"
+)
+
+
+def corpus(labels):
+    tags = [[(3 * place + number) % len(labels) for place in range(len(s))] for number, s in enumerate(SENTENCES)]
+    return Dataset.from_dict({"tokens": SENTENCES, "ner_tags": tags})
+
+
+@pytest.fixture
+def trainer_of(tmp_path, tokenizer):
+    def build(labels=LABELS, dev=True, callbacks=None, folder="out", **options):
+        options = {
+            "metric_for_best_model": "f1" if labels is LABELS else "accuracy",
+            "num_train_epochs": 3,
+            "per_device_train_batch_size": 2,
+            "disable_tqdm": True,
+            **({} if dev else {"eval_strategy": "no", "load_best_model_at_end": False}),
+            **options,
+        }
+        settings = TaggerTrainingArguments(str(tmp_path / folder), use_cpu=True, **options)
+        data = corpus(labels)
+        return TaggerTrainer(
+            build_model("bilstm-cnn", tokenizer, labels=labels),
+            settings,
+            train_dataset=data,
+            eval_dataset=data if dev else None,
+            processing_class=tokenizer,
+            callbacks=callbacks,
+        )
+
+    return build
+
+
+def lines_of(capsys):
+    out = capsys.readouterr().out.splitlines()
+    matches = [LINE.fullmatch(line) for line in out]
+    assert all(matches), out
+    return [match.groupdict() for match in matches]
+
+
+def test_an_epoch_is_one_line(trainer_of, capsys):
+    trainer = trainer_of()
+    trainer.train()
+    lines = lines_of(capsys)
+    history = trainer.state.log_history
+    scores = [entry for entry in history if "eval_f1" in entry]
+    losses = [entry["loss"] for entry in history if "loss" in entry]
+    assert [(line["epoch"], line["of"]) for line in lines] == [("1", "3"), ("2", "3"), ("3", "3")]
+    for number, (line, entry, loss) in enumerate(zip(lines, scores, losses, strict=True)):
+        assert line["data"] == "dev"
+        assert float(line["loss"]) == pytest.approx(loss, abs=5e-5)
+        found = [float(line[name]) for name in ("p", "r", "f1")]
+        assert found == pytest.approx([entry[f"eval_{name}"] for name in ("precision", "recall", "f1")], abs=5e-3)
+        best = max(scores[: number + 1], key=lambda entry: entry["eval_f1"])
+        assert float(line["best"]) == pytest.approx(best["eval_f1"], abs=5e-3)
+        assert float(line["best_epoch"]) == best["epoch"]
+        assert float(line["seconds"]) >= 0 and int(line["speed"].replace(",", "")) > 0
+
+
+def test_plain_labels_have_an_accuracy(trainer_of, capsys):
+    trainer_of(labels=["NN", "VB", "DT"]).train()
+    lines = lines_of(capsys)
+    assert len(lines) == 3 and all(line["accuracy"] and line["best"] for line in lines)
+
+
+def test_without_validation_data_the_loss_is_said(trainer_of, capsys):
+    trainer = trainer_of(dev=False)
+    trainer.train()
+    lines = lines_of(capsys)
+    assert [line["epoch"] for line in lines] == ["1", "2", "3"]
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert [float(line["loss"]) for line in lines] == pytest.approx(losses, abs=5e-5)
+    assert all(line["f1"] is None and line["speed"] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "epochs"),
+    [
+        ({"num_train_epochs": 1.5}, [("1", "1.5"), ("1.5", "1.5")]),
+        ({"max_steps": 3}, [("1", "2"), ("1.5", "2")]),
+        (
+            {"eval_strategy": "steps", "eval_steps": 1, "num_train_epochs": 1, "load_best_model_at_end": False},
+            [("0.5", "1"), ("1", "1"), ("1", "1")],
+        ),
+    ],
+    ids=str,
+)
+def test_parts_of_epochs_are_said(trainer_of, capsys, options, epochs):
+    trainer_of(**options).train()
+    assert [(line["epoch"], line["of"]) for line in lines_of(capsys)] == epochs
+
+
+def test_a_resumed_run_remembers_the_best(trainer_of, capsys, tmp_path):
+    trainer = trainer_of(save_total_limit=None, num_train_epochs=2)
+    scores = iter([90.0, 10.0])
+    trainer.compute_metrics = lambda prediction: {"f1": next(scores)}
+    trainer.train()
+    capsys.readouterr()
+    trainer = trainer_of(num_train_epochs=3)
+    trainer.compute_metrics = lambda prediction: {"f1": 50.0}
+    trainer.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-4"))
+    assert "dev F1 50.00  best F1 90.00 (epoch 1)" in capsys.readouterr().out
+
+
+def test_an_evaluation_by_itself_is_one_line(trainer_of, capsys):
+    trainer = trainer_of()
+    trainer.evaluate()
+    assert re.fullmatch(r"evaluation  dev P [\d.]+ R [\d.]+ F1 [\d.]+\n", capsys.readouterr().out)
+    trainer.predict(corpus(LABELS))
+    assert capsys.readouterr().out == ""
+
+
+def test_only_the_main_process_speaks(trainer_of, capsys, monkeypatch):
+    monkeypatch.setattr(TaggerTrainer, "is_world_process_zero", lambda self: False)
+    trainer_of().train()
+    trainer_of(disable_tqdm=False).train()
+    out, err = capsys.readouterr()
+    assert out == "" and "%|" not in err
+
+
+def test_the_bar_shows_loss_and_score(trainer_of, capsys):
+    trainer = trainer_of(disable_tqdm=False)
+    trainer.train()
+    out, err = capsys.readouterr()
+    assert out.count("dev P") == 3 and "{" not in out
+    score = [entry["eval_f1"] for entry in trainer.state.log_history if "eval_f1" in entry][-1]
+    loss = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry][-1]
+    assert f"loss={loss:.4g}, F1={score:.4g}" in err
+    assert "6/6" in err
+    assert "Writing model shards" not in err
+    assert logging.is_progress_bar_enabled() and not are_progress_bars_disabled()
+
+
+class Own(ProgressCallback):
+    pass
+
+
+@pytest.mark.parametrize("own", [Own, Own(), PrinterCallback, EpochProgress("words")], ids=str)
+def test_reporters_of_the_user_are_left_alone(trainer_of, own):
+    callbacks = trainer_of(callbacks=[own]).callback_handler.callbacks
+    mine = [callback for callback in callbacks if isinstance(callback, EpochProgress)]
+    assert mine == ([own] if isinstance(own, EpochProgress) else [])
+    assert any(isinstance(callback, own) if isinstance(own, type) else callback is own for callback in callbacks)
+
+
+def test_other_callbacks_of_the_user_change_nothing(trainer_of):
+    trainer = trainer_of(callbacks=[TrainerCallback])
+    kinds = [type(callback) for callback in trainer.callback_handler.callbacks]
+    assert kinds.count(EpochProgress) == 1 and TrainerCallback in kinds
+    assert ProgressCallback not in kinds and PrinterCallback not in kinds
+    trainer.remove_callback(ProgressCallback)
+    assert EpochProgress not in [type(callback) for callback in trainer.callback_handler.callbacks]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        (
+            {"eval_loss": 1.0, "eval_f1": 50.0, "eval_precision": 40.0, "eval_recall": 60.0},
+            ["dev P 40.00 R 60.00 F1 50.00"],
+        ),
+        ({"eval_loss": 1.0, "eval_news_f1": 50.0}, ["news F1 50.00"]),
+        ({"eval_loss": 0.12345, "eval_runtime": 3.0}, ["dev loss 0.1235"]),
+        ({"eval_loss": float("nan")}, ["dev loss nan"]),
+        ({}, []),
+    ],
+    ids=str,
+)
+def test_what_is_said_of_scores(metrics, said):
+    assert scores_of(metrics)[1] == said
+
+
+def test_bars_that_the_user_silenced_stay_silent():
+    logging.disable_progress_bar()
+    try:
+        with without_bars():
+            pass
+        assert not logging.is_progress_bar_enabled()
+    finally:
+        logging.enable_progress_bar()
+    with pytest.raises(KeyError), without_bars():
+        assert not logging.is_progress_bar_enabled()
+        raise KeyError
+    assert logging.is_progress_bar_enabled()
+
+
+def test_evaluations_within_an_epoch_are_no_time_of_training(monkeypatch):
+    clock = iter([0.0, 100.0, 110.0])
+    monkeypatch.setattr("hf_xorner.training.progress.time.perf_counter", lambda: next(clock))
+    progress = EpochProgress()
+    args = SimpleNamespace(disable_tqdm=True, metric_for_best_model=None, num_train_epochs=1, max_steps=-1)
+    state = SimpleNamespace(is_world_process_zero=False, global_step=0, epoch=0.0, log_history=[])
+    progress.on_train_begin(args, state, None)
+    progress.on_epoch_begin(args, state, None)
+    progress.on_evaluate(args, state, None, metrics={"eval_runtime": 6.0})
+    progress.total_words, state.epoch = 40, 0.5
+    progress.on_epoch_end(args, state, None)
+    assert (progress.seconds, progress.speed) == (4.0, 5.0)
+
+
+def test_bf16_and_several_options_together_train_from_the_command_line(tmp_path):
+    for name, size in (("train", 12), ("dev", 4)):
+        (tmp_path / f"{name}.conll").write_text("Ann B-PER\nsaw O\nOslo B-LOC\n\nBob B-PER\nran O\n\n" * size)
+    options = {
+        "dataset": tmp_path,
+        "output_dir": tmp_path / "out",
+        "model_type": "bilstm-cnn",
+        "hidden_size": 8,
+        "word_dim": 8,
+        "use_cpu": True,
+        "bf16": True,
+        "optimizer": "nadam",
+        "learning_rate": 0.02,
+        "epoch_decay": 0.05,
+        "early_stopping": 2,
+        "gradient_accumulation_steps": 2,
+        "per_device_train_batch_size": 4,
+        "train_sampling_strategy": "group_by_length",
+        "num_train_epochs": 4,
+        "disable_tqdm": True,
+    }
+    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
+    command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), *words]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr[-3000:]
+    lines = [LINE.fullmatch(line) for line in result.stdout.splitlines() if line.startswith("epoch")]
+    assert len(lines) >= 3 and all(lines)
+    assert float(lines[-1]["best"]) > 50

@@ -1,0 +1,207 @@
+"""Batches of similar length: every sentence once, in another order each epoch, the same in every process."""
+
+import json
+import os
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import LABELS, build_model
+from datasets import Dataset, List, Value
+from torch.utils.data import SequentialSampler
+from transformers import TrainingArguments
+
+from hf_xorner import WordCharTokenizer
+from hf_xorner.training import TaggerTrainer
+from hf_xorner.training.sampling import LengthBuckets, bucketed, has_words, word_counts
+
+
+def sentences_of(lengths):
+    return [[f"w{place % 7}" for place in range(length)] for length in lengths]
+
+
+def data_of(lengths):
+    """Sentences whose first label says which one it is, as far as there are labels."""
+    tags = [[number % len(LABELS)] * length for number, length in enumerate(lengths)]
+    return Dataset.from_dict({"tokens": sentences_of(lengths), "ner_tags": tags})
+
+
+DRAWN = np.random.default_rng(3).geometric(0.07, size=203)
+
+
+def padded(lengths, order, size):
+    """Words and padding of consecutive batches."""
+    return sum(len(order[i : i + size]) * lengths[order[i : i + size]].max() for i in range(0, len(order), size))
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 31, 32, 203])
+@pytest.mark.parametrize("size", [1, 2, 8, 500])
+def test_every_sentence_comes_once(count, size):
+    order = bucketed(DRAWN[:count], size, np.random.default_rng(0))
+    assert sorted(order.tolist()) == list(range(count))
+
+
+def test_batches_hold_similar_lengths_in_no_order_of_length():
+    lengths = np.random.default_rng(0).geometric(0.07, size=3200)
+    order = bucketed(lengths, 32, np.random.default_rng(0))
+    assert padded(lengths, order, 32) < 1.25 * lengths.sum()
+    assert padded(lengths, np.arange(3200), 32) > 2 * lengths.sum()
+    longest = lengths[order].reshape(-1, 32).max(1)
+    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3
+
+
+def test_epochs_differ_and_come_back_from_the_seed():
+    epoch = [0]
+    sampler = LengthBuckets(DRAWN, 8, 42, lambda: epoch[0])
+    orders = []
+    for epoch[0] in (0, 1, 2, 0):
+        torch.manual_seed(len(orders))
+        orders.append(list(sampler))
+    assert orders[0] == orders[3]
+    batches = [{frozenset(order[i : i + 8]) for i in range(0, 200, 8)} for order in orders]
+    assert len(batches[0] & batches[1]) < 3 and len(batches[1] & batches[2]) < 3
+    assert list(LengthBuckets(DRAWN, 8, 43, lambda: 0)) != orders[0]
+    assert len(sampler) == len(DRAWN)
+
+
+@pytest.mark.parametrize("kind", ["whole", "selected", "shuffled", "large lists", "fixed column", "list", "no rows"])
+def test_words_are_counted(kind):
+    lengths = [3, 0, 1, 12, 5, 5]
+    data = data_of(lengths)
+    if kind == "selected":
+        data, lengths = data.select([4, 1, 3]), [5, 0, 12]
+    elif kind == "shuffled":
+        data = data.shuffle(seed=5)
+        lengths = [len(words) for words in data["tokens"]]
+    elif kind == "large lists":
+        data = data.cast_column("tokens", List(Value("large_string")))
+    elif kind == "fixed column":
+        data = data.with_format("torch", columns=["ner_tags"])
+    elif kind == "list":
+        data = list(data)
+    elif kind == "no rows":
+        data, lengths = data.select([]), []
+    counts = word_counts(data, "tokens")
+    assert counts.dtype == np.int64 and counts.tolist() == lengths
+    assert has_words(data, "tokens") == bool(lengths)
+    assert not has_words(data, "words")
+
+
+@pytest.fixture(scope="module")
+def words_tokenizer():
+    return WordCharTokenizer.from_corpus(sentences_of([7]), max_word_chars=5)
+
+
+def trainer_of(folder, tokenizer, data, **options):
+    settings = TrainingArguments(
+        str(folder),
+        **{
+            "train_sampling_strategy": "group_by_length",
+            "per_device_train_batch_size": 4,
+            "num_train_epochs": 2,
+            "report_to": "none",
+            "save_strategy": "no",
+            "remove_unused_columns": False,
+            "use_cpu": True,
+            "disable_tqdm": True,
+            **options,
+        },
+    )
+    model = build_model("bilstm-cnn", tokenizer)
+    return TaggerTrainer(model, settings, train_dataset=data, eval_dataset=data, processing_class=tokenizer)
+
+
+def seen_in_training(trainer):
+    """The widths of the sentences of every batch that the collator was given, and the words in them."""
+    batches = []
+    collate = trainer.data_collator
+
+    def watch(examples):
+        batches.append([len(example["tokens"]) for example in examples])
+        return collate(examples)
+
+    trainer.data_collator = watch
+    trainer.train()
+    return batches
+
+
+def test_the_trainer_groups_by_words(tmp_path, words_tokenizer):
+    lengths = DRAWN[:64].tolist()
+    trainer = trainer_of(tmp_path, words_tokenizer, data_of(lengths))
+    batches = seen_in_training(trainer)
+    assert len(batches) == 32
+    for epoch in (batches[:16], batches[16:]):
+        assert sorted(chain.from_iterable(epoch)) == sorted(lengths)
+    assert batches[:16] != batches[16:]
+    assert np.mean([max(batch) - min(batch) for batch in batches]) < 0.5 * np.mean(
+        [max(lengths[i : i + 4]) - min(lengths[i : i + 4]) for i in range(0, 64, 4)]
+    )
+    again = trainer_of(tmp_path, words_tokenizer, data_of(lengths))
+    torch.manual_seed(123)
+    assert seen_in_training(again) == batches
+    other = trainer_of(tmp_path, words_tokenizer, data_of(lengths), data_seed=7)
+    assert seen_in_training(other) != batches
+
+
+def test_a_resumed_run_sees_the_batches_that_were_left(tmp_path, words_tokenizer):
+    data = data_of(DRAWN[:40].tolist())
+    options = {"save_strategy": "steps", "save_steps": 13, "num_train_epochs": 3}
+    batches = seen_in_training(trainer_of(tmp_path / "a", words_tokenizer, data, **options))
+    trainer = trainer_of(tmp_path / "b", words_tokenizer, data, num_train_epochs=3)
+    resumed = []
+    collate = trainer.data_collator
+
+    def watch(examples):
+        resumed.append([len(example["tokens"]) for example in examples])
+        return collate(examples)
+
+    trainer.data_collator = watch
+    trainer.train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-13"))
+    assert resumed == batches[13:]
+
+
+def test_predictions_keep_the_order_of_the_data(tmp_path, words_tokenizer):
+    data = data_of([3, 9, 1, 4, 2, 8])
+    trainer = trainer_of(tmp_path, words_tokenizer, data, per_device_eval_batch_size=2)
+    assert isinstance(trainer._get_eval_sampler(data), SequentialSampler)
+    output = trainer.predict(data)
+    assert [(row != -100).sum() for row in output.label_ids] == [3, 9, 1, 4, 2, 8]
+    assert output.label_ids[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+TWO_PROCESSES = """
+import json, sys, torch
+sys.path[:0] = {paths!r}
+from test_sampling import DRAWN, data_of, seen_in_training, sentences_of, trainer_of
+from hf_xorner import WordCharTokenizer
+tokenizer = WordCharTokenizer.from_corpus(sentences_of([7]), max_word_chars=5)
+lengths = DRAWN[:200].tolist()
+batches = seen_in_training(trainer_of({folder!r}, tokenizer, data_of(lengths)))
+assert torch.distributed.get_world_size() == 2
+with open({folder!r} + f"/{{torch.distributed.get_rank()}}.json", "w") as file:
+    json.dump(batches, file)
+"""
+
+
+def test_two_processes_share_every_sentence(tmp_path, words_tokenizer):
+    here = Path(__file__).parent
+    script = tmp_path / "two.py"
+    script.write_text(TWO_PROCESSES.format(paths=[str(here), str(here.parent)], folder=str(tmp_path)))
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run([*launcher, str(script)], capture_output=True, text=True, timeout=120, env=environment)
+    assert result.returncode == 0, result.stderr[-3000:]
+    first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
+    assert len(first) == len(second) == 50
+    lengths = sorted(DRAWN[:200].tolist())
+    for epoch in (slice(0, 25), slice(25, 50)):
+        assert sorted(chain.from_iterable(first[epoch] + second[epoch])) == lengths
+    assert first[:25] != first[25:]
+    # What makes a step together is of similar length in both.
+    apart = [abs(max(left) - max(right)) for left, right in zip(first, second, strict=True)]
+    strangers = [abs(max(left) - max(right)) for left, right in zip(first, reversed(second), strict=True)]
+    assert np.mean(apart) < 0.5 * np.mean(strangers)

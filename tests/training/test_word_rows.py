@@ -1,0 +1,90 @@
+"""Encoding each word once gives what the tokenizer gives."""
+
+import random
+
+import pytest
+import tiny_encoders as tiny
+import torch
+from conftest import SENTENCES
+
+from hf_xorner import WordCharTokenizer
+from hf_xorner.data.encoders import encoder_of
+from hf_xorner.training import TaggingCollator
+from hf_xorner.training.word_rows import WordRows
+
+ODD = ["[PAD]", "[UNK]", "", "İ", "ß" * 40, "\ue000x", "１２", "zeus", "ZEUS", "𝔸𝔸", " ", "a b"]
+
+
+def same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        assert found[name].dtype == values.dtype
+        assert torch.equal(found[name], values), name
+
+
+def by_tokenizer(tokenizer, sentences):
+    return dict(tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt"))
+
+
+@pytest.fixture(params=["plain", "folded", "pieces", "left"])
+def any_tokenizer(request):
+    options = {}
+    if request.param == "folded":
+        options = {"casing": "lower", "digits": "zero", "fallback": ["lower_zero"]}
+    elif request.param == "pieces":
+        options = {"pieces": encoder_of(tiny.bert(), tiny.bert_tokenizer()).pieces, "max_word_pieces": 3}
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=6, **options)
+    tokenizer.padding_side = "left" if request.param == "left" else "right"
+    return tokenizer
+
+
+@pytest.mark.parametrize("most_words", [1 << 17, 12, 0], ids=["all", "some", "none"])
+def test_rows_are_those_of_the_tokenizer(any_tokenizer, most_words):
+    draw = random.Random(0)
+    rows = WordRows(any_tokenizer, most_words)
+    words = [word for sentence in SENTENCES for word in sentence] + ODD
+    for _ in range(30):
+        sentences = [[draw.choice(words) for _ in range(draw.choice([0, 1, 3, 9]))] for _ in range(draw.randint(1, 5))]
+        same(rows.encode(sentences), by_tokenizer(any_tokenizer, sentences))
+    assert len(rows.place) <= most_words
+
+
+def test_room_grows(tokenizer):
+    rows = WordRows(tokenizer)
+    for start in range(0, 6000, 700):
+        sentences = [[f"word{number}" for number in range(start, start + 700)], ["Ann", "word1"]]
+        same(rows.encode(sentences), by_tokenizer(tokenizer, sentences))
+
+
+def test_a_word_is_asked_about_once(tokenizer, monkeypatch):
+    rows, asked = WordRows(tokenizer), []
+    through = rows._by_tokenizer
+    monkeypatch.setattr(rows, "_by_tokenizer", lambda sentences: asked.extend(sentences) or through(sentences))
+    rows.encode([["Ann", "met", "Ann"]])
+    rows.encode([["met", "Zeus"], ["Ann"]])
+    rows.encode([["Zeus", "met"]])
+    assert asked == [["Ann", "met"], ["Zeus"]]
+
+
+@pytest.mark.parametrize(
+    "faulty", [["Ann", 3], "Ann", ["a", None], ["a", ["b"]], None, ["ok", "\ud800"], ["ok", True]], ids=repr
+)
+def test_what_is_no_sentence_gets_the_sentence_of_the_tokenizer(tokenizer, faulty):
+    sentences = [["Ann", "met"], faulty]
+    rows = WordRows(tokenizer)
+    rows.encode([["Ann"]])
+    with pytest.raises((ValueError, TypeError)) as expected:
+        by_tokenizer(tokenizer, sentences)
+    with pytest.raises(expected.type) as found:
+        rows.encode(sentences)
+    assert str(found.value) == str(expected.value)
+    assert rows.place.keys() == {"Ann"}
+
+
+def test_the_collator_follows_its_tokenizer(tokenizer):
+    collate = TaggingCollator(tokenizer)
+    example = {"tokens": ["Ann", "met"], "ner_tags": [1, 0]}
+    assert collate([example])["char_ids"].shape == (1, 2, 10)
+    collate.tokenizer = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=4)
+    assert collate([example])["char_ids"].shape == (1, 2, 4)
+    assert TaggingCollator(tokenizer) == TaggingCollator(tokenizer)
