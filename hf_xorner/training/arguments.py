@@ -95,16 +95,6 @@ class TaggerTrainingArguments(TrainingArguments):
     context_learning_rate: float = field(
         default=3e-5, metadata={"help": "Learning rate of an encoder that is trained along (context_frozen false)."}
     )
-    optimizer: str | None = field(
-        default=None, metadata={"help": '"nadam" or "sgd"; the Trainer\'s --optim otherwise.'}
-    )
-    momentum: float = field(default=0.0, metadata={"help": "Momentum of sgd."})
-    epoch_decay: float = field(
-        default=0.0, metadata={"help": "ρ: the learning rate of epoch t, from 0 on, is learning_rate / (1 + ρ·t)."}
-    )
-    early_stopping: int = field(
-        default=0, metadata={"help": "Stop after so many epochs without a better one; 0: never."}
-    )
     lr_scheduler_type: str = field(default="constant", metadata={"help": "Schedule of the learning rate."})
     epoch_decay: float | None = field(
         default=None,
