@@ -154,7 +154,8 @@ class TaggerTrainingArguments(TrainingArguments):
 def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
     """Read `[RECIPE] [--option value …]`; options on the command line win over those of the recipe.
 
-    A recipe is one of the package's by its name, such as li2020/table1/cross, or a YAML file by its path.
+    A recipe is one of the package's by its name, such as li2020/table1/cross, or a YAML file by its path. `--option null`
+    takes an option of the recipe back.
 
     Returns:
         What to run, how to train, and the fields of the model's config.
@@ -165,7 +166,8 @@ def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTraini
     if words and not words[0].startswith("-"):
         source = words.pop(0)
         recipe = read_recipe(source)
-        words = [*as_words(recipe.options), *words]
+        kept, words = _taken_back(recipe.options, words)
+        words = [*as_words(kept), *words]
     # The Trainer's arguments are many, so both kinds share one help text; but what is trained names its folder.
     HfArgumentParser((RunArguments, TaggerTrainingArguments), allow_abbrev=False).parse_known_args(words)
     (run, rest) = HfArgumentParser(RunArguments, allow_abbrev=False, add_help=False).parse_args_into_dataclasses(
@@ -181,6 +183,17 @@ def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTraini
         [*folder, *rest], return_remaining_strings=True
     )
     return run, training, _config_fields(CONFIGS[run.model_type], rest, source)
+
+
+def _taken_back(options: dict[str, Any], words: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """A recipe's options and the words of a command line, without the options that the latter sets to null."""
+    at = [place for place, word in enumerate(words) if word == "null" and place and words[place - 1].startswith("--")]
+    names = {words[place - 1].removeprefix("--") for place in at}
+    gone = {place - before for place in at for before in (0, 1)}
+    return (
+        {name: value for name, value in options.items() if name not in names},
+        [word for place, word in enumerate(words) if place not in gone],
+    )
 
 
 def as_words(options: dict[str, Any]) -> list[str]:

@@ -34,6 +34,17 @@ def test_a_recipe_says_the_same_and_the_command_line_wins(tmp_path):
     assert config == {"decoder": "softmax", "char_widths": [1, 2]}
 
 
+def test_null_takes_an_option_of_the_recipe_back(tmp_path):
+    argv = ["ma2016/table6/random", "--output_dir", str(tmp_path)]
+    _, training, _ = parse(argv)
+    assert (training.optimizer, training.momentum, training.epoch_decay) == ("sgd", 0.9, 0.05)
+    taken = ["--optimizer", "null", "--momentum", "null", "--epoch_decay", "null", "--char_filters", "null"]
+    _, training, config = parse([*argv, *taken, "--lr_scheduler_type", "linear"])
+    assert (training.optimizer, training.momentum, training.epoch_decay) == (None, 0.0, None)
+    assert "char_filters" not in config
+    assert config["char_dim"] == 30
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
