@@ -154,8 +154,8 @@ class TaggerTrainingArguments(TrainingArguments):
 def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
     """Read `[RECIPE] [--option value …]`; options on the command line win over those of the recipe.
 
-    A recipe is one of the package's by its name, such as li2020/table1/cross, or a YAML file by its path. `--option null`
-    takes an option of the recipe back.
+    A recipe is one of the package's by its name, such as li2020/table1/cross, or a YAML file by its path.
+    `--option null` takes an option of the recipe back.
 
     Returns:
         What to run, how to train, and the fields of the model's config.

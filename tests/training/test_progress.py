@@ -159,7 +159,9 @@ class Own(ProgressCallback):
     pass
 
 
-@pytest.mark.parametrize("own", [Own, Own(), PrinterCallback, EpochProgress("words")], ids=["a class", "an object", "the stock one", "ours"])
+@pytest.mark.parametrize(
+    "own", [Own, Own(), PrinterCallback, EpochProgress("words")], ids=["a class", "an object", "the stock one", "ours"]
+)
 def test_reporters_of_the_user_are_left_alone(trainer_of, own):
     callbacks = trainer_of(callbacks=[own]).callback_handler.callbacks
     mine = [callback for callback in callbacks if isinstance(callback, EpochProgress)]
