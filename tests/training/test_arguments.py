@@ -1,9 +1,9 @@
 """What a run can be told: on the command line, in a recipe, and what it is told back."""
 
 import pytest
-from conftest import REPOSITORY
 
 from hf_xorner.training import parse
+from hf_xorner.training.recipes import recipe_names
 
 
 def test_without_arguments_cross_is_trained_on_the_xor_corpus():
@@ -71,14 +71,17 @@ def test_a_faulty_recipe_gets_one_sentence(tmp_path, text, sentence):
         parse([str(recipe)])
 
 
-EPOCHS = {"static": (25, 0), "composed": (20, 10), "contextual": (15, 10)}
+OF_THE_HOUSE = {
+    "wnut17/static": ("cross-bilstm-cnn", 25, 0, {}),
+    "wnut17/composed": ("cross-bilstm-cnn", 20, 10, {}),
+    "wnut17/contextual": ("cross-bilstm-cnn", 15, 10, {"word_dim": 0}),
+    "wnut17/contextual-small": ("cross-bilstm-cnn", 15, 10, {"word_dim": 0}),
+    "conll2003/no-vectors": ("lstm-crf", 15, 0, {}),
+}
 
 
-@pytest.mark.parametrize(
-    "path", sorted((REPOSITORY / "hf_xorner" / "recipes" / "wnut17").glob("*.yaml")), ids=lambda p: p.stem
-)
-def test_every_recipe_of_the_house_can_be_run(path, tmp_path):
-    run, training, fields = parse([str(path), "--output_dir", str(tmp_path)])
-    assert (run.dataset, run.model_type) == (path.parent.name, "cross-bilstm-cnn")
-    assert (training.num_train_epochs, run.average_epochs) == EPOCHS[path.stem]
-    assert fields == ({"word_dim": 0} if path.stem == "contextual" else {})
+@pytest.mark.parametrize("name", [name for name in recipe_names() if name.startswith(("wnut17/", "conll2003/"))])
+def test_every_recipe_of_the_house_can_be_run(name, tmp_path):
+    run, training, fields = parse([name, "--output_dir", str(tmp_path)])
+    assert run.dataset == name.partition("/")[0]
+    assert (run.model_type, training.num_train_epochs, run.average_epochs, fields) == OF_THE_HOUSE[name]
