@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,9 @@ from .crf import k_best, negative_log_likelihood, posterior, span_log_probs
 from .crf_messages import Chain
 from .crf_paths import best_path
 from .tags import IGNORED, TagSpace
+
+#: What parameters' entries stand for: of each dimension their names, None where these do not depend on the labels.
+Axes = dict[str, tuple[list[Any] | None, ...]]
 
 
 class Decoded(NamedTuple):
@@ -37,6 +40,10 @@ class Decoder(nn.Module):
     def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
         """All that paths are scored by, in float32 (float64 stays)."""
         raise TypeError(f"{type(self).__name__} is no decoder by itself; use one of its subclasses.")
+
+    def label_axes(self) -> Axes:
+        """The axes of the parameters that count tags, types or actions, so that they can be found by name."""
+        return {}
 
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
@@ -107,6 +114,7 @@ class CrfDecoder(Decoder):
     def __init__(self, tags: TagSpace, constrained: bool, boundaries: str = "both") -> None:
         super().__init__()
         self.allowed = tags.allowed_transitions() if constrained else None
+        self.tag_names = tags.inner_tags
         size = tags.num_inner
         self.build_moves(size, with_start=boundaries != "none")
         self.end = nn.Parameter(torch.empty(size)) if boundaries == "both" else None
@@ -117,6 +125,12 @@ class CrfDecoder(Decoder):
         """Create what scores the moves among `size` tags, and where wanted the start."""
         self.transitions = nn.Parameter(torch.empty(size, size))
         self.start = nn.Parameter(torch.empty(size)) if with_start else None
+
+    def label_axes(self) -> Axes:
+        """Moves by the tags before and after, boundaries by their tag."""
+        tags = self.tag_names
+        axes: Axes = {"transitions": (tags, tags), "start": (tags,), "end": (tags,)}
+        return {name: axes[name] for name, _ in self.named_parameters()}
 
     def reset_parameters(self) -> None:
         """Start indifferent, all transitions alike; bar what BIOES forbids."""
@@ -154,6 +168,20 @@ class ConditionedCrfDecoder(CrfDecoder):
         """Create a weight vector and a bias for each pair of tags."""
         self.pairs = nn.Linear(self.input_size, size * size)
         self.starts = nn.Linear(self.input_size, size) if with_start else None
+
+    def label_axes(self) -> Axes:
+        """The rows of the weights by pairs of tags, those of the start by its tag."""
+        tags = self.tag_names
+        rows: dict[str, list[Any]] = {
+            "pairs": [(before, after) for before in tags for after in tags],
+            "starts": tags,
+            "end": tags,
+        }
+        axes: Axes = {}
+        for name, values in self.named_parameters():
+            named = rows[name.partition(".")[0]]
+            axes[name] = (named, None) if values.dim() == 2 else (named,)
+        return axes
 
     def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Scores of the moves into every word, (B, T, K, K), and of the start (B, K)."""

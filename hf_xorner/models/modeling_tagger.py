@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from transformers.utils import ModelOutput
 
 from .configuration_tagger import TaggerConfig
-from .decoders import Decoded, build_decoder
+from .decoders import Axes, Decoded, build_decoder
 from .features import WordFeatures, draw_vectors
 from .tags import IGNORED, TagSpace
 
@@ -74,6 +74,17 @@ class TaggerForTokenClassification(PreTrainedModel):
         """Create what turns states into scores of inner tags, and these into tags."""
         self.classifier: nn.Module = nn.Linear(self.encoder.output_size, self.tags.num_inner)
         self.decoder = build_decoder(config, self.tags, self.encoder.output_size)
+
+    def label_axes(self) -> Axes:
+        """The axes of all parameters whose sizes follow from the labels, by the names of tags, types or actions.
+
+        Parameters of two models that bear the same name, of one architecture, mean the same by entries of equal names.
+        """
+        tags = self.tags.inner_tags
+        axes: Axes = {
+            f"classifier.{name}": (tags, None)[: values.dim()] for name, values in self.classifier.named_parameters()
+        }
+        return axes | {f"decoder.{name}": names for name, names in self.decoder.label_axes().items()}
 
     @property
     def accepts_loss_kwargs(self) -> bool:

@@ -21,6 +21,14 @@ class Row(NamedTuple):
     last: int
 
 
+def as_batch(text: Any, is_split_into_words: bool) -> tuple[list[Any], bool]:
+    """The input as a batch, and whether it came as one."""
+    batched = isinstance(text, (list, tuple))
+    if is_split_into_words:
+        batched = batched and bool(text) and isinstance(text[0], (list, tuple))
+    return list(text) if batched else [text], batched
+
+
 def rows_of(encodings: list[Encoding], limit: int | None, stride: int, side: str, with_overflow: bool) -> list[Row]:
     """The output rows of a batch: its sentences, cut where they exceed a limit that was asked for."""
     rows = []

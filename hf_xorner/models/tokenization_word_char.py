@@ -19,7 +19,7 @@ from transformers.utils import PaddingStrategy
 from .characters import character_ids, code_points, type_letters
 from .configuration_tagger import RESERVED_CHARACTER_TYPES
 from .pieces import WordPieces
-from .rows import NO_LIMIT, as_list, cut, padded_width, rows_of
+from .rows import NO_LIMIT, as_batch, as_list, cut, padded_width, rows_of
 from .word_rule import WORD_PATTERN
 
 PAD, UNKNOWN = "[PAD]", "[UNK]"
@@ -113,45 +113,44 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 check_sentence(sentence, False, number)
                 sentence = [word for word, _ in split.pre_tokenize_str(sentence)]
             surfaces.update(sentence)
-        words: Counter[str] = Counter()
-        characters: Counter[str] = Counter()
-        for surface, count in surfaces.items():
-            words[fold(surface, casing, digits)] += count
-            for character in fold(surface, "keep", digits):
-                characters[character] += count
-        known = [word for word, count in _most_frequent(words) if count >= min_count and _may_be_known(word)]
-        vocabulary = {word: index for index, word in enumerate([PAD, UNKNOWN, *known])}
-        trained = len(vocabulary)
-        for word in vector_words:
-            if _may_be_known(word):
-                vocabulary.setdefault(word, len(vocabulary))
+        words, characters = known_forms(surfaces, casing, digits)
+        known = {word: count for word, count in words.items() if count >= min_count}
+        beside = [word for word in dict.fromkeys(vector_words) if word not in known and may_be_known(word)]
+        return cls.from_vocabulary(
+            [PAD, UNKNOWN, *known, *beside],
+            "".join(character for character, count in characters.items() if count >= min_char_count),
+            pieces,
+            max_word_chars=max_word_chars,
+            casing=casing,
+            digits=digits,
+            fallback=list(fallback),
+            trained_vocab_size=2 + len(known),
+            first_singleton_id=2 + sum(count > 1 for count in known.values()),
+            max_word_pieces=max_word_pieces if pieces else 0,
+        )
+
+    @classmethod
+    def from_vocabulary(
+        cls, words: Sequence[str], characters: str, pieces: WordPieces | None, **policies: Any
+    ) -> WordCharTokenizer:
+        """Build a tokenizer of words and characters in the order of their ids, with all that its files say besides."""
         backend = Tokenizer(
             WordPiece(
-                vocabulary,
+                {word: index for index, word in enumerate(words)},
                 unk_token=UNKNOWN,
                 continuing_subword_prefix=_CONTINUATION,
                 max_input_chars_per_word=LONGEST_KNOWN_WORD,
             )
         )
-        backend.pre_tokenizer = split
+        backend.pre_tokenizer = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
         tokenizer = cls(
             tokenizer_object=backend,
             pad_token=PAD,
             unk_token=UNKNOWN,
             model_max_length=NO_LIMIT,
             split_special_tokens=True,  # The text "[PAD]" is a text.
-            characters="".join(
-                character
-                for character, count in _most_frequent(characters)
-                if count >= min_char_count and not _is_surrogate(character)
-            ),
-            max_word_chars=max_word_chars,
-            casing=casing,
-            digits=digits,
-            fallback=list(fallback),
-            trained_vocab_size=trained,
-            first_singleton_id=2 + sum(words[word] > 1 for word in known),
-            max_word_pieces=max_word_pieces if pieces else 0,
+            characters=characters,
+            **policies,
         )
         tokenizer._pieces = pieces
         return tokenizer
@@ -283,7 +282,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """
         if text_pair is not None:
             raise ValueError("WordCharTokenizer reads single texts; give text pairs as texts of their own.")
-        batch, batched = _as_batch(text, is_split_into_words)
+        batch, batched = as_batch(text, is_split_into_words)
         for number, sentence in enumerate(batch):
             check_sentence(sentence, is_split_into_words, number)
         words = self.words_of(batch, is_split_into_words)
@@ -395,12 +394,25 @@ def fold(word: str, casing: str, digits: str) -> str:
     return word
 
 
-def _most_frequent(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Most frequent first; equally frequent ones in the order of their characters, whatever the corpus's order."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[str, int], dict[str, int]]:
+    """The words and the characters that surface forms make known, with their counts, the most frequent first.
+
+    Equally frequent ones are in the order of their characters, whatever the corpus's order.
+    """
+    words: Counter[str] = Counter()
+    characters: Counter[str] = Counter()
+    for surface, count in surfaces.items():
+        words[fold(surface, casing, digits)] += count
+        for character in fold(surface, "keep", digits):
+            characters[character] += count
+    by_count = [sorted(counts.items(), key=lambda item: (-item[1], item[0])) for counts in (words, characters)]
+    return (
+        {word: count for word, count in by_count[0] if may_be_known(word)},
+        {character: count for character, count in by_count[1] if not _is_surrogate(character)},
+    )
 
 
-def _may_be_known(word: str) -> bool:
+def may_be_known(word: str) -> bool:
     """Whether a word can be in the vocabulary."""
     reserved = word in ("", PAD, UNKNOWN) or word.startswith(_PLACEHOLDER)
     return not reserved and len(word) <= LONGEST_KNOWN_WORD and not any(map(_is_surrogate, word))
@@ -408,14 +420,6 @@ def _may_be_known(word: str) -> bool:
 
 def _is_surrogate(character: str) -> bool:
     return "\ud800" <= character <= "\udfff"
-
-
-def _as_batch(text: Any, is_split_into_words: bool) -> tuple[list[Any], bool]:
-    """The input as a batch, and whether it came as one."""
-    batched = isinstance(text, (list, tuple))
-    if is_split_into_words:
-        batched = batched and bool(text) and isinstance(text[0], (list, tuple))
-    return list(text) if batched else [text], batched
 
 
 def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from .action_scorer import ActionScorer
 from .configuration_stack_lstm import StackLstmConfig
 from .crf_messages import Chain
-from .decoders import Decoded, Decoder
+from .decoders import Axes, Decoded, Decoder
 from .stack_decoding import Found, explore, search
 from .tags import END, INSIDE, OUTSIDE, TagSpace
 from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
@@ -28,6 +28,17 @@ class TransitionDecoder(Decoder):
     def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
         """Refuse: what an action is worth depends on all actions before it."""
         raise TypeError("A Stack-LSTM scores actions, which are no chain of tags; paths have no exact span_log_probs.")
+
+    def label_axes(self) -> Axes:
+        """Actions, and types by the actions that make them; words outside of chunks have a type of their own."""
+        actions = self.scorer.system.actions
+        types = [*actions[FIRST_REDUCE:], actions[OUT]]
+        return {
+            "scorer.composition.types.weight": (types, None),
+            "scorer.actions.weight": (actions, None),
+            "scorer.classifier.weight": (actions, None),
+            "scorer.classifier.bias": (actions,),
+        }
 
     @torch.compiler.disable
     def negative_log_likelihood(

@@ -16,6 +16,7 @@ from transformers import HfArgumentParser, PreTrainedConfig, TrainingArguments
 
 from ..data import Reading
 from ..registration import CONFIGS
+from .adoption import adopt
 from .recipes import read_recipe
 
 OPTIMIZERS = ("nadam", "sgd")
@@ -29,6 +30,20 @@ class RunArguments(Reading):
     model_type: str = field(
         default="cross-bilstm-cnn",
         metadata={"help": f"Architecture: {', '.join(CONFIGS)}. Every field of its config is an option too."},
+    )
+    model_name_or_path: str | None = field(
+        default=None,
+        metadata={
+            "help": "Go on from a model of this package, a folder or owner/name on the Hub, whose architecture and "
+            "policies are then kept."
+        },
+    )
+    train_only: str = field(
+        default="everything",
+        metadata={"help": 'Of such a model, train "everything", or the "head" behind the encoder.'},
+    )
+    keep_labels: bool = field(
+        default=False, metadata={"help": "Keep the labels of such a model that the data lack; else they are dropped."}
     )
     dataset: str = field(
         default="xor",
@@ -174,6 +189,7 @@ def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTraini
         words, return_remaining_strings=True
     )
     run.recipe = recipe.name if recipe else None
+    adopt(run, {word.removeprefix("--").partition("=")[0].replace("-", "_") for word in words if word[:2] == "--"})
     if run.vectors_as not in VECTOR_USES:
         raise ValueError(f"vectors_as={run.vectors_as!r} is unknown; choose one of {', '.join(VECTOR_USES)}.")
     if run.model_type not in CONFIGS:

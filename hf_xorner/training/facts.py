@@ -27,7 +27,7 @@ FACTS_FILE = "facts.json"
 COUNTS_FILE = "sentence_counts.json"
 
 #: Options that name a file or folder, whose content says more than where it lies.
-INPUTS = ("vectors", "composed", "context")
+INPUTS = ("vectors", "composed", "context", "model_name_or_path")
 
 # What belongs to a machine or an account, or says only where things go and what is shown on the way.
 _OF_THE_MACHINE = {
@@ -47,7 +47,7 @@ class Facts:
         command: A command line that does the same, with the user's own files by their names alone.
         options: Every option that is not its default: of the run, the Trainer and the config.
         config: The config of the model, without its vocabulary.
-        inputs: For each of the options `vectors`, `composed` and `context` that was given its `name` and, of a file or
+        inputs: For each of the options that name files (`INPUTS`) and were given its `name` and, of a file or
             folder, its `bytes` and `sha256`.
         data: `source`; `fingerprint`, a SHA-256 of the content; `splits`, by name with `sentences`, `tokens`,
             `entities` and `per_type`, or `per_tag` where the labels are plain.
@@ -187,10 +187,7 @@ def command_of(recipe: str | None, options: Mapping[str, Any]) -> str:
             recipe = None
     differing = {name: value for name, value in options.items() if name not in known or known[name] != value}
     # What the recipe says and the command line has taken back.
-    for name in known.keys() - options.keys():
-        default = _plain(_defaults_of(str(options.get("model_type"))).get(name))
-        if default not in (None, []):
-            differing[name] = default
+    differing |= dict.fromkeys(known.keys() - options.keys(), "null")
     words = ["python", "scripts/train.py", *([recipe] if recipe else []), *as_words(dict(sorted(differing.items())))]
     return shlex.join(words)
 

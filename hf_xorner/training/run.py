@@ -5,24 +5,22 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from datasets import Dataset, DatasetDict
-from transformers import AutoModelForTokenClassification, set_seed
+from transformers import set_seed
 
 from ..data import load_corpus
-from ..data.composition import read_composition
-from ..data.encoders import read_encoder
-from ..data.vector_files import read_vectors
 from ..data.vector_lookup import Coverage, coverage_of
 from ..evaluation import checked_span_scores
+from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
-from ..models.tokenization_word_char import WordCharTokenizer
-from ..registration import CONFIGS
+from .adoption import adopt, check_folder
 from .arguments import RunArguments, TaggerTrainingArguments
 from .averaging import EpochAverage, keep_the_better
-from .context import context_fields, pieces_of, place_encoder, with_context_states
+from .context import with_context_states
+from .continuation import go_on
 from .facts import EpochClock, options_of
 from .ledger import Judged, leave_facts
+from .start import build_afresh
 from .trainer import TaggerTrainer
-from .vectors import composition_fields, place_composition, place_vectors, vector_fields
 
 WORDS, LABELS = "tokens", "ner_tags"
 
@@ -74,58 +72,31 @@ class TrainingRun(NamedTuple):
 
 
 def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]) -> TrainingRun:
-    """Load the corpus, and build tokenizer, model and trainer from it; what does not fit is said here, in one sentence.
+    """Load the corpus, build tokenizer and model for it or go on from a model that there is, and make the trainer.
+
+    What does not fit is said here, in one sentence.
 
     Args:
         run: What is trained on what.
         training: How it is trained.
         config_fields: Fields of the model's config that differ from their defaults.
     """
+    adopt(run)
     options = options_of(run, training, config_fields)
+    if run.model_name_or_path:
+        check_folder(run.model_name_or_path, training.output_dir)
     set_seed(training.seed)
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
-    config_class = CONFIGS[run.model_type]
-    encoder = read_encoder(run.context) if run.context else None
-    composition = read_composition(run.composed) if run.composed else None
-    pieces = pieces_of(encoder, composition)
-    vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors) if run.vectors else None
-    tokenizer = WordCharTokenizer.from_corpus(
-        corpus["train"][WORDS],
-        min_count=run.min_count,
-        casing=run.casing,
-        digits=run.digits,
-        max_word_chars=config_fields.get("max_word_chars", config_class.max_word_chars),
-        fallback=run.fallback,
-        vector_words=vectors.words if vectors else (),
-        pieces=pieces,
-        max_word_pieces=run.max_word_pieces,
-    )
-    if composition:
-        config_fields = {**composition_fields(composition), **config_fields}
-    if encoder:
-        config_fields = {**context_fields(encoder), **config_fields}
-    if vectors:
-        config_fields = {**config_fields, **vector_fields(run.vectors_as, vectors.dim)}
     names = corpus["train"].features[LABELS].feature.names
-    config = config_class(**{**config_fields, **tokenizer.model_fields(), "id2label": dict(enumerate(names))})
-    model = AutoModelForTokenClassification.from_config(config)
+    start_from = go_on if run.model_name_or_path else build_afresh
+    tokenizer, model, vector_words = start_from(run, corpus["train"][WORDS], names, config_fields)
     coverage = {}
-    if composition:
-        place_composition(model.features.composed, composition)
-    if encoder:
-        place_encoder(model.features.context, encoder.model)
-        if config.context_frozen:
-            with training.main_process_first(desc="encoding"):
-                corpus = with_context_states(corpus, model.features.context.to(training.device), tokenizer, WORDS)
-    if vectors:
-        place_vectors(model.features, tokenizer, vectors, run.vectors_as)
-        coverage = {name: coverage_of(tokenizer, vectors.words, split[WORDS]) for name, split in corpus.items()}
-    if "validation" not in corpus:
-        # Nothing to choose the best epoch by: the last one is taken.
-        training.eval_strategy, training.load_best_model_at_end = "no", False
-    elif training.metric_for_best_model in (None, "loss"):
-        training.metric_for_best_model = "f1" if model.tags.chunked else "accuracy"
-        training.greater_is_better = True
+    if vector_words:
+        coverage = {name: coverage_of(tokenizer, vector_words, split[WORDS]) for name, split in corpus.items()}
+    if model.features.context is not None and model.config.context_frozen:
+        with training.main_process_first(desc="encoding"):
+            corpus = with_context_states(corpus, model.features.context.to(training.device), tokenizer, WORDS)
+    choose_by(training, model, "validation" in corpus)
     trainer = TaggerTrainer(
         model,
         training,
@@ -138,3 +109,12 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         average = EpochAverage(run.average_epochs)
         trainer.add_callback(average)
     return TrainingRun(corpus, trainer, coverage, average, run, options)
+
+
+def choose_by(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:
+    """Settle by what score the best epoch is chosen, if there are data to choose it by; else the last one is taken."""
+    if not validated:
+        training.eval_strategy, training.load_best_model_at_end = "no", False
+    elif training.metric_for_best_model in (None, "loss"):
+        training.metric_for_best_model = "f1" if model.tags.chunked else "accuracy"
+        training.greater_is_better = True

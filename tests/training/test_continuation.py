@@ -1,0 +1,679 @@
+"""Going on from a model: what it knew stays as it was, what is new finds its place and is learned."""
+
+import json
+import random
+
+import pytest
+import tiny_encoders as tiny
+import torch
+from conftest import ARCHITECTURES, LABELS, SENTENCES, TAG_SCORING, VARIANTS, build_model, has_field, with_decoders
+from helpers import DECODERS, fault, ok
+from safetensors.torch import load_file
+from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
+
+from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner.models.pieces import WordPieces
+from hf_xorner.registration import CONFIGS
+from hf_xorner.training import RunArguments, parse, prepare
+from hf_xorner.training.carrying import fill
+from hf_xorner.training.continuation import _FREE, go_on
+from hf_xorner.training.start import build_afresh
+from hf_xorner.training.vocabulary import extended, known_words
+
+#: GOD is gone, ORG is new, and the others come in another order.
+NEW_LABELS = ["O", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-PER", "I-PER"]
+SHARED_TYPES = ("LOC", "PER")
+NEW_SENTENCES = [
+    "Ann Smith runs ACME & Söhne in Köln .".split(),
+    "ACME & Co. met Zeus".split(),
+    "Köln ! Köln !".split(),
+]
+KINDS = with_decoders(VARIANTS, DECODERS)
+CRF = DECODERS["barred crf"]
+
+
+def saved(folder, kind, tokenizer, **fields):
+    model = build_model(kind, tokenizer, **fields)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return model
+
+
+def gone_on(folder, sentences=NEW_SENTENCES, labels=NEW_LABELS, fields=None, **options):
+    torch.manual_seed(1)
+    start = go_on(RunArguments(model_name_or_path=str(folder), **options), sentences, list(labels), fields or {})
+    return start.model.eval(), start.tokenizer
+
+
+def encoded(tokenizer, sentences):
+    return tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt")
+
+
+def features(model, tokenizer, sentences):
+    batch = encoded(tokenizer, sentences)
+    return model.features(batch["input_ids"], batch["char_ids"], batch.get("piece_ids"))
+
+
+def scored(model, tokenizer, sentences):
+    """Inner scores and states of words."""
+    batch = encoded(tokenizer, sentences)
+    scores, states, _ = model.score(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1))
+    return scores, states
+
+
+def bioes(labels):
+    """The inner tags of IOB2 labels by name, in the order of their ids, told here once more."""
+    tags, types = ["O"], []
+    for label in labels:
+        if label != "O" and label[2:] not in types:
+            types.append(label[2:])
+    for name in types:
+        tags += [f"{kind}-{name}" for kind in ("BIES" if f"I-{name}" in labels else "S")]
+    return tags
+
+
+def shared_places(old_labels, new_labels):
+    old, new = bioes(old_labels), bioes(new_labels)
+    return [(old.index(tag), new.index(tag)) for tag in old if tag in new]
+
+
+# --- Nothing to extend -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", VARIANTS)
+def test_the_same_data_change_nothing(kind, tokenizer, tmp_path):
+    old = saved(tmp_path, kind, tokenizer, **CRF)
+    new, extended_tokenizer = gone_on(tmp_path, SENTENCES, LABELS)
+    assert known_words(extended_tokenizer) == known_words(tokenizer)
+    assert extended_tokenizer.model_fields() == tokenizer.model_fields()
+    before, after = old.state_dict(), new.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(values, after[name]) for name, values in before.items())
+    batch = encoded(tokenizer, SENTENCES)
+    assert torch.equal(new(**batch).logits, old(**batch).logits)
+
+
+@pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
+def test_other_words_leave_the_logits_of_known_ones(unknown_word, tokenizer, tmp_path):
+    old = saved(tmp_path, "cross-bilstm-cnn", tokenizer, decoder="crf", unknown_word=unknown_word)
+    new, extended_tokenizer = gone_on(tmp_path, NEW_SENTENCES, LABELS)
+    known = [*SENTENCES, ["nothing", "of", "this"]]
+    expected = old(**encoded(tokenizer, known)).logits
+    assert torch.equal(new(**encoded(extended_tokenizer, known)).logits, expected)
+
+
+# --- Labels ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "decoder"), KINDS)
+def test_all_parameters_that_depend_on_labels_say_so(kind, decoder, tokenizer):
+    # Sizes of which no two are alike, so that no dimension has another's by accident.
+    models = [
+        build_model(kind, tokenizer, labels=labels, hidden_size=24, **DECODERS[decoder])
+        for labels in (LABELS, [*LABELS, "B-ORG", "I-ORG"])
+    ]
+    shapes = [{name: values.shape for name, values in model.state_dict().items()} for model in models]
+    changed = {name for name, shape in shapes[0].items() if shape != shapes[1][name]}
+    for model, sizes in zip(models, shapes, strict=True):
+        axes = model.label_axes()
+        assert axes.keys() == changed
+        for name, named in axes.items():
+            assert [len(entries or [0] * size) for entries, size in zip(named, sizes[name], strict=True)] == [
+                *sizes[name]
+            ]
+            assert all(entries is None or len(set(entries)) == len(entries) for entries in named)
+    fixed = {
+        (name, place)
+        for name, named in models[0].label_axes().items()
+        for place, entries in enumerate(named)
+        if entries is None
+    }
+    assert fixed == {
+        (name, place)
+        for name in changed
+        for place, size in enumerate(shapes[0][name])
+        if size == shapes[1][name][place]
+    }
+
+
+@pytest.mark.parametrize("kind", TAG_SCORING)
+def test_shared_labels_keep_their_scores_and_transitions(kind, tokenizer, tmp_path):
+    old = saved(tmp_path, kind, tokenizer, **CRF)
+    new, extended_tokenizer = gone_on(tmp_path)
+    assert new.config.labels == NEW_LABELS
+    assert new.tags.inner_tags == bioes(NEW_LABELS)
+    places = shared_places(LABELS, NEW_LABELS)
+    assert len(places) == 1 + 4 * len(SHARED_TYPES)
+    old_scores, old_states = scored(old, tokenizer, SENTENCES)
+    new_scores, new_states = scored(new, extended_tokenizer, SENTENCES)
+    assert torch.equal(new_states, old_states)
+    for before, after in places:
+        torch.testing.assert_close(new_scores[..., after], old_scores[..., before], rtol=0, atol=1e-5)
+    old_chain = old.decoder.chain(old_scores, old_states)
+    new_chain = new.decoder.chain(new_scores, new_states)
+    for before, after in places:
+        for name in ("start", "end"):
+            a, b = (getattr(chain, name)[..., place] for chain, place in ((old_chain, before), (new_chain, after)))
+            torch.testing.assert_close(b, a, rtol=0, atol=1e-5)
+        for then, later in places:
+            moves = new_chain.transitions[..., after, later], old_chain.transitions[..., before, then]
+            torch.testing.assert_close(*moves, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in VARIANTS if kind not in TAG_SCORING])
+def test_shared_types_keep_what_actions_are_worth(kind, tokenizer, tmp_path):
+    old = saved(tmp_path, kind, tokenizer)
+    new, extended_tokenizer = gone_on(tmp_path)
+    names = ["SHIFT", "OUT", *(f"REDUCE({name})" for name in SHARED_TYPES)]
+    done = ["SHIFT", "SHIFT", "REDUCE(LOC)", "OUT", "SHIFT", "REDUCE(PER)", "OUT", "OUT"]
+    sentence = [SENTENCES[0][:6]]
+    log_probs = []
+    for model, own in ((old, tokenizer), (new, extended_tokenizer)):
+        actions = model.decoder.scorer.system.actions
+        _, words = scored(model, own, sentence)
+        found, _ = model.decoder.scorer(
+            words, torch.tensor([6]), torch.tensor([[actions.index(name) for name in done]])
+        )
+        # Among what both can do; what is new takes its part of the whole.
+        log_probs.append(found[:, [actions.index(name) for name in names]].log_softmax(-1))
+    assert new.decoder.scorer.system.actions == ["SHIFT", "OUT", "REDUCE(LOC)", "REDUCE(ORG)", "REDUCE(PER)"]
+    torch.testing.assert_close(log_probs[1], log_probs[0], rtol=0, atol=1e-5)
+
+
+def test_what_is_new_starts_afresh(tokenizer, tmp_path):
+    saved(tmp_path, "lstm-crf", tokenizer)
+    model, _ = gone_on(tmp_path)
+    fresh = [place for place, tag in enumerate(bioes(NEW_LABELS)) if tag.endswith("-ORG")]
+    assert not model.decoder.transitions[fresh].any() and not model.decoder.transitions[:, fresh].any()
+    assert not model.classifier.bias[fresh].any() and not model.decoder.start[fresh].any()
+    weights = model.classifier.weight[fresh]
+    assert 0 < weights.abs().max() <= (6 / sum(model.classifier.weight.shape)) ** 0.5
+    assert len(weights.unique()) == weights.numel()
+
+
+@pytest.mark.parametrize("kind", ["lstm-crf", "stack-lstm"])
+def test_labels_that_the_data_lack_are_kept_where_that_is_asked_for(kind, tokenizer, tmp_path):
+    old = saved(tmp_path, kind, tokenizer)
+    new, extended_tokenizer = gone_on(tmp_path, keep_labels=True)
+    assert new.config.labels == [*NEW_LABELS, "B-GOD"]
+    assert new.config.label2id["B-GOD"] == 7
+    if kind == "lstm-crf":
+        places = shared_places(LABELS, new.config.labels)
+        assert len(places) == len(bioes(LABELS))
+        before, after = (list(side) for side in zip(*places, strict=True))
+        expected, found = scored(old, tokenizer, SENTENCES)[0], scored(new, extended_tokenizer, SENTENCES)[0]
+        torch.testing.assert_close(found[..., after], expected[..., before], rtol=0, atol=1e-5)
+
+
+def test_plain_labels_are_found_by_name_too(tokenizer, tmp_path):
+    old = saved(tmp_path, "bilstm-cnn", tokenizer, labels=["NN", "VB", "DT"], decoder="crf")
+    new, _ = gone_on(tmp_path, labels=["DT", "JJ", "NN"])
+    assert torch.equal(new.decoder.transitions[[0, 2]][:, [0, 2]], old.decoder.transitions[[2, 0]][:, [2, 0]])
+    assert not new.decoder.transitions[1].any()
+
+
+def test_a_tensor_that_nothing_explains_is_not_stretched():
+    with pytest.raises(RuntimeError, match=r"\(1, 3\) does not fit \(2, 3\)"):
+        fill(torch.zeros(2, 3), torch.ones(1, 3), ())
+
+
+# --- Words and characters --------------------------------------------------------------------------------------------
+
+
+def test_words_find_their_part_of_the_ids():
+    first = [["often", "often", "once", "rare"]]
+    old = WordCharTokenizer.from_corpus(first, vector_words=["vector", "beside", "often"])
+    assert known_words(old) == ["[PAD]", "[UNK]", "often", "once", "rare", "vector", "beside"]
+    new = extended(old, [["rare", "rare", "new", "new", "single", "vector", "once"]], vector_words=["further", "new"])
+    assert known_words(new)[2:] == ["often", "new", "rare", "once", "single", "vector", "beside", "further"]
+    assert new.model_fields()["first_singleton_id"] == 5
+    assert new.model_fields()["trained_vocab_size"] == 8
+    assert known_words(extended(new, [["rare", "single"]])) == known_words(new)
+
+
+def test_words_below_min_count_stay_what_they_were():
+    old = WordCharTokenizer.from_corpus([["a", "b", "b"]], vector_words=["v", "w"])
+    new = extended(old, [["c", "v", "d", "d", "w", "w", "a", "e", "e", "e"]], min_count=3)
+    assert known_words(new)[2:] == ["b", "e", "a", "v", "w"]
+    assert new.model_fields()["trained_vocab_size"] == 5
+
+
+def test_policies_stay_and_new_words_are_folded_by_them():
+    old = WordCharTokenizer.from_corpus([["Ab", "12"]], casing="lower", digits="zero", max_word_chars=7)
+    new = extended(old, [["AB", "CD", "34", "5"]])
+    assert known_words(new)[2:] == ["00", "ab", "0", "cd"]
+    assert (new.max_word_chars, new.init_kwargs["casing"], new.init_kwargs["digits"]) == (7, "lower", "zero")
+    assert new.characters == "0Ab" + "BCD"
+
+
+def test_odd_words_are_no_danger():
+    old = WordCharTokenizer.from_corpus([["a"]])
+    new = extended(
+        old, [["[PAD]", "[UNK]", "", "x" * 300, "\ue000", "é", "\u0130"]], vector_words=["[PAD]", "", "y" * 300]
+    )
+    assert known_words(new) == ["[PAD]", "[UNK]", "a", "é", "\u0130"]
+    assert new.convert_tokens_to_ids(["[PAD]", "[UNK]"]) == [0, 1]
+
+
+def test_pieces_stay(tokenizer):
+    pieces = WordPieces(tiny.bert_tokenizer().backend_tokenizer.to_str())
+    old = WordCharTokenizer.from_corpus(SENTENCES, pieces=pieces, max_word_pieces=3)
+    new = extended(old, NEW_SENTENCES)
+    assert new.pieces.to_str() == pieces.to_str()
+    assert encoded(new, SENTENCES)["piece_ids"].equal(encoded(old, SENTENCES)["piece_ids"])
+
+
+@pytest.mark.parametrize("kind", VARIANTS)
+def test_features_are_those_of_before(kind, tokenizer, tmp_path):
+    old = saved(tmp_path, kind, tokenizer)
+    new, extended_tokenizer = gone_on(tmp_path)
+    assert torch.equal(features(new, extended_tokenizer, SENTENCES), features(old, tokenizer, SENTENCES))
+    if not old.config.skip_unknown_chars:
+        # What is new is read as before, too, but for how sums over more characters are rounded.
+        every = [*NEW_SENTENCES, ["Ω", "never", "seen"]]
+        found, expected = features(new, extended_tokenizer, every), features(old, tokenizer, every)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    assert new.config.vocab_size > old.config.vocab_size
+    assert new.config.char_vocab_size > old.config.char_vocab_size
+    ids = encoded(extended_tokenizer, NEW_SENTENCES)["input_ids"]
+    assert (ids != 1).all()
+
+
+@pytest.fixture
+def vector_file(tmp_path):
+    def write(name, rows):
+        path = tmp_path / name
+        path.write_text("\n".join(f"{word} {a} {b} 0.5" for word, (a, b) in rows.items()))
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
+@pytest.mark.parametrize("use", ["frozen", "tuned", "beside"])
+@pytest.mark.parametrize("again", [False, True])
+def test_words_with_vectors(use, unknown_word, again, vector_file, tmp_path):
+    """A word that only had a vector is seen, its other spellings are, and new vectors come for new words."""
+    path = vector_file("first.txt", {"ann": (1, 2), "zeus": (3, 4), "köln": (5, 6), "oslo": (7, 8)})
+    run = RunArguments(model_type="bilstm-cnn", vectors=path, vectors_as=use, fallback=["lower"])
+    fields = {"hidden_size": 8, "unknown_word": unknown_word} | ({"word_dim": 4} if use == "beside" else {})
+    start = build_afresh(run, SENTENCES, LABELS, fields)
+    start.model.save_pretrained(tmp_path / "old")
+    start.tokenizer.save_pretrained(tmp_path / "old")
+    old, tokenizer = start.model.eval(), start.tokenizer
+    more = vector_file("more.txt", {"acme": (9, 9), "ann": (0, 0), "Rome": (2, 2)})
+    options = {"vectors": more} if again else {}
+    texts = [["Köln", "köln", "Oslo", "oslo", "runs", "&", "Ann", "Zeus"], *SENTENCES]
+    if unknown_word == "vector_and_casing":
+        texts = [["Köln", "köln", "Oslo", "oslo", "Ann", "Zeus"], *SENTENCES]
+    new, extended_tokenizer = gone_on(tmp_path / "old", [*NEW_SENTENCES, ["köln"]], **options)
+    assert torch.equal(features(new, extended_tokenizer, texts), features(old, tokenizer, texts))
+    vocabulary = extended_tokenizer.get_vocab()
+    table = new.features.words.weight if use == "tuned" else new.features.static.weight
+    assert table[vocabulary["Köln"]].tolist() == table[vocabulary["köln"]].tolist() == [5, 6, 0.5]
+    assert vocabulary["köln"] < new.config.trained_vocab_size <= vocabulary["oslo"]
+    # A word that was unknown begins as the unknown word is.
+    unknown = old.features.unknown if unknown_word == "vector_and_casing" else old.features.words.weight[1]
+    for word in {"runs", "&", "Söhne"}:
+        assert torch.equal(new.features.words.weight[vocabulary[word]], unknown[: new.config.word_dim])
+    assert ("Rome" in vocabulary) == again
+    if again:
+        assert table[vocabulary["ACME"]].tolist() == [9, 9, 0.5]
+        assert table[vocabulary["Rome"]].tolist() == [2, 2, 0.5]
+        assert vocabulary["Rome"] >= new.config.trained_vocab_size
+        if use != "tuned":
+            assert table[vocabulary["Ann"]].tolist() == [1, 2, 0.5]
+            assert new.features.static.has_vector[vocabulary["Rome"]]
+    elif use != "tuned":
+        assert not new.features.static.has_vector[vocabulary["ACME"]]
+    # With nothing but the head to be trained, only words with vectors are new.
+    _, head_tokenizer = gone_on(tmp_path / "old", train_only="head", **options)
+    added = set(known_words(head_tokenizer)) - set(known_words(tokenizer))
+    assert added == ({"acme", "Rome"} if again else set())
+    assert head_tokenizer.characters == tokenizer.characters
+    assert head_tokenizer.model_fields()["trained_vocab_size"] == tokenizer.model_fields()["trained_vocab_size"]
+
+
+def test_half_precision_stays_exact(tmp_path, vector_file):
+    path = vector_file("first.txt", {"Ann": (1.0009765625, 2)})
+    run = RunArguments(model_type="bilstm-cnn", vectors=path)
+    start = build_afresh(run, SENTENCES, LABELS, {"hidden_size": 8, "static_half": True})
+    start.model.save_pretrained(tmp_path / "old")
+    start.tokenizer.save_pretrained(tmp_path / "old")
+    new, _ = gone_on(tmp_path / "old")
+    assert new.features.static.weight.dtype == torch.float16
+    assert new.features.static.weight.max() == 2
+    assert new.dtype == torch.float32
+
+
+# --- Configs ---------------------------------------------------------------------------------------------------------
+
+
+def test_harmless_fields_are_taken_and_those_that_say_the_same(tokenizer, tmp_path):
+    old = saved(tmp_path, "stack-lstm", tokenizer)
+    fields = {"dropout": 0.3, "beam_size": 2, "freeze_word_embeddings": True, "hidden_size": 8}
+    new, _ = gone_on(tmp_path, SENTENCES, LABELS, fields)
+    assert (new.config.dropout, new.config.beam_size) == (0.3, 2)
+    assert not new.features.words.weight.requires_grad
+    assert torch.equal(features(new, tokenizer, SENTENCES), features(old, tokenizer, SENTENCES))
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_a_field_that_is_free_changes_no_weight_and_no_score(kind, tokenizer):
+    others = {
+        "loss_reduction": "sentence",
+        "malformed_spans": "drop",
+        "initializer": "normal",
+        "initializer_range": 1.0,
+        "dropout_masks": "batch",
+        "attention_window": 300,
+        "attention_overlap": 100,
+        "beam_size": 3,
+        "exploration": 0.5,
+        "discontiguous": True,
+    }
+    model = build_model(kind, tokenizer)
+    expected = scored(model, tokenizer, SENTENCES)
+    for name, value in CONFIGS[kind]().to_dict().items():
+        if name.endswith("dropout"):
+            other = 0.75
+        elif name in _FREE:
+            other = others.get(name, not value)
+        else:
+            continue
+        changed = build_model(kind, tokenizer, **{name: other})
+        assert {key: v.shape for key, v in changed.state_dict().items()} == {
+            key: v.shape for key, v in model.state_dict().items()
+        }
+        changed.load_state_dict(model.state_dict())
+        for found, right in zip(scored(changed, tokenizer, SENTENCES), expected, strict=True):
+            assert torch.equal(found, right), name
+
+
+# --- Runs ------------------------------------------------------------------------------------------------------------
+
+PEOPLE, TOWNS, FIRMS = ["Ann", "Bob", "Cleo"], ["Oslo", "Rome", "Paris"], ["Acme", "Zorg", "Ünlü"]
+SAID = {
+    "PER": ["{} sleeps now", "we met {} ."],
+    "LOC": ["far from {} !", "it rains in {} ."],
+    "ORG": ["shares of {} fell", "{} & sons fell"],
+}
+NAMES = {"PER": PEOPLE, "LOC": TOWNS, "ORG": FIRMS}
+
+
+def write_corpus(folder, types, size=48):
+    """CoNLL columns; each sentence has a name of one type."""
+    folder.mkdir()
+    draw = random.Random(0)
+    for split, count in (("train", size), ("dev", 12), ("test", 12)):
+        lines = []
+        for number in range(count):
+            name = types[number % len(types)]
+            for word in draw.choice(SAID[name]).split():
+                lines.append(f"{draw.choice(NAMES[name])} B-{name}" if word == "{}" else f"{word} O")
+            lines.append("")
+        (folder / f"{split}.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpora_of_types(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpora")
+    return {
+        "A": write_corpus(folder / "A", ["PER", "LOC"]),
+        "B": write_corpus(folder / "B", ["ORG", "LOC"]),
+        "AB": write_corpus(folder / "AB", ["PER", "LOC", "ORG"]),
+    }
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+FROM = "--model_name_or_path"
+QUICK = "--use_cpu true --disable_tqdm true --per_device_train_batch_size 8 --learning_rate 0.01".split()
+IN_HASTE = "--save_strategy no --load_best_model_at_end false --eval_strategy no".split()
+SMALL = "--hidden_size 16 --word_dim 12".split()
+
+
+def prepared(dataset, out, *options):
+    return prepare(*parse(list(map(str, [*QUICK, *IN_HASTE, "--dataset", dataset, "--output_dir", out, *options]))))
+
+
+@pytest.fixture(scope="module")
+def trained(corpora_of_types, tmp_path_factory):
+    """A folder of a model of each architecture that knows PER and LOC, trained once."""
+    folder, known = tmp_path_factory.mktemp("trained"), {}
+
+    def model_of(kind):
+        if kind not in known:
+            known[kind] = folder / kind
+            steps = ["--model_type", kind, "--num_train_epochs", 1, "--hidden_size", 16, "--word_dim", 12]
+            prepared(corpora_of_types["A"], known[kind], *steps).train()
+        return known[kind]
+
+    return model_of
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_the_head_alone_is_trained(kind, trained, corpora_of_types, tmp_path):
+    source = trained(kind)
+    ready = prepared(
+        corpora_of_types["B"],
+        tmp_path / "B",
+        "--model_name_or_path",
+        source,
+        "--train_only",
+        "head",
+        "--num_train_epochs",
+        1,
+    )
+    ready.trainer.model.train()
+    learning = {name.partition(".")[0] for name, p in ready.trainer.model.named_parameters() if p.requires_grad}
+    assert learning <= {"classifier", "decoder"}
+    start = {name: values.clone() for name, values in ready.trainer.model.state_dict().items()}
+    ready.train()
+    before, after = (load_file(folder / "model.safetensors") for folder in (source, tmp_path / "B"))
+    rest = {name for name in after if not name.startswith(("classifier.", "decoder."))}
+    assert rest == {name for name in before if not name.startswith(("classifier.", "decoder."))}
+    assert all(torch.equal(after[name], before[name]) for name in rest)
+    assert all(not torch.equal(after[name], start[name]) for name in after.keys() - rest if "bias" not in name)
+    model = AutoModelForTokenClassification.from_pretrained(tmp_path / "B")
+    assert all(parameter.requires_grad for parameter in model.train().parameters())
+    assert model.config.labels == ["O", "B-LOC", "I-LOC", "B-ORG", "I-ORG"]
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_new_types_words_and_characters_are_learned(kind, trained, corpora_of_types, tmp_path):
+    source = trained(kind)
+    options = [FROM, source, "--num_train_epochs", 12, "--feature_dropout", 0, "--learning_rate", 0.02]
+    options += ["--dropout", 0] * has_field(kind, "dropout")
+    ready = prepared(corpora_of_types["B"], tmp_path / "B", *options)
+    assert ready.trainer.model.config.model_type == kind
+    tokenizer = ready.trainer.processing_class
+    assert {"Acme", "Ünlü"} <= tokenizer.get_vocab().keys() and "Ü" in tokenizer.characters
+    before = ready.trainer.model.features.words.weight.detach().clone()
+    scores = ready.train()
+    assert scores["test"]["f1"] > 90, scores["test"]
+    learned = ready.trainer.model.features.words.weight.detach()
+    moved = (learned != before).any(1)
+    assert moved[tokenizer.get_vocab()["Ünlü"]] and not moved[tokenizer.get_vocab()["sleeps"]]
+
+
+def test_a_model_can_go_on_again_and_serves_the_stock_pipeline(trained, corpora_of_types, tmp_path):
+    first = prepared(corpora_of_types["B"], tmp_path / "1", FROM, trained("lstm-crf"), "--num_train_epochs", 2)
+    first.train()
+    second = prepared(corpora_of_types["AB"], tmp_path / "2", FROM, tmp_path / "1", "--num_train_epochs", 12)
+    second.train()
+    ner = pipeline("ner", model=str(tmp_path / "2"), aggregation_strategy="simple")
+    found = [
+        [(e["entity_group"], e["start"], e["end"]) for e in ner(text)]
+        for text in ("we met Ann .", "shares of Ünlü fell")
+    ]
+    assert found == [[("PER", 7, 10)], [("ORG", 10, 14)]]
+    config = json.loads((tmp_path / "2" / "config.json").read_text())
+    assert not any("--" in str(name) for name in config["auto_map"].values())
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "2")
+    assert {"sleeps", "Ünlü"} <= tokenizer.get_vocab().keys()
+    assert Tagger.from_pretrained(str(tmp_path / "2"))("far from Oslo !")[0].label == "LOC"
+
+
+def test_a_frozen_encoder_inside_stays_and_sentences_are_encoded(corpora_of_types, tmp_path):
+    encoder = tiny.save_encoder(tmp_path / "encoder", tiny.bert())
+    first = prepared(
+        corpora_of_types["A"],
+        tmp_path / "1",
+        "--model_type",
+        "bilstm-cnn",
+        "--context",
+        encoder,
+        *SMALL,
+        "--max_steps",
+        2,
+    )
+    first.train()
+    second = prepared(corpora_of_types["B"], tmp_path / "2", FROM, tmp_path / "1", "--max_steps", 2)
+    assert "context_states" in second.corpus["train"].column_names
+    second.train()
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in "12")
+    inside = [name for name in before if name.startswith("features.context.")]
+    assert inside and all(torch.equal(before[name], after[name]) for name in inside)
+    assert Tagger.from_pretrained(str(tmp_path / "2"))("far from Oslo !") is not None
+
+
+# --- What is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            ["--hidden_size", "200"],
+            "hidden_size=200 would make another model, whose hidden_size is 16; leave the option out",
+        ),
+        (["--char_widths=[1, 2]"], "char_widths=.* would make another model"),
+        (["--decoder", "softmax"], "decoder='softmax' would make another model, whose decoder is 'crf'"),
+        (["--vocab_size", "7"], "vocab_size=7 would make another model"),
+        (
+            ["--model_type", "cross-bilstm-cnn"],
+            "model_type='cross-bilstm-cnn' would make .* is 'lstm-crf'",
+        ),
+        (["--model-type=grn"], "model_type='grn' would make another model"),
+        (["--casing", "lower"], "casing='lower' would make another model, whose casing is 'keep'"),
+        (["--fallback", "lower"], r"fallback=\['lower'\] would make another model, whose fallback is \[\]"),
+        (["--vectors", "v.txt"], "has no pretrained vectors of words that vectors could be added to"),
+        (["--context", "x"], "context cannot be given to a model that is there already"),
+        (["--train_only", "tail"], "train_only='tail' is unknown; choose 'everything' or 'head'"),
+        (["--dropout", "0.1"], "'dropout' is no option of LstmCrfConfig"),
+    ],
+)
+def test_what_contradicts_the_model_is_refused(options, sentence, trained, corpora_of_types, tmp_path):
+    with pytest.raises(ValueError, match=sentence) as error:
+        prepared(corpora_of_types["B"], tmp_path, FROM, trained("lstm-crf"), *options)
+    assert "\n" not in str(error.value)
+
+
+def test_what_the_model_is_may_be_said(trained, corpora_of_types, tmp_path):
+    options = ["--model_type", "lstm-crf", "--casing", "keep", "--hidden_size", "16", "--feature_dropout", "0.1"]
+    ready = prepared(corpora_of_types["B"], tmp_path, FROM, trained("lstm-crf"), *options)
+    assert ready.trainer.model.config.feature_dropout == 0.1
+
+
+def test_the_folder_is_named_after_the_model(trained, corpora_of_types):
+    run, training, _ = parse([FROM, str(trained("lstm-crf")), "--dataset", str(corpora_of_types["B"])])
+    assert (run.model_type, training.output_dir) == ("lstm-crf", "runs/B-lstm-crf")
+
+
+def test_in_python_defaults_say_nothing(tokenizer, tmp_path, corpora_of_types):
+    lower = WordCharTokenizer.from_corpus(SENTENCES, casing="lower", max_word_chars=10, fallback=["zero"])
+    saved(tmp_path / "old", "grn", lower)
+    _, training, _ = parse(["--output_dir", str(tmp_path / "new"), "--use_cpu", "true"])
+    run = RunArguments(model_name_or_path=str(tmp_path / "old"), dataset=str(corpora_of_types["B"]))
+    ready = prepare(run, training, {})
+    assert (run.model_type, run.casing, run.fallback) == ("grn", "lower", ["zero"])
+    assert ready.trainer.processing_class.init_kwargs["casing"] == "lower"
+    with pytest.raises(ValueError, match="digits='zero' would make another model"):
+        prepare(RunArguments(model_name_or_path=str(tmp_path / "old"), digits="zero"), training, {})
+
+
+@pytest.mark.parametrize("option", ["--train_only=head", "--keep_labels=true"])
+def test_without_a_model_there_is_nothing_to_keep(option):
+    with pytest.raises(ValueError, match="is about a model that training goes on from; name it by model_name_or_path"):
+        parse([option])
+
+
+@pytest.mark.parametrize("folder", ["old", "run"])
+def test_the_model_itself_is_not_written_over(folder, tokenizer, tmp_path, corpora_of_types):
+    source = {"old": tmp_path / "old", "run": tmp_path / "run" / "checkpoint-3"}[folder]
+    saved(source, "bilstm-cnn", tokenizer)
+    with pytest.raises(ValueError, match="holds the model that training goes on from; name another folder"):
+        prepared(corpora_of_types["B"], tmp_path / folder, FROM, source)
+
+
+def test_a_model_that_is_not_ours_gets_one_sentence(tokenizer, tmp_path):
+    tiny.save_encoder(tmp_path / "bert", tiny.bert())
+    saved(tmp_path / "half", "bilstm-cnn", tokenizer)
+    (tmp_path / "half" / "model.safetensors").unlink()
+    saved(tmp_path / "mute", "bilstm-cnn", tokenizer)
+    (tmp_path / "mute" / "tokenizer.json").unlink()
+    (tmp_path / "mute" / "tokenizer_config.json").unlink()
+    saved(tmp_path / "other", "bilstm-cnn", tokenizer)
+    WordCharTokenizer.from_corpus(NEW_SENTENCES, max_word_chars=10).save_pretrained(tmp_path / "other")
+    own = tmp_path / "own"
+    saved(own, "bilstm-cnn", tokenizer)
+    config = json.loads((own / "config.json").read_text())
+    (own / "config.json").write_text(json.dumps({**config, "model_type": "mystery"}))
+    for name, sentence in (
+        ("bert", "is a model of the type 'bert', and none of this package; name one of the types bilstm-cnn, cross"),
+        ("own", "is a model of the type 'mystery', and none of this package"),
+        ("nowhere", "nowhere' is no model that can be loaded"),
+        ("half", "half' cannot be loaded"),
+        ("mute", "The tokenizer of .*mute'"),
+        ("other", "they do not belong together; load both from one folder"),
+    ):
+        with pytest.raises(ValueError, match=sentence) as error:
+            gone_on(*[tmp_path / name]) if name in ("half", "other") else parse([FROM, str(tmp_path / name)])
+        assert "\n" not in str(error.value), name
+
+
+def test_code_beside_the_weights_is_not_run(tokenizer, tmp_path):
+    saved(tmp_path / "old", "bilstm-cnn", tokenizer)
+    for path in (tmp_path / "old").glob("*.py"):
+        path.write_text("raise SystemExit('code of the model was run')")
+    model, _ = gone_on(tmp_path / "old")
+    assert type(model).__module__ == "hf_xorner.models.modeling_bilstm_cnn"
+
+
+# --- From outside ----------------------------------------------------------------------------------------------------
+
+
+def test_from_a_to_b_on_the_command_line(corpora_of_types, tmp_path, script_of_a_stranger):
+    options = [*QUICK, "--num_train_epochs", "8"]
+    ok(script_of_a_stranger("train.py", *options, *SMALL, "--dataset", corpora_of_types["A"], "--output_dir", "a"))
+    out = ok(
+        script_of_a_stranger("train.py", *options, "--dataset", corpora_of_types["B"], FROM, "a", "--output_dir", "b")
+    )
+    scores = {tuple(line.split()[:2]): float(line.split()[-2]) for line in out.splitlines() if line.startswith("test ")}
+    assert scores["test", "all"] > 95 and scores["test", "ORG"] > 95
+    assert "cross-bilstm-cnn on" in out
+    # With mixed data, what A taught is still there.
+    ok(script_of_a_stranger("train.py", *options, "--dataset", corpora_of_types["AB"], FROM, "b", "--output_dir", "ab"))
+    tagger = Tagger.from_pretrained(str(tmp_path / "ab"))
+    texts = {"we met Cleo .": "PER", "it rains in Paris .": "LOC", "shares of Zorg fell": "ORG"}
+    assert [[e.label for e in found] for found in tagger.tag(texts)] == [[label] for label in texts.values()]
+    refused = script_of_a_stranger(
+        "train.py",
+        "--model_name_or_path",
+        "a",
+        "--hidden_size",
+        "9",
+        "--dataset",
+        corpora_of_types["B"],
+        "--output_dir",
+        "c",
+    )
+    assert fault(refused) == (
+        "train.py: hidden_size=9 would make another model, whose hidden_size is 16; leave the option out, or train "
+        "afresh without model_name_or_path."
+    )
