@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from datasets import Dataset, DatasetDict
@@ -19,6 +20,7 @@ from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments
 from .averaging import EpochAverage, keep_the_better
 from .context import context_fields, pieces_of, place_encoder, with_context_states
+from .record import RunRecord
 from .trainer import TaggerTrainer
 from .vectors import composition_fields, place_composition, place_vectors, vector_fields
 
@@ -29,21 +31,28 @@ class TrainingRun(NamedTuple):
     """A run that is ready to start: `corpus` goes through `trainer` into `trainer.args.output_dir`.
 
     `coverage` says of each split what part of it has a pretrained vector, where there are any. `average` collects the
-    weights of the last epochs, where they are to be averaged.
+    weights of the last epochs, where they are to be averaged. `record` is what `output_dir` says of the run.
     """
 
     corpus: DatasetDict
     trainer: TaggerTrainer
     coverage: dict[str, Coverage]
     average: EpochAverage | None
+    record: RunRecord
 
     def train(self) -> dict[str, dict[str, Any]]:
-        """Train, save model and tokenizer, and return the scores of the held-out splits, which seqeval has checked."""
+        """Train, save model and tokenizer, and return the scores of the held-out splits, which seqeval has checked.
+
+        Raises:
+            TrainingError: If the run cannot begin or go on; what was saved before is as it was.
+        """
         self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
         if self.average is not None:
             keep_the_better(self.trainer, self.average)
         self.trainer.save_model()
-        return {name: self.score(split) for name, split in self.corpus.items() if name != "train"}
+        scores = {name: self.score(split) for name, split in self.corpus.items() if name != "train"}
+        self.record.finish(self.trainer)
+        return scores
 
     def score(self, split: Dataset) -> dict[str, Any]:
         """Score the model on a split."""
@@ -120,4 +129,6 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     if run.average_epochs and "validation" in corpus:
         average = EpochAverage(run.average_epochs)
         trainer.add_callback(average)
-    return TrainingRun(corpus, trainer, coverage, average)
+    record = RunRecord(corpus, asdict(run), [WORDS, LABELS])
+    trainer.add_callback(record)
+    return TrainingRun(corpus, trainer, coverage, average, record)

@@ -6,18 +6,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import Trainer
 
 from ..evaluation import compute_metrics_for
 from ..models.tags import IGNORED
 from .collator import TaggingCollator
+from .resuming import ResumableTrainer
 
 
-class TaggerTrainer(Trainer):
+class TaggerTrainer(ResumableTrainer):
     """Trains a tagger on data sets of words and labels, scored by strict span F1 in percent.
 
-    Everything is the stock Trainer's; where they are not given, the collator encodes `tokens` and `ner_tags`, and the
-    scores are those of the model's labels.
+    Everything is the stock Trainer's, but that a run may be killed at any moment and resumed; where they are not given,
+    the collator encodes `tokens` and `ner_tags`, and the scores are those of the model's labels.
     """
 
     def __init__(self, model: Any = None, args: Any = None, **options: Any) -> None:
