@@ -4,6 +4,7 @@
 
 Without arguments: Cross-BiLSTM-CNN on the XOR corpus. A recipe is a YAML file of the same options. Also to be started
 by `accelerate launch` or `torchrun`. `--help` lists the options; every field of the architecture's config is one too.
+`--resume_from_checkpoint true` goes on with a run that was stopped, and begins one that was not.
 """
 
 import sys
@@ -11,7 +12,7 @@ import sys
 from transformers import pipeline
 
 from hf_xorner.evaluation.tables import score_table
-from hf_xorner.training import parse, prepare
+from hf_xorner.training import Stopped, TrainingError, parse, prepare, stoppable
 
 
 def main() -> None:
@@ -26,7 +27,15 @@ def main() -> None:
         print(f"{run.model_type} on {run.dataset} ({sizes} sentences)", flush=True)
         for name, found in ready.coverage.items():
             print(f"words of {name} that have a vector\n{found}", flush=True)
-    scores = ready.train()
+    try:
+        with stoppable():
+            scores = ready.train()
+    except TrainingError as error:
+        sys.exit(f"train.py: {error}")
+    except Stopped as stop:
+        if training.process_index == 0:
+            print(f"train.py: stopped by {stop}; --resume_from_checkpoint true goes on.", file=sys.stderr)
+        sys.exit(stop.exit_code)
     if training.process_index != 0:
         return
     print(score_table(scores))

@@ -133,6 +133,9 @@ class TaggerTrainingArguments(TrainingArguments):
     save_total_limit: int | None = field(default=1, metadata={"help": "Checkpoints kept besides the best."})
     logging_strategy: str = field(default="epoch", metadata={"help": "When to report the loss."})
     load_best_model_at_end: bool = field(default=True, metadata={"help": "Return to the best epoch at the end."})
+    restore_callback_states_from_checkpoint: bool = field(
+        default=True, metadata={"help": "Resume what callbacks had counted, as for stopping early."}
+    )
     # The collator reads words, which are no argument of the model.
     remove_unused_columns: bool = field(default=False, metadata={"help": "Leave this to the collator."})
     # None comes first, as in the class above: HfArgumentParser takes the wrong one of the others otherwise.

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback
+
+#: Where a checkpoint keeps the weights of the epochs before.
+_KEPT = "last_epochs.safetensors"
 
 
 class EpochAverage(TrainerCallback):
     """Keeps what training changes of a model, as it is at the ends of the last epochs.
 
     Args:
-        epochs: How many epochs are kept. A run that was resumed knows only those since then.
+        epochs: How many epochs are kept. They go along in checkpoints, so a run that is resumed knows them all.
     """
 
     def __init__(self, epochs: int) -> None:
@@ -24,6 +29,25 @@ class EpochAverage(TrainerCallback):
         """Keep the weights of an epoch."""
         assert model is not None
         self.kept.append(weights_of(model))
+
+    def begin(self, trainer: Trainer, checkpoint: Path | None) -> None:
+        """Take up the weights that a checkpoint kept."""
+        self.kept.clear()
+        if checkpoint is None or not (path := checkpoint / _KEPT).is_file():
+            return
+        saved = {key: value.to(trainer.args.device) for key, value in load_file(path).items()}
+        numbers = sorted({int(key.partition(".")[0]) for key in saved})
+        self.kept.extend(
+            {key.partition(".")[2]: saved[key] for key in saved if key.startswith(f"{n}.")} for n in numbers
+        )
+
+    def save_to(self, checkpoint: Path) -> None:
+        """Keep the weights in a checkpoint, too."""
+        kept = enumerate(self.kept)
+        save_file(
+            {f"{number}.{name}": value.contiguous() for number, weights in kept for name, value in weights.items()},
+            checkpoint / _KEPT,
+        )
 
     def mean(self) -> dict[str, Tensor]:
         """The average of the weights that are kept."""

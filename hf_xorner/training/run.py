@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from datasets import Dataset, DatasetDict
@@ -19,6 +20,7 @@ from .context import with_context_states
 from .continuation import go_on
 from .facts import EpochClock, options_of
 from .ledger import Judged, leave_facts
+from .record import RunRecord
 from .start import build_afresh
 from .trainer import TaggerTrainer
 
@@ -30,7 +32,7 @@ class TrainingRun(NamedTuple):
 
     `coverage` says of each split what part of it has a pretrained vector, where there are any. `average` collects the
     weights of the last epochs, where they are to be averaged. `run` and `options` say what was asked for, to be written
-    down beside the model.
+    down beside the model; `record` is what `output_dir` says of the run.
     """
 
     corpus: DatasetDict
@@ -39,18 +41,23 @@ class TrainingRun(NamedTuple):
     average: EpochAverage | None
     run: RunArguments
     options: dict[str, Any]
+    record: RunRecord
 
     def train(self) -> dict[str, dict[str, Any]]:
-        """Train, save model, tokenizer and facts, and return the scores of the held-out splits, checked by seqeval."""
+        """Train, save model, tokenizer and facts, and return the scores of the held-out splits, checked by seqeval.
+
+        Raises:
+            TrainingError: If the run cannot begin or go on; what was saved before is as it was.
+        """
         self.trainer.add_callback(EpochClock())
-        checkpoint = self.trainer.args.resume_from_checkpoint
-        self.trainer.train(resume_from_checkpoint=True if str(checkpoint).lower() == "true" else checkpoint)
+        self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
         if self.average is not None:
             keep_the_better(self.trainer, self.average)
         self.trainer.save_model()
         judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
         if self.trainer.is_world_process_zero():
             leave_facts(self.trainer, self.corpus, self.run, self.options, judged)
+        self.record.finish(self.trainer)
         return {name: found.scores for name, found in judged.items()}
 
     def score(self, split: Dataset) -> dict[str, Any]:
@@ -108,7 +115,9 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     if run.average_epochs and "validation" in corpus:
         average = EpochAverage(run.average_epochs)
         trainer.add_callback(average)
-    return TrainingRun(corpus, trainer, coverage, average, run, options)
+    record = RunRecord(corpus, asdict(run))
+    trainer.add_callback(record)
+    return TrainingRun(corpus, trainer, coverage, average, run, options, record)
 
 
 def choose_by(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:

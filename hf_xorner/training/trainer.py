@@ -16,6 +16,7 @@ from .collator import TaggingCollator
 from .early_stopping import EarlyStopping
 from .optimizers import Nadam
 from .progress import EpochProgress, without_bars
+from .resuming import ResumableTrainer
 from .sampling import LengthBuckets, has_words, word_counts
 from .schedules import decay_by_epoch
 
@@ -23,13 +24,13 @@ from .schedules import decay_by_epoch
 _REPORTERS = (ProgressCallback, PrinterCallback)
 
 
-class TaggerTrainer(Trainer):
+class TaggerTrainer(ResumableTrainer):
     """Trains a tagger on data sets of words and labels, scored by strict span F1 in percent.
 
-    Everything is the stock Trainer's; where they are not given, the collator encodes `tokens` and `ner_tags`, and the
-    scores are those of the model's labels. What `TaggerTrainingArguments` know besides is done here too: optimiser,
-    decay of the learning rate by epochs, early stopping, and batches of sentences of similar length
-    (`train_sampling_strategy="group_by_length"`).
+    Everything is the stock Trainer's, but that a run may be killed at any moment and resumed; where they are not given,
+    the collator encodes `tokens` and `ner_tags`, and the scores are those of the model's labels. What
+    `TaggerTrainingArguments` know besides is done here too: optimiser, decay of the learning rate by epochs, early
+    stopping, and batches of sentences of similar length (`train_sampling_strategy="group_by_length"`).
     """
 
     lr_scheduler: Any
