@@ -90,14 +90,22 @@ def without_times(history):
 
 
 def model_files(folder):
-    """The saved model: what the pickled arguments say of this very call is no part of it."""
-    left_out = {"training_args.bin", "training_run.json"}
+    """The saved model: neither what the pickled arguments say of this very call, nor how fast it was, is part of it."""
+    left_out = {"training_args.bin", "training_run.json", "facts.json"}
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.name not in left_out}
+
+
+def facts_of(folder):
+    """What was written down of a run, but for its times."""
+    facts = json.loads((folder / "facts.json").read_text())
+    curve = [{name: value for name, value in row.items() if name != "seconds"} for row in facts["curve"]]
+    return {**facts, "curve": curve, "speed": sorted(facts["speed"])}
 
 
 def outcome(run, scores, folder):
     return {
         "scores": scores,
+        "facts": facts_of(folder),
         "history": without_times(run.trainer.state.log_history),
         "files": model_files(folder),
         "best": (run.trainer.state.best_metric, run.trainer.state.best_global_step),
