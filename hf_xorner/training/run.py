@@ -104,13 +104,16 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         with training.main_process_first(desc="encoding"):
             corpus = with_context_states(corpus, model.features.context.to(training.device), tokenizer, WORDS)
     choose_by(training, model, "validation" in corpus)
-    trainer = TaggerTrainer(
-        model,
-        training,
-        train_dataset=corpus["train"],
-        eval_dataset=corpus.get("validation"),
-        processing_class=tokenizer,
-    )
+    try:
+        trainer = TaggerTrainer(
+            model,
+            training,
+            train_dataset=corpus["train"],
+            eval_dataset=corpus.get("validation"),
+            processing_class=tokenizer,
+        )
+    except RuntimeError as error:  # a reporter that is not installed
+        raise ValueError(f"report_to={training.report_to}: {error}") from None
     average = None
     if run.average_epochs and "validation" in corpus:
         average = EpochAverage(run.average_epochs)
