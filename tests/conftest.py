@@ -19,6 +19,8 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="hf_xorner_tests_")
 sys.path.insert(0, str(Path(__file__).parent))
 
+from local_hub import LocalHub
+
 import hf_xorner
 from hf_xorner import WordCharTokenizer
 from hf_xorner.registration import CONFIGS, ON_DEMAND
@@ -182,6 +184,25 @@ def script(tmp_path, monkeypatch, capsys):
         return code, out, err + errors
 
     return run
+
+
+@pytest.fixture
+def online(monkeypatch, tmp_path):
+    """Requests may leave, none by Xet, and no time is lost where the client waits before it tries again."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub_cache"))
+    monkeypatch.setattr("huggingface_hub.constants.AGENT_HARNESSES_PATH", str(tmp_path / "agents.json"))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def hub():
+    """A Hub of this test's own, which is empty."""
+    hub = LocalHub()
+    yield hub
+    hub.close()
 
 
 @pytest.fixture(params=ARCHITECTURES)

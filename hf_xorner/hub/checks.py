@@ -1,0 +1,198 @@
+"""Whether a folder is fit for others: everything that is wrong with it, said at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+from huggingface_hub import ModelCard
+
+from ..data.errors import first_line
+from ..training.model_files import (
+    CARD,
+    CONFIG,
+    WEIGHTS,
+    files_of_model,
+    matches,
+    pictures_of_card,
+    remote_classes,
+    travelling_modules,
+)
+from .code_checks import faults_of_module
+from .loading import INVENTED_SENTENCE, Tagged, tag_as_stranger
+from .text_checks import Text, faults_of_text, places_of_machine, read_text, sentences_in
+
+MEGABYTE = 1_000_000
+WEIGHTS_INDEX = "model.safetensors.index.json"
+
+
+class Unfit(ValueError):
+    """Say of a folder all that keeps it from being published, one sentence a line."""
+
+
+class ModelFile(NamedTuple):
+    """A file as it is published: its path, its size in bytes, and its hash."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class Checked(NamedTuple):
+    """A folder that is fit to be published.
+
+    Attributes:
+        folder: The folder.
+        files: What belongs to the model.
+        left: What lies there and is not published, by name; folders end in a slash.
+        tagged: What the model, loaded as a stranger would load it, found in sentences.
+    """
+
+    folder: Path
+    files: list[ModelFile]
+    left: list[str]
+    tagged: list[Tagged]
+
+
+def check_folder(
+    folder: str | Path,
+    *,
+    card: bool = True,
+    max_file_mb: float = 5000,
+    sentences: Iterable[Sequence[str]] = (),
+) -> Checked:
+    """Check that a model's folder is fit to be published, without any network.
+
+    Args:
+        folder: What `save_pretrained` or a Trainer wrote.
+        card: Whether a model card must be there.
+        max_file_mb: How large a file may be, in millions of bytes.
+        sentences: The words of each sentence that must stand in no file: those of the corpus.
+
+    Raises:
+        Unfit: If anything is wrong, with one sentence for each fault.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise Unfit(f"{folder} is no folder; name the one that a training run has saved its model in.")
+    if not (folder / CONFIG).is_file():
+        raise Unfit(f"{folder} has no {CONFIG}, so there is no model in it; name the folder that one was saved in.")
+    names = files_of_model(folder)
+    structure = [*_faults_of_weights(folder, names), *_faults_of_code(folder)]
+    faults = [*structure, *_faults_of_card(folder, card), *_faults_of_size(folder, names, max_file_mb)]
+    texts, unreadable = _texts(folder, names)
+    places = places_of_machine(folder)
+    faults += [*unreadable, *(fault for text in texts for fault in faults_of_text(text, places))]
+    faults += sentences_in(texts, sentences)
+    tagged: list[Tagged] = []
+    # What lacks its parts does not load; what its code may not do shall not be done here, either.
+    if not structure and not unreadable:
+        try:
+            tagged = tag_as_stranger(folder, names, widget_sentences(folder) or [INVENTED_SENTENCE])
+        except ValueError as error:
+            faults.append(f"{folder} does not load in a process without this package ({error}); save the model anew.")
+    if faults:
+        raise Unfit("\n".join(faults))
+    return Checked(folder, [_described(folder, name) for name in names], _left(folder, names), tagged)
+
+
+def widget_sentences(folder: Path) -> list[str]:
+    """Return the sentences that the card offers to be tried; none where it has none or cannot be read."""
+    try:
+        widget = ModelCard.load(folder / CARD).data.get("widget")
+    except (OSError, ValueError, yaml.YAMLError):
+        return []
+    items = widget if isinstance(widget, list) else []
+    return [item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str)]
+
+
+def _faults_of_weights(folder: Path, names: Sequence[str]) -> list[str]:
+    if not any(matches(name, WEIGHTS) for name in names):
+        others = sorted(
+            path.name for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pth", ".h5", ".ckpt")
+        )
+        there = f", but {', '.join(others)}" if others else ""
+        return [
+            f"{folder} has no model.safetensors{there}; weights are published as safetensors alone, so save it anew."
+        ]
+    if WEIGHTS_INDEX not in names:
+        return []
+    try:
+        index = json.loads((folder / WEIGHTS_INDEX).read_text(encoding="utf-8"))
+        missing = sorted(set(index["weight_map"].values()) - set(names))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return [f"{WEIGHTS_INDEX} is no index of weights; save the model anew."]
+    return [f"{WEIGHTS_INDEX} names {', '.join(missing)}, not in {folder}; save the model anew."] if missing else []
+
+
+def _faults_of_code(folder: Path) -> list[str]:
+    elsewhere = [name for name in remote_classes(folder) if "--" in name]
+    faults = [
+        f"{CONFIG} takes {name} from another repository, whose code nobody has looked at; load the model with this "
+        "package, and save it anew."
+        for name in elsewhere
+    ]
+    modules = travelling_modules(folder)
+    missing = [f"{module}.py" for module in modules if not (folder / f"{module}.py").is_file()]
+    if missing:
+        faults.append(f"{folder} lacks {', '.join(missing)}, which the model's code needs; save the model anew.")
+    for module in modules:
+        if (folder / f"{module}.py").is_file():
+            faults += faults_of_module(folder / f"{module}.py", set(modules))
+    return faults
+
+
+def _faults_of_card(folder: Path, wanted: bool) -> list[str]:
+    path = folder / CARD
+    if not path.is_file():
+        return [
+            f"{folder} has no {CARD}; write the model's card first, or publish it without one by --no_card."
+        ] * wanted
+    try:
+        card = ModelCard.load(path)
+    # The parser of the client raises what comes to it: of YAML, of types, of missing fields.
+    except Exception as error:
+        return [f"{CARD}: its metadata cannot be read ({' '.join(str(error).split())}); correct them."]
+    faults = []
+    if not card.data.to_dict():
+        faults.append(f"{CARD} has no metadata; begin it with a block of YAML between two lines of ---.")
+    absent = [name for name in pictures_of_card(folder) if not (folder / name).is_file()]
+    return faults + [f"{CARD} shows {name}, which is not there; put it there, or take it out." for name in absent]
+
+
+def _faults_of_size(folder: Path, names: Sequence[str], max_file_mb: float) -> list[str]:
+    sizes = {name: (folder / name).stat().st_size for name in names}
+    return [
+        f"{name} has {size / MEGABYTE:,.1f} MB, more than {max_file_mb:,.0f}; save the model in smaller parts, or "
+        "raise --max_file_mb."
+        for name, size in sizes.items()
+        if size > max_file_mb * MEGABYTE
+    ]
+
+
+def _texts(folder: Path, names: Sequence[str]) -> tuple[list[Text], list[str]]:
+    """What the files say, and which say nothing that can be read."""
+    texts, faults = [], []
+    for name in names:
+        try:
+            texts.append(read_text(folder, name))
+        except (OSError, ValueError) as error:
+            faults.append(f"{name} cannot be read ({first_line(error)}); save the model anew.")
+    return texts, faults
+
+
+def _described(folder: Path, name: str) -> ModelFile:
+    with (folder / name).open("rb") as file:
+        found = hashlib.sha256()
+        while piece := file.read(1 << 20):
+            found.update(piece)
+    return ModelFile(name, (folder / name).stat().st_size, found.hexdigest())
+
+
+def _left(folder: Path, names: Sequence[str]) -> list[str]:
+    used = {Path(name).parts[0] for name in names}
+    return sorted(f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir() if path.name not in used)

@@ -1,0 +1,282 @@
+"""Publishing: checks, one commit, and a look at what the Hub has got of it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from huggingface_hub import (
+    CommitOperationAdd,
+    CommitOperationDelete,
+    HfApi,
+    get_session,
+    hf_hub_url,
+)
+from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, validate_repo_id
+
+from ..training.model_files import CARD, MODEL_FILES, PICTURES, matches
+from .checks import Checked, ModelFile, check_folder
+from .connection import SILENCE, patiently, reach, reason_of, silence_limited
+
+Answer = TypeVar("Answer")
+
+MAIN = "main"
+ANSWER_WITHIN = 1.8
+
+#: What every repository holds from its beginning.
+NOTHING = {".gitattributes"}
+#: Of an earlier model, what would be taken for a part of this one.
+REPLACED = tuple(name for name in MODEL_FILES if name not in (CARD, "LICENSE", *PICTURES))
+
+_REFERENCE = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$|/$|\.$))[A-Za-z0-9_][\w./+-]*")
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+
+class Published(NamedTuple):
+    """What stands on the Hub: the repository's address, the commit, its branch and tag, and the files."""
+
+    url: str
+    commit: str
+    revision: str
+    tag: str | None
+    files: list[ModelFile]
+
+
+class Standing(NamedTuple):
+    """What stands in a repository before.
+
+    Attributes:
+        private: Whether only some can see it.
+        head: The commit at the end of the branch; None where there is no such branch.
+        files: The files of that commit.
+    """
+
+    private: bool
+    head: str | None
+    files: set[str]
+
+
+def publish(
+    folder: str | Path,
+    repo_id: str,
+    *,
+    private: bool | None = None,
+    revision: str = MAIN,
+    tag: str | None = None,
+    overwrite: bool = False,
+    commit_message: str = "Publish the model",
+    card: bool = True,
+    max_file_mb: float = 5000,
+    sentences: Iterable[Sequence[str]] = (),
+    api: HfApi | None = None,
+    answer_within: float = ANSWER_WITHIN,
+) -> Published:
+    """Check a model's folder, upload what belongs to the model in one commit, and compare what arrived with what left.
+
+    Args:
+        folder: What `save_pretrained` or a Trainer wrote.
+        repo_id: The repository, `owner/name`; it is created where it is not there.
+        private: Whether the repository is to be seen by its owner alone; by default as the owner has set it.
+        revision: The branch.
+        tag: A name for the commit, given when all has arrived.
+        overwrite: Whether to publish over what stands there.
+        commit_message: What the commit says.
+        card: Whether a model card must be there.
+        max_file_mb: How large a file may be, in millions of bytes.
+        sentences: The words of each sentence that must stand in no file.
+        api: The client; by default one with the token that the user is logged in with.
+        answer_within: Seconds to wait for the Hub's first answer.
+
+    Raises:
+        Unfit: If the folder is not fit to be published.
+        ValueError: If it could not be published; then either nothing is, or it is said what.
+    """
+    api = api or HfApi()
+    before = ready_to_publish(
+        repo_id, private=private, revision=revision, tag=tag, overwrite=overwrite, api=api, answer_within=answer_within
+    )
+    checked = check_folder(folder, card=card, max_file_mb=max_file_mb, sentences=sentences)
+    with silence_limited(SILENCE):
+        before = _prepare(api, repo_id, private, revision, before)
+        commit = _upload(api, repo_id, revision, checked, commit_message, before)
+        _compare(api, repo_id, revision, commit, checked)
+        if tag is not None:
+            done = f"{repo_id} holds the model as commit {commit[:10]}, all of it, but without the tag {tag}"
+            _or_say(done, lambda: patiently(lambda: api.create_tag(repo_id, tag=tag, revision=commit, exist_ok=True)))
+    return Published(f"{api.endpoint}/{repo_id}", commit, revision, tag, checked.files)
+
+
+def ready_to_publish(
+    repo_id: str,
+    *,
+    private: bool | None = None,
+    revision: str = MAIN,
+    tag: str | None = None,
+    overwrite: bool = False,
+    api: HfApi | None = None,
+    answer_within: float = ANSWER_WITHIN,
+) -> Standing | None:
+    """Check that a model could be published, before there is one: names, the Hub, the token, and what stands there.
+
+    Args:
+        repo_id: The repository, `owner/name`.
+        private: Whether it is to be seen by its owner alone.
+        revision: The branch.
+        tag: A name for the commit to come.
+        overwrite: Whether to publish over what stands there.
+        api: The client; by default one with the token that the user is logged in with.
+        answer_within: Seconds to wait for the Hub's first answer.
+
+    Returns:
+        What stands in the repository; None where there is no such repository.
+
+    Raises:
+        ValueError: If it could not be published.
+    """
+    api = api or HfApi()
+    check_names(repo_id, revision, tag)
+    user = reach(api, answer_within)
+    token = (user.get("auth") or {}).get("accessToken") or {}
+    if token.get("role") == "read":
+        raise ValueError(f"the token of {user['name']} may only read; log in with one that may write.")
+    with silence_limited(SILENCE):
+        before = _or_say("nothing was published", lambda: _standing(api, repo_id, revision, tag))
+    if before is None:
+        return None
+    if private and not before.private:
+        raise ValueError(f"{repo_id} can be seen by all; make it private in its settings first, or name another one.")
+    if before.files - NOTHING and not overwrite:
+        raise ValueError(
+            f"{repo_id} holds {len(before.files - NOTHING)} files on {revision}; name another one, or say "
+            "--overwrite true."
+        )
+    return before
+
+
+def check_names(repo_id: str, revision: str = MAIN, tag: str | None = None) -> None:
+    """Check names for their form.
+
+    Raises:
+        ValueError: If one is none.
+    """
+    try:
+        validate_repo_id(repo_id)
+    except HFValidationError as error:
+        raise ValueError(f"repo_id={repo_id!r} is no name of a repository ({' '.join(str(error).split())}).") from None
+    if "/" not in repo_id:
+        raise ValueError(f"repo_id={repo_id!r} lacks its owner; give owner/name.")
+    for option, name in (("revision", revision), ("tag", tag)):
+        if name is not None and (not _REFERENCE.fullmatch(name) or _COMMIT.fullmatch(name)):
+            raise ValueError(f"{option}={name!r} is no name for it; take letters, digits, '.', '-', '_' and '/'.")
+
+
+def _standing(api: HfApi, repo_id: str, revision: str, tag: str | None) -> Standing | None:
+    try:
+        info = patiently(lambda: api.model_info(repo_id))
+    except RepositoryNotFoundError:
+        return None
+    refs = patiently(lambda: api.list_repo_refs(repo_id))
+    tags = {one.name: one.target_commit for one in refs.tags}
+    if tag in tags:
+        raise ValueError(f"{repo_id} has a tag {tag} already, at {tags[tag][:10]}; choose another one.")
+    if revision in tags:
+        raise ValueError(f"{revision} is a tag of {repo_id}, which stays where it is; name a branch.")
+    head = {one.name: one.target_commit for one in refs.branches}.get(revision)
+    return Standing(bool(info.private), head, _files_at(api, repo_id, head) if head else set())
+
+
+def _files_at(api: HfApi, repo_id: str, commit: str) -> set[str]:
+    return patiently(lambda: set(api.list_repo_files(repo_id, revision=commit)))
+
+
+def _prepare(api: HfApi, repo_id: str, private: bool | None, revision: str, before: Standing | None) -> Standing:
+    """Have the repository and the branch be there."""
+
+    def prepare() -> Standing:
+        if before is None:
+            patiently(lambda: api.create_repo(repo_id, private=private, exist_ok=True))
+        if before is None or before.head is None:
+            if revision != MAIN:
+                patiently(lambda: api.create_branch(repo_id, branch=revision, exist_ok=True))
+            found = _standing(api, repo_id, revision, None)
+        else:
+            found = before
+        if found is None or found.head is None:
+            raise ValueError(f"{repo_id} has no branch {revision}, though it was to be created")
+        if private and not found.private:
+            raise ValueError(f"{repo_id} was to be private, and is not")
+        return found
+
+    return _or_say("nothing was published", prepare)
+
+
+def _upload(api: HfApi, repo_id: str, revision: str, checked: Checked, commit_message: str, before: Standing) -> str:
+    """Upload what belongs to the model in one commit, and return that."""
+
+    def upload() -> str:
+        # Made anew for each try: the client then sees what has arrived before, be it the whole commit.
+        kept = {file.name for file in checked.files}
+        gone = [name for name in _files_at(api, repo_id, revision) if matches(name, REPLACED) and name not in kept]
+        operations: list[CommitOperationAdd | CommitOperationDelete] = [
+            CommitOperationAdd(file.name, str(checked.folder / file.name)) for file in checked.files
+        ]
+        operations += [CommitOperationDelete(name) for name in sorted(gone)]
+        return api.create_commit(
+            repo_id, operations, commit_message=commit_message, revision=revision, parent_commit=before.head
+        ).oid
+
+    return _or_say(lambda: _state(api, repo_id, revision, before), lambda: patiently(upload))
+
+
+def _state(api: HfApi, repo_id: str, revision: str, before: Standing) -> str:
+    """What stands on the Hub after a commit that failed."""
+    try:
+        now = api.model_info(repo_id, revision=revision).sha
+    except Exception:
+        return f"what {repo_id} holds now cannot be asked"
+    if now != before.head:
+        return f"{repo_id} has another commit now, {str(now)[:10]}; look at it"
+    return f"nothing was published: {repo_id} {'holds what it held' if before.files - NOTHING else 'is empty'}"
+
+
+def _compare(api: HfApi, repo_id: str, revision: str, commit: str, checked: Checked) -> None:
+    """Read every file back by its commit, and refuse what differs."""
+    there = f"{repo_id} holds commit {commit[:10]} on {revision}"
+    differing = _or_say(
+        f"{there}, which was not compared with what was sent",
+        lambda: [
+            file.name
+            for file in checked.files
+            if patiently(lambda name=file.name: _sha256(api, repo_id, commit, name)) != file.sha256  # type: ignore[misc]
+        ],
+    )
+    if differing:
+        raise ValueError(
+            f"{there}, but {', '.join(differing)} came back with another hash than was sent; nobody should use that "
+            "commit, so delete it or the repository, and publish again."
+        )
+
+
+def _sha256(api: HfApi, repo_id: str, commit: str, name: str) -> str:
+    """The hash of the bytes that the Hub sends to whoever asks for a file."""
+    url = hf_hub_url(repo_id, name, revision=commit, endpoint=api.endpoint)
+    found = hashlib.sha256()
+    with get_session().stream("GET", url, headers=build_hf_headers(token=api.token)) as answer:
+        hf_raise_for_status(answer)
+        for piece in answer.iter_bytes():
+            found.update(piece)
+    return found.hexdigest()
+
+
+def _or_say(state: str | Callable[[], str], call: Callable[[], Answer]) -> Answer:
+    """Call, and if that fails, say why and what stands on the Hub."""
+    try:
+        return call()
+    # Besides the Hub's answers and the line's faults, those of Xet have no common type.
+    except Exception as error:
+        stands = state if isinstance(state, str) else state()
+        raise ValueError(f"{reason_of(error)}; {stands}.") from error

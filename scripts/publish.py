@@ -1,0 +1,103 @@
+"""Publish a trained model on the Hub: check it, upload it in one commit, and compare what arrived.
+
+    python scripts/publish.py MODEL_DIR --repo_id OWNER/NAME [--dry_run true] [--private true] [--tag v1] [options]
+
+Everything is checked before anything leaves: that strangers can load the model without this package, the card, the code
+that travels with it, and that no file holds a token, a place of this machine or a sentence of the corpus. The token is
+that of `hf auth login` or of HF_TOKEN. `--dry_run true` shows what would be uploaded, without any network. `--help`
+lists the options.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from transformers import HfArgumentParser
+
+from hf_xorner.hub import Checked, ModelFile, check_folder, publish
+from hf_xorner.hub.corpus import sentences_of
+from hf_xorner.hub.publishing import ANSWER_WITHIN, MAIN, check_names
+
+
+@dataclass
+class Options:
+    """What is published where."""
+
+    repo_id: str = field(metadata={"help": "The repository, owner/name."})
+    dry_run: bool = field(default=False, metadata={"help": "Check, show what would be uploaded, and stop."})
+    private: bool | None = field(default=None, metadata={"help": "Whether only its owner can see the repository."})
+    revision: str = field(default=MAIN, metadata={"help": "The branch."})
+    tag: str | None = field(default=None, metadata={"help": "A name for the commit, such as v1."})
+    overwrite: bool = field(default=False, metadata={"help": "Publish over what stands there."})
+    commit_message: str = field(default="Publish the model", metadata={"help": "What the commit says."})
+    no_card: bool = field(default=False, metadata={"help": "Publish without a model card."})
+    dataset: str | None = field(
+        default=None,
+        metadata={
+            "help": "The corpus of which no sentence may be published; by default that of facts.json, if at hand."
+        },
+    )
+    data_dir: str | None = field(default=None, metadata={"help": "Where the files of a named corpus lie."})
+    max_file_mb: float = field(default=5000, metadata={"help": "How large a file may be, in millions of bytes."})
+    answer_within: float = field(
+        default=ANSWER_WITHIN, metadata={"help": "Seconds to wait for the Hub's first answer."}
+    )
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = HfArgumentParser(Options, allow_abbrev=False, description=__doc__)
+    parser.add_argument("model_dir", metavar="MODEL_DIR", help="The folder of the model.")
+    options, place = parser.parse_args_into_dataclasses()
+    try:
+        print(run(options, place.model_dir))
+    except (ValueError, OSError) as error:
+        sys.exit("\n".join(f"publish.py: {line}" for line in str(error).splitlines()))
+
+
+def run(options: Options, folder: str) -> str:
+    """Do what was asked for, and return what is to be said about it."""
+    sentences = sentences_of(folder, options.dataset, options.data_dir)
+    wanted = {"card": not options.no_card, "max_file_mb": options.max_file_mb, "sentences": sentences}
+    if options.dry_run:
+        check_names(options.repo_id, options.revision, options.tag)
+        return "\n".join(plan(check_folder(folder, **wanted), options))
+    done = publish(
+        folder,
+        options.repo_id,
+        private=options.private,
+        revision=options.revision,
+        tag=options.tag,
+        overwrite=options.overwrite,
+        commit_message=options.commit_message,
+        answer_within=options.answer_within,
+        **wanted,
+    )
+    tag = f" and the tag {done.tag}" if done.tag else ""
+    return (
+        f"{done.url}: {total(done.files)} as commit {done.commit} on {done.revision}{tag}, each read back and compared"
+    )
+
+
+def plan(checked: Checked, options: Options) -> list[str]:
+    """Say what would be uploaded where, what would be left here, and what a stranger's process tagged."""
+    width = max(len(file.name) for file in checked.files)
+    lines = [f"{file.name:<{width}} {file.size:>14,} {file.sha256}" for file in checked.files]
+    seen = {None: "as its owner has set it", True: "private", False: "public"}[options.private]
+    tag = f", tag {options.tag}" if options.tag else ""
+    lines.append(f"{total(checked.files)} for {options.repo_id}, branch {options.revision}{tag}, seen: {seen}")
+    if checked.left:
+        lines.append(f"left here: {', '.join(checked.left)}")
+    for sentence, entities in checked.tagged:
+        found = ", ".join(f"{kind} {sentence[start:end]!r}" for kind, start, end in entities)
+        lines.append(f"tagged without this package: {sentence} [{found}]")
+    return [*lines, "dry run: nothing was uploaded"]
+
+
+def total(files: Sequence[ModelFile]) -> str:
+    """Say how many files there are, and how large."""
+    return f"{len(files)} files, {sum(file.size for file in files):,} bytes"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,427 @@
+"""What keeps a folder from being published, planted by hand, and that a good one is let through."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import ARCHITECTURES, build_model
+from safetensors.numpy import save_file
+
+from hf_xorner.hub import Unfit, check_folder
+from hf_xorner.hub.code_checks import faults_of_module
+from hf_xorner.hub.corpus import sentences_of
+from hf_xorner.hub.text_checks import faults_of_text, read_text, sentences_in
+from hf_xorner.training.model_files import files_of_model, travelling_modules
+
+CARD = "---\nlicense: mit\nwidget:\n- text: Ann met Zeus\n---\n# A tagger\n"
+TOKEN = "hf_" + "aBcDeFgHiJ" * 3
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory, tokenizer):
+    folder = tmp_path_factory.mktemp("saved") / "tagger"
+    build_model("cross-bilstm-cnn", tokenizer).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "README.md").write_text(CARD, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    return Path(shutil.copytree(saved, tmp_path / "tagger"))
+
+
+@pytest.fixture
+def unloaded(monkeypatch):
+    """No process is started; the sentences that it would have tagged are kept."""
+    seen = []
+
+    def tag(folder, names, sentences):
+        seen.append((names, sentences))
+        return []
+
+    monkeypatch.setattr("hf_xorner.hub.checks.tag_as_stranger", tag)
+    return seen
+
+
+def faults(folder, **options):
+    try:
+        check_folder(folder, **options)
+    except Unfit as error:
+        return str(error).splitlines()
+    return []
+
+
+def fault(folder, **options):
+    (only,) = faults(folder, **options)
+    assert only.endswith(".")
+    return only
+
+
+# --- What is uploaded -------------------------------------------------------------------------------------------------
+
+
+def test_files_of_training_stay_here(folder, unloaded):
+    good = check_folder(folder)
+    strangers = ["training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state.pth", "notes.txt", "secret.py"]
+    strangers += ["pytorch_model.bin", "trainer_state.json", ".env", "model.pkl", "model.safetensors.bak", "train.log"]
+    for name in strangers:
+        (folder / name).write_bytes(b"x")
+    (folder / "checkpoint-7").mkdir()
+    shutil.copyfile(folder / "model.safetensors", folder / "checkpoint-7" / "model.safetensors")
+    checked = check_folder(folder)
+    assert checked.files == good.files
+    assert checked.left == sorted([*strangers, "checkpoint-7/"])
+    assert good.left == []
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_files_are_all_that_was_saved(kind, tokenizer, tmp_path):
+    build_model(kind, tokenizer).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert files_of_model(tmp_path) == sorted(path.name for path in tmp_path.iterdir())
+    assert travelling_modules(tmp_path) == sorted(path.stem for path in tmp_path.glob("*.py"))
+    known = set(travelling_modules(tmp_path))
+    assert [one for path in tmp_path.glob("*.py") for one in faults_of_module(path, known)] == []
+
+
+def test_pictures_go_along(folder, unloaded):
+    (folder / "plots").mkdir()
+    for name in ("a.png", "plots/b.svg", "plots/unseen.png"):
+        (folder / name).write_bytes(b"<svg/>")
+    shown = "![one](./plots/b.svg) ![two](https://x.org/c.png) ![three](../d.png) <img src='a.png'>"
+    (folder / "README.md").write_text(CARD + shown, encoding="utf-8")
+    names = [file.name for file in check_folder(folder).files]
+    assert {name for name in names if name.endswith(("png", "svg"))} == {"a.png", "plots/b.svg"}
+
+
+def test_hashes_and_sizes(folder, unloaded):
+    import hashlib
+
+    for file in check_folder(folder).files:
+        content = (folder / file.name).read_bytes()
+        assert (file.size, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+
+
+# --- Single faults ----------------------------------------------------------------------------------------------------
+
+
+def test_no_folder_or_no_model(tmp_path, unloaded):
+    assert "is no folder" in fault(tmp_path / "none")
+    assert "has no config.json" in fault(tmp_path)
+
+
+def test_weights_are_safetensors(folder, unloaded):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    assert "no model.safetensors, but pytorch_model.bin" in fault(folder)
+    assert unloaded == []
+
+
+def test_shards_are_all_there(folder, unloaded):
+    shards = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+    index = {"metadata": {}, "weight_map": dict(zip("ab", shards, strict=True))}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    (folder / "model.safetensors").rename(folder / shards[0])
+    assert f"names {shards[1]}" in fault(folder)
+    shutil.copyfile(folder / shards[0], folder / shards[1])
+    assert faults(folder) == []
+
+
+def test_broken_weights(folder, unloaded):
+    (folder / "model.safetensors").write_bytes(b"\xff" * 100)
+    assert "model.safetensors cannot be read" in fault(folder)
+    assert unloaded == []
+
+
+def test_the_card_is_there(folder, unloaded):
+    (folder / "README.md").unlink()
+    assert "has no README.md" in fault(folder)
+    assert faults(folder, card=False) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("---\nlicense: [\n---\n", "cannot be read"),
+        ("---\n- a\n---\n", "cannot be read"),
+        ("# A tagger\n", "no metadata"),
+        ("---\nmodel-index:\n- results: 3\n---\n", "cannot be read"),
+        (CARD + "![a](gone.png)", "shows gone.png"),
+    ],
+)
+def test_the_card_is_valid(folder, unloaded, text, complaint):
+    (folder / "README.md").write_text(text, encoding="utf-8")
+    found = fault(folder)
+    assert "README.md" in found
+    assert complaint in found
+
+
+def test_sizes_are_limited(folder, unloaded):
+    largest = max(folder.iterdir(), key=lambda path: path.stat().st_size)
+    size = largest.stat().st_size / 1e6
+    assert f"{largest.name} has" in fault(folder, max_file_mb=size * 0.999)
+    assert faults(folder, max_file_mb=size * 1.001) == []
+
+
+def test_code_lies_beside_the_weights(folder, unloaded):
+    (folder / "tags.py").unlink()
+    assert "lacks tags.py" in faults(folder)[0]
+    assert unloaded == []
+
+
+def test_code_of_another_repository(folder, unloaded):
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"]["AutoConfig"] = "mallory/x--configuration.Config"
+    (folder / "config.json").write_text(json.dumps(config))
+    assert "mallory/x--configuration.Config from another repository" in fault(folder)
+    assert unloaded == []
+
+
+def test_code_that_may_do_harm_is_not_run(folder, tmp_path):
+    path = folder / "configuration_tagger.py"
+    path.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n" + path.read_text())
+    assert any("configuration_tagger.py, line 1: uses open" in one for one in faults(folder))
+    assert not (tmp_path / "ran").exists()
+
+
+# --- Code -------------------------------------------------------------------------------------------------------------
+
+HARMFUL = [
+    ("import os", "imports os"),
+    ("import subprocess as s", "imports subprocess"),
+    ("from socket import socket", "imports socket"),
+    ("def f():\n    import pickle", "imports pickle"),
+    ("import numpy, urllib.request", "imports urllib"),
+    ("from pathlib import Path", "imports pathlib"),
+    ("import hf_xorner", "imports hf_xorner"),
+    ("from hf_xorner.models import tags", "imports hf_xorner"),
+    ("from .absent import x", "imports .absent"),
+    ("from ..outside import x", "imports ..outside"),
+    ("import torch\ntorch.load('x')", "uses torch.load"),
+    ("from torch import load as fetch", "imports torch.load"),
+    ("import torch as t\nt.hub.load('a', 'b')", "uses torch.hub"),
+    ("import torch.hub", "imports torch.hub"),
+    ("from torch.utils import cpp_extension", "imports torch.utils.cpp_extension"),
+    ("import numpy as np\nx = np.load", "uses numpy.load"),
+    ("import numpy as np\nnp.ones(1).tofile('x')", "uses tofile"),
+    ("from transformers import AutoModel\nAutoModel.from_pretrained('x')", "from_pretrained"),
+    ("from transformers import pipeline", "imports transformers.pipeline"),
+    ("eval('1')", "uses eval"),
+    ("run = exec", "uses exec"),
+    ("__import__('os')", "uses __import__"),
+    ("[].__class__.__base__.__subclasses__()", "uses __subclasses__"),
+    ("print.__globals__", "uses __globals__"),
+    ("getattr(f, '__globals__')", "uses __globals__"),
+    ("import torch\ngetattr(torch, 'lo' + 'ad')('x')", "takes from torch what a string names"),
+    ("x = ", "is no Python"),
+]
+
+
+@pytest.mark.parametrize(("code", "complaint"), HARMFUL)
+def test_what_code_may_not_do(tmp_path, code, complaint):
+    path = tmp_path / "module.py"
+    path.write_text(code)
+    found = faults_of_module(path, {"module", "near"})
+    assert any(complaint in one for one in found), found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from __future__ import annotations\nimport math, re, json\nimport torch.nn.functional as F",
+        "from .near import x\nfrom torch.utils.checkpoint import checkpoint",
+        "class A:\n    def load(self): return self.open(getattr(self, 'x'))",
+        "import re\nre.compile('a')",
+        "def f(cls, *args):\n    return super().from_pretrained(*args)",
+        "import numpy as np\nnp.linalg.norm(np.ones(3))\nimport torch\ntorch.compiler.is_compiling()",
+    ],
+)
+def test_what_code_may_do(tmp_path, code):
+    path = tmp_path / "module.py"
+    path.write_text(code)
+    assert faults_of_module(path, {"module", "near"}) == []
+
+
+# --- Texts ------------------------------------------------------------------------------------------------------------
+
+
+def spoilt(folder, name, text):
+    """Put a text where such a file holds free text."""
+    path = folder / name
+    if name == "model.safetensors":
+        save_file({"a": np.zeros(1, np.float32)}, path, metadata={"note": text})
+    elif name.endswith(".json"):
+        content = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps({**content, "note": {"deep": [text]}}, ensure_ascii=True))
+    else:
+        path.write_text(f"{path.read_text() if path.exists() else ''}\n# {text}\n", encoding="utf-8")
+
+
+PLACES_OF_TEXT = [
+    "README.md",
+    "config.json",
+    "tokenizer_config.json",
+    "facts.json",
+    "tags.py",
+    "model.safetensors",
+    "a.svg",
+]
+
+
+@pytest.mark.parametrize("name", PLACES_OF_TEXT)
+def test_tokens_are_found_and_not_shown(folder, unloaded, name):
+    spoilt(folder, name, f"login {TOKEN} please")
+    found = fault(folder)
+    assert found.startswith(name)
+    assert "access token" in found
+    assert TOKEN not in found
+
+
+@pytest.mark.parametrize("name", PLACES_OF_TEXT)
+@pytest.mark.parametrize("place", ["/home/ann/x", "here", r"C:\Users\ann", "/tmp/run-3/out"])
+def test_places_of_a_machine_are_found(folder, unloaded, name, place):
+    spoilt(folder, name, f"see {folder if place == 'here' else place} now")
+    found = fault(folder)
+    assert found.startswith(name)
+    assert "place of one machine" in found
+
+
+def test_the_home_folder_is_found_wherever_it_is(folder, unloaded, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: Path("/unusual/place/of/ann"))
+    spoilt(folder, "config.json", "/unusual/place/of/ann/corpus")
+    assert "/unusual/place/of/ann is a place" in fault(folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://example.org/home/ann/x.html",
+        "runs/model and ./tmp/x, or ~/models",
+        "hf_short",
+        "and/or /tmp and /home",
+        "huggingface.co/Users/guide",
+    ],
+)
+def test_what_only_looks_so(folder, unloaded, text):
+    spoilt(folder, "README.md", text)
+    spoilt(folder, "facts.json", text)
+    assert faults(folder) == []
+
+
+def test_lines_are_named(folder):
+    (folder / "README.md").write_text(f"{CARD}one\ntwo {TOKEN}\n")
+    (found,) = faults_of_text(read_text(folder, "README.md"), [])
+    assert "README.md, line 8:" in found
+
+
+SENTENCE = "The old ferry between Lindow and Averill doesn't sail on Sundays , says Captain Ó'Mara .".split()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        " ".join(SENTENCE),
+        "the old ferry between Lindow and Averill doesn't sail\non Sundays, says Captain Ó'Mara.",
+        "…THE OLD FERRY BETWEEN LINDOW AND AVERILL DOES N'T SAIL ON SUNDAYS , SAYS CAPTAIN Ó'MARA!",
+        "\n".join(SENTENCE),
+    ],
+)
+@pytest.mark.parametrize("name", ["README.md", "facts.json"])
+def test_sentences_of_the_corpus_are_found(folder, unloaded, name, written):
+    spoilt(folder, name, written)
+    others = [["A", "b"], ["of", "eight", "words", "there", "is", "none", "such", "here"]]
+    assert f"{name}: a sentence of the corpus stands here (The old ferry …)" in fault(
+        folder, sentences=[*others, SENTENCE]
+    )
+    assert faults(folder, sentences=others) == []
+
+
+def test_seven_words_are_anyones(folder):
+    text = read_text(folder, "README.md")._replace(passages=[(1, "he said that he would come on Monday .")])
+    assert sentences_in([text], ["he said that he would come on .".split()]) == []
+    assert sentences_in([text], ["he said that he would come on Monday .".split()]) != []
+    assert sentences_in([text], ["a b c d e f g h".split()]) == []
+    assert sentences_in([text._replace(passages=[(1, "A b c: d e f g h")])], ["a b c d e f g h".split()]) != []
+
+
+def test_sentences_are_found_as_by_plain_search():
+    """Whatever the pieces' lengths, the look-up by beginnings finds what searching for each finds."""
+    generator = np.random.default_rng(0)
+    words = ["a", "bb", "ccc", "dddd"]
+    corpus = [[words[place] for place in generator.integers(4, size=generator.integers(8, 12))] for _ in range(300)]
+    held = "".join(words[place] for place in generator.integers(4, size=2000))
+    from hf_xorner.hub.text_checks import Text
+
+    found = [bool(sentences_in([Text("a", [(0, held)])], [sentence])) for sentence in corpus]
+    assert found == ["".join(sentence) in held for sentence in corpus]
+    assert 0 < sum(found) < 300
+
+
+def test_the_vocabulary_is_the_tokenizers_own(tmp_path, unloaded):
+    from hf_xorner import WordCharTokenizer
+
+    tokenizer = WordCharTokenizer.from_corpus([SENTENCE], max_word_chars=10)
+    build_model("cross-bilstm-cnn", tokenizer).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert faults(tmp_path, card=False, sentences=[SENTENCE]) == []
+
+
+def test_the_corpus_of_the_facts_is_found(folder, tmp_path, monkeypatch):
+    monkeypatch.delenv("HF_XORNER_CORPORA", raising=False)
+    facts = folder / "facts.json"
+    assert list(sentences_of(folder)) == []
+    for named in ("xor", "conll2003", "owner/name", 3, None):
+        facts.write_text(json.dumps({"data": {"source": named}}))
+        assert list(sentences_of(folder)) == []
+    corpus = tmp_path / "mine.conll"
+    corpus.write_text("".join(f"{word}\tO\n" for word in SENTENCE))
+    facts.write_text(json.dumps({"data": {"source": str(corpus)}}))
+    assert [list(words) for words in sentences_of(folder)] == [SENTENCE]
+    with pytest.raises(ValueError, match="no such file"):
+        list(sentences_of(folder, dataset="nowhere.conll"))
+
+
+# --- All together -----------------------------------------------------------------------------------------------------
+
+
+def test_all_faults_are_said_at_once(folder, unloaded):
+    spoilt(folder, "config.json", "/home/ann/x")
+    spoilt(folder, "tags.py", TOKEN)
+    (folder / "README.md").unlink()
+    found = faults(folder, max_file_mb=0.001)
+    for complaint in ("README.md", "access token", "place of one machine", "--max_file_mb"):
+        assert sum(complaint in one for one in found) >= 1
+    assert all(one.endswith(".") for one in found)
+
+
+def test_the_sentences_of_the_card_are_tried(folder, unloaded):
+    check_folder(folder)
+    (folder / "README.md").write_text("---\nlicense: mit\nwidget: 3\n---\n")
+    check_folder(folder)
+    assert unloaded[0][1] == ["Ann met Zeus"]
+    assert "Zorvan Quellmar" in unloaded[1][1][0]
+
+
+def test_a_stranger_loads_it(folder):
+    """In a process of its own, with what is published and nothing else."""
+    (tagged,) = check_folder(folder).tagged
+    assert tagged.sentence == "Ann met Zeus"
+    assert all(0 <= start < end <= len("Ann met Zeus") for _, start, end in tagged.entities)
+
+
+def test_a_stranger_cannot_load_it(folder):
+    (folder / "tokenizer.json").write_text("{}")
+    assert "does not load in a process without this package" in fault(folder)
+
+
+@pytest.mark.slow
+def test_scores_that_are_no_numbers(tmp_path, tokenizer):
+    model = build_model("cross-bilstm-cnn", tokenizer)
+    with torch.no_grad():
+        model.classifier.bias.fill_(float("nan"))
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert "its scores are no numbers" in fault(tmp_path, card=False)

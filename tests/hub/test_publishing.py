@@ -1,0 +1,535 @@
+"""Publishing on a local Hub: what arrives, what strangers then load, and what is left when something goes wrong."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, SENTENCES
+from datasets import Dataset
+from huggingface_hub import HfApi, constants
+from random_texts import lively_model
+from transformers import TrainingArguments, pipeline
+
+from hf_xorner.hub import Unfit, publish
+from hf_xorner.hub.loading import Tagged
+from hf_xorner.training import TaggerTrainer
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+TEXT = "Ann Smith met Zeus in New York ."
+CARD = f"---\nlicense: mit\nwidget:\n- text: {TEXT}\n---\n# A tagger\n"
+NAME = "ann/tagger"
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory, tokenizer):
+    folder = tmp_path_factory.mktemp("saved") / "tagger"
+    lively_model("cross-bilstm-cnn", tokenizer, "crf").save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "README.md").write_text(CARD, encoding="utf-8")
+    (folder / "training_args.bin").write_bytes(b"a pickle")
+    return folder
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    return Path(shutil.copytree(saved, tmp_path / "tagger"))
+
+
+@pytest.fixture
+def api(hub, online, monkeypatch):
+    """The client of ann, who may write; how a model's code and a stranger's process are checked is tested elsewhere."""
+    monkeypatch.setattr("hf_xorner.hub.checks.tag_as_stranger", lambda *_: [Tagged(TEXT, [])])
+    monkeypatch.setattr("hf_xorner.hub.checks.faults_of_module", lambda *_: [])
+    hub.add_user("ann", "hf_ann", organizations=("birds",))
+    return HfApi(endpoint=hub.endpoint, token="hf_ann")
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "training_args.bin"}
+
+
+def refusal(*arguments, **options):
+    with pytest.raises(ValueError) as caught:
+        publish(*arguments, **options)
+    (only,) = str(caught.value).splitlines()
+    assert only.endswith(".")
+    return only
+
+
+def commits(hub, name=NAME):
+    return len(hub.repositories[name].commits) - 1
+
+
+# --- What arrives -----------------------------------------------------------------------------------------------------
+
+
+def test_the_model_arrives_in_one_commit(hub, api, folder):
+    done = publish(folder, NAME, tag="v1", api=api, commit_message="First")
+    assert hub.files(NAME) == content(folder)
+    assert commits(hub) == 1
+    repository = hub.repositories[NAME]
+    assert (repository.branches, repository.tags) == ({"main": done.commit}, {"v1": done.commit})
+    assert repository.commits[done.commit].title == "First"
+    assert repository.private is False
+    assert done.url == f"{hub.endpoint}/{NAME}"
+    assert {file.name for file in done.files} == set(content(folder))
+    # The storage is never told who asks.
+    assert {token for *_, token in hub.storage_requests} == {None}
+
+
+def test_it_arrives_in_parts_too(hub, api, folder):
+    hub.part_size = 1000
+    publish(folder, NAME, api=api)
+    assert hub.files(NAME) == content(folder)
+    assert len([1 for method, *_ in hub.storage_requests if method == "PUT"]) > 5
+
+
+def test_private_and_of_an_organisation(hub, api, folder):
+    publish(folder, "birds/tagger", private=True, api=api)
+    assert hub.repositories["birds/tagger"].private is True
+    assert hub.files("birds/tagger") == content(folder)
+
+
+def test_on_a_branch(hub, api, folder):
+    publish(folder, NAME, api=api)
+    first = hub.files(NAME)
+    (folder / "README.md").write_text(CARD + "second", encoding="utf-8")
+    done = publish(folder, NAME, revision="try/two", tag="v2", api=api)
+    assert hub.files(NAME) == first
+    assert hub.files(NAME, "try/two") == hub.files(NAME, "v2") == content(folder)
+    assert done.revision == "try/two"
+    assert "2 files" not in refusal(folder, NAME, revision="try/two", api=api)
+
+
+def test_what_stands_there_is_not_overwritten_unasked(hub, api, folder):
+    publish(folder, NAME, api=api)
+    before = hub.files(NAME)
+    (folder / "README.md").write_text(CARD + "second", encoding="utf-8")
+    assert "--overwrite true" in refusal(folder, NAME, api=api)
+    assert hub.files(NAME) == before
+    publish(folder, NAME, overwrite=True, api=api)
+    assert hub.files(NAME) == content(folder)
+    assert commits(hub) == 2
+    publish(folder, NAME, overwrite=True, api=api, tag="same")
+    assert commits(hub) == 2
+
+
+def test_overwriting_takes_the_old_model_away_and_nothing_else(hub, api, folder):
+    api.create_repo(NAME)
+    old = ["model-00001-of-00002.safetensors", "model.safetensors.index.json", "piece_tokenizer.json", "facts.json"]
+    kept = ["notes.txt", "LICENSE", "handler.py", "onnx/model.onnx", "old.png"]
+    for name in [*old, *kept]:
+        api.upload_file(path_or_fileobj=b"x" * 9, path_in_repo=name, repo_id=NAME)
+    publish(folder, NAME, overwrite=True, api=api)
+    assert set(hub.files(NAME)) == {*content(folder), *kept}
+
+
+def test_an_empty_repository_is_taken(hub, api, folder):
+    api.create_repo(NAME, private=True)
+    publish(folder, NAME, api=api)
+    assert hub.files(NAME) == content(folder)
+    assert hub.repositories[NAME].private is True
+
+
+def test_unfit_folders_leave_nothing(hub, api, folder):
+    (folder / "README.md").unlink()
+    (folder / "config.json").write_text((folder / "config.json").read_text().replace('"keep"', '"/home/ann/x"'))
+    with pytest.raises(Unfit):
+        publish(folder, NAME, api=api)
+    assert hub.repositories == {}
+    assert {method for method, *_ in hub.requests} == {"GET"}
+
+
+# --- What is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"repo_id": "tagger"}, "lacks its owner"),
+        ({"repo_id": "a/b/c"}, "no name of a repository"),
+        ({"repo_id": "ann/--x"}, "no name of a repository"),
+        ({"revision": "no blanks"}, "revision='no blanks' is no name"),
+        ({"revision": "deadbeef"}, "revision='deadbeef' is no name"),
+        ({"tag": "../x"}, "tag='../x' is no name"),
+        ({"tag": ""}, "tag='' is no name"),
+    ],
+)
+def test_names_of_no_good_form_are_asked_of_nobody(hub, api, folder, options, complaint):
+    assert complaint in refusal(folder, **{"repo_id": NAME, "api": api, **options})
+    assert hub.requests == []
+
+
+def test_without_a_token(hub, api, folder, monkeypatch, tmp_path):
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
+    assert "hf auth login" in refusal(folder, NAME, api=HfApi(endpoint=hub.endpoint))
+    assert hub.repositories == {}
+
+
+def test_with_a_wrong_token(hub, api, folder):
+    assert "does not know the token" in refusal(folder, NAME, api=HfApi(endpoint=hub.endpoint, token="hf_wrong"))
+    assert hub.repositories == {}
+
+
+def test_with_a_token_that_may_only_read(hub, api, folder):
+    hub.add_user("ann", "hf_reader", role="read")
+    assert "may only read" in refusal(folder, NAME, api=HfApi(endpoint=hub.endpoint, token="hf_reader"))
+    assert hub.repositories == {}
+
+
+def test_under_a_strangers_name(hub, api, folder):
+    found = refusal(folder, "bob/tagger", api=api)
+    assert "the token may not do that" in found
+    assert "nothing was published" in found
+    assert hub.repositories == {}
+
+
+def test_into_a_repository_of_others(hub, api, folder):
+    hub.add_user("bob", "hf_bob")
+    HfApi(endpoint=hub.endpoint, token="hf_bob").create_repo("bob/tagger")
+    assert "the token may not do that" in refusal(folder, "bob/tagger", api=api)
+    assert hub.files("bob/tagger") == {}
+
+
+def test_private_into_what_all_can_see(hub, api, folder):
+    api.create_repo(NAME)
+    assert "can be seen by all" in refusal(folder, NAME, private=True, api=api)
+    assert hub.files(NAME) == {}
+
+
+def test_tags_stay_where_they_are(hub, api, folder):
+    publish(folder, NAME, tag="v1", api=api)
+    tagged = dict(hub.repositories[NAME].tags)
+    assert "has a tag v1 already" in refusal(folder, NAME, tag="v1", overwrite=True, api=api)
+    assert "v1 is a tag" in refusal(folder, NAME, revision="v1", overwrite=True, api=api)
+    assert hub.repositories[NAME].tags == tagged
+
+
+# --- What goes wrong --------------------------------------------------------------------------------------------------
+
+STEPS = [
+    ("GET", "whoami"),
+    ("GET", "/api/models/ann/tagger$"),
+    ("GET", "/refs$"),
+    ("POST", "/repos/create"),
+    ("POST", "/validate-yaml"),
+    ("POST", "/preupload/"),
+    ("POST", "/objects/batch"),
+    ("PUT", ""),
+    ("POST", "/verify/"),
+    ("POST", "/commit/"),
+    ("GET", "/resolve/"),
+    ("POST", "/tag/"),
+]
+
+
+UNHEARD = [("POST", "/repos/create"), ("PUT", ""), ("POST", "/commit/"), ("POST", "/tag/")]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "what"),
+    [(*step, {"status": 503}) for step in STEPS] + [(*step, {"deaf": True}) for step in UNHEARD],
+)
+def test_what_goes_away_on_a_further_try(hub, api, folder, method, path, what):
+    hub.fault(method, path, times=1, **what)
+    done = publish(folder, NAME, tag="v1", api=api)
+    assert hub.faults[0].times == 0
+    assert hub.files(NAME, done.commit) == content(folder)
+    assert hub.repositories[NAME].tags == {"v1": done.commit}
+    assert commits(hub) == 1
+
+
+@pytest.mark.parametrize(("method", "path"), STEPS)
+def test_what_stays_broken(hub, api, folder, method, path):
+    hub.fault(method, path, status=500)
+    found = refusal(folder, NAME, tag="v1", api=api)
+    assert "500" in found
+    repository = hub.repositories.get(NAME)
+    if (method, path) in STEPS[-2:]:
+        assert f"holds commit {repository.branches['main'][:10]}" in found or "without the tag v1" in found
+        assert hub.files(NAME) == content(folder)
+    else:
+        assert repository is None or hub.files(NAME) == {}
+    assert repository is None or repository.tags == {}
+
+
+def test_a_connection_that_is_cut_again_and_again(hub, api, folder):
+    hub.fault("PUT", "", cut_after=1000)
+    found = refusal(folder, NAME, tag="v1", api=api)
+    assert "the connection to the Hub broke" in found
+    assert "nothing was published: ann/tagger is empty" in found
+    assert hub.files(NAME) == {}
+    assert hub.repositories[NAME].tags == {}
+    hub.faults.clear()
+    publish(folder, NAME, tag="v1", api=api)
+    assert hub.files(NAME) == content(folder)
+
+
+def test_a_connection_that_is_cut_once(hub, api, folder):
+    hub.fault("PUT", "", cut_after=1000, times=1)
+    hub.fault("POST", "/commit/", cut_after=1000, times=1)
+    publish(folder, NAME, api=api)
+    assert hub.files(NAME) == content(folder)
+    assert commits(hub) == 1
+
+
+def test_what_stood_there_stands_there_still(hub, api, folder):
+    publish(folder, NAME, api=api)
+    before = hub.files(NAME)
+    (folder / "README.md").write_text(CARD + "second", encoding="utf-8")
+    hub.fault("POST", "/commit/", cut_after=10)
+    assert "nothing was published: ann/tagger holds what it held" in refusal(folder, NAME, overwrite=True, api=api)
+    assert hub.files(NAME) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [("PUT", "", "model.safetensors"), ("GET", "resolve/[0-9a-f]+/tags.py", "tags.py"), ("GET", "[0-9a-f]{64}$", "")],
+)
+def test_bytes_that_are_damaged(hub, api, folder, method, path, name):
+    hub.fault(method, path, damage=True)
+    found = refusal(folder, NAME, tag="v1", api=api)
+    assert f"but {name}" in found
+    assert "came back with another hash" in found
+    assert hub.repositories[NAME].branches["main"][:10] in found
+    assert hub.repositories[NAME].tags == {}
+
+
+def test_someone_else_publishes_meanwhile(hub, api, folder, monkeypatch):
+    api.create_repo(NAME)
+    sent = api.create_commit
+
+    def too_late(*arguments, **options):
+        hub.repositories[NAME].commit("main", "meanwhile", {})
+        return sent(*arguments, **options)
+
+    monkeypatch.setattr(api, "create_commit", too_late)
+    found = refusal(folder, NAME, api=api)
+    assert "someone else has published there meanwhile" in found
+    assert "has another commit now" in found
+    assert hub.files(NAME) == {}
+
+
+def test_a_card_that_the_hub_refuses(hub, api, folder):
+    (folder / "README.md").write_text("---\nlicense: My Very Own!\n---\n", encoding="utf-8")
+    found = refusal(folder, NAME, api=api)
+    assert "license" in found
+    assert "is empty" in found
+    assert hub.files(NAME) == {}
+
+
+# --- No Hub at all ----------------------------------------------------------------------------------------------------
+
+
+def closed_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.mark.parametrize("how", ["offline", "refused", "silent", "mute", "name"])
+def test_without_a_hub_it_is_said_within_two_seconds(hub, api, folder, monkeypatch, how):
+    monkeypatch.undo()  # with the real waits
+    if how != "offline":
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    if how == "refused":
+        api = HfApi(endpoint=f"http://127.0.0.1:{closed_port()}", token="hf_ann")
+    elif how == "silent":
+        hub.fault("GET", "whoami", hang=True)
+    elif how == "mute":
+        listening = socket.socket()
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        api = HfApi(endpoint=f"http://127.0.0.1:{listening.getsockname()[1]}", token="hf_ann")
+    elif how == "name":
+        api = HfApi(endpoint="http://hub.invalid", token="hf_ann")
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(20))
+    start = time.monotonic()
+    found = refusal(folder, NAME, api=api)
+    assert time.monotonic() - start < 2.0
+    assert "HF_HUB_OFFLINE" in found if how == "offline" else "cannot be reached" in found
+    assert hub.repositories == {}
+
+
+def test_a_hub_that_falls_silent_is_given_up(hub, api, folder, monkeypatch):
+    monkeypatch.setattr("hf_xorner.hub.publishing.SILENCE", 0.2)
+    hub.fault("POST", "/commit/", hang=True)
+    start = time.monotonic()
+    found = refusal(folder, NAME, api=api)
+    assert time.monotonic() - start < 20
+    assert "timed out" in found
+    assert hub.files(NAME) == {}
+
+
+# --- The Trainer ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["end", "every_save", "all_checkpoints"])
+def test_the_trainer_uploads_no_pickle(hub, api, tokenizer, tmp_path, monkeypatch, strategy):
+    monkeypatch.setattr("transformers.trainer.hf_api", lambda: api)
+    monkeypatch.setattr("hf_xorner.training.trainer.HfApi", lambda: api)
+    rows = {"tokens": SENTENCES, "ner_tags": [[0] * len(words) for words in SENTENCES]}
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path / "out"),
+        max_steps=2,
+        save_steps=1,
+        push_to_hub=True,
+        hub_model_id=NAME,
+        hub_strategy=strategy,
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+        remove_unused_columns=False,
+    )
+    model = lively_model("cross-bilstm-cnn", tokenizer, "softmax")
+    trainer = TaggerTrainer(model, arguments, train_dataset=Dataset.from_dict(rows), processing_class=tokenizer)
+    trainer.train()
+    assert (tmp_path / "out" / "training_args.bin").exists() or list((tmp_path / "out").glob("checkpoint-*"))
+    (tmp_path / "out").joinpath("README.md").write_text(CARD)
+    trainer.push_to_hub()
+    files = hub.files(NAME)
+    assert {"config.json", "model.safetensors", "tokenizer.json", "modeling_bilstm_cnn.py"} <= set(files)
+    assert files["README.md"].decode() == CARD
+    every = {path for commit in hub.repositories[NAME].commits.values() for path in commit.files}
+    assert not [path for path in every if path.endswith((".bin", ".pt", ".pth", ".pkl")) or "checkpoint" in path]
+
+
+# --- Processes --------------------------------------------------------------------------------------------------------
+
+
+def in_process(arguments, environment, cwd):
+    result = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return result.returncode, result.stdout, result.stderr
+
+
+STRANGER = """
+import json, os, sys
+from transformers import pipeline
+answers = []
+for options in json.loads(sys.argv[2]):
+    try:
+        ner = pipeline("ner", aggregation_strategy="simple", **options)
+        answer = [(one["entity_group"], one["start"], one["end"]) for one in ner(sys.argv[1])]
+        assert type(ner.model).__module__.startswith("transformers_modules."), type(ner.model)
+    except (ValueError, OSError) as error:
+        answer = str(error)
+    answers.append((answer, os.path.exists("ran")))
+assert "hf_xorner" not in sys.modules
+print("\\n" + json.dumps(answers))
+"""
+
+
+def as_stranger(hub, home, *ways):
+    """What pipelines of one process without this package say of a text, or why they say nothing.
+
+    With each comes whether there is a file `ran` where the process runs.
+    """
+    home.mkdir()
+    environment = {**hub.environment(home), "PYTHONPATH": ""}
+    code, out, errors = in_process(["-c", STRANGER, TEXT, json.dumps(ways)], environment, home)
+    assert code == 0, errors[-3000:]
+    return json.loads(out.splitlines()[-1])
+
+
+def test_the_whole_story(hub, folder, tmp_path):
+    """Published by the script as a private model, and loaded by branch, tag and commit, with the token and without."""
+    ner = pipeline("ner", model=str(folder), aggregation_strategy="simple")
+    here = [[one["entity_group"], one["start"], one["end"]] for one in ner(TEXT)]
+    assert here
+    hub.add_user("ann", "hf_ann")
+    script = [REPOSITORY / "scripts" / "publish.py", folder, "--repo_id", NAME, "--private", "true", "--tag", "v1"]
+    environment = hub.environment(tmp_path / "home", token="hf_ann")
+    code, out, errors = in_process(script, environment, tmp_path)
+    assert code == 0, errors[-3000:]
+    commit = hub.repositories[NAME].branches["main"]
+    assert commit in out
+    assert "hf_ann" not in out + errors
+    assert hub.files(NAME) == content(folder)
+    trusting = {"model": NAME, "trust_remote_code": True}
+    mine = {**trusting, "token": "hf_ann"}
+    ways = [{**trusting, "token": False}, mine, {**mine, "revision": "v1"}, {**mine, "revision": commit}]
+    (refused, _), *answers = as_stranger(hub, tmp_path / "a", *ways)
+    assert "is not a local folder and is not a valid model identifier" in refused
+    assert [answer for answer, _ in answers] == [here] * 3
+
+
+def test_without_trust_nothing_runs(hub, api, folder, tmp_path):
+    """Modules that leave a trace when they are run leave none, until they are trusted."""
+    for path in folder.glob("*.py"):
+        path.write_text(f"{path.read_text()}\nimport pathlib\npathlib.Path('ran').touch()\n")
+    api.create_repo(NAME)
+    api.upload_folder(repo_id=NAME, folder_path=folder)
+    ways = [{"model": NAME}, {"model": NAME, "trust_remote_code": True}]
+    (untrusting, ran_before), (entities, ran) = as_stranger(hub, tmp_path / "a", *ways)
+    assert "contains custom code which must be executed to correctly load the model" in untrusting
+    assert "trust_remote_code=True" in untrusting
+    assert isinstance(entities, list)
+    assert (ran_before, ran) == (False, True)
+
+
+def test_a_dry_run_asks_nobody(hub, online, script, folder, monkeypatch):
+    hub.add_user("ann", "hf_ann")
+    monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
+    monkeypatch.setenv("HF_TOKEN", "hf_ann")
+    code, out, errors = script("publish.py", folder, "--repo_id", NAME, "--dry_run")
+    assert code == 0, errors[-3000:]
+    for name, held in content(folder).items():
+        (line,) = [line for line in out.splitlines() if line.startswith(f"{name} ")]
+        assert f"{len(held):,}" in line
+    assert f"{len(content(folder))} files, {sum(map(len, content(folder).values())):,} bytes for {NAME}" in out
+    assert "left here: training_args.bin" in out
+    assert TEXT in out
+    assert hub.requests == hub.storage_requests == []
+
+
+def test_faults_are_one_sentence_each_of_the_script(script, folder):
+    (folder / "README.md").unlink()
+    (folder / "model.safetensors").unlink()
+    code, out, errors = script("publish.py", folder, "--repo_id", NAME, "--dry_run", "true")
+    assert (code, out) == (1, "")
+    lines = errors.strip().splitlines()[-2:]
+    assert all(line.startswith("publish.py: ") and line.endswith(".") for line in lines)
+    assert ["model.safetensors" in lines[0], "README.md" in lines[1]] == [True, True]
+    code, out, errors = script("publish.py", folder, "--repo_id", NAME)
+    assert (code, out) == (1, "")
+    assert errors.strip().splitlines()[-1].startswith("publish.py: the client is told to stay offline")
+
+
+@pytest.mark.slow
+def test_training_publishes_what_it_trained(hub, tmp_path):
+    """`train.py --push_to_hub true` looks before it trains, checks, and uploads no pickle."""
+    hub.add_user("ann", "hf_ann")
+    environment = hub.environment(tmp_path / "home", token="hf_ann")
+    script = [REPOSITORY / "scripts" / "train.py", "--num_train_epochs", "1", "--disable_tqdm", "true"]
+    script += ["--push_to_hub", "true"]
+    code, _, errors = in_process(script, environment, tmp_path)
+    assert (code, errors.splitlines()[-1]) == (
+        1,
+        "train.py: push_to_hub needs hub_model_id, the repository as owner/name.",
+    )
+    script += ["--hub_model_id", NAME, "--hub_private_repo", "true"]
+    code, out, errors = in_process(script, environment, tmp_path)
+    assert code == 0, errors[-3000:]
+    assert commits(hub) == 1
+    assert hub.repositories[NAME].private is True
+    assert f"commit {hub.repositories[NAME].branches['main']}" in out
+    assert not [name for name in hub.files(NAME) if name.endswith(".bin")]
+    code, out, errors = in_process(script, environment, tmp_path)
+    assert (code, out) == (1, "")
+    assert "--overwrite true" in errors.splitlines()[-1]

@@ -1,0 +1,288 @@
+"""The local Hub, asked by the real client: what it must not get wrong where publishing is tested against it."""
+
+import hashlib
+import time
+
+import pytest
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, hf_hub_download
+from huggingface_hub.errors import (
+    BadRequestError,
+    EntryNotFoundError,
+    HfHubHTTPError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+from huggingface_hub.utils import get_session, hf_raise_for_status
+
+WEIGHTS = bytes(range(256)) * 40
+
+
+# httpx2 has its complaints about how the client hands it a file.
+pytestmark = [pytest.mark.usefixtures("online"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+@pytest.fixture
+def ann(hub):
+    hub.add_user("ann", "hf_ann", organizations=("birds",))
+    return HfApi(endpoint=hub.endpoint, token="hf_ann")
+
+
+@pytest.fixture
+def bob(hub):
+    hub.add_user("bob", "hf_bob")
+    return HfApi(endpoint=hub.endpoint, token="hf_bob")
+
+
+@pytest.fixture
+def stranger(hub):
+    return HfApi(endpoint=hub.endpoint, token=False)
+
+
+def commit(api, files, name="ann/m", **options):
+    operations = [CommitOperationAdd(path, content) for path, content in files.items()]
+    return api.create_commit(name, operations, commit_message="add", **options).oid
+
+
+def fetched(api, path, name="ann/m", **options):
+    place = hf_hub_download(name, path, endpoint=api.endpoint, token=api.token, **options)
+    with open(place, "rb") as file:
+        return file.read()
+
+
+def test_who_one_is(hub, ann):
+    me = ann.whoami()
+    assert (me["name"], me["orgs"][0]["name"], me["auth"]["accessToken"]["role"]) == ("ann", "birds", "write")
+    with pytest.raises(HfHubHTTPError, match="Invalid user token"):
+        HfApi(endpoint=hub.endpoint, token="hf_nobody").whoami()
+
+
+def test_what_is_committed_comes_back(hub, ann, stranger):
+    assert ann.create_repo("ann/m").repo_id == "ann/m"
+    assert hub.files("ann/m") == {}
+    files = {"config.json": b"{}", "model.safetensors": WEIGHTS, "sub/deep/a.txt": "ä".encode(), "empty.txt": b""}
+    sha = commit(ann, files)
+    assert hub.files("ann/m") == files
+    assert stranger.model_info("ann/m").sha == sha
+    assert stranger.model_info("ann/m", revision=sha[:10]).sha == sha
+    assert {one.rfilename for one in stranger.model_info("ann/m").siblings} == {".gitattributes", *files}
+    assert [one.title for one in stranger.list_repo_commits("ann/m")] == ["add", "initial commit"]
+    for path, content in files.items():
+        assert fetched(stranger, path) == content
+    # The token stays with the Hub: the address in the storage is enough.
+    assert {method for method, *_ in hub.storage_requests} == {"PUT", "GET"}
+    assert {token for *_, token in hub.storage_requests} == {None}
+
+
+def test_the_tree_says_what_lies_where(ann, stranger):
+    ann.create_repo("ann/m")
+    commit(ann, {"model.safetensors": WEIGHTS, "sub/deep/a.txt": b"a", "sub/b.txt": b"b"})
+    tree = {one.path: one for one in stranger.list_repo_tree("ann/m", recursive=True)}
+    assert set(tree) == {".gitattributes", "model.safetensors", "sub", "sub/b.txt", "sub/deep", "sub/deep/a.txt"}
+    assert tree["model.safetensors"].lfs.sha256 == hashlib.sha256(WEIGHTS).hexdigest()
+    assert tree["sub/b.txt"].blob_id == hashlib.sha1(b"blob 1\0b").hexdigest()
+    assert {one.path for one in stranger.list_repo_tree("ann/m")} == {".gitattributes", "model.safetensors", "sub"}
+    assert {one.path for one in stranger.list_repo_tree("ann/m", "sub")} == {"sub/deep", "sub/b.txt"}
+    (info,) = stranger.get_paths_info("ann/m", ["sub/b.txt", "nothing"])
+    assert (info.path, info.size) == ("sub/b.txt", 1)
+    with pytest.raises(EntryNotFoundError):
+        list(stranger.list_repo_tree("ann/m", "elsewhere"))
+
+
+def test_a_long_tree_comes_in_pages(monkeypatch, ann):
+    monkeypatch.setattr("local_hub.PAGE", 2)
+    ann.create_repo("ann/m")
+    commit(ann, {f"{number}.txt": b"x" for number in range(6)})
+    assert len(list(ann.list_repo_tree("ann/m"))) == 7
+
+
+def test_unchanged_files_are_no_commit_and_large_ones_travel_once(hub, ann):
+    ann.create_repo("ann/m")
+    first = commit(ann, {"model.safetensors": WEIGHTS, "a.txt": b"a"})
+    assert commit(ann, {"model.safetensors": WEIGHTS, "a.txt": b"a"}) == first
+    assert commit(ann, {"other.safetensors": WEIGHTS}) != first
+    assert [method for method, *_ in hub.storage_requests] == ["PUT"]
+
+
+def test_files_are_deleted_and_a_commit_is_all_or_nothing(hub, ann):
+    ann.create_repo("ann/m")
+    sha = commit(ann, {"a.txt": b"a", "b.txt": b"b"})
+    operations = [CommitOperationAdd("c.txt", b"c"), CommitOperationDelete("nothing.txt")]
+    with pytest.raises(EntryNotFoundError):
+        ann.create_commit("ann/m", operations, commit_message="half")
+    assert ann.model_info("ann/m").sha == sha
+    assert hub.files("ann/m") == {"a.txt": b"a", "b.txt": b"b"}
+    ann.create_commit("ann/m", [operations[0], CommitOperationDelete("a.txt")], commit_message="whole")
+    assert hub.files("ann/m") == {"b.txt": b"b", "c.txt": b"c"}
+
+
+def test_a_commit_upon_another_parent_is_refused(ann):
+    ann.create_repo("ann/m")
+    first = commit(ann, {"a.txt": b"a"})
+    commit(ann, {"a.txt": b"b"}, parent_commit=first)
+    with pytest.raises(HfHubHTTPError, match="412"):
+        commit(ann, {"a.txt": b"c"}, parent_commit=first)
+
+
+@pytest.mark.parametrize("part_size", [1000, 10_239, 5_000_000])
+def test_large_files_in_parts(hub, ann, part_size):
+    hub.part_size = part_size
+    ann.create_repo("ann/m")
+    commit(ann, {"model.safetensors": WEIGHTS})
+    assert hub.files("ann/m") == {"model.safetensors": WEIGHTS}
+    assert len(hub.storage_requests) == -(-len(WEIGHTS) // part_size)
+
+
+def test_branches_and_tags(hub, ann):
+    ann.create_repo("ann/m")
+    first = commit(ann, {"a.txt": b"1"})
+    ann.create_branch("ann/m", branch="try/it")
+    second = commit(ann, {"a.txt": b"2"}, revision="try/it")
+    ann.create_tag("ann/m", tag="v1", revision=second)
+    refs = ann.list_repo_refs("ann/m")
+    assert {one.name: one.target_commit for one in refs.branches} == {"main": first, "try/it": second}
+    assert {one.name: one.target_commit for one in refs.tags} == {"v1": second}
+    assert [fetched(ann, "a.txt", revision=one) for one in ("main", "try/it", "v1", first)] == [b"1", b"2", b"2", b"1"]
+    for again in (lambda: ann.create_branch("ann/m", branch="try/it"), lambda: ann.create_tag("ann/m", tag="v1")):
+        with pytest.raises(HfHubHTTPError, match="409"):
+            again()
+    ann.create_branch("ann/m", branch="try/it", exist_ok=True)
+    ann.delete_branch("ann/m", branch="try/it")
+    ann.delete_tag("ann/m", tag="v1")
+    with pytest.raises(RevisionNotFoundError):
+        ann.model_info("ann/m", revision="v1")
+    with pytest.raises(RevisionNotFoundError):
+        commit(ann, {"a.txt": b"3"}, revision="try/it")
+
+
+def test_a_private_repository_does_not_exist_for_others(ann, bob, stranger, tmp_path):
+    ann.create_repo("ann/m", private=True)
+    commit(ann, {"a.txt": b"a"})
+    assert ann.model_info("ann/m").private is True
+    assert fetched(ann, "a.txt") == b"a"
+    for other, status in ((bob, 404), (stranger, 401)):
+        for ask in (other.model_info, other.list_repo_refs, lambda name, api=other: list(api.list_repo_tree(name))):
+            with pytest.raises(RepositoryNotFoundError, match=str(status)):
+                ask("ann/m")
+        with pytest.raises((RepositoryNotFoundError, LocalEntryNotFoundError)):
+            fetched(other, "a.txt", cache_dir=tmp_path)
+    assert not stranger.repo_exists("ann/none")
+
+
+def test_who_may_write(hub, ann, bob, stranger):
+    ann.create_repo("ann/m")
+    ann.create_repo("birds/m")
+    hub.add_user("ann", "hf_reader", role="read")
+    reader = HfApi(endpoint=hub.endpoint, token="hf_reader")
+    for other in (bob, reader):
+        with pytest.raises(HfHubHTTPError, match="403"):
+            commit(other, {"a.txt": b"a"})
+        with pytest.raises(HfHubHTTPError, match="403"):
+            other.create_repo("ann/new")
+    with pytest.raises(HfHubHTTPError, match="401"):
+        commit(stranger, {"a.txt": b"a"})
+    with pytest.raises(HfHubHTTPError, match="409"):
+        ann.create_repo("ann/m")
+    ann.create_repo("ann/m", exist_ok=True)
+    with pytest.raises(HfHubHTTPError, match="403"):
+        bob.delete_repo("ann/m")
+    ann.delete_repo("ann/m")
+    assert not ann.repo_exists("ann/m")
+
+
+def test_what_is_not_there(ann):
+    ann.create_repo("ann/m")
+    with pytest.raises(EntryNotFoundError):
+        fetched(ann, "nothing.txt")
+    with pytest.raises(RevisionNotFoundError):
+        fetched(ann, ".gitattributes", revision="nowhere")
+    assert not ann.file_exists("ann/m", "nothing.txt")
+    with pytest.raises(BadRequestError, match="never uploaded"):
+        commit_what_was_not_uploaded(ann, "0" * 64)
+
+
+def commit_what_was_not_uploaded(api, oid):
+    """Commit a large file that was not uploaded, which the client itself would not do."""
+    lines = b'{"key": "header", "value": {"summary": "x"}}\n'
+    lines += b'{"key": "lfsFile", "value": {"path": "a.bin", "oid": "%s", "size": 1}}' % oid.encode()
+    headers = {"Authorization": f"Bearer {api.token}"}
+    url = f"{api.endpoint}/api/models/ann/m/commit/main"
+    hf_raise_for_status(get_session().post(url, content=lines, headers=headers))
+
+
+@pytest.mark.parametrize("card", ["---\nlicense: [\n---\n", "---\nlicense: My Own!\n---\n", "---\n- a\n---\n"])
+def test_a_faulty_card_is_refused(hub, ann, card):
+    ann.create_repo("ann/m")
+    with pytest.raises(ValueError, match=r"Invalid metadata in README\.md"):
+        commit(ann, {"README.md": card.encode()})
+    assert hub.files("ann/m") == {}
+
+
+def test_a_part_of_a_file(hub, ann):
+    ann.create_repo("ann/m")
+    commit(ann, {"model.safetensors": WEIGHTS})
+    url = f"{hub.endpoint}/ann/m/resolve/main/model.safetensors"
+    answer = get_session().get(url, headers={"Range": "bytes=5-9"})
+    assert (answer.status_code, answer.content) == (206, WEIGHTS[5:10])
+    assert get_session().get(url, headers={"Range": "bytes=999999-"}).status_code == 416
+
+
+# --- Faults ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_fault_goes_away_where_the_client_tries_again(hub, ann):
+    ann.create_repo("ann/m")
+    hub.fault("PUT", "", status=500, times=2)
+    hub.fault("POST", "batch", status=503, times=1)
+    commit(ann, {"model.safetensors": WEIGHTS})
+    assert hub.files("ann/m") == {"model.safetensors": WEIGHTS}
+    assert len(hub.storage_requests) == 3
+
+
+def test_a_connection_is_cut_within_the_body(hub, ann):
+    ann.create_repo("ann/m")
+    hub.fault("PUT", "", cut_after=100, times=1)
+    commit(ann, {"model.safetensors": WEIGHTS})
+    hub.fault("PUT", "", cut_after=100)
+    with pytest.raises(RuntimeError, match=r"Error while uploading 'other.safetensors'"):
+        commit(ann, {"other.safetensors": WEIGHTS[1:]})
+    assert set(hub.files("ann/m")) == {"model.safetensors"}
+
+
+def test_an_answer_is_lost_though_all_was_done(hub, ann):
+    ann.create_repo("ann/m")
+    hub.fault("POST", "/commit/", deaf=True, times=1)
+    with pytest.raises(Exception, match=r"disconnected|reset"):
+        commit(ann, {"a.txt": b"a"})
+    assert hub.files("ann/m") == {"a.txt": b"a"}
+
+
+def test_bytes_are_damaged_in_storage_and_on_the_way(hub, ann, tmp_path):
+    ann.create_repo("ann/m")
+    hub.fault("PUT", "", damage=True, times=1)
+    commit(ann, {"model.safetensors": WEIGHTS, "a.txt": b"abc"})
+    tree = {one.path: one for one in ann.list_repo_tree("ann/m")}
+    assert tree["model.safetensors"].lfs.sha256 == hashlib.sha256(WEIGHTS).hexdigest()
+    assert fetched(ann, "model.safetensors") == WEIGHTS[:-1] + b"\xfe"
+    hub.fault("GET", "/resolve/", damage=True, times=1)
+    assert fetched(ann, "a.txt") == b"abb"
+    hub.fault("GET", "/tree/", damage=True, times=1)
+    tree = {one.path: one for one in ann.list_repo_tree("ann/m")}
+    assert tree["model.safetensors"].lfs.sha256 != hashlib.sha256(WEIGHTS).hexdigest()
+
+
+def test_a_silent_hub(hub, ann):
+    hub.fault("GET", "whoami", hang=True)
+    start = time.monotonic()
+    with pytest.raises(Exception, match="timed out"):
+        get_session().get(f"{hub.endpoint}/api/whoami-v2", timeout=0.2)
+    assert time.monotonic() - start < 5
+    hub.close()
+
+
+def test_faults_begin_later_and_end(hub, ann):
+    hub.fault("GET", "whoami", status=500, skip=1, times=1)
+    ann.whoami()
+    with pytest.raises(HfHubHTTPError, match="500"):
+        ann.whoami()
+    ann.whoami()
