@@ -1,4 +1,4 @@
-"""Batches of random words and labels, a model's weights as the references want them, and what a script said."""
+"""Random batches, a model's weights as the references want them, what starts two processes, what a script said."""
 
 import numpy as np
 import reference_encoders
@@ -6,6 +6,19 @@ import torch
 import torch.nn.functional as F
 
 IGNORED = -100
+#: What starts a script in two processes, after the interpreter.
+LAUNCHERS = {
+    "torchrun": ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"],
+    "accelerate": [
+        "-m",
+        "accelerate.commands.launch",
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--main_process_port",
+        "0",
+    ],
+}
 DECODERS = {
     "softmax": {"decoder": "softmax"},
     "crf": {"decoder": "crf"},

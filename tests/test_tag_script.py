@@ -18,7 +18,7 @@ import pytest
 import torch
 from conftest import LABELS, REPOSITORY, SENTENCES, build_model
 from datasets import Dataset, IterableDatasetDict
-from helpers import fault, ok
+from helpers import LAUNCHERS, fault, ok
 from random_texts import TEXTS, lively_model, random_sentences
 
 from hf_xorner import Tagger, WordCharTokenizer
@@ -608,18 +608,6 @@ def test_a_killed_process_is_continued_by_the_same_command(tmp_path, model):
 
 # --- Several processes -----------------------------------------------------------------------------------------------
 
-LAUNCHERS = {
-    "torchrun": ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"],
-    "accelerate": [
-        "-m",
-        "accelerate.commands.launch",
-        "--multi_gpu",
-        "--num_processes",
-        "2",
-        "--main_process_port",
-        "0",
-    ],
-}
 # The script in a process that notes which of how many it is, and what it did.
 NOTED = """
 import os, runpy, sys

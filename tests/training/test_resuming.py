@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import tiny_encoders as tiny
 from conftest import REPOSITORY
+from helpers import LAUNCHERS
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from hf_xorner.evaluation.tables import score_table
@@ -588,7 +589,7 @@ def test_killed_at_twenty_random_moments(corpus, tmp_path, expected):
     assert score_table(expected["scores"]) in printed
 
 
-TWO = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
+TWO = LAUNCHERS["torchrun"]
 
 
 @pytest.mark.slow

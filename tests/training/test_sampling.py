@@ -12,6 +12,7 @@ import pytest
 import torch
 from conftest import LABELS, build_model
 from datasets import Dataset, List, Value
+from helpers import LAUNCHERS
 from torch.utils.data import SequentialSampler
 from transformers import TrainingArguments
 
@@ -191,7 +192,7 @@ def test_two_processes_share_every_sentence(tmp_path, words_tokenizer):
     here = Path(__file__).parent
     script = tmp_path / "two.py"
     script.write_text(TWO_PROCESSES.format(paths=[str(here), str(here.parent)], folder=str(tmp_path)))
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    launcher = [sys.executable, *LAUNCHERS["torchrun"]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     result = subprocess.run([*launcher, str(script)], capture_output=True, text=True, timeout=120, env=environment)
     assert result.returncode == 0, result.stderr[-3000:]

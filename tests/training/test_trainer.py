@@ -9,6 +9,7 @@ import pytest
 import torch
 from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
+from helpers import LAUNCHERS
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments
 
 from hf_xorner.training import TaggerTrainer, TaggingCollator
@@ -76,7 +77,7 @@ def test_two_processes_take_the_step_of_one(tmp_path, tokenizer):
     here = Path(__file__).parent
     script = tmp_path / "two.py"
     script.write_text(TWO_PROCESSES.format(paths=[str(here), str(here.parent)], folder=str(tmp_path)))
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    launcher = [sys.executable, *LAUNCHERS["torchrun"]]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     result = subprocess.run([*launcher, str(script)], capture_output=True, text=True, timeout=120, env=environment)
     assert result.returncode == 0, result.stderr[-3000:]
