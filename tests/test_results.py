@@ -26,7 +26,7 @@ def test_a_result_says_what_was_done(row):
     words = shlex.split(row["command"])
     assert words[:2] == ["python", "scripts/train.py"]
     options = ["1" if word == "SEED" else word for word in words[2:]]
-    run, training, fields = parse(options)
+    run, training, _ = parse(options)
     assert (run.model_type, run.dataset) == (row["model_type"], row["dataset"])
     assert training.seed in row["seeds"]
     assert bool(run.context) == ("contextual" in row["features"])
