@@ -1,0 +1,505 @@
+"""The model card: all of it, line by line; what survives in it; and that names mean nothing in it."""
+
+import hashlib
+import html
+import json
+import re
+from dataclasses import replace
+from statistics import mean, stdev
+
+import pytest
+import yaml
+from huggingface_hub import ModelCard
+
+from hf_xorner.hub import card as module
+from hf_xorner.hub.card import Card, write_card
+from hf_xorner.hub.card_sections import renewed
+from hf_xorner.hub.card_text import code, fence, shown
+from hf_xorner.hub.citations import PAPERS, bibtex
+from hf_xorner.registration import CONFIGS
+from hf_xorner.training import parse, prepare
+from hf_xorner.training.facts import Facts
+
+HOSTILE = [
+    "a|b",
+    "<script>alert(1)</script>",
+    "x\n---\nlicense: mit",
+    "a\n<!-- hf_xorner:end scores -->\n# Mine",
+    "-->",
+    "`` ` ```",
+    "[go](https://example.com) ![x](y) www.example.com",
+    "*bold* __bold__ ~~gone~~ $x$ \\| &lt;",
+    "- name: {a: b} # {{ card }} {% raw %}",
+    "\u202eright to left\u2028next",
+]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A tiny model, and the sentences that it was trained on."""
+    folder = tmp_path_factory.mktemp("card")
+    (folder / "towns").mkdir()
+    town = ["Annaville", "Bertaville", "Carlaville"]
+    for split, size in (("train", 24), ("dev", 6), ("test", 6)):
+        text = "".join(f"{town[number % 3]} B-LOC\nburns O\nbrightly O\n. O\n\n" for number in range(size))
+        (folder / "towns" / f"{split}.txt").write_text(text)
+    argv = ["--dataset", str(folder / "towns"), "--output_dir", str(folder / "tiny"), "--num_train_epochs", "2"]
+    argv += ["--word_dim", "8", "--hidden_size", "4", "--use_cpu", "true", "--disable_tqdm", "true"]
+    prepare(*parse(argv)).train()
+    return folder / "tiny"
+
+
+@pytest.fixture
+def facts(trained):
+    return Facts.read(trained)
+
+
+@pytest.fixture
+def unrun(monkeypatch):
+    """Leaves out the process of its own that runs what the card says."""
+    monkeypatch.setattr(module, "_output", lambda lines: "('LOC', 'Annaville', 0, 9)\n")
+
+
+PATTERN = """\
+---
+language: en
+library_name: transformers
+license: apache-2.0
+metrics:
+- precision
+- recall
+- f1
+pipeline_tag: token-classification
+tags:
+- hf_xorner
+- named-entity-recognition
+- cross-bilstm-cnn
+- CrossBiLstmCnnForTokenClassification
+widget:
+- text: …
+model-index:
+- name: tiny
+  results:
+  - task:
+      type: token-classification
+      name: Named entity recognition
+    dataset:
+      name: towns
+      type: towns
+      split: validation
+    metrics:
+    - type: precision
+      value: …
+      name: precision (0 to 1)
+    - type: recall
+      value: …
+      name: recall (0 to 1)
+    - type: f1
+      value: …
+      name: F1 (0 to 1)
+  - task:
+      type: token-classification
+      name: Named entity recognition
+    dataset:
+      name: towns
+      type: towns
+      split: test
+    metrics:
+    - type: precision
+      value: …
+      name: precision (0 to 1)
+    - type: recall
+      value: …
+      name: recall (0 to 1)
+    - type: f1
+      value: …
+      name: F1 (0 to 1)
+---
+<!-- hf_xorner:header language=… model-index=… -->
+
+<!-- hf_xorner:begin about … -->
+# tiny
+
+Cross-BiLSTM-CNN: both directions of a layer read both directions of the layer below.
+
+This model of hf_xorner has the architecture `cross-bilstm-cnn` (li2020, cited below). It gives every word of a \
+sentence one label, and so finds entities of 1 types: LOC.
+It was trained on the corpus `towns`.
+
+It is for text like that of this corpus. It is not for other languages or kinds of text, nor for labels that are not \
+listed here: nothing was measured on them. Where a wrong label does harm, let people check what it says.
+<!-- hf_xorner:end about -->
+
+<!-- hf_xorner:begin usage … -->
+## Usage
+
+```python
+from transformers import pipeline
+
+ner = pipeline("ner", model="tiny", trust_remote_code=True, aggregation_strategy="simple")
+for entity in ner("…"):
+    print((entity["entity_group"], entity["word"], entity["start"], entity["end"]))
+```
+
+OUTPUT
+
+The lines need transformers and torch, and were run when this card was written. `trust_remote_code=True` runs the \
+Python files beside the weights; with hf_xorner installed, `import hf_xorner` takes its place.
+<!-- hf_xorner:end usage -->
+
+<!-- hf_xorner:begin data … -->
+## Data
+
+| split | sentences | words | entities |
+| --- | ---: | ---: | ---: |
+| train | 24 | 96 | 24 |
+| validation | 6 | 24 | 6 |
+| test | 6 | 24 | 6 |
+
+| type | train | validation | test |
+| --- | ---: | ---: | ---: |
+| LOC | 24 | 6 | 6 |
+
+SHA-256 of the corpus' content: `…`
+<!-- hf_xorner:end data -->
+
+<!-- hf_xorner:begin training … -->
+## Training
+
+What differs from the defaults:
+
+| option | value |
+| --- | --- |
+| `dataset` | `"towns"` |
+| `hidden_size` | `4` |
+| `model_type` | `"cross-bilstm-cnn"` |
+| `num_train_epochs` | `2.0` |
+| `use_cpu` | `true` |
+| `word_dim` | `8` |
+
+![The loss and the validation scores of each epoch](learning_curve.png)
+<!-- hf_xorner:end training -->
+
+<!-- hf_xorner:begin scores … -->
+## Scores
+
+All in percent. An entity counts as found when its type and both its ends are right; ill-formed spans are repaired as \
+conlleval does. Measured in the run that made the weights, whose seed was `42`.
+
+### validation
+
+|  | precision | recall | F1 | entities |
+| --- | ---: | ---: | ---: | ---: |
+| all | … | … | … | 6 |
+| mean of the types | … | … | … |  |
+| surface forms | … | … | … | 3 |
+| LOC | … | … | … | 6 |
+
+By length in words (3+: more than 3):
+
+| words | precision | recall | F1 | entities |
+| --- | ---: | ---: | ---: | ---: |
+| 1 | … | … | … | 6 |
+
+### test
+
+|  | precision | recall | F1 | entities |
+| --- | ---: | ---: | ---: | ---: |
+| all | … | … | … | 6 |
+| mean of the types | … | … | … |  |
+| surface forms | … | … | … | 3 |
+| LOC | … | … | … | 6 |
+
+By length in words (3+: more than 3):
+
+| words | precision | recall | F1 | entities |
+| --- | ---: | ---: | ---: | ---: |
+| 1 | … | … | … | 6 |
+<!-- hf_xorner:end scores -->
+
+<!-- hf_xorner:begin cost … -->
+## Size and speed
+
+- … parameters, … bytes of weights
+- training: … seconds, … words a second
+- prediction: … words a second
+- hardware: … (cpu), cores: …, threads: …
+- versions: datasets …, hf_xorner …, python …, torch …, transformers …
+<!-- hf_xorner:end cost -->
+
+<!-- hf_xorner:begin limitations … -->
+## Limitations
+
+- Scores of types with fewer than 30 entities in test say little: LOC (6).
+- Counting each distinct surface form of test once, its F1 is …, where over all mentions it is ….
+<!-- hf_xorner:end limitations -->
+
+<!-- hf_xorner:begin reproduction … -->
+## Training it again
+
+```bash
+python scripts/train.py --dataset towns --hidden_size 4 …
+```
+
+SHA-256 of `model.safetensors`: `…`
+<!-- hf_xorner:end reproduction -->
+
+<!-- hf_xorner:begin citation … -->
+## Citation
+
+```bibtex
+BIBTEX
+```
+<!-- hf_xorner:end citation -->
+"""
+
+
+def test_the_whole_card_line_by_line(trained):
+    pytest.importorskip("matplotlib")
+    (trained / "README.md").unlink(missing_ok=True)
+    path = write_card(trained, language="en", licence="apache-2.0")
+    text = path.read_text(encoding="utf-8")
+    output = re.search(r"```text\n(\('LOC', '.*', \d+, \d+\)\n)+```|It finds nothing in this sentence\.", text)[0]
+    expected = PATTERN.replace("OUTPUT", output).replace("BIBTEX", bibtex("cross-bilstm-cnn"))
+    # As many examples as it takes to show all types, of which there is one.
+    for line, pattern in zip(text.splitlines(), expected.splitlines(), strict=True):
+        assert re.fullmatch(re.escape(pattern).replace("…", ".+"), line), (line, pattern)
+    assert (trained / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert not re.search(r"[ \t]$", text.partition("\n---\n")[2], re.MULTILINE)
+    assert hashlib.sha256((trained / "model.safetensors").read_bytes()).hexdigest() in text
+    assert "brightly" not in text and "Annaville" not in text
+    assert str(trained.parent) not in text and not re.search(r"[\"'` (]/\w", text)
+
+
+def test_the_hubs_client_reads_the_scores(facts):
+    data = ModelCard(Card("me/tiny", facts, dataset_id="some/towns", dataset_revision="abc").text()).data
+    assert data.library_name == "transformers" and data.datasets == ["some/towns"]
+    assert len(data.eval_results) == 6
+    for result in data.eval_results:
+        assert result.dataset_type == "some/towns" and result.dataset_revision == "abc"
+        score = facts.scores[result.dataset_split][result.metric_type]
+        assert result.metric_value == pytest.approx(score / 100, abs=1e-6)
+
+
+def test_an_encoder_is_the_base_model(facts):
+    named = replace(facts, inputs={"context": {"name": "some/encoder"}, "vectors": {"name": "a.txt"}})
+    assert ModelCard(Card("x", named).text()).data.base_model == ["some/encoder"]
+    local = replace(facts, inputs={"context": {"name": "encoder", "bytes": 1, "sha256": "0" * 64}})
+    assert ModelCard(Card("x", local).text()).data.base_model is None
+
+
+def test_the_same_facts_give_the_same_bytes(trained, unrun):
+    (trained / "README.md").unlink(missing_ok=True)
+    first = write_card(trained).read_bytes()
+    picture = (trained / "learning_curve.png").read_bytes()
+    assert write_card(trained).read_bytes() == first
+    (trained / "README.md").unlink()
+    assert write_card(trained).read_bytes() == first
+    assert (trained / "learning_curve.png").read_bytes() == picture
+
+
+def test_plain_labels_have_accuracies(facts):
+    splits = {name: {"sentences": 2, "tokens": 4, "per_tag": {"DT": 2, "NN": 2}} for name in ("train", "test")}
+    plain = replace(
+        facts,
+        data={**facts.data, "splits": splits},
+        scores={"test": {"accuracy": 75.0}},
+        config={**facts.config, "id2label": {"0": "DT", "1": "NN"}},
+    )
+    text = Card("x", plain).text()
+    assert "one label: DT, NN.\n" in text and "| all | 75.00 |" in text and "entities" not in text
+    data = ModelCard(text).data
+    assert [result.metric_type for result in data.eval_results] == ["accuracy"]
+    assert "named-entity-recognition" not in data.tags
+
+
+def test_seeds_are_a_mean_and_a_deviation(facts):
+    others = []
+    for seed, f1 in ((1, 10.0), (2, 25.0)):
+        scores = {split: {**found, "f1": f1} for split, found in facts.scores.items()}
+        others.append(replace(facts, seed=seed, options={**facts.options, "seed": seed}, scores=scores))
+    text = Card("x", facts, tuple(others)).text()
+    values = [10.0, 25.0, facts.scores["test"]["f1"]]
+    assert f"| {mean(values):.2f} ± {stdev(values):.2f} |" in text
+    assert "over 3 runs of seeds 1, 2, 42; this model is the one of seed `42`" in text
+    results = [found for found in ModelCard(text).data.eval_results if found.metric_type == "f1"]
+    assert results[-1].metric_name == "F1 (0 to 1, mean of 3 seeds)"
+    assert results[-1].metric_value == pytest.approx(mean(values) / 100, abs=1e-6)
+    with pytest.raises(ValueError, match="two of the runs have the same seed"):
+        Card("x", facts, (facts,))
+    with pytest.raises(ValueError, match="the run of seed 1 has other options"):
+        Card("x", facts, (replace(others[0], options={**facts.options, "dropout": 0.9}),))
+
+
+# --- What was changed by hand ----------------------------------------------------------------------------------------
+
+
+def sections(text):
+    return dict(re.findall(r"^<!-- hf_xorner:begin (\w+) \w+ -->\n(.*?)^<!-- hf_xorner:end", text, re.M | re.S))
+
+
+def test_what_was_edited_survives_and_the_rest_is_renewed(facts):
+    old = Card("x", facts).text()
+    new = Card("x", replace(facts, seed=7, model={**facts.model, "sha256": "f" * 64}), language="en").text()
+    edited = old.replace("# x\n", "# Towns of fire\n")
+    edited = edited.replace("<!-- hf_xorner:begin data", "## My own section\n\nwords\n\n<!-- hf_xorner:begin data")
+    edited = edited.replace("library_name: transformers", "library_name: mine\nthumbnail: me.png")
+    edited = edited.replace("pipeline_tag: token-classification\n", "")
+    again = renewed(edited, new)
+    assert sections(again) == {**sections(new), "about": sections(edited)["about"]}
+    assert "# Towns of fire\n" in again and "## My own section\n\nwords\n\n<!-- hf_xorner:begin data" in again
+    header = yaml.safe_load(again.split("---\n")[1])
+    assert header["library_name"] == "mine" and header["thumbnail"] == "me.png" and header["language"] == "en"
+    assert "pipeline_tag" not in header
+    assert renewed(again, new) == again
+    # What was generated and is no longer goes; what was changed remains so however often it is written.
+    last = renewed(again, Card("x", facts).text())
+    assert "language" not in yaml.safe_load(last.split("---\n")[1])
+    assert sections(last) == {**sections(old), "about": sections(edited)["about"]}
+
+
+def test_sections_that_are_gone_come_back_in_their_place(facts):
+    card = Card("x", facts).text()
+    assert renewed(card, card) == card
+    without = re.sub(r"<!-- hf_xorner:begin data.*?end data -->\n\n", "", card, flags=re.S)
+    assert without != card and renewed(without, card) == card
+    emptied = re.sub(r"(<!-- hf_xorner:begin data.*?\n).*?(<!-- hf_xorner:end data)", r"\1\2", card, flags=re.S)
+    assert sections(emptied)["data"] == "" and renewed(emptied, card) == emptied
+
+
+def test_a_card_of_someones_own_gets_the_sections_after_it(facts):
+    card = Card("x", facts, licence="apache-2.0").text()
+    again = renewed("---\nlicense: mit\n---\n# Mine\n\ntext\n", card)
+    assert yaml.safe_load(again.split("---\n")[1])["license"] == "mit"
+    assert again.partition("# Mine\n\ntext\n\n")[2] == card.partition(" -->\n\n")[2]
+    assert renewed(again, card) == again
+
+
+def test_other_line_ends_are_no_edit(trained, unrun):
+    (trained / "README.md").unlink(missing_ok=True)
+    path = write_card(trained)
+    before = path.read_bytes()
+    path.write_bytes(b"\xef\xbb\xbf" + before.replace(b"\n", b"\r\n"))
+    assert write_card(trained).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda text: text.replace("<!-- hf_xorner:end data -->\n", ""), "has lost the other"),
+        (lambda text: text.replace("library_name: ", "library_name: ["), "no YAML of keys and values"),
+    ],
+)
+def test_a_card_out_of_order_is_left_alone(trained, unrun, spoil, reason):
+    path = trained / "README.md"
+    path.unlink(missing_ok=True)
+    write_card(trained)
+    path.write_text(spoil(path.read_text()))
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=rf"README\.md: .*{reason}.*; mend the card"):
+        write_card(trained)
+    assert path.read_bytes() == before
+    path.unlink()
+
+
+# --- Names that would mean something ---------------------------------------------------------------------------------
+
+
+def hostile_card(facts, name):
+    rows = {"per_type": {name: facts.scores["test"]["per_type"]["LOC"]}}
+    splits = {split: {**found, "per_type": {name: 6}} for split, found in facts.data["splits"].items()}
+    spoilt = replace(
+        facts,
+        config={**facts.config, "id2label": {"0": "O", "1": f"B-{name}", "2": f"I-{name}"}},
+        data={**facts.data, "source": name, "splits": splits},
+        scores={split: {**found, **rows} for split, found in facts.scores.items()},
+        options={**facts.options, "dataset": name},
+        command=f"python scripts/train.py --dataset '{name}'",
+        inputs={"vectors": {"name": name}},
+    )
+    usage, output = module._usage(name, name), f"{(name, name, 0, 1)}\n"
+    return Card(name, spoilt, usage=usage, output=output, sentences=(name,)).text()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_is_shown_as_text(facts, name):
+    plain, spoilt = Card("x", facts, usage="x", output="y").text(), hostile_card(facts, name)
+    assert sections(spoilt).keys() == sections(plain).keys()
+    assert renewed(spoilt, spoilt) == spoilt
+    card = ModelCard(spoilt)
+    assert card.data.license is None and len(card.data.eval_results) == 6
+    assert card.data.widget[0]["text"] == " ".join(name.replace("\u202e", " ").split())
+    prose = re.sub(r"^(`{3,})\w+\n.*?^\1$", "", card.text, flags=re.M | re.S)
+    prose = re.sub(r"`[^`\n]*`", "", prose)
+    assert "<script" not in prose and "](https" not in prose and "www.e" not in prose and "\u202e" not in prose
+    rows = [line for line in prose.splitlines() if line.startswith("|")]
+    assert all(row.count("|") in (3, 4, 5, 6) for row in rows)
+    # As many tables as without it, none torn by a line.
+    assert len(rows) == sum(line.startswith("|") for line in plain.splitlines())
+    for row in rows:
+        if row.endswith("| 6 | 6 | 6 |"):
+            assert html.unescape(row)[2 : -len(" | 6 | 6 | 6 |")] == " ".join(name.replace("\u202e", " ").split())
+    assert compile(module._usage(name, name), "usage", "exec")
+
+
+def test_fences_are_longer_than_what_they_hold():
+    assert fence("a\n````\nb", "text") == "`````text\na\n````\nb\n`````"
+    assert fence("<!-- hf_xorner:end x -->\r<!-- hf_xorner:end x -->", "") == (
+        "```\n# <!-- hf_xorner:end x -->\n# <!-- hf_xorner:end x -->\n```"
+    )
+
+
+def test_names_stay_readable_where_they_mean_nothing():
+    assert shown("B-first_name.x (3)") == "B-first_name.x (3)"
+    assert shown("_x_ __y") == "&#95;x&#95; &#95;&#95;y"
+    assert shown(1234) == "1,234" and shown(2.5) == "2.50"
+    assert code("[1, 2]") == "`[1, 2]`" and code("a|`") == "<code>a&#124;&#96;</code>" and code("") == "<code></code>"
+
+
+# --- Around it -------------------------------------------------------------------------------------------------------
+
+
+def test_every_architecture_has_its_paper():
+    assert PAPERS.keys() == CONFIGS.keys()
+    for model_type, paper in PAPERS.items():
+        entry = bibtex(model_type)
+        assert entry.startswith(f"@inproceedings{{{paper},\n") and f"{{{paper[-4:]}}}" in entry
+        assert entry.count("{") == entry.count("}")
+
+
+def test_long_curves_are_thinned_without_their_best(facts):
+    curve = [{"epoch": float(n), "loss": 1 / n, "dev": {"f1": 50.0 - abs(n - 33)}} for n in range(1, 101)]
+    rows = Card("x", replace(facts, curve=curve)).curve_rows
+    assert len(rows) == 21 and rows[-1][0] == "100" and ["33", "0.0303", 50.0] in rows
+    assert "| 33 | 0.0303 | 50.00 |" in Card("x", replace(facts, curve=curve)).text()
+
+
+def test_weights_that_were_changed_are_refused(trained, unrun, tmp_path):
+    text = (trained / "facts.json").read_text()
+    (tmp_path / "facts.json").write_text(text)
+    with pytest.raises(ValueError, match=r"not the weights that the facts beside them speak of"):
+        write_card(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"other")
+    with pytest.raises(ValueError, match=r"not the weights that the facts beside them speak of"):
+        write_card(tmp_path)
+    (tmp_path / "facts.json").write_text(json.dumps({**json.loads(text), "recipe": "/home/me/recipe.yaml"}))
+    with pytest.raises(ValueError, match="a path of this machine as recipe"):
+        write_card(tmp_path)
+
+
+def test_what_the_hub_would_refuse_is_refused(facts):
+    for wrong in ({"language": "English"}, {"dataset_id": "towns"}, {"dataset_id": "a/b/c"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Card("x", facts, **wrong)
+
+
+def test_the_script_writes_it(trained, unrun, script, tmp_path):
+    (trained / "README.md").unlink(missing_ok=True)
+    (tmp_path / "mine.txt").write_text("Nowhere burns .\n\n")
+    code, out, _ = script("card.py", trained, "--sentences", "mine.txt", "--name", "me/tiny", "--licence", "mit")
+    assert (code, out) == (0, f"written: {trained / 'README.md'}\n")
+    text = (trained / "README.md").read_text()
+    assert "license: mit\n" in text and "# me/tiny\n" in text and 'ner("Nowhere burns .")' in text
+    (trained / "README.md").unlink()
+    code, _, errors = script("card.py", tmp_path)
+    assert code == 1 and "card.py: " in errors and "train the model to the end." in errors
