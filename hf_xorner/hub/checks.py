@@ -150,7 +150,8 @@ def _faults_of_card(folder: Path, wanted: bool) -> list[str]:
     path = folder / CARD
     if not path.is_file():
         return [
-            f"{folder} has no {CARD}; write the model's card first, or publish it without one by --no_card."
+            f"{folder} has no {CARD}; write the model's card by scripts/card.py, or publish it without one by "
+            "--no_card true."
         ] * wanted
     try:
         card = ModelCard.load(path)
