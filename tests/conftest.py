@@ -213,3 +213,12 @@ def model_type(request) -> str:
 @pytest.fixture(params=VARIANTS)
 def variant(request) -> str:
     return request.param
+
+
+@pytest.fixture
+def two_threads():
+    """For tests that time things; the others run on one thread a process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)

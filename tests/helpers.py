@@ -1,5 +1,10 @@
 """Random batches, a model's weights as the references want them, what starts two processes, what a script said."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import reference_encoders
 import torch
@@ -24,6 +29,22 @@ DECODERS = {
     "crf": {"decoder": "crf"},
     "barred crf": {"decoder": "crf", "constrain_transitions": True},
 }
+
+
+def folders_for(file):
+    """Where a test file lies, and what it shares with others: what a script needs that imports from it."""
+    here = Path(file).parent
+    return [str(here), str(here.parent)]
+
+
+def run_in_two_processes(script, folder):
+    """Run a script under torchrun in two processes of one thread each."""
+    path = folder / "two.py"
+    path.write_text(script)
+    command = [sys.executable, *LAUNCHERS["torchrun"], str(path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert result.returncode == 0, result.stderr[-3000:]
 
 
 def weights_of(model):

@@ -14,14 +14,6 @@ ROUNDS, SECONDS = 15, 10  # of measuring, at the least, for each size
 LEAST = {"loss and backward": 2.5, "Viterbi": 2.0}
 
 
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
 def best_seconds(calls):
     """The best time of each call; rounds alternate, so that a busy moment of the machine hits all alike."""
     best = dict.fromkeys(calls, float("inf"))

@@ -16,14 +16,6 @@ BATCH, TAG_BATCH, SENTENCES, STEPWISE, ROUNDS = 32, 64, 640, 32, 3
 LEAST = {"training, of the reference": 20, "training, of lstm-crf": 1 / 3, "tagging, of one at a time": 10}
 
 
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
 def tokens_per_second(calls):
     """The best rate of each call, given with its number of tokens; rounds alternate."""
     best = dict.fromkeys(calls, 0.0)

@@ -1,18 +1,14 @@
 """Batches of similar length: every sentence once, in another order each epoch, the same in every process."""
 
 import json
-import os
-import subprocess
-import sys
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import LABELS, build_model
 from datasets import Dataset, List, Value
-from helpers import LAUNCHERS
+from helpers import folders_for, run_in_two_processes
 from torch.utils.data import SequentialSampler
 from transformers import TrainingArguments
 
@@ -189,13 +185,7 @@ with open({folder!r} + f"/{{torch.distributed.get_rank()}}.json", "w") as file:
 
 
 def test_two_processes_share_every_sentence(tmp_path, words_tokenizer):
-    here = Path(__file__).parent
-    script = tmp_path / "two.py"
-    script.write_text(TWO_PROCESSES.format(paths=[str(here), str(here.parent)], folder=str(tmp_path)))
-    launcher = [sys.executable, *LAUNCHERS["torchrun"]]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run([*launcher, str(script)], capture_output=True, text=True, timeout=120, env=environment)
-    assert result.returncode == 0, result.stderr[-3000:]
+    run_in_two_processes(TWO_PROCESSES.format(paths=folders_for(__file__), folder=str(tmp_path)), tmp_path)
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert len(first) == len(second) == 50
     lengths = sorted(DRAWN[:200].tolist())

@@ -1,15 +1,10 @@
 """Training through the Trainer: losses right under accumulation and in several processes, ragged evaluation."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
-from helpers import LAUNCHERS
+from helpers import folders_for, run_in_two_processes
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments
 
 from hf_xorner.training import TaggerTrainer, TaggingCollator
@@ -74,13 +69,7 @@ if torch.distributed.get_rank() == 0:
 
 
 def test_two_processes_take_the_step_of_one(tmp_path, tokenizer):
-    here = Path(__file__).parent
-    script = tmp_path / "two.py"
-    script.write_text(TWO_PROCESSES.format(paths=[str(here), str(here.parent)], folder=str(tmp_path)))
-    launcher = [sys.executable, *LAUNCHERS["torchrun"]]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run([*launcher, str(script)], capture_output=True, text=True, timeout=120, env=environment)
-    assert result.returncode == 0, result.stderr[-3000:]
+    run_in_two_processes(TWO_PROCESSES.format(paths=folders_for(__file__), folder=str(tmp_path)), tmp_path)
     together = torch.load(tmp_path / "weights.pt", weights_only=True)
     for reduction in REDUCTIONS:
         alone = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=4)
