@@ -1,11 +1,12 @@
 """Publish a trained model on the Hub: check it, upload it in one commit, and compare what arrived.
 
     python scripts/publish.py MODEL_DIR --repo_id OWNER/NAME [--dry_run true] [--private true] [--tag v1] [options]
+    python scripts/publish.py MODEL_DIR --to FOLDER [--weights false] [options]
 
 Everything is checked before anything leaves: that strangers can load the model without this package, the card, the code
 that travels with it, and that no file holds a token, a place of this machine or a sentence of the corpus. The token is
-that of `hf auth login` or of HF_TOKEN. `--dry_run true` shows what would be uploaded, without any network. `--help`
-lists the options.
+that of `hf auth login` or of HF_TOKEN. `--dry_run true` shows what would be uploaded, without any network, and `--to`
+lays it out in a folder instead. `--help` lists the options.
 """
 
 import sys
@@ -17,18 +18,23 @@ from transformers import HfArgumentParser
 from hf_xorner.hub import Checked, ModelFile, check_folder, publish
 from hf_xorner.hub.corpus import sentences_of
 from hf_xorner.hub.publishing import ANSWER_WITHIN, MAIN, check_names
+from hf_xorner.hub.shelf import shelve
 
 
 @dataclass
 class Options:
     """What is published where."""
 
-    repo_id: str = field(metadata={"help": "The repository, owner/name."})
+    repo_id: str | None = field(default=None, metadata={"help": "The repository, owner/name."})
+    to: str | None = field(default=None, metadata={"help": "A folder to lay the files out in, in place of the Hub."})
+    weights: bool = field(default=True, metadata={"help": "With --to: lay out the weights, and the code beside them."})
     dry_run: bool = field(default=False, metadata={"help": "Check, show what would be uploaded, and stop."})
     private: bool | None = field(default=None, metadata={"help": "Whether only its owner can see the repository."})
     revision: str = field(default=MAIN, metadata={"help": "The branch."})
     tag: str | None = field(default=None, metadata={"help": "A name for the commit, such as v1."})
-    overwrite: bool = field(default=False, metadata={"help": "Publish over what stands there."})
+    overwrite: bool = field(
+        default=False, metadata={"help": "Publish over what stands there, on the Hub or as a folder."}
+    )
     commit_message: str = field(default="Publish the model", metadata={"help": "What the commit says."})
     no_card: bool = field(default=False, metadata={"help": "Publish without a model card."})
     dataset: str | None = field(
@@ -59,6 +65,14 @@ def run(options: Options, folder: str) -> str:
     """Do what was asked for, and return what is to be said about it."""
     sentences = sentences_of(folder, options.dataset, options.data_dir)
     wanted = {"card": not options.no_card, "max_file_mb": options.max_file_mb, "sentences": sentences}
+    if (options.repo_id is None) == (options.to is None):
+        raise ValueError("say where the model goes: to the Hub by --repo_id OWNER/NAME, or into a folder by --to.")
+    if options.to is not None:
+        files = shelve(check_folder(folder, **wanted), options.to, weights=options.weights, overwrite=options.overwrite)
+        return (
+            f"{options.to}: {total(files)}, {'all' if options.weights else 'without weights'}, as the Hub would have it"
+        )
+    assert options.repo_id is not None
     if options.dry_run:
         check_names(options.repo_id, options.revision, options.tag)
         return "\n".join(plan(check_folder(folder, **wanted), options))
