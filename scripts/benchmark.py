@@ -1,7 +1,6 @@
 """Measure tokens per second of training and of tagging, beside floors measured in the same run.
 
     python scripts/benchmark.py [--models a,b | --models all] [--device cpu] [--json FILE]
-    python scripts/benchmark.py --trainer --dataset wnut17 [--models a,b]
 
 By default the architectures as their papers have them are measured, by `--models all` also the variants that the papers
 compare them with.
@@ -11,33 +10,27 @@ two-layer bidirectional nn.LSTM(364 → 100) over the same batches (forward and 
 tagging), and the stock pipeline around a model that costs nothing. The rounds of all contestants alternate, and the
 best one counts.
 
-With --trainer, an epoch of the TaggerTrainer is compared with the least that training can be: a loop over batches that
-were encoded before, with the same model, optimiser and batch size, and nothing else.
+What the Trainer costs beside a bare loop is for scripts/epochs.py to say.
 """
 
 import argparse
-import contextlib
-import io
 import json
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
-from transformers import AutoModelForTokenClassification, TrainerCallback, pipeline
+from transformers import AutoModelForTokenClassification, pipeline
 
 from hf_xorner import CrossBiLstmCnnConfig, StackLstmConfig, Tagger, WordCharTokenizer, load_corpus
 from hf_xorner.models.transitions import OUT
 from hf_xorner.registration import CONFIGS
-from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments, TaggingCollator
+from hf_xorner.training import TaggingCollator
 
 STANDARD = {"cell": "standard", "char_lstm_cell": "standard"}
 CHEN2019 = {"conditioned_transitions": False, "crf_boundaries": "none"}
@@ -63,20 +56,6 @@ CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS
 
 TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 32, 64, 32
 FLOOR_INPUT, FLOOR_HIDDEN = 364, 100
-
-
-class EpochClock(TrainerCallback):
-    """Notes how long training took, from its first epoch's beginning to its end."""
-
-    seconds = 0.0
-
-    def on_epoch_begin(self, args, state, control, **_) -> None:
-        """Start."""
-        self.started = time.perf_counter()
-
-    def on_train_end(self, args, state, control, **_) -> None:
-        """Stop."""
-        self.seconds = time.perf_counter() - self.started
 
 
 class FreeModel(nn.Module):
@@ -170,69 +149,6 @@ def contestant(
     return {"train": train, "tag": tag, "pipeline": pipeline_over(model, tokenizer, sentences, device)}
 
 
-def epochs(name: str, train, tokenizers: dict, device: str, folder: str) -> dict[str, Callable[[], float]]:
-    """An epoch of the Trainer's and one of a bare loop over the same sentences, as calls that say their seconds."""
-    model_type, fields = CONTESTANTS[name]
-    tokenizer = tokenizers[CONFIGS[model_type].max_word_chars]
-    labels = train.features["ner_tags"].feature.names
-    config = CONFIGS[model_type](**tokenizer.model_fields(), id2label=dict(enumerate(labels)), **fields)
-    model = AutoModelForTokenClassification.from_config(config)
-    settings = TaggerTrainingArguments(
-        folder,
-        num_train_epochs=1,
-        per_device_train_batch_size=TRAIN_BATCH,
-        eval_strategy="no",
-        save_strategy="no",
-        load_best_model_at_end=False,
-        use_cpu=device == "cpu",
-        disable_tqdm=True,
-    )
-    trainer = TaggerTrainer(model, settings, train_dataset=train, processing_class=tokenizer)
-    optimizer = trainer.create_optimizer()
-    loader = DataLoader(train, TRAIN_BATCH, shuffle=True, collate_fn=TaggingCollator(tokenizer))
-    encoded = [{key: value.to(trainer.args.device) for key, value in batch.items()} for batch in loader]
-
-    clock = EpochClock()
-    trainer.add_callback(clock)
-
-    def bare() -> float:
-        model.train()
-        synchronise(device)
-        start = time.perf_counter()
-        for batch in encoded:
-            model(**batch).loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        synchronise(device)
-        return time.perf_counter() - start
-
-    def by_trainer() -> float:
-        with contextlib.redirect_stdout(io.StringIO()):
-            trainer.train()
-        return clock.seconds
-
-    return {"bare": bare, "trainer": by_trainer}
-
-
-def compare_with_bare_loops(options, train, tokenizers: dict, names: list[str]) -> dict:
-    """Seconds of an epoch of the Trainer's, of a bare loop, and the share that the Trainer adds."""
-    print(f"seconds of an epoch on {options.device}, {torch.get_num_threads()} threads, {len(train)} sentences")
-    print(f"{'':<24}{'bare loop':>12}{'Trainer':>12}{'overhead':>12}", flush=True)
-    figures = {}
-    for name in names:
-        seconds: dict[str, list[float]] = {"bare": [], "trainer": []}
-        with tempfile.TemporaryDirectory() as folder:
-            calls = epochs(name, train, tokenizers, options.device, folder)
-            for number, (kind, call) in product(range(options.rounds + 1), calls.items()):
-                taken = call()
-                if number:  # The first round warms up.
-                    seconds[kind].append(taken)
-        bare, trainer = min(seconds["bare"]), min(seconds["trainer"])
-        figures[name] = {"bare": round(bare, 3), "trainer": round(trainer, 3), "overhead": round(trainer / bare - 1, 4)}
-        print(f"{name:<24}{bare:>12.2f}{trainer:>12.2f}{trainer / bare - 1:>12.1%}", flush=True)
-    return figures
-
-
 def pipeline_over(model, tokenizer, sentences: list, device: str) -> Callable[[], None]:
     """The stock pipeline over texts, as a call to be timed."""
     ner = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple", device=device)
@@ -285,7 +201,6 @@ def main() -> None:
     parser.add_argument("--data_dir", help="where the files of a named corpus lie")
     parser.add_argument("--sentences", type=int, default=1280)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--trainer", action="store_true", help="compare the Trainer's epoch with a bare loop's")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     parser.add_argument("--measure_memory", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -299,12 +214,6 @@ def main() -> None:
         width: WordCharTokenizer.from_corpus(corpus, max_word_chars=width)
         for width in {config.max_word_chars for config in CONFIGS.values()}
     }
-    if options.trainer:
-        train = train.select(range(min(options.sentences, len(train))))
-        figures = compare_with_bare_loops(options, train, tokenizers, names)
-        if options.json:
-            options.json.write_text(json.dumps({"epochs": figures}, indent=2) + "\n", encoding="utf-8")
-        return
     labels = train.features["ner_tags"].feature.names
     sentences = train.select(range(min(options.sentences, len(train))))["tokens"][:]
     if options.measure_memory:

@@ -28,14 +28,3 @@ def test_an_unknown_model_is_named():
     )
     assert result.returncode != 0
     assert result.stderr.strip().splitlines()[-1].startswith("benchmark.py: bert is unknown; choose among bilstm-cnn")
-
-
-def test_an_epoch_of_the_trainer_is_compared_with_a_bare_loop(tmp_path):
-    file = tmp_path / "figures.json"
-    options = ["--trainer", "--models", "bilstm-cnn", "--sentences", "64", "--rounds", "1", "--json", str(file)]
-    result = subprocess.run([sys.executable, BENCHMARK, *options], capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stderr[-3000:]
-    row = json.loads(file.read_text())["epochs"]["bilstm-cnn"]
-    assert set(row) == {"bare", "trainer", "overhead"}
-    assert row["bare"] > 0 and row["trainer"] > 0
-    assert abs(row["overhead"] - (row["trainer"] / row["bare"] - 1)) < 0.02

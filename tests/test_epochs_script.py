@@ -1,0 +1,37 @@
+"""scripts/epochs.py times what it says, and names what it does not time."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+SCRIPT = str(REPOSITORY / "scripts" / "epochs.py")
+
+
+def epochs(tmp_path, *names):
+    file = tmp_path / "figures.json"
+    command = [sys.executable, SCRIPT, *names, "--sentences", "64", "--rounds", "1", "--json", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return done, json.loads(file.read_text()) if file.exists() else None
+
+
+def test_epochs_of_architectures_and_recipes_beside_bare_loops(tmp_path):
+    names = ["bilstm-cnn", "li2020/table1/cross", "li2020/table1/cross-ontonotes", "wnut17/contextual"]
+    done, rows = epochs(tmp_path, *names)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [row["name"] for row in rows] == ["bilstm-cnn", "li2020/table1/cross", "wnut17/contextual"]
+    assert [row["same"] for row in rows] == [[], ["li2020/table1/cross-ontonotes"], []]
+    for row in rows[:2]:
+        assert row["bare"] > 0 and row["trainer"] > 0
+        assert row["overhead"] == pytest.approx(row["trainer"] / row["bare"] - 1, abs=0.02)
+        (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"{row['name']} ")]
+        assert f"{row['trainer']:.2f}" in line
+    assert "--context" in rows[2]["missing"]
+
+
+def test_an_unknown_name_is_refused(tmp_path):
+    done, rows = epochs(tmp_path, "bert")
+    assert (done.returncode, rows) == (1, None)
+    assert done.stderr.strip().splitlines()[-1] == "epochs.py: bert is no recipe and no architecture."
