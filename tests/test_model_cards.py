@@ -1,0 +1,131 @@
+"""model_cards/: each folder as it would stand on the Hub, and one model complete, which does what its card says."""
+
+import json
+import shlex
+
+import pytest
+import torch
+from conftest import ARCHITECTURES, REPOSITORY
+from huggingface_hub import ModelCard
+from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
+
+from hf_xorner import Tagger, load_corpus
+from hf_xorner.data.fingerprints import file_fingerprint
+from hf_xorner.hub import check_folder
+from hf_xorner.hub.text_checks import faults_of_text, read_text, sentences_in
+from hf_xorner.training import parse
+from hf_xorner.training.facts import Facts
+
+SHELF = REPOSITORY / "model_cards"
+FOLDERS = sorted(path for path in SHELF.iterdir() if path.is_dir())
+COMPLETE = SHELF / "cross-bilstm-cnn-wnut17"
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
+def folder(request):
+    return request.param
+
+
+def test_every_architecture_has_a_card():
+    assert {Facts.read(folder).config["model_type"] for folder in FOLDERS} == set(ARCHITECTURES)
+
+
+def test_the_card_says_what_the_facts_say(folder):
+    facts, card = Facts.read(folder), ModelCard.load(folder / "README.md")
+    assert facts.model["sha256"] in card.text
+    assert facts.command in card.text
+    found = {(one.dataset_split, one.metric_type): one.metric_value for one in card.data.eval_results}
+    alone = "mean of" not in card.data.eval_results[0].metric_name
+    for split, scores in facts.scores.items():
+        for measure in ("precision", "recall", "f1"):
+            assert f"{scores[measure]:.2f}" in card.text
+            if alone:
+                assert found[split, measure] == pytest.approx(scores[measure] / 100, abs=1e-6)
+
+
+def test_the_command_means_what_was_trained(folder):
+    facts = Facts.read(folder)
+    words = shlex.split(facts.command)
+    assert words[:2] == ["python", "scripts/train.py"]
+    run, training, _ = parse(words[2:])
+    assert (run.model_type, run.dataset) == (facts.config["model_type"], facts.data["source"])
+    assert training.seed == facts.seed
+
+
+def test_config_and_tokenizer_fit_one_another(folder):
+    facts = Facts.read(folder)
+    config, tokenizer = AutoConfig.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    with torch.device("meta"):
+        model = AutoModelForTokenClassification.from_config(config)
+    assert model.num_parameters() == facts.model["parameters"]
+    assert config.vocab_size == tokenizer.model_fields()["vocab_size"]
+    assert tokenizer.tokenize("Mr. Moreau left") == ["Mr.", "Moreau", "left"]
+
+
+def test_no_sentence_of_a_corpus_and_no_place_of_a_machine_stands_there(folder, corpora):
+    facts = Facts.read(folder)
+    texts = [read_text(folder, path.name) for path in folder.iterdir() if path.suffix not in (".png", ".safetensors")]
+    assert not [fault for text in texts for fault in faults_of_text(text, [])]
+    corpus = load_corpus(facts.data["source"], corpora)
+    for split in corpus.values():
+        assert not sentences_in(texts, split["tokens"])
+
+
+def test_the_complete_model_is_fit_to_be_published(corpora):
+    """It loads in a process without this package, and its card's sentences are tagged there."""
+    checked = check_folder(COMPLETE, sentences=load_corpus("wnut17", corpora)["test"]["tokens"])
+    assert sum(path.stat().st_size for path in COMPLETE.iterdir()) <= 20 * MEGABYTE
+    assert [file.name for file in checked.files] == sorted(path.name for path in COMPLETE.iterdir())
+    assert any(found for _, found in checked.tagged)
+
+
+def test_the_complete_model_scores_what_its_card_says(corpora):
+    facts = Facts.read(COMPLETE)
+    weights = COMPLETE / facts.model["file"]
+    assert file_fingerprint(weights)["sha256"] == facts.model["sha256"]
+    test = load_corpus("wnut17", corpora)["test"]
+    names = test.features["ner_tags"].feature.names
+    tagger = Tagger.from_pretrained(str(COMPLETE))
+    found = {(row, one.label, one.start, one.end) for row, one in _entities(tagger, test["tokens"])}
+    gold = {
+        (row, kind, *_place(words, first, last))
+        for row, (words, tags) in enumerate(zip(test["tokens"], test["ner_tags"], strict=True))
+        for kind, first, last in _spans([names[tag] for tag in tags])
+    }
+    f1 = 200 * len(found & gold) / (len(found) + len(gold))
+    assert f1 == pytest.approx(facts.scores["test"]["f1"], abs=0.005)
+
+
+def _entities(tagger, sentences):
+    for row, entities in enumerate(tagger.tag(list(sentences))):
+        for entity in entities:
+            yield row, entity
+
+
+def _place(words, first, last):
+    """Where words lie in the sentence that they make, a blank between each two."""
+    start = sum(len(word) + 1 for word in words[:first])
+    return start, start + len(" ".join(words[first : last + 1]))
+
+
+def _spans(tags):
+    """Well-formed IOB2 to spans, word by word."""
+    spans, open_span = [], None
+    for position, tag in enumerate([*tags, "O"]):
+        if open_span and not tag.startswith("I-"):
+            spans.append((*open_span, position - 1))
+            open_span = None
+        if tag.startswith("B-"):
+            open_span = (tag[2:], position)
+    return spans
+
+
+def test_results_name_the_runs_behind_the_cards(folder):
+    """A figure of a card with one seed is no other than that of the results, where both are of the same run."""
+    facts = Facts.read(folder)
+    rows = json.loads((SHELF / "results.json").read_text(encoding="utf-8"))
+    same = [row for row in rows if row["command"].replace("SEED", str(facts.seed)) == facts.command]
+    for row in same:
+        if row["seeds"] == [facts.seed]:
+            assert row["f1_mean"] == pytest.approx(facts.scores[row["split"]]["f1"], abs=0.005)
