@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from markupsafe import Markup
+from huggingface_hub import ModelCard
 
 from ..data.errors import first_line
-from ..data.files import SPLITS
 from ..data.fingerprints import file_fingerprint
-from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
 from ..training.facts import Facts, write_whole
-from .card_sections import card_of, renewed
-from .card_text import code, environment, listed, one_line, shown
-from .citations import PAPERS, bibtex
+from .card_content import CURVE_FILE, Card
+from .card_sections import renewed
 
 CARD_FILE = "README.md"
-CURVE_FILE = "learning_curve.png"
 
 #: Invented, and of many kinds of text, so that some of them show what a model finds.
 SENTENCES = (
@@ -48,271 +39,7 @@ SENTENCES = (
     "we like Grorvi with Marta !",
 )
 _WIDGETS = 4
-
-_RATIOS = {"precision": "precision", "recall": "recall", "f1": "F1"}
-_ACCURACY = {"accuracy": "accuracy"}
-# With fewer entities than this, one more or less is over three points of recall.
-_FEW = 30
-_ROWS_OF_CURVE = 20
 _BLUE, _ORANGE = "#0072B2", "#E69F00"
-_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
-_LANGUAGE = re.compile(r"[a-z]{2,3}|code|multilingual")
-
-
-@dataclass(frozen=True)
-class Card:
-    """Everything that a model card shows.
-
-    Args:
-        name: The model's: a repository of the Hub, or its folder's name.
-        facts: Of the run that made it.
-        others: Facts of runs that differ from it in their seed alone.
-        usage: The lines that use the model.
-        output: What they print.
-        sentences: Examples for the Hub's widget.
-        drawn: Whether the learning curve lies beside the card as a picture.
-        licence: The model's, as the Hub calls it.
-        language: Of the text, as an ISO 639 code.
-        dataset_id: The corpus on the Hub.
-        dataset_revision: The commit of it that was read.
-    """
-
-    name: str
-    facts: Facts
-    others: tuple[Facts, ...] = ()
-    usage: str = ""
-    output: str = ""
-    sentences: tuple[str, ...] = ()
-    drawn: bool = False
-    licence: str | None = None
-    language: str | None = None
-    dataset_id: str | None = None
-    dataset_revision: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what the Hub would, and runs that are not of one recipe."""
-        if self.model_type not in CONFIGS:
-            raise ValueError(f"{self.model_type!r} is none of the architectures {', '.join(CONFIGS)}.")
-        if self.language is not None and not _LANGUAGE.fullmatch(self.language):
-            raise ValueError(f"language={self.language!r} is no ISO 639 code; give one such as en.")
-        if self.dataset_id is not None and not _HUB_NAME.fullmatch(self.dataset_id):
-            raise ValueError(f"dataset_id={self.dataset_id!r} is no data set of the Hub; give owner/name.")
-        for run in self.others:
-            if _recipe_of(run) != _recipe_of(self.facts):
-                raise ValueError(
-                    f"the run of seed {run.seed} has other options, data or files; give runs of one recipe."
-                )
-        if len({run.seed for run in self.runs}) < len(self.runs):
-            raise ValueError("two of the runs have the same seed; give each once, and this model's not again.")
-
-    # --- What it is
-
-    @property
-    def model_type(self) -> str:
-        """The architecture, by the name that a config file calls it."""
-        return self.facts.config["model_type"]
-
-    @property
-    def summary(self) -> Markup:
-        """What the architecture is, in a line of the package's own."""
-        return Markup((CONFIGS[self.model_type].__doc__ or "").splitlines()[0])
-
-    @property
-    def paper(self) -> str:
-        """The key of the paper that the architecture comes from."""
-        return PAPERS[self.model_type]
-
-    @property
-    def bibtex(self) -> str:
-        """The BibTeX of that paper."""
-        return bibtex(self.model_type)
-
-    @property
-    def labels(self) -> list[str]:
-        """The entity types, or the labels themselves where they are plain."""
-        labels = [label for _, label in sorted(self.facts.config["id2label"].items(), key=lambda item: int(item[0]))]
-        if not self.finds_entities:
-            return labels
-        return list(dict.fromkeys(label[2:] for label in labels if label != "O"))
-
-    @property
-    def finds_entities(self) -> bool:
-        """Whether labels mark spans, and do not stand each for itself."""
-        return "per_type" in self.facts.data["splits"]["train"]
-
-    @property
-    def runs(self) -> list[Facts]:
-        """The runs of all seeds."""
-        return sorted((self.facts, *self.others), key=lambda run: run.seed)
-
-    # --- What it read
-
-    @property
-    def splits(self) -> list[str]:
-        """The splits of the corpus."""
-        return [name for name in SPLITS if name in self.facts.data["splits"]]
-
-    @property
-    def data_rows(self) -> list[list[Any]]:
-        """What each split holds."""
-        counted = ("sentences", "tokens", *["entities"] * self.finds_entities)
-        return [[name, *(self.facts.data["splits"][name][key] for key in counted)] for name in self.splits]
-
-    @property
-    def label_rows(self) -> list[list[Any]]:
-        """How often each type, or plain label, is in each split."""
-        counts = [self._counts(split) for split in self.splits]
-        return [[name, *(count.get(name, 0) for count in counts)] for name in sorted(set().union(*counts))]
-
-    def _counts(self, split: str) -> Mapping[str, int]:
-        return self.facts.data["splits"][split]["per_type" if self.finds_entities else "per_tag"]
-
-    @property
-    def option_rows(self) -> list[list[Any]]:
-        """Every option that is not its default."""
-        return [
-            [code(name), code(json.dumps(value, ensure_ascii=False))]
-            for name, value in sorted(self.facts.options.items())
-        ]
-
-    @property
-    def curve_rows(self) -> list[list[Any]]:
-        """The learning curve, at most so many epochs of it, with the last and the best."""
-        curve, measure = self.facts.curve, self.decisive
-        best = max(curve, key=lambda row: row.get("dev", {}).get(measure, -1), default=None)
-        step = -(-len(curve) // _ROWS_OF_CURVE) or 1
-        return [
-            [f"{row['epoch']:g}", f"{row['loss']:.4g}" if "loss" in row else "", row.get("dev", {}).get(measure, "")]
-            for number, row in enumerate(curve, 1)
-            if number % step == 0 or row is curve[-1] or row is best
-        ]
-
-    # --- How well it does
-
-    @property
-    def measures(self) -> dict[str, str]:
-        """The scores by their key in the facts, and what they are called."""
-        return _RATIOS if self.finds_entities else _ACCURACY
-
-    @property
-    def decisive(self) -> str:
-        """The key of the score that sums up."""
-        return [*self.measures][-1]
-
-    @property
-    def judged(self) -> list[str]:
-        """The splits that it was judged on."""
-        return [name for name in self.splits if name in self.facts.scores]
-
-    @property
-    def spread_rows(self) -> list[list[Any]]:
-        """Mean and sample deviation of every score over the seeds."""
-        rows = []
-        for split in self.judged:
-            values = [[run.scores[split][measure] for run in self.runs] for measure in self.measures]
-            rows.append([split, *(f"{mean(row):.2f} ± {stdev(row):.2f}" for row in values)])
-        return rows
-
-    def score_rows(self, split: str) -> list[list[Any]]:
-        """The scores of a split: over all, as means, of surface forms, by type."""
-        scores = self.facts.scores[split]
-        rows = [("all", scores), ("mean of the types", scores.get("macro")), ("surface forms", scores.get("surface"))]
-        return [self._scored(name, row) for name, row in [*rows, *sorted(scores.get("per_type", {}).items())] if row]
-
-    def length_rows(self, split: str) -> list[list[Any]]:
-        """The scores of a split by the lengths that its entities have."""
-        lengths = self.facts.scores[split]["per_length"]
-        return [self._scored(name, row) for name, row in sorted(lengths.items()) if row["support"]]
-
-    def _scored(self, name: str, row: Mapping[str, Any]) -> list[Any]:
-        return [name, *(row[measure] for measure in self.measures), *([row.get("support", "")] * self.finds_entities)]
-
-    @property
-    def limits(self) -> Iterator[Markup]:
-        """What the scores of the last held-out split say against it."""
-        if not self.finds_entities or not self.judged:
-            return
-        split = self.judged[-1]
-        scores = self.facts.scores[split]
-        types = {name: row for name, row in sorted(scores["per_type"].items()) if row["support"]}
-        weakest = sorted(types, key=lambda name: types[name]["f1"])[: min(3, len(types) // 2)]
-        if weakest:
-            found = listed([Markup(f"{shown(name)} (F1 {types[name]['f1']:.2f})") for name in weakest])
-            yield Markup(f"Weakest on {split}: {found}.")
-        few = [Markup(f"{shown(name)} ({row['support']})") for name, row in types.items() if row["support"] < _FEW]
-        if few:
-            yield Markup(f"Scores of types with fewer than {_FEW} entities in {split} say little: {listed(few)}.")
-        if unjudged := [name for name in self.labels if name not in types]:
-            yield Markup(f"Without any entity in {split}, and so without a recall: {listed(unjudged)}.")
-        lengths = scores.get("per_length", {})
-        if (long := lengths.get("3+", {})).get("support"):
-            yield Markup(f"Of the {long['support']:,} entities of {split} with more than 3 words it finds ") + Markup(
-                f"{long['recall']:.2f} %."
-            )
-        if (surface := scores.get("surface")) and surface["support"]:
-            yield Markup(
-                f"Counting each distinct surface form of {split} once, its F1 is {surface['f1']:.2f}, "
-                f"where over all mentions it is {scores['f1']:.2f}."
-            )
-
-    # --- What the Hub reads
-
-    def header(self) -> dict[str, Any]:
-        """The card's metadata, as the Hub's own client writes them."""
-        dataset = self.dataset_id or _hub_name(self.facts.data["source"])
-        bases = [self.facts.inputs.get(option, {}).get("name", "") for option in ("model_name_or_path", "context")]
-        tags = ["hf_xorner", *["named-entity-recognition"] * self.finds_entities, self.model_type]
-        results = list(self._results(dataset))
-        data = ModelCardData(
-            language=self.language,
-            license=self.licence,
-            library_name="transformers",
-            pipeline_tag="token-classification",
-            tags=[*tags, MODELS[CONFIGS[self.model_type]][1]],
-            datasets=[dataset] if dataset else None,
-            base_model=[name for base in bases if (name := _hub_name(base))] or None,
-            metrics=[*self.measures],
-            widget=[{"text": one_line(sentence)} for sentence in self.sentences] or None,
-            model_name=one_line(self.name) if results else None,
-            eval_results=results or None,
-        )
-        return data.to_dict()
-
-    def _results(self, dataset: str | None) -> Iterator[EvalResult]:
-        """The scores as the Hub's leaderboards have them: like seqeval's and the Trainer's cards' between 0 and 1."""
-        source = one_line(self.facts.data["source"])
-        over = f", mean of {len(self.runs)} seeds" if self.others else ""
-        for split in self.judged:
-            for measure, name in self.measures.items():
-                yield EvalResult(
-                    task_type="token-classification",
-                    task_name="Named entity recognition" if self.finds_entities else "Token classification",
-                    dataset_type=dataset or source,
-                    dataset_name=source,
-                    dataset_split=split,
-                    dataset_revision=self.dataset_revision,
-                    metric_type=measure,
-                    metric_name=f"{name} (0 to 1{over})",
-                    metric_value=round(mean(run.scores[split][measure] for run in self.runs) / 100, 6),
-                )
-
-    def text(self) -> str:
-        """The whole card."""
-        template = environment().get_template("card_template.md")
-        return card_of(self.header(), template.render(card=self, curve_file=CURVE_FILE))
-
-
-def _recipe_of(run: Facts) -> tuple[Any, ...]:
-    """What runs that differ in their seed alone have in common."""
-    options = {name: value for name, value in run.options.items() if name not in ("seed", "data_seed")}
-    return options, run.data["fingerprint"], run.inputs
-
-
-def _hub_name(name: str) -> str | None:
-    return name if _HUB_NAME.fullmatch(name) else None
-
-
-# --- Writing it ------------------------------------------------------------------------------------------------------
 
 
 def write_card(
@@ -331,7 +58,7 @@ def write_card(
         seeds_of: Folders of runs that differ in their seed alone.
         sentences: Examples to choose from, in place of the built-in ones.
         name: What the card calls the model; by default its folder's name.
-        told: `licence`, `language`, `dataset_id` and `dataset_revision`: see `Card`.
+        told: `licence`, `language`, `dataset_id`, `dataset_revision` and `base_models`: see `Card`.
 
     Returns:
         The card's path.
@@ -388,13 +115,9 @@ def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
 
 
 def _usage(model: str, sentence: str) -> str:
-    """The lines that use a model."""
-    return (
-        "from transformers import pipeline\n\n"
-        f'ner = pipeline("ner", model={_quoted(model)}, trust_remote_code=True, aggregation_strategy="simple")\n'
-        f"for entity in ner({_quoted(sentence)}):\n"
-        '    print((entity["entity_group"], entity["word"], entity["start"], entity["end"]))\n'
-    )
+    """The two lines that use a model."""
+    made = f'pipeline("ner", {_quoted(model)}, trust_remote_code=True, aggregation_strategy="simple")'
+    return f'from transformers import pipeline\nprint(*{made}({_quoted(sentence)}), sep="\\n")\n'
 
 
 def _quoted(text: str) -> str:
@@ -417,7 +140,7 @@ def _output(lines: str) -> str:
     if done.returncode:
         reason = done.stderr.strip().splitlines()[-1:] or ["it ended without a word"]
         raise ValueError(f"the model cannot be used as its card would say: {reason[0]}")
-    return done.stdout
+    return done.stdout.strip()
 
 
 def draw_curve(card: Card, path: Path) -> bool:
@@ -425,9 +148,12 @@ def draw_curve(card: Card, path: Path) -> bool:
     curve, measure = card.facts.curve, card.decisive
     losses = [(row["epoch"], row["loss"]) for row in curve if "loss" in row]
     scores = [(row["epoch"], row["dev"][measure]) for row in curve if measure in row.get("dev", {})]
-    if find_spec("matplotlib") is None or len(losses) < 2:
+    if len(losses) < 2:
         return False
-    from matplotlib.figure import Figure  # takes a second, and pyplot is not asked: see hf_xorner.evaluation.plots
+    try:  # it takes a second, and pyplot is not asked: see hf_xorner.evaluation.plots
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
 
     figure = Figure((6.5, 3.5), layout="constrained")
     left = figure.subplots()

@@ -10,7 +10,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -53,14 +53,15 @@ class Facts:
             `entities` and `per_type`, or `per_tag` where the labels are plain.
         curve: For each epoch its `epoch`, `loss`, `dev` (scores) and `seconds`, as far as they were recorded.
         scores: For each held-out split `precision`, `recall`, `f1`, `accuracy`, `support`, `macro`, `per_type`,
-            `per_length` and `surface`, as the report has them; `accuracy` alone where the labels are plain.
+            `per_length`, `surface`, `seen`, `calibration` (without its empty bins) and `confusion` (its `matrix` by
+            the names of types, without zeros), as the report has them; `accuracy` alone where the labels are plain.
+            Earlier versions wrote none of the last three.
         speed: `training_seconds`, over all starts of the run; `training_tokens_per_second`;
             `prediction_tokens_per_second`, on the last held-out split.
         model: `parameters`; `file`, `bytes` and `sha256` of the saved weights.
         hardware: `device`, its `name`, and the processor's `cores` and the `threads` used.
         versions: Of python, torch, transformers, datasets and hf_xorner.
         seed: Of everything random.
-        usage: A few lines that use the model, and what they print, for its model card.
     """
 
     recipe: str | None
@@ -76,7 +77,6 @@ class Facts:
     hardware: dict[str, Any]
     versions: dict[str, str]
     seed: int
-    usage: str = field(default="")
 
     def to_json(self) -> str:
         """Write the facts as JSON, in one order whatever they were gathered in.
@@ -97,16 +97,16 @@ class Facts:
 
     @classmethod
     def from_json(cls, text: str) -> Facts:
-        """Read what `to_json` wrote.
+        """Read what `to_json` wrote, here or in an earlier version, which had an empty `usage` besides.
 
         Raises:
             ValueError: If it is something else.
         """
         content = json.loads(text)
         names = {entry.name for entry in fields(cls)}
-        if not isinstance(content, dict) or set(content) != names:
+        if not isinstance(content, dict) or content.keys() - {"usage"} != names:
             raise ValueError(f"these are no facts of a run, which are {', '.join(sorted(names))}; train it again.")
-        return cls(**content)
+        return cls(**{name: content[name] for name in names})
 
     def write(self, folder: str | Path) -> Path:
         """Write the facts into a folder, so that the file is there as a whole or not at all."""

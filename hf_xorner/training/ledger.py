@@ -9,13 +9,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from datasets import DatasetDict
+import numpy as np
+from datasets import Dataset, DatasetDict
 from transformers import Trainer
 
+from ..data.assembly import TRAIN
+from ..data.batches import flat_batches, label_names_of
 from ..data.fingerprints import corpus_fingerprint, file_fingerprint
 from ..data.statistics import corpus_statistics
-from ..evaluation.breakdowns import per_length, surface_scores
+from ..evaluation.breakdowns import confusion, per_length, surface_scores
+from ..evaluation.calibration import calibration, entity_confidences
 from ..evaluation.comparison import Comparison
+from ..evaluation.partitions import seen_partition, surface_forms
+from ..evaluation.spans import TagSet, spans_of_ids
 from .arguments import RunArguments
 from .facts import (
     COUNTS_FILE,
@@ -40,12 +46,14 @@ class Judged(NamedTuple):
     Attributes:
         gold: The gold label of each labelled word, by sentence.
         predicted: The predicted ones.
+        probabilities: The probability of each predicted label, sentence after sentence. Shape: (words,).
         scores: See `hf_xorner.evaluation.scores.scores_of`.
         seconds: What the predictions took.
     """
 
     gold: list[list[str]]
     predicted: list[list[str]]
+    probabilities: np.ndarray
     scores: dict[str, Any]
     seconds: float
 
@@ -70,9 +78,10 @@ def leave_facts(
     data = data_facts(run.dataset, corpus)
     curve = curve_of(trainer.state.log_history)
     config = trainer.accelerator.unwrap_model(trainer.model).config
+    known = surfaces_in(corpus[TRAIN]) if judged else set()
     scores, counts = {}, {}
     for name, split in judged.items():
-        scores[name], counts[name] = _figures(split, corpus[name]["tokens"])
+        scores[name], counts[name] = _figures(split, corpus[name]["tokens"], known)
     facts = Facts(
         recipe=run.recipe,
         command=command_of(run.recipe, options),
@@ -123,17 +132,44 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _figures(judged: Judged, tokens: Any) -> tuple[dict[str, Any], list[list[int]]]:
+def surfaces_in(split: Dataset) -> set[str]:
+    """The distinct surface forms of a split's entities; none where its labels are plain."""
+    tag_set = TagSet.of(label_names_of(split, TRAIN))
+    found: set[str] = set()
+    if tag_set.plain:
+        return found
+    for batch in flat_batches(split, TRAIN):
+        spans = spans_of_ids(batch.ids, batch.lengths, tag_set, "conlleval")
+        found.update(surface_forms(spans, batch.tokens.to_pylist(), batch.lengths))
+    return found
+
+
+def _figures(judged: Judged, tokens: Any, known: set[str]) -> tuple[dict[str, Any], list[list[int]]]:
     """The scores of a split with what else is cheap to know, and the counts of its sentences."""
     comparison = Comparison.of(judged.gold, judged.predicted)
     counts = comparison.counts_by_sentence()
     if comparison.tag_set.plain:
         return rounded(judged.scores), counts[:, :2].tolist()
-    more: dict[str, Any] = {"per_length": per_length(comparison)}
+    more: dict[str, Any] = {"per_length": per_length(comparison), "confusion": _sparse(confusion(comparison))}
     words = list(chain.from_iterable(tokens))
     if len(words) == len(comparison.gold_ids):
         more["surface"] = surface_scores(comparison, words)
+        more["seen"] = seen_partition(comparison, words, known)
+    if np.isfinite(judged.probabilities).all():  # training may have diverged, which the facts say in their own words
+        confidences = entity_confidences(judged.probabilities, comparison.predicted, comparison.lengths)
+        found = calibration(confidences, comparison.correct)
+        more["calibration"] = {**found, "bins": [row for row in found["bins"] if row["count"]]}
     return rounded({**judged.scores, **more}), counts.tolist()
+
+
+def _sparse(found: dict[str, Any]) -> dict[str, Any]:
+    """A confusion by the names of types, without the pairs that do not occur: of many types there are few."""
+    types, rows = found["types"], found["matrix"]
+    matrix = {
+        name: {other: count for other, count in zip(types, row, strict=True) if count}
+        for name, row in zip(types, rows, strict=True)
+    }
+    return {**{key: value for key, value in found.items() if key != "types"}, "matrix": matrix}
 
 
 def _speed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+import numpy as np
 from datasets import Dataset, DatasetDict
 from transformers import set_seed
 
@@ -75,7 +76,9 @@ class TrainingRun(NamedTuple):
             for labels in (gold, predicted)
         )
         scores = checked_span_scores(gold_tags, predicted_tags)
-        return Judged(gold_tags, predicted_tags, scores, output.metrics.get("test_runtime", 0.0))
+        logits = output.predictions[known]
+        probabilities = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)  # of the likeliest label
+        return Judged(gold_tags, predicted_tags, probabilities, scores, output.metrics.get("test_runtime", 0.0))
 
 
 def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]) -> TrainingRun:

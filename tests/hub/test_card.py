@@ -3,20 +3,28 @@
 import hashlib
 import html
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
+from html.parser import HTMLParser
 from statistics import mean, stdev
 
 import pytest
 import yaml
+from conftest import REPOSITORY
 from huggingface_hub import ModelCard
 
 from hf_xorner.hub import card as module
-from hf_xorner.hub.card import Card, write_card
+from hf_xorner.hub.card import Card, varied, write_card
+from hf_xorner.hub.card_scores import HeldOut
 from hf_xorner.hub.card_sections import renewed
 from hf_xorner.hub.card_text import code, fence, shown
 from hf_xorner.hub.citations import PAPERS, bibtex
 from hf_xorner.registration import CONFIGS
+from hf_xorner.tagger import Entity
 from hf_xorner.training import parse, prepare
 from hf_xorner.training.facts import Facts
 
@@ -57,7 +65,7 @@ def facts(trained):
 @pytest.fixture
 def unrun(monkeypatch):
     """Leaves out the process of its own that runs what the card says."""
-    monkeypatch.setattr(module, "_output", lambda lines: "('LOC', 'Annaville', 0, 9)\n")
+    monkeypatch.setattr(module, "_output", lambda lines: "{'entity_group': 'LOC', 'word': 'Annaville'}")
 
 
 PATTERN = """\
@@ -123,7 +131,7 @@ model-index:
 Cross-BiLSTM-CNN: both directions of a layer read both directions of the layer below.
 
 This model of hf_xorner has the architecture `cross-bilstm-cnn` (li2020, cited below). It gives every word of a \
-sentence one label, and so finds entities of 1 types: LOC.
+sentence one label, and so finds entities of one type: LOC.
 It was trained on the corpus `towns`.
 
 It is for text like that of this corpus. It is not for other languages or kinds of text, nor for labels that are not \
@@ -135,16 +143,14 @@ listed here: nothing was measured on them. Where a wrong label does harm, let pe
 
 ```python
 from transformers import pipeline
-
-ner = pipeline("ner", model="tiny", trust_remote_code=True, aggregation_strategy="simple")
-for entity in ner("…"):
-    print((entity["entity_group"], entity["word"], entity["start"], entity["end"]))
+print(*pipeline("ner", "tiny", trust_remote_code=True, aggregation_strategy="simple")("…"), sep="\\n")
 ```
 
 OUTPUT
 
-The lines need transformers and torch, and were run when this card was written. `trust_remote_code=True` runs the \
-Python files beside the weights; with hf_xorner installed, `import hf_xorner` takes its place.
+The two lines need transformers and torch, and were run when this card was written, on the folder with these files. \
+`trust_remote_code=True` runs the Python files beside the weights; with hf_xorner installed, `import hf_xorner` takes \
+its place.
 <!-- hf_xorner:end usage -->
 
 <!-- hf_xorner:begin data … -->
@@ -195,12 +201,6 @@ conlleval does. Measured in the run that made the weights, whose seed was `42`.
 | surface forms | … | … | … | 3 |
 | LOC | … | … | … | 6 |
 
-By length in words (3+: more than 3):
-
-| words | precision | recall | F1 | entities |
-| --- | ---: | ---: | ---: | ---: |
-| 1 | … | … | … | 6 |
-
 ### test
 
 |  | precision | recall | F1 | entities |
@@ -210,11 +210,24 @@ By length in words (3+: more than 3):
 | surface forms | … | … | … | 3 |
 | LOC | … | … | … | 6 |
 
-By length in words (3+: more than 3):
+By length in words (3+: more than 3; predicted entities by their own length):
 
 | words | precision | recall | F1 | entities |
 | --- | ---: | ---: | ---: | ---: |
 | 1 | … | … | … | 6 |
+
+An entity is known when the same words, in the same case, are an entity of the training data, and new when they are \
+not; here all are known.
+
+What became of the entities. Found: type and ends are right. Other type: only the ends are right. Other ends: an \
+entity of the same type was predicted that overlaps it. Other ends and type: what was predicted there is of other \
+types. Missed: nothing was predicted there. The last column counts predicted entities that overlap none.
+
+|  | entities | found | other type | other ends | other ends and type | missed | invented |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| LOC | 6 | … | 0 | … | 0 | … | … |
+| all | 6 | … | 0 | … | 0 | … | … |
+CALIBRATION
 <!-- hf_xorner:end scores -->
 
 <!-- hf_xorner:begin cost … -->
@@ -254,13 +267,32 @@ BIBTEX
 """
 
 
+def calibration_of(found):
+    """The end of the scores: a row for every bin, and nothing where no entity was predicted."""
+    if not found["count"]:
+        return ""
+    rows = [
+        f"| {row['lower'] * 100:.0f} to {row['upper'] * 100:.0f} "
+        f"| {row['confidence']:.2f} | {row['accuracy']:.2f} | {row['count']} |\n"
+        for row in found["bins"]
+    ]
+    return (
+        "\nThe confidence of an entity is the score that the pipeline gives it. Where confidence can be trusted, it is "
+        "the precision of the entities that have it; here the two are … points apart on average (expected calibration "
+        "error).\n\n| confidence | mean confidence | precision | predicted entities |\n"
+        f"| --- | ---: | ---: | ---: |\n{''.join(rows)}"
+    )
+
+
 def test_the_whole_card_line_by_line(trained):
     pytest.importorskip("matplotlib")
     (trained / "README.md").unlink(missing_ok=True)
     path = write_card(trained, language="en", licence="apache-2.0")
     text = path.read_text(encoding="utf-8")
-    output = re.search(r"```text\n(\('LOC', '.*', \d+, \d+\)\n)+```|It finds nothing in this sentence\.", text)[0]
+    found = r"\{'entity_group': 'LOC', 'score': np\.float32\(0\.\d+\), 'word': '.*', 'start': \d+, 'end': \d+\}"
+    output = re.search(rf"```text\n({found}\n)+```|It finds nothing in this sentence\.", text)[0]
     expected = PATTERN.replace("OUTPUT", output).replace("BIBTEX", bibtex("cross-bilstm-cnn"))
+    expected = expected.replace("CALIBRATION\n", calibration_of(Facts.read(trained).scores["test"]["calibration"]))
     # As many examples as it takes to show all types, of which there is one.
     for line, pattern in zip(text.splitlines(), expected.splitlines(), strict=True):
         assert re.fullmatch(re.escape(pattern).replace("…", ".+"), line), (line, pattern)
@@ -281,11 +313,27 @@ def test_the_hubs_client_reads_the_scores(facts):
         assert result.metric_value == pytest.approx(score / 100, abs=1e-6)
 
 
+def test_the_hubs_validator_takes_it(facts, hub, online, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.endpoint)
+    for name in ("tiny", *HOSTILE):
+        ModelCard(hostile_card(facts, name)).validate()
+    told = {"language": "en", "licence": "apache-2.0", "dataset_id": "some/towns", "dataset_revision": "1e5"}
+    card = ModelCard(Card("x", facts, base_models=("some/encoder",), **told).text())
+    card.validate()
+    assert card.data.eval_results[0].dataset_revision == "1e5"
+    with pytest.raises(ValueError, match="license"):
+        ModelCard(Card("x", facts, licence="do as: you like").text()).validate()
+    assert len(hub.requests) == len(HOSTILE) + 3
+
+
 def test_an_encoder_is_the_base_model(facts):
     named = replace(facts, inputs={"context": {"name": "some/encoder"}, "vectors": {"name": "a.txt"}})
     assert ModelCard(Card("x", named).text()).data.base_model == ["some/encoder"]
     local = replace(facts, inputs={"context": {"name": "encoder", "bytes": 1, "sha256": "0" * 64}})
     assert ModelCard(Card("x", local).text()).data.base_model is None
+    told = ("some/encoder", "other/encoder")
+    assert ModelCard(Card("x", local, base_models=told).text()).data.base_model == list(told)
+    assert ModelCard(Card("x", named, base_models=told).text()).data.base_model == list(told)
 
 
 def test_the_same_facts_give_the_same_bytes(trained, unrun):
@@ -311,6 +359,14 @@ def test_plain_labels_have_accuracies(facts):
     data = ModelCard(text).data
     assert [result.metric_type for result in data.eval_results] == ["accuracy"]
     assert "named-entity-recognition" not in data.tags
+    assert "## Limitations\n\nBeyond what is said above nothing was measured.\n" in text
+
+
+def test_without_held_out_data_there_are_no_scores(facts):
+    splits = {"train": facts.data["splits"]["train"]}
+    card = Card("x", replace(facts, data={**facts.data, "splits": splits}, scores={}))
+    assert "## Scores\n\nThere are none: the corpus has no data that the model was not trained on.\n<!--" in card.text()
+    assert ModelCard(card.text()).data.eval_results is None
 
 
 def test_seeds_are_a_mean_and_a_deviation(facts):
@@ -323,12 +379,102 @@ def test_seeds_are_a_mean_and_a_deviation(facts):
     assert f"| {mean(values):.2f} ± {stdev(values):.2f} |" in text
     assert "over 3 runs of seeds 1, 2, 42; this model is the one of seed `42`" in text
     results = [found for found in ModelCard(text).data.eval_results if found.metric_type == "f1"]
-    assert results[-1].metric_name == "F1 (0 to 1, mean of 3 seeds)"
+    assert results[-1].metric_name == f"F1 (0 to 1, mean of 3 seeds ± {stdev(values) / 100:.4f})"
     assert results[-1].metric_value == pytest.approx(mean(values) / 100, abs=1e-6)
     with pytest.raises(ValueError, match="two of the runs have the same seed"):
         Card("x", facts, (facts,))
     with pytest.raises(ValueError, match="the run of seed 1 has other options"):
         Card("x", facts, (replace(others[0], options={**facts.options, "dropout": 0.9}),))
+
+
+# --- What is behind the scores ----------------------------------------------------------------------------------------
+
+SPLIT = {
+    "per_type": {
+        name: {"precision": 9.0, "recall": 8.0, "f1": f1, "support": 40}
+        for name, f1 in (("A", 50.0), ("B", 40.0), ("C", 0.0))
+    },
+    "seen": {
+        "seen": {"precision": 75.0, "recall": 60.0, "f1": 66.6667, "support": 90},
+        "unseen": {"precision": 30.0, "recall": 20.0, "f1": 24.0, "support": 30},
+    },
+    "confusion": {
+        "matrix": {"A": {"A": 30, "B": 4}, "B": {"A": 9, "B": 20, "C": 1}, "C": {"A": 4}},
+        "boundary": {"A": 1, "B": 0, "C": 2},
+        "boundary_and_type": {"A": 2, "B": 3, "C": 4},
+        "missed": {"A": 3, "B": 7, "C": 30},
+        "support": {"A": 40, "B": 40, "C": 40},
+        "inexact": {"A": 5, "B": 6, "C": 0},
+        "spurious": {"A": 8, "B": 1200, "C": 0},
+        "predicted": {"A": 56, "B": 1230, "C": 1},
+    },
+    "calibration": {
+        "ece": 12.3456,
+        "count": 1287,
+        "bins": [
+            {"lower": 0.3, "upper": 0.4, "confidence": 35.5, "accuracy": 20.0, "count": 1000},
+            {"lower": 0.9, "upper": 1.0, "confidence": 95.5, "accuracy": 91.0, "count": 287},
+        ],
+    },
+}
+
+
+def with_split(facts, split):
+    return replace(facts, scores={**facts.scores, "test": {**facts.scores["test"], **split}})
+
+
+def test_errors_confidence_and_new_entities_have_tables(facts):
+    text = Card("x", with_split(facts, SPLIT)).text()
+    lines = text.splitlines()
+    for line in (
+        "| known | 75.00 | 60.00 | 66.67 | 90 |",
+        "| new | 30.00 | 20.00 | 24.00 | 30 |",
+        "| A | 40 | 30 | 4 | 1 | 2 | 3 | 8 |",
+        "| B | 40 | 20 | 10 | 0 | 3 | 7 | 1,200 |",
+        "| C | 40 | 0 | 4 | 2 | 4 | 30 | 0 |",
+        "| all | 120 | 50 | 18 | 3 | 9 | 40 | 1,208 |",
+        "Types that were taken for another most often: B as A (9), A as B (4), C as A (4), B as C (1).",
+        "| 30 to 40 | 35.50 | 20.00 | 1,000 |",
+        "| 90 to 100 | 95.50 | 91.00 | 287 |",
+        "- Of the entities of test that are entities of the training data too it finds 60.00 %, of the others 20.00 %.",
+        "- Weakest on test: C (F1 0.00).",
+    ):
+        assert lines.count(line) == 1, line
+    assert "here the two are 12.35 points apart on average" in text
+    assert "here all are" not in text
+
+
+def test_every_entity_has_one_fate(facts):
+    rows = HeldOut("test", SPLIT, ("precision", "recall", "f1")).error_rows
+    assert all(row[1] == sum(row[2:7]) for row in rows)
+    rows = HeldOut("test", facts.scores["test"], ("precision", "recall", "f1")).error_rows
+    assert all(row[1] == sum(row[2:7]) for row in rows)
+
+
+def test_facts_of_earlier_versions_have_no_such_tables(facts):
+    for key in ("seen", "calibration", "confusion", "surface"):
+        for scores in facts.scores.values():
+            del scores[key]
+    text = Card("x", facts).text()
+    assert "### test" in text and "By length in words" in text
+    for word in ("known", "What became", "taken for another", "confidence", "surface"):
+        assert word not in sections(text)["scores"]
+
+
+def test_where_nothing_was_predicted_there_is_no_confidence(facts):
+    split = {"calibration": {"ece": 0.0, "bins": [], "count": 0}}
+    assert "confidence" not in Card("x", with_split(facts, split)).text()
+
+
+def test_examples_vary(facts):
+    class Tags:
+        def tag(self, sentences):
+            return [[Entity(label, "x", 0, 1, 0, 1, 0.9) for label in sentence.split()] for sentence in sentences]
+
+    assert varied(Tags(), ["A A", "B", "A A A B", "C", "A C D", "", "C D"]) == ["A C D", "A A A B"]
+    assert varied(Tags(), ["A A . .", "A A A B", "B A A A"])[0] == "A A . ."
+    assert varied(Tags(), ["", ""]) == [""]
+    assert len(varied(Tags(), list("ABCDEFG"))) == 4
 
 
 # --- What was changed by hand ----------------------------------------------------------------------------------------
@@ -406,7 +552,11 @@ def test_a_card_out_of_order_is_left_alone(trained, unrun, spoil, reason):
 
 
 def hostile_card(facts, name):
-    rows = {"per_type": {name: facts.scores["test"]["per_type"]["LOC"]}}
+    confusion = {
+        key: {name: {name: 4, f"not {name}": 1} if key == "matrix" else counts["LOC"]}
+        for key, counts in facts.scores["test"]["confusion"].items()
+    }
+    rows = {"per_type": {name: facts.scores["test"]["per_type"]["LOC"]}, "confusion": confusion}
     splits = {split: {**found, "per_type": {name: 6}} for split, found in facts.data["splits"].items()}
     spoilt = replace(
         facts,
@@ -417,7 +567,7 @@ def hostile_card(facts, name):
         command=f"python scripts/train.py --dataset '{name}'",
         inputs={"vectors": {"name": name}},
     )
-    usage, output = module._usage(name, name), f"{(name, name, 0, 1)}\n"
+    usage, output = module._usage(name, name), str({"entity_group": name, "word": name, "start": 0, "end": 1})
     return Card(name, spoilt, usage=usage, output=output, sentences=(name,)).text()
 
 
@@ -433,13 +583,47 @@ def test_a_hostile_name_is_shown_as_text(facts, name):
     prose = re.sub(r"`[^`\n]*`", "", prose)
     assert "<script" not in prose and "](https" not in prose and "www.e" not in prose and "\u202e" not in prose
     rows = [line for line in prose.splitlines() if line.startswith("|")]
-    assert all(row.count("|") in (3, 4, 5, 6) for row in rows)
+    assert all(row.count("|") in (3, 4, 5, 6, 9) for row in rows)
     # As many tables as without it, none torn by a line.
     assert len(rows) == sum(line.startswith("|") for line in plain.splitlines())
     for row in rows:
         if row.endswith("| 6 | 6 | 6 |"):
             assert html.unescape(row)[2 : -len(" | 6 | 6 | 6 |")] == " ".join(name.replace("\u202e", " ").split())
     assert compile(module._usage(name, name), "usage", "exec")
+    assert len(module._usage(name, name).splitlines()) == 2
+
+
+class Page(HTMLParser):
+    """The tags of a page, and what a reader sees of it outside of blocks of code."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.seen, self.is_code = [], "", False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, *attributes))
+        self.is_code |= tag == "pre"
+
+    def handle_endtag(self, tag):
+        self.is_code &= tag != "pre"
+
+    def handle_data(self, data):
+        self.seen += "" if self.is_code else data
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_renderer_of_markdown_shows_it_too(facts, name):
+    renderer = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    pages = [
+        Page(renderer.render(ModelCard(card).text)) for card in (hostile_card(facts, "LOC"), hostile_card(facts, name))
+    ]
+    # The page is built as it is of a harmless name, save what is code in a line.
+    built = [[tag for tag in page.tags if tag[0] != "code"] for page in pages]
+    assert built[0] == built[1]
+    told = " ".join(name.replace("\u202e", " ").split())
+    assert pages[1].seen.count(told) >= pages[0].seen.count("LOC") - 1 > 8  # the option's value is JSON
 
 
 def test_fences_are_longer_than_what_they_hold():
@@ -474,6 +658,36 @@ def test_long_curves_are_thinned_without_their_best(facts):
     assert "| 33 | 0.0303 | 50.00 |" in Card("x", replace(facts, curve=curve)).text()
 
 
+def test_without_matplotlib_a_table_takes_the_curves_place(trained, tmp_path):
+    """In a process of its own, in which importing it fails as it does where it is broken."""
+    shutil.copytree(trained, tmp_path / "tiny", ignore=shutil.ignore_patterns("README.md", "*.png", "checkpoint-*"))
+    (tmp_path / "matplotlib").mkdir()
+    (tmp_path / "matplotlib" / "__init__.py").write_text("raise ImportError('broken')\n")
+    lines = "from hf_xorner.hub import card; card._output = lambda lines: 'x'; card.write_card('tiny')"
+    paths = os.pathsep.join([str(tmp_path), str(REPOSITORY)])
+    done = subprocess.run(
+        [sys.executable, "-c", lines],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "tiny" / "README.md").read_text(encoding="utf-8")
+    curve = Facts.read(trained).curve
+    rows = "".join(f"| {row['epoch']:g} | {row['loss']:.4g} | {row['dev']['f1']:.2f} |\n" for row in curve)
+    assert f"| epoch | loss | validation F1 (%) |\n| --- | ---: | ---: |\n{rows}<!--" in text and len(curve) == 2
+    assert "learning_curve.png" not in text and not (tmp_path / "tiny" / "learning_curve.png").exists()
+
+
+def test_durations_are_said_in_words(facts):
+    said = {0.5: "0.50 seconds", 57.1: "57 seconds", 130: "2 minutes", 7140: "119 minutes", 12345: "3 hours 26 minutes"}
+    for seconds, words in said.items():
+        speed = {**facts.speed, "training_seconds": seconds}
+        assert f"- training: {words}, " in Card("x", replace(facts, speed=speed)).text()
+
+
 def test_weights_that_were_changed_are_refused(trained, unrun, tmp_path):
     text = (trained / "facts.json").read_text()
     (tmp_path / "facts.json").write_text(text)
@@ -488,18 +702,21 @@ def test_weights_that_were_changed_are_refused(trained, unrun, tmp_path):
 
 
 def test_what_the_hub_would_refuse_is_refused(facts):
-    for wrong in ({"language": "English"}, {"dataset_id": "towns"}, {"dataset_id": "a/b/c"}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
+    told = ({"language": "English"}, {"dataset_id": "towns"}, {"dataset_id": "a/b/c"}, {"base_models": ("encoder",)})
+    for wrong in told:
+        with pytest.raises(ValueError, match=next(iter(wrong)).rstrip("s")):
             Card("x", facts, **wrong)
 
 
 def test_the_script_writes_it(trained, unrun, script, tmp_path):
     (trained / "README.md").unlink(missing_ok=True)
     (tmp_path / "mine.txt").write_text("Nowhere burns .\n\n")
-    code, out, _ = script("card.py", trained, "--sentences", "mine.txt", "--name", "me/tiny", "--licence", "mit")
+    options = ["--name", "me/tiny", "--licence", "mit", "--base_model", "some/encoder"]
+    code, out, _ = script("card.py", trained, "--sentences", "mine.txt", *options)
     assert (code, out) == (0, f"written: {trained / 'README.md'}\n")
     text = (trained / "README.md").read_text()
-    assert "license: mit\n" in text and "# me/tiny\n" in text and 'ner("Nowhere burns .")' in text
+    assert "license: mit\n" in text and "# me/tiny\n" in text and '"simple")("Nowhere burns .")' in text
+    assert "base_model:\n- some/encoder\n" in text
     (trained / "README.md").unlink()
     code, _, errors = script("card.py", tmp_path)
     assert code == 1 and "card.py: " in errors and "train the model to the end." in errors

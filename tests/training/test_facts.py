@@ -5,18 +5,23 @@ import hashlib
 import json
 import math
 import random
+import re
 import socket
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from safetensors.torch import load_file
 
+from hf_xorner import Tagger
+from hf_xorner.data import load_corpus
 from hf_xorner.data.fingerprints import corpus_fingerprint, file_fingerprint
+from hf_xorner.evaluation.report import System, Training, report
 from hf_xorner.training import parse, prepare
 from hf_xorner.training.facts import Facts, command_of, curve_of, options_of
-from hf_xorner.training.ledger import data_facts
+from hf_xorner.training.ledger import Judged, _figures, data_facts, surfaces_in
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +122,99 @@ def test_nothing_names_the_machine(trained, folder):
     assert '"/' not in text
     assert len(socket.gethostname()) < 4 or socket.gethostname() not in text
     assert len(getpass.getuser()) < 5 or getpass.getuser() not in text
+
+
+@pytest.fixture(scope="module")
+def fires(tmp_path_factory):
+    """A run that learns something, on towns and gods of which some are new to it, and what it wrote."""
+    folder = tmp_path_factory.mktemp("fires")
+    draw = random.Random(1)
+    (folder / "fires").mkdir()
+    for split, size in (("train", 80), ("dev", 20), ("test", 40)):
+        lines = []
+        for _ in range(size):
+            stem = "".join(draw.choice("abcd") for _ in range(2))
+            kind, word = draw.choice([("LOC", f"{stem}ville"), ("GOD", f"{stem}us"), ("/god/lesser", f"{stem}us")])
+            first = [f"great B-{kind}\n{word} I-{kind}"] if draw.random() < 0.4 else [f"{word} B-{kind}"]
+            lines.append("\n".join([*first, "burns O", ". O\n\n"]))
+        (folder / "fires" / f"{split}.txt").write_text("".join(lines))
+    argv = ["--dataset", str(folder / "fires"), "--hidden_size", "8", "--num_train_epochs", "4", "--seed", "3"]
+    argv += ["--learning_rate", "0.02", "--per_device_train_batch_size", "8", "--decoder", "crf"]
+    argv += ["--output_dir", str(folder / "out"), "--use_cpu", "true", "--disable_tqdm", "true"]
+    prepare(*parse(argv)).train()
+    return load_corpus(str(folder / "fires")), folder / "out"
+
+
+def test_they_say_what_the_report_says(fires):
+    """The report goes another way: the saved model, through the tagger, over the corpus read anew."""
+    corpus, out = fires
+    facts = Facts.read(out)
+
+    def sentences(split):
+        names = split.features["ner_tags"].feature.names
+        return list(split["tokens"]), [[names[tag] for tag in row] for row in split["ner_tags"]]
+
+    for name in ("validation", "test"):
+        system = System.of_tagger(Tagger.from_pretrained(str(out)), *sentences(corpus[name]))
+        expected = report(system, training=Training.of(*sentences(corpus["train"])), resamples=0)
+        found = facts.scores[name]
+        for part in ("seen", "unseen"):
+            assert found["seen"][part] == pytest.approx(expected["seen"][part], abs=1e-4)
+        bins = [row for row in expected["calibration"]["bins"] if row["count"]]
+        assert len(found["calibration"]["bins"]) == len(bins) > 1
+        for row, other in zip(found["calibration"]["bins"], bins, strict=True):
+            assert row == pytest.approx(other, abs=1e-3)
+        assert found["calibration"]["ece"] == pytest.approx(expected["calibration"]["ece"], abs=1e-3)
+        assert found["calibration"]["count"] == expected["calibration"]["count"]
+        types = expected["confusion"].pop("types")
+        matrix = {
+            gold: {other: count for other, count in zip(types, row, strict=True) if count}
+            for gold, row in zip(types, expected["confusion"].pop("matrix"), strict=True)
+        }
+        assert {**found["confusion"], "matrix": matrix} == {**expected["confusion"], "matrix": matrix}
+        assert found["confusion"]["matrix"] == matrix
+    # What would pass unseen were there none of it.
+    test = facts.scores["test"]
+    assert test["seen"]["seen"]["support"] > 0 < test["seen"]["unseen"]["support"]
+    assert any(other != gold for gold, row in test["confusion"]["matrix"].items() for other in row)
+
+
+def test_no_word_of_the_corpus_is_recorded(fires):
+    corpus, out = fires
+    words = {word for split in corpus.values() for sentence in split["tokens"] for word in sentence if len(word) > 1}
+    text = (out / "facts.json").read_text() + (out / "sentence_counts.json").read_text()
+    assert len(words) > 20 and not words & set(re.findall(r"\w+", text))
+
+
+def test_probabilities_that_are_no_numbers_are_not_judged():
+    gold = [["B-LOC", "O"], ["O"]]
+    judged = Judged(gold, gold, np.array([0.5, np.nan, 1.0]), {"f1": 100.0}, 1.0)
+    figures, _ = _figures(judged, [["a", "b"], ["c"]], {"a"})
+    assert "calibration" not in figures and figures["seen"]["seen"]["support"] == 1
+    figures, _ = _figures(judged._replace(probabilities=np.array([0.75, 1.0, 1.0])), [["a", "b"], ["c"]], set())
+    assert figures["calibration"]["ece"] == 25.0 and figures["seen"]["unseen"]["support"] == 1
+    # Words without a label are not judged; then words and labels do not stand side by side.
+    figures, _ = _figures(judged, [["a", "b"], ["c", "d"]], {"a"})
+    assert "seen" not in figures and "surface" not in figures
+
+
+def test_surfaces_are_those_of_all_batches():
+    many = corpus_of([["new", "york", "x"]] * 2000 + [["york", "a", "new"]], [[1, 2, 0]] * 2000 + [[1, 0, 2]])
+    assert surfaces_in(many) == {"new york", "york", "new"}
+    assert surfaces_in(corpus_of([["a"]], [[0]], ("DT", "NN"))) == set()
+
+
+def test_facts_of_earlier_versions_are_read(trained):
+    content = json.loads((trained[2] / "facts.json").read_text())
+    new = Facts.from_json(json.dumps(content))
+    for scores in content["scores"].values():
+        for key in ("seen", "calibration", "confusion"):
+            del scores[key]
+    old = Facts.from_json(json.dumps({**content, "usage": ""}))
+    assert old == replace(new, scores=content["scores"])
+    assert "usage" not in json.loads(old.to_json())
+    with pytest.raises(ValueError, match="these are no facts of a run"):
+        Facts.from_json(json.dumps({**content, "more": 1}))
 
 
 def test_facts_come_back_as_they_were(trained, tmp_path):
