@@ -6,12 +6,15 @@
 Everything is checked before anything leaves: that strangers can load the model without this package, the card, the code
 that travels with it, and that no file holds a token, a place of this machine or a sentence of the corpus. The token is
 that of `hf auth login` or of HF_TOKEN. `--dry_run true` shows what would be uploaded, without any network, and `--to`
-lays it out in a folder instead. `--help` lists the options.
+lays it out in a folder instead. `--space FOLDER` publishes nothing, and writes what else the Hub can run: the handler of
+an Inference Endpoint, and a Space on which the model can be tried. `--help` lists the options.
 """
 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
 
 from transformers import HfArgumentParser
 
@@ -19,6 +22,7 @@ from hf_xorner.hub import Checked, ModelFile, check_folder, publish
 from hf_xorner.hub.corpus import sentences_of
 from hf_xorner.hub.publishing import ANSWER_WITHIN, MAIN, check_names
 from hf_xorner.hub.shelf import shelve
+from hf_xorner.hub.space import write_space
 
 
 @dataclass
@@ -32,9 +36,7 @@ class Options:
     private: bool | None = field(default=None, metadata={"help": "Whether only its owner can see the repository."})
     revision: str = field(default=MAIN, metadata={"help": "The branch."})
     tag: str | None = field(default=None, metadata={"help": "A name for the commit, such as v1."})
-    overwrite: bool = field(
-        default=False, metadata={"help": "Publish over what stands there, on the Hub or as a folder."}
-    )
+    overwrite: bool = field(default=False, metadata={"help": "Publish, or write, over what stands there."})
     commit_message: str = field(default="Publish the model", metadata={"help": "What the commit says."})
     no_card: bool = field(default=False, metadata={"help": "Publish without a model card."})
     dataset: str | None = field(
@@ -45,6 +47,9 @@ class Options:
     )
     data_dir: str | None = field(default=None, metadata={"help": "Where the files of a named corpus lie."})
     max_file_mb: float = field(default=5000, metadata={"help": "How large a file may be, in millions of bytes."})
+    space: str | None = field(
+        default=None, metadata={"help": "Publish nothing: write an endpoint's handler and a Space into this folder."}
+    )
     answer_within: float = field(
         default=ANSWER_WITHIN, metadata={"help": "Seconds to wait for the Hub's first answer."}
     )
@@ -63,10 +68,12 @@ def main() -> None:
 
 def run(options: Options, folder: str) -> str:
     """Do what was asked for, and return what is to be said about it."""
-    sentences = sentences_of(folder, options.dataset, options.data_dir)
-    wanted = {"card": not options.no_card, "max_file_mb": options.max_file_mb, "sentences": sentences}
     if (options.repo_id is None) == (options.to is None):
         raise ValueError("say where the model goes: to the Hub by --repo_id OWNER/NAME, or into a folder by --to.")
+    if options.space is not None:
+        return "\n".join(written(options, folder, options.space))
+    sentences = sentences_of(folder, options.dataset, options.data_dir)
+    wanted = {"card": not options.no_card, "max_file_mb": options.max_file_mb, "sentences": sentences}
     if options.to is not None:
         files = shelve(check_folder(folder, **wanted), options.to, weights=options.weights, overwrite=options.overwrite)
         return (
@@ -91,6 +98,26 @@ def run(options: Options, folder: str) -> str:
     return (
         f"{done.url}: {total(done.files)} as commit {done.commit} on {done.revision}{tag}, each read back and compared"
     )
+
+
+def written(options: Options, folder: str, target: str) -> list[str]:
+    """Write the handler and the Space, and say what each is for."""
+    if options.dry_run or options.repo_id is None:
+        raise ValueError(
+            "--space writes files and publishes nothing; give it --repo_id alone, without --dry_run or --to."
+        )
+    paths = write_space(
+        folder, options.repo_id, target, revision=options.tag or options.revision, overwrite=options.overwrite
+    )
+    model, space = paths[0].parent, paths[-1].parent
+    return [
+        *(f"written: {path}" for path in paths),
+        f"{model}: for an Inference Endpoint; copy both files into {folder} and publish the model with them",
+        f"{space}: a Space; try it, and publish it:",
+        f"  MODEL={quote(str(Path(folder).resolve()))} python {quote(str(space / 'app.py'))}",
+        f"  hf upload {options.repo_id}-space {quote(str(space))} . --repo-type space",
+        "nothing was published",
+    ]
 
 
 def plan(checked: Checked, options: Options) -> list[str]:

@@ -15,6 +15,8 @@ from ..data.errors import first_line
 from ..training.model_files import (
     CARD,
     CONFIG,
+    HANDLER,
+    HANDLER_REQUIREMENTS,
     WEIGHTS,
     files_of_model,
     matches,
@@ -22,7 +24,7 @@ from ..training.model_files import (
     remote_classes,
     travelling_modules,
 )
-from .code_checks import faults_of_module
+from .code_checks import HANDLER_MAY_USE, faults_of_module, faults_of_requirements
 from .loading import INVENTED_SENTENCE, Tagged, tag_as_stranger
 from .text_checks import Text, faults_of_text, places_of_machine, read_text, sentences_in
 
@@ -143,6 +145,18 @@ def _faults_of_code(folder: Path) -> list[str]:
     for module in modules:
         if (folder / f"{module}.py").is_file():
             faults += faults_of_module(folder / f"{module}.py", set(modules))
+    return [*faults, *_faults_of_handler(folder, modules)]
+
+
+def _faults_of_handler(folder: Path, modules: Sequence[str]) -> list[str]:
+    if not (folder / HANDLER).is_file():
+        return []
+    faults = []
+    # One that the model itself imports is a module like any other. An endpoint gives it no neighbours.
+    if Path(HANDLER).stem not in modules:
+        faults += faults_of_module(folder / HANDLER, (), HANDLER_MAY_USE)
+    if (folder / HANDLER_REQUIREMENTS).is_file():
+        faults += faults_of_requirements(folder / HANDLER_REQUIREMENTS)
     return faults
 
 

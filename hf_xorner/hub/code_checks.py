@@ -6,7 +6,8 @@ This guards against mistakes, such as a line left from debugging. It is no priso
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 #: Of the standard library, what computes and touches nothing.
@@ -30,6 +31,9 @@ BARRED = {
     "tokenizers": (),
 }
 
+#: What the handler of an endpoint may use besides: it lies there to load the model beside it.
+HANDLER_MAY_USE = ("transformers.pipeline",)
+
 #: What is built in, and reads, writes or runs what is not in the file.
 BARRED_NAMES = {"open", "exec", "eval", "compile", "input", "breakpoint", "globals"}
 #: By these, everything can be reached from anything; the last ones load from disk or network.
@@ -38,13 +42,31 @@ BARRED_ATTRIBUTES = {
     *("f_globals", "gi_frame", "tofile", "push_to_hub", "load_library"),
 }
 
+#: A package of the index with its extras and versions: no option, address or folder.
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w.,\s-]*\])?\s*(?:[<>=!~]=?=?[\w.,<>=!~*+\s-]*)?(?:;[^@]*)?")
 
-def faults_of_module(path: Path, neighbours: set[str]) -> list[str]:
+
+def faults_of_requirements(path: Path) -> list[str]:
+    """Return the lines of a file of requirements that name more than packages and their versions, each in a sentence.
+
+    What they hold is not shown: it may be the password of an index.
+    """
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    bare = [re.sub(r"(^|\s)#.*", "", line).strip() for line in lines]
+    return [
+        f"{path.name}, line {number}: is no package with versions; an endpoint is to install such alone, take it out."
+        for number, line in enumerate(bare, 1)
+        if line and not _REQUIREMENT.fullmatch(line)
+    ]
+
+
+def faults_of_module(path: Path, neighbours: Container[str], allowed: Container[str] = ()) -> list[str]:
     """Return what a travelling module does that it may not, each in one sentence.
 
     Args:
         path: The module.
         neighbours: The names of the modules beside it, which it may import by a dot.
+        allowed: What else it may use, by full names.
     """
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -54,13 +76,13 @@ def faults_of_module(path: Path, neighbours: set[str]) -> list[str]:
     found = [
         (line, what)
         for node in ast.walk(tree)
-        for line, what in (*_faults_of_import(node, neighbours), *_faults_of_use(node, aliases))
+        for line, what in (*_faults_of_import(node, neighbours, allowed), *_faults_of_use(node, aliases, allowed))
     ]
     advice = "code that strangers run computes, and does nothing else; take it out."
     return [f"{path.name}, line {line}: {what}; {advice}" for line, what in dict.fromkeys(sorted(found))]
 
 
-def _faults_of_import(node: ast.AST, neighbours: set[str]) -> Iterator[tuple[int, str]]:
+def _faults_of_import(node: ast.AST, neighbours: Container[str], allowed: Container[str]) -> Iterator[tuple[int, str]]:
     if isinstance(node, ast.Import):
         names = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom) and node.level:
@@ -75,18 +97,18 @@ def _faults_of_import(node: ast.AST, neighbours: set[str]) -> Iterator[tuple[int
         top = name.partition(".")[0]
         if top not in BARRED and top not in HARMLESS:
             yield node.lineno, f"imports {top}"
-        elif _is_barred(name):
+        elif _is_barred(name) and name not in allowed:
             yield node.lineno, f"imports {name}"
 
 
-def _faults_of_use(node: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[int, str]]:
+def _faults_of_use(node: ast.AST, aliases: dict[str, str], allowed: Container[str]) -> Iterator[tuple[int, str]]:
     if isinstance(node, ast.Name) and (node.id in BARRED_NAMES or _is_inner(node.id)):
         yield node.lineno, f"uses {node.id}"
     elif isinstance(node, ast.Attribute):
         name = _full_name(node, aliases)
         if node.attr in BARRED_ATTRIBUTES:
             yield node.lineno, f"uses {node.attr}"
-        elif name and _is_barred(name):
+        elif name and _is_barred(name) and name not in allowed:
             yield node.lineno, f"uses {name}"
         elif node.attr == "from_pretrained" and name is not None:
             yield node.lineno, f"uses {name}, which may reach for the network"

@@ -19,7 +19,7 @@ INVENTED_SENTENCE = "Zorvan Quellmar met Ines Tarrow at the Averill Institute in
 
 #: What the process runs. It is told a folder and sentences, and answers in one line.
 _STRANGER = """
-import json, math, sys
+import json, math, os, runpy, sys
 folder, sentences = json.loads(sys.stdin.read())
 try:
     from transformers import pipeline
@@ -30,6 +30,12 @@ try:
         raise ValueError("its scores are no numbers")
     entities = [[(one["entity_group"], one["start"], one["end"]) for one in entities] for entities in found]
     answer = {"home": type(ner.model).__module__, "entities": entities}
+    handler = os.path.join(folder, "handler.py")
+    if os.path.isfile(handler):
+        try:
+            json.dumps(runpy.run_path(handler)["EndpointHandler"](folder)({"inputs": sentences[0]}))
+        except Exception as error:
+            raise ValueError("its handler.py, asked as an endpoint asks it, fails: " + repr(error)) from None
 except Exception as error:
     answer = {"error": f"{type(error).__name__}: {error}"}
 print("\\n" + json.dumps(answer))

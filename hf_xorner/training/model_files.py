@@ -32,6 +32,9 @@ MODEL_FILES = (
     *PICTURES,
 )
 
+#: What an Inference Endpoint runs, and what it installs for it: the second is nothing without the first.
+HANDLER, HANDLER_REQUIREMENTS = "handler.py", "requirements.txt"
+
 #: A picture of the card by its address, as Markdown or HTML has it.
 _SHOWN = re.compile(r"""!\[[^\]]*\]\(\s*<?([^)\s>]+)|<img\b[^>]*?\bsrc\s*=\s*["']([^"']+)""")
 
@@ -44,11 +47,13 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 def files_of_model(folder: Path) -> list[str]:
     """Return the files of a folder that belong to the model, by their paths in it, in order.
 
-    These are the files of `MODEL_FILES`, the modules that config and tokenizer name with their neighbours, and what
-    pictures of folders below the card shows.
+    These are the files of `MODEL_FILES`, the modules that config and tokenizer name with their neighbours, what
+    pictures of folders below the card shows, and the handler of an endpoint with what it requires.
     """
     named = [path.name for path in folder.iterdir() if path.is_file() and matches(path.name, MODEL_FILES)]
     wanted = {*named, *(f"{module}.py" for module in travelling_modules(folder)), *pictures_of_card(folder)}
+    if (folder / HANDLER).is_file():
+        wanted |= {HANDLER, HANDLER_REQUIREMENTS}
     return sorted(name for name in wanted if (folder / name).is_file())
 
 

@@ -1,0 +1,122 @@
+"""Files for the places where people use a model: the handler of an Inference Endpoint, and a Space to try it."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+
+import yaml
+
+from ..training.model_files import CONFIG, HANDLER, HANDLER_REQUIREMENTS
+from .checks import widget_sentences
+from .loading import INVENTED_SENTENCE
+from .publishing import MAIN, check_names
+
+#: What lies in which folder: what belongs into the model's repository, and what is a repository of its own.
+MODEL_PART, SPACE_PART = "model", "space"
+
+#: The releases that the files were written for; the lower bounds are those of pyproject.toml.
+TRANSFORMERS, TORCH, GRADIO = "transformers>=5.12,<6", "torch>=2.6", "gradio>=6.0,<7"
+#: What a Space runs where no Gradio is installed to take the version from.
+TESTED_GRADIO = "6.31.0"
+
+_ABOUT = """
+Tags text with [`{name}`](https://huggingface.co/{name}), and shows what it found. Where the model has attention or
+relations, choose a word to see which words it looks at.
+
+To run it on your own machine:
+
+```bash
+pip install -r requirements.txt
+python app.py
+```
+
+The environment variable `MODEL` names another repository, or a folder.
+"""
+
+
+def write_space(
+    folder: str | Path, repo_id: str, target: str | Path, *, revision: str = MAIN, overwrite: bool = False
+) -> list[Path]:
+    """Write the handler and the Space of a model, without any network.
+
+    Args:
+        folder: The model's folder; the sentences that its card offers become the examples.
+        repo_id: Where the model is, or will be, published: `owner/name`.
+        target: Where to write: `model/` for the model's repository, `space/` for one of a Space.
+        revision: The branch or tag of the model that the Space loads.
+        overwrite: Whether files of an earlier call may be replaced.
+
+    Returns:
+        The files, in order.
+
+    Raises:
+        ValueError: If a name is none, there is no model, or a file is in the way; then nothing is written.
+    """
+    check_names(repo_id, revision)
+    folder, target = Path(folder), Path(target)
+    if not (folder / CONFIG).is_file():
+        raise ValueError(
+            f"{folder} has no {CONFIG}, so there is no model in it; name the folder that one was saved in."
+        )
+    examples = widget_sentences(folder) or [INVENTED_SENTENCE]
+    texts = {
+        target / MODEL_PART / HANDLER: _template(HANDLER),
+        target / MODEL_PART / HANDLER_REQUIREMENTS: f"{TRANSFORMERS}\n",
+        target / SPACE_PART / "README.md": _readme(repo_id),
+        target / SPACE_PART / "app.py": _app(repo_id, revision, examples),
+        target / SPACE_PART / "requirements.txt": f"{GRADIO}\n{TORCH}\n{TRANSFORMERS}\n",
+    }
+    # A link is a file as well, wherever it leads, and if to nothing.
+    there = [str(path) for path in texts if path.exists() or path.is_symlink()]
+    if there and not overwrite:
+        raise ValueError(f"{', '.join(there)} would be overwritten; name another folder, or say --overwrite true.")
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # What stands there is replaced, and not what a link leads to.
+        path.unlink(missing_ok=True)
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    return list(texts)
+
+
+def _template(name: str) -> str:
+    return (files(__package__) / "space_files" / f"{name}.template").read_text(encoding="utf-8")
+
+
+def _app(repo_id: str, revision: str, examples: list[str]) -> str:
+    """The page's program, with what belongs to one model in the place of the template's."""
+    listed = "".join(f"    {example!r},\n" for example in examples)
+    values = {"NAME": repr(repo_id), "REVISION": repr(revision), "EXAMPLES": f"[\n{listed}]"}
+    text = _template("app.py")
+    for name, value in values.items():
+        line = f"{name} = {value}"
+        text, count = re.subn(rf"^{name} = .*$", lambda _, line=line: line, text, flags=re.MULTILINE)  # type: ignore[misc]
+        if count != 1:
+            raise ValueError(f"the template of app.py sets {name} {count} times, and not once.")
+    return text
+
+
+def _readme(repo_id: str) -> str:
+    header = {
+        "title": repo_id.partition("/")[2],
+        "colorFrom": "indigo",
+        "colorTo": "blue",
+        "sdk": "gradio",
+        "sdk_version": _gradio(),
+        "app_file": "app.py",
+        "models": [repo_id],
+        "short_description": "Named entities of a text",
+    }
+    return f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n{_ABOUT.format(name=repo_id)}"
+
+
+def _gradio() -> str:
+    """The Gradio that is installed, where it is one that the page can use."""
+    try:
+        found = version("gradio")
+    except PackageNotFoundError:
+        return TESTED_GRADIO
+    return found if found.partition(".")[0] == TESTED_GRADIO.partition(".")[0] else TESTED_GRADIO
