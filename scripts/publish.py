@@ -6,8 +6,8 @@
 Everything is checked before anything leaves: that strangers can load the model without this package, the card, the code
 that travels with it, and that no file holds a token, a place of this machine or a sentence of the corpus. The token is
 that of `hf auth login` or of HF_TOKEN. `--dry_run true` shows what would be uploaded, without any network, and `--to`
-lays it out in a folder instead. `--space FOLDER` publishes nothing, and writes what else the Hub can run: the handler of
-an Inference Endpoint, and a Space on which the model can be tried. `--help` lists the options.
+lays it out in a folder instead. `--space FOLDER` publishes nothing, and writes what else the Hub can run: the handler
+of an Inference Endpoint, and a Space on which the model can be tried. `--help` lists the options.
 """
 
 import sys
@@ -103,9 +103,7 @@ def run(options: Options, folder: str) -> str:
 def written(options: Options, folder: str, target: str) -> list[str]:
     """Write the handler and the Space, and say what each is for."""
     if options.dry_run or options.repo_id is None:
-        raise ValueError(
-            "--space writes files and publishes nothing; give it --repo_id alone, without --dry_run or --to."
-        )
+        raise ValueError("--space writes files and publishes nothing; leave out --dry_run and --to.")
     paths = write_space(
         folder, options.repo_id, target, revision=options.tag or options.revision, overwrite=options.overwrite
     )

@@ -24,8 +24,9 @@ from ..training.model_files import (
     remote_classes,
     travelling_modules,
 )
-from .code_checks import HANDLER_MAY_USE, faults_of_module, faults_of_requirements
+from .code_checks import HANDLER_MAY_USE, faults_of_module
 from .loading import INVENTED_SENTENCE, Tagged, tag_as_stranger
+from .requirement_checks import faults_of_requirements
 from .text_checks import Text, faults_of_text, places_of_machine, read_text, sentences_in
 
 MEGABYTE = 1_000_000

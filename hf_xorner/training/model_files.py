@@ -70,11 +70,16 @@ def travelling_modules(folder: Path) -> list[str]:
 
 
 def remote_classes(folder: Path) -> list[str]:
-    """Return what the `auto_map` of config and tokenizer name, as `module.Class` or `owner/name--module.Class`."""
+    """Return what config and tokenizer have loaded by name, as `module.Class` or `owner/name--module.Class`.
+
+    These are the classes of `auto_map`, and those of pipelines that a config brings along.
+    """
     names: list[Any] = []
     for file in (CONFIG, TOKENIZER_CONFIG):
-        for value in (_read_object(folder / file).get("auto_map") or {}).values():
+        found = _read_object(folder / file)
+        for value in _values(found.get("auto_map")):
             names += value if isinstance(value, list) else [value]
+        names += [value.get("impl") for value in _values(found.get("custom_pipelines")) if isinstance(value, dict)]
     return [name for name in names if isinstance(name, str)]
 
 
@@ -88,6 +93,10 @@ def pictures_of_card(folder: Path) -> list[str]:
     own = [address.removeprefix("./") for address in addresses if not re.match(r"[a-z][a-z+.-]*:|/|#", address)]
     # Nothing is fetched from outside of the folder.
     return [path for path in own if ".." not in Path(path).parts and matches(path.lower(), PICTURES)]
+
+
+def _values(found: Any) -> list[Any]:
+    return list(found.values()) if isinstance(found, dict) else []
 
 
 def _read_object(path: Path) -> dict[str, Any]:

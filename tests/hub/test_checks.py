@@ -1,5 +1,6 @@
 """What keeps a folder from being published, planted by hand, and that a good one is let through."""
 
+import ast
 import json
 import shutil
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import ARCHITECTURES, build_model
+from conftest import ARCHITECTURES, REPOSITORY, build_model
 from safetensors.numpy import save_file
 
 from hf_xorner.hub import Unfit, check_folder
@@ -180,6 +181,18 @@ def test_code_of_another_repository(folder, unloaded):
     assert unloaded == []
 
 
+def test_pipelines_of_another_repository(folder, unloaded):
+    """A config may bring a pipeline along, whose code is loaded as that of a model is."""
+    config = json.loads((folder / "config.json").read_text())
+    config["custom_pipelines"] = {"ner": {"impl": "mallory/x--tagging.Tagging", "pt": ["AutoModel"]}}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert "mallory/x--tagging.Tagging from another repository" in fault(folder)
+    config["custom_pipelines"] = {"ner": {"impl": "tagging.Tagging", "pt": ["AutoModel"]}}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert "lacks tagging.py" in fault(folder)
+    assert unloaded == []
+
+
 def test_code_that_may_do_harm_is_not_run(folder, tmp_path):
     path = folder / "configuration_tagger.py"
     path.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n" + path.read_text())
@@ -217,15 +230,88 @@ HARMFUL = [
     ("getattr(f, '__globals__')", "uses __globals__"),
     ("import torch\ngetattr(torch, 'lo' + 'ad')('x')", "takes from torch what a string names"),
     ("x = ", "is no Python"),
+    ("x = 1\0", "is no Python"),
+    ("(" * 5000 + ")" * 5000, "is no Python"),
 ]
 
+#: Ways round a list of what may not be used.
+SNEAKING = {
+    "another name for a module": ("import torch\nt = torch\nt.load('x')", "hands torch on as a whole"),
+    "another name for a part": ("import torch\nn = torch.nn\nn.x.load('x')", "hands torch.nn on as a whole"),
+    "a module in a list": ("import json\n[json][0].codecs.open('x')", "hands json on as a whole"),
+    "a module given away": ("import re\ndef f(m=re): return m.x", "hands re on as a whole"),
+    "two modules of one name": ("import numpy as m\ndef f():\n    import math as m\nm.load('x')", "uses numpy.load"),
+    "all names of a module": ("from torch import *\nload('x')", "imports all of torch"),
+    "all names of a neighbour": ("from .near import *", "imports all of .near"),
+    "a module of a neighbour": ("from .near import lent\nlent.load('x')", "uses torch.load"),
+    "a module inside a module": ("import random\nrandom._os.remove('x')", "uses random._os"),
+    "a module inside a library": ("import torch\ntorch.sys.modules", "uses torch.sys"),
+    "a module taken from a module": ("from contextlib import os", "imports contextlib.os"),
+    "a part that nobody listed": ("import torch.utils.collect_env", "imports torch.utils.collect_env"),
+    "the same by from": ("from torch.utils.collect_env import run", "imports torch.utils.collect_env.run"),
+    "a library's own builtins": ("import enum\nenum.bltns.open('x')", "uses enum.bltns"),
+    "an attribute that is not there": ("import torch\ntorch.nothing_such", "uses torch.nothing_such"),
+    "a class that reads": ("import torch\ntorch.UntypedStorage.from_file('x')", "uses from_file"),
+    "the same from a value": ("def f(x): return x.untyped_storage().from_file('x')", "uses from_file"),
+    "a pickle of an array": ("import numpy as np\nnp.ones(1).dump('x')", "uses dump"),
+    "C by way of an array": ("import numpy as np\nnp.ones(1).ctypes._ctypes.CDLL(None)", "uses ctypes"),
+    "a line of a file": ("import warnings\nwarnings.formatwarning('', Warning, 'x', 1)", "uses warnings.formatwarning"),
+    "a tokenizer written elsewhere": ("def f(t): t.save('x')", "uses save"),
+    "a tokenizer of the network": ("from tokenizers import Tokenizer\nTokenizer.from_pretrained('x')", "network"),
+    "a config of the network": ("class A:\n    def f(self): self.from_pretrained('x')", "from_pretrained"),
+    "the code of others": ("def f(a): a.from_config(1, trust_remote_code=True)", "uses trust_remote_code"),
+    "the same in a dictionary": ("def f(a): a.from_config(1, **{'trust_remote_code': 1})", "uses trust_remote_code"),
+    "code in TorchScript": ("import torch\ntorch.jit.load('x')", "uses torch.jit"),
+    "getattr handed on": ("import functools\nfunctools.reduce(getattr, ['a'], f)", "hands getattr on"),
+    "getattr by another name": ("get = getattr", "hands getattr on"),
+    "a name in pieces": ("getattr(f, '__glo' + 'bals__')", "takes from f what a string names"),
+    "arguments in one": ("getattr(*x)", "takes from"),
+    "a name of setattr": ("setattr(f, '__code__', g)", "uses __code__"),
+    "the names of a module": ("locals()['__builtins__']", "uses locals"),
+    "the same by vars": ("vars(f)", "uses vars"),
+    "the same by a dictionary": ("import torch\ntorch.__dict__['load']", "uses torch.__dict__"),
+    "the dictionary of anything": ("def f(x): return x.__dict__", "uses __dict__"),
+    "a method of methods": ("object.__getattribute__(f, 'x')", "uses __getattribute__"),
+    "the frame of an exception": ("try: f()\nexcept E as e: e.__traceback__", "uses __traceback__"),
+    "the frame of a generator": ("(x for x in y).gi_frame", "uses gi_frame"),
+    "names of a frame": ("def f(frame): return frame.f_builtins", "uses f_builtins"),
+    "a pattern": ("match f:\n    case object(__globals__=g): pass", "takes attributes by a pattern"),
+    "a pattern of places": ("match f:\n    case A(g): pass", "takes attributes by a pattern"),
+    "names that patterns take": ("class A: __match_args__ = ('x',)", "uses __match_args__"),
+    "a formatter's fields": ("import string\nstring.Formatter().get_field('0.x', [f], {})", "uses string.Formatter"),
+    "a class made by hand": ("type('A', (B,), {'x': 1})", "makes a class by type"),
+    "the maker of classes": ("class M(type): pass", "hands type on"),
+    "an annotation that is called": ("class A:\n    x: open('x')", "uses open"),
+    "an annotation in a string": ("class A:\n    x: \"open('x')\"", "uses open, in a string"),
+    "the same by a name": ("X = \"open('x')\"\nclass A:\n    x: X", "uses open, in a string"),
+    "hints evaluated": ("import typing\ntyping.get_type_hints(f)", "uses typing.get_type_hints"),
+    "letters that look alike": ("ｏｐｅｎ('x')", "uses open"),
+    "another encoding": ("# coding: utf-7\n#+AAo-open('x')", "is written in utf-7"),
+    "an unknown encoding": ("# coding: none-such\n", "is no Python"),
+    "a folder above": ("from .. import x", "imports .., which"),
+    "a function inside": ("def f():\n    def g():\n        import socket", "imports socket"),
+    "importlib": ("import importlib.util as u", "imports importlib"),
+    "builtins": ("from builtins import open as o", "imports builtins"),
+    "urllib": ("import urllib.request", "imports urllib"),
+    "ctypes": ("import ctypes", "imports ctypes"),
+    "a decorator": ("@eval\ndef f(): pass", "uses eval"),
+    "a default": ("def f(x=open): pass", "uses open"),
+    "output": ("print('x')", "uses print"),
+}
 
-@pytest.mark.parametrize(("code", "complaint"), HARMFUL)
+
+@pytest.mark.parametrize(
+    ("code", "complaint"),
+    [*HARMFUL, *SNEAKING.values()],
+    ids=[*(f"{code[:30]!r}" for code, _ in HARMFUL), *SNEAKING],
+)
 def test_what_code_may_not_do(tmp_path, code, complaint):
     path = tmp_path / "module.py"
-    path.write_text(code)
+    path.write_text(code, encoding="utf-8")
+    (tmp_path / "near.py").write_text("import torch as lent\n", encoding="utf-8")
     found = faults_of_module(path, {"module", "near"})
     assert any(complaint in one for one in found), found
+    assert all(one.startswith("module.py") and one.endswith(".") for one in found)
 
 
 @pytest.mark.parametrize(
@@ -234,15 +320,46 @@ def test_what_code_may_not_do(tmp_path, code, complaint):
         "from __future__ import annotations\nimport math, re, json\nimport torch.nn.functional as F",
         "from .near import x\nfrom torch.utils.checkpoint import checkpoint",
         "class A:\n    def load(self): return self.open(getattr(self, 'x'))",
+        "class A:\n    def f(self, field): return getattr(self, field), self.__dict__, type(self).__name__",
         "import re\nre.compile('a')",
         "def f(cls, *args):\n    return super().from_pretrained(*args)",
         "import numpy as np\nnp.linalg.norm(np.ones(3))\nimport torch\ntorch.compiler.is_compiling()",
+        "import torch\nclass A(torch.nn.Module):\n    def f(self, x: torch.Tensor) -> type[int]: return x",
+        "from .near import lent\nlent.zeros(1)",
+        "x: 'list[int]' = []\ny = 'Words, (and) [signs]'\n'''Says f(x).'''",
+        "from tokenizers import Tokenizer\nclass A:\n    def _save_pretrained(self, x): self.t.save(x)",
+        "match x:\n    case [1, *rest] | {'a': rest} | int(): pass",
     ],
 )
 def test_what_code_may_do(tmp_path, code):
     path = tmp_path / "module.py"
-    path.write_text(code)
+    path.write_text(code, encoding="utf-8")
+    (tmp_path / "near.py").write_text("import torch as lent\n", encoding="utf-8")
     assert faults_of_module(path, {"module", "near"}) == []
+
+
+MODELS = sorted((REPOSITORY / "hf_xorner" / "models").glob("*.py"))
+#: Said a second time, by hand: four libraries, and of the standard one what computes.
+MAY_BE_IMPORTED = {
+    *("torch", "transformers", "tokenizers", "numpy"),
+    *("__future__", "collections", "dataclasses", "functools", "itertools", "json", "math", "re", "typing"),
+    "unicodedata",
+}
+
+
+@pytest.mark.parametrize("path", MODELS, ids=[path.stem for path in MODELS])
+def test_what_travels_only_computes(path, tmp_path):
+    """Every module that may travel, whether a saved model needs it or not; and the check is blind to none."""
+    beside = {one.stem for one in MODELS}
+    assert faults_of_module(path, beside) == []
+    nodes = list(ast.walk(ast.parse(path.read_bytes())))
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+    assert {name.partition(".")[0] for name in imported} <= MAY_BE_IMPORTED
+    planted = tmp_path / path.name
+    for line in ("open('x')", "def f():\n    import socket"):
+        planted.write_text(f"{path.read_text(encoding='utf-8')}\n{line}\n", encoding="utf-8")
+        assert len(faults_of_module(planted, beside)) == 1
 
 
 # --- Texts ------------------------------------------------------------------------------------------------------------

@@ -420,13 +420,16 @@ def in_process(arguments, environment, cwd):
 
 STRANGER = """
 import json, os, sys
-from transformers import pipeline
+import transformers
 answers = []
-for options in json.loads(sys.argv[2]):
+for kind, options in json.loads(sys.argv[2]):
     try:
-        ner = pipeline("ner", aggregation_strategy="simple", **options)
-        answer = [(one["entity_group"], one["start"], one["end"]) for one in ner(sys.argv[1])]
-        assert type(ner.model).__module__.startswith("transformers_modules."), type(ner.model)
+        if kind == "pipeline":
+            ner = transformers.pipeline("ner", sys.argv[3], aggregation_strategy="simple", **options)
+            answer = [(one["entity_group"], one["start"], one["end"]) for one in ner(sys.argv[1])]
+            assert type(ner.model).__module__.startswith("transformers_modules."), type(ner.model)
+        else:
+            answer = type(getattr(transformers, kind).from_pretrained(sys.argv[3], **options)).__module__
     except (ValueError, OSError) as error:
         answer = str(error)
     answers.append((answer, os.path.exists("ran")))
@@ -436,19 +439,19 @@ print("\\n" + json.dumps(answers))
 
 
 def as_stranger(hub, home, *ways):
-    """What pipelines of one process without this package say of a text, or why they say nothing.
+    """What one process without this package gets in each way: a pipeline's entities of a text, a class, or a complaint.
 
-    With each comes whether there is a file `ran` where the process runs.
+    A way is "pipeline" or an automatic class, and options. With each comes whether there is then a file `ran`.
     """
     home.mkdir()
     environment = {**hub.environment(home), "PYTHONPATH": ""}
-    code, out, errors = in_process(["-c", STRANGER, TEXT, json.dumps(ways)], environment, home)
+    code, out, errors = in_process(["-c", STRANGER, TEXT, json.dumps(ways), NAME], environment, home)
     assert code == 0, errors[-3000:]
     return json.loads(out.splitlines()[-1])
 
 
-def test_the_whole_story(hub, folder, tmp_path):
-    """Published by the script as a private model, and loaded by branch, tag and commit, with the token and without."""
+def test_a_private_model_is_published_by_the_script_and_loaded(hub, folder, tmp_path):
+    """By branch, tag and commit, with the token and without."""
     ner = pipeline("ner", model=str(folder), aggregation_strategy="simple")
     here = [[one["entity_group"], one["start"], one["end"]] for one in ner(TEXT)]
     assert here
@@ -461,9 +464,9 @@ def test_the_whole_story(hub, folder, tmp_path):
     assert commit in out
     assert "hf_ann" not in out + errors
     assert hub.files(NAME) == content(folder)
-    trusting = {"model": NAME, "trust_remote_code": True}
-    mine = {**trusting, "token": "hf_ann"}
-    ways = [{**trusting, "token": False}, mine, {**mine, "revision": "v1"}, {**mine, "revision": commit}]
+    mine = {"trust_remote_code": True, "token": "hf_ann"}
+    ways = [{**mine, "token": False}, mine, {**mine, "revision": "v1"}, {**mine, "revision": commit}]
+    ways = [("pipeline", options) for options in ways]
     (refused, _), *answers = as_stranger(hub, tmp_path / "a", *ways)
     assert "is not a local folder and is not a valid model identifier" in refused
     assert [answer for answer, _ in answers] == [here] * 3
@@ -475,12 +478,15 @@ def test_without_trust_nothing_runs(hub, api, folder, tmp_path):
         path.write_text(f"{path.read_text()}\nimport pathlib\npathlib.Path('ran').touch()\n")
     api.create_repo(NAME)
     api.upload_folder(repo_id=NAME, folder_path=folder)
-    ways = [{"model": NAME}, {"model": NAME, "trust_remote_code": True}]
-    (untrusting, ran_before), (entities, ran) = as_stranger(hub, tmp_path / "a", *ways)
-    assert "contains custom code which must be executed to correctly load the model" in untrusting
-    assert "trust_remote_code=True" in untrusting
+    kinds = ("pipeline", "AutoConfig", "AutoTokenizer", "AutoModelForTokenClassification")
+    ways = [(kind, {}) for kind in kinds] + [("pipeline", {"trust_remote_code": True})]
+    *untrusting, (entities, ran) = as_stranger(hub, tmp_path / "a", *ways)
+    for complaint, ran_before in untrusting:
+        assert "contains custom code which must be executed to correctly load the model" in complaint
+        assert "trust_remote_code=True" in complaint
+        assert ran_before is False
     assert isinstance(entities, list)
-    assert (ran_before, ran) == (False, True)
+    assert ran is True
 
 
 def test_a_dry_run_asks_nobody(hub, online, script, folder, monkeypatch):

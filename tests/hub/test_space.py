@@ -28,8 +28,9 @@ from transformers import pipeline
 
 from hf_xorner.hub import Unfit, check_folder
 from hf_xorner.hub.checks import widget_sentences
-from hf_xorner.hub.code_checks import HANDLER_MAY_USE, faults_of_module, faults_of_requirements
+from hf_xorner.hub.code_checks import HANDLER_MAY_USE, faults_of_module
 from hf_xorner.hub.publishing import REPLACED
+from hf_xorner.hub.requirement_checks import faults_of_requirements
 from hf_xorner.hub.space import GRADIO, TORCH, TRANSFORMERS, write_space
 from hf_xorner.training.model_files import files_of_model, matches
 
@@ -422,7 +423,9 @@ def test_the_handler_is_checked(folder, places, code, complaint):
 def test_only_the_handler_may_load_the_model(folder, places, tmp_path):
     handler = places / "model/handler.py"
     assert faults_of_module(handler, (), HANDLER_MAY_USE) == []
-    assert ["imports transformers.pipeline" in one for one in faults_of_module(handler, ())] == [True]
+    loads, trusts = faults_of_module(handler, ())
+    assert "imports transformers.pipeline" in loads
+    assert "uses trust_remote_code" in trusts
     (tmp_path / "b.py").write_text("import transformers\ntransformers.pipeline('ner')\ntransformers.file_utils\n")
     (only,) = faults_of_module(tmp_path / "b.py", (), HANDLER_MAY_USE)
     assert "uses transformers.file_utils" in only
