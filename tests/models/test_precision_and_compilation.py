@@ -107,6 +107,7 @@ def test_compiled_models_train_with_dropout(tokenizer, kind):
     assert all(gradient.isfinite().all() for gradient in gradients_of(model, loss).values())
 
 
+@helpers.can_export
 def test_the_encoder_can_be_exported(variant, tokenizer):
     model = build_model(variant, tokenizer)
     batch = labelled_batch(model)
@@ -117,6 +118,7 @@ def test_the_encoder_can_be_exported(variant, tokenizer):
     torch.testing.assert_close(exported(features, lengths)[0][words], model.encoder(features, lengths)[0][words])
 
 
+@helpers.can_export
 def test_the_whole_model_can_be_exported(one_of_each):
     one_of_each.config.return_dict = False
     batch = helpers.pad(helpers.random_sentences(one_of_each.config, LENGTHS))

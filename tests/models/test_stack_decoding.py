@@ -384,6 +384,7 @@ def test_autocast_changes_next_to_nothing(tokenizer):
     assert output.logits.dtype == torch.float32
 
 
+@helpers.can_export
 def test_a_model_with_a_beam_and_gaps_can_be_exported(tokenizer):
     model = build(tokenizer, beam_size=2, discontiguous=True)
     model.config.return_dict = False
