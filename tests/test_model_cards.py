@@ -80,6 +80,14 @@ def test_the_complete_model_is_fit_to_be_published(corpora):
     assert any(found for _, found in checked.tagged)
 
 
+def test_the_code_beside_its_weights_is_that_of_the_package():
+    """Whoever changes the package saves the model anew, so that both do the same."""
+    travelling = sorted(COMPLETE.glob("*.py"))
+    assert travelling
+    for path in travelling:
+        assert path.read_bytes() == (REPOSITORY / "hf_xorner" / "models" / path.name).read_bytes(), path.name
+
+
 def test_the_complete_model_scores_what_its_card_says(corpora):
     facts = Facts.read(COMPLETE)
     weights = COMPLETE / facts.model["file"]
