@@ -1,0 +1,49 @@
+"""Configurations of the three taggers of li2020: Baseline-, Cross- and Att-BiLSTM-CNN.
+
+Li, Fu, Ma. Why Attention? Analyze BiLSTM Deficiency and Its Remedies in the Case of NER. AAAI 2020.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .configuration_attention import SelfAttentionConfig
+from .configuration_tagger import TaggerConfig
+
+
+class BiLstmCnnConfig(TaggerConfig):
+    """Baseline-BiLSTM-CNN: each direction stacks on itself, so no layer sees both contexts of a word at once.
+
+    Args:
+        hidden_size: Units of an LSTM in each direction (li2020: 100).
+        num_hidden_layers: Stacked LSTM layers (li2020: 2).
+        dropout: Variational dropout on the input of every LSTM layer, on its recurrent state and on the top layer's
+            output (li2020: 0.35), the masks separate for the two directions.
+        dropout_masks: "sequence": every sentence has masks of its own (the paper). "batch": one mask serves the whole
+            batch (li2020's program), which lets the fused kernels of GPUs do the recurrence.
+    """
+
+    model_type = "bilstm-cnn"
+
+    hidden_size: int = 100
+    num_hidden_layers: int = 2
+    dropout: float = 0.35
+    dropout_masks: str = "sequence"
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Check this family's fields besides the shared ones."""
+        super().__post_init__(**kwargs)
+        self.check_choice("dropout_masks", ("sequence", "batch"))
+        self.check_rate("dropout")
+
+
+class CrossBiLstmCnnConfig(BiLstmCnnConfig):
+    """Cross-BiLSTM-CNN: both directions of a layer read both directions of the layer below."""
+
+    model_type = "cross-bilstm-cnn"
+
+
+class AttBiLstmCnnConfig(BiLstmCnnConfig, SelfAttentionConfig):
+    """Att-BiLSTM-CNN: the Baseline's states beside what self-attention gathers from the whole sentence."""
+
+    model_type = "att-bilstm-cnn"

@@ -1,0 +1,228 @@
+"""The configuration fields that every tagger shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import AutoConfig, PreTrainedConfig
+
+#: One letter a character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol.
+CHARACTER_TYPE_CODES = ".Uldp"
+
+#: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
+RESERVED_CHARACTER_TYPES = "..Uldp"
+
+
+class TaggerConfig(PreTrainedConfig):
+    """What every tagger is made of: vocabularies, labels, word features, decoder and loss.
+
+    Args:
+        vocab_size: Number of word ids; 0 pads, 1 is the unknown word.
+        word_dim: Size of a word vector (li2020: 300 for GloVe, 400 for the Twitter vectors).
+        freeze_word_embeddings: Keep the word vectors as they are. li2020 freezes its pretrained vectors; vectors
+            that start at random have to be learned, hence the default.
+        pretrained_words: The trained word vectors start from pretrained ones, so that words which training did not see
+            have their own, too.
+        static_dim: Size of a second, frozen vector of each word, beside the first; 0 for none.
+        static_half: Hold the frozen vectors in half precision.
+        trained_vocab_size: Ids from here on belong to words that have a pretrained vector and were not seen in
+            training: among vectors that started at random they are unknown words. None: all words were seen.
+        first_singleton_id: Ids from here up to `trained_vocab_size` belong to words seen once in training.
+        singleton_dropout: Probability with which such a word is read as an unknown one in training, so that the unknown
+            word is learned (lample2016: 0.5).
+        char_vocab_size: Number of character ids; 0 pads, 1 is unknown, 2 to 5 are unknown characters of a known type.
+        char_types: One letter a character id (see `CHARACTER_TYPE_CODES`), from which the model derives casing and
+            character-type features. Empty: only the reserved ids have a type.
+        max_word_chars: Characters a word is cut or padded to; the fixed width of `char_ids` (li2020: 20).
+        char_features: What a word's characters become. "cnn": the maxima of filters over them. "lstm": the last states
+            of a bidirectional LSTM (lample2016). "none": nothing.
+        char_dim: Size of a character vector (li2020: 25).
+        char_filters: Filters of the character CNN for each width (li2020: 20).
+        char_widths: Widths of the character CNN (li2020: 1, 2, 3).
+        char_type_features: The character CNN reads a one-hot type beside a character's vector (li2020).
+        char_activation: Nonlinearity of the character CNN before its maximum, "none" or "tanh" (ma2016's program).
+        char_bias: The filters of the character CNN have a bias.
+        char_padding: Padding characters put on either side of a word for the character CNN (ma2016's program: 2).
+        char_dropout: Dropout on the vectors of characters, for every occurrence of a word by itself; padding has
+            nothing to drop (ma2016: 0.5).
+        char_lstm_size: Units of the character LSTM in each direction (lample2016: 25).
+        char_lstm_cell: The cell of the character LSTM, "standard" or "coupled" (lample2016).
+        learned_start: Coupled cells start from learned states instead of zeros (lample2016's program).
+        skip_unknown_chars: Leave characters that training did not see out of the character LSTM (lample2016's program).
+        casing_features: A one-hot of the word's casing is one of its features (li2020).
+        shape_dim: Size of a learned vector of the word's shape: all capitals, first capital, some capital, no capital
+            (strubell2017: 5); 0 for none.
+        feature_dropout: Dropout on all features of a word together, for every word by itself (lample2016, ma2016,
+            chen2019: 0.5).
+        max_word_pieces: Pieces of a word that are looked at, the fixed width of `piece_ids`; 0 for none.
+        piece_vocab_size: Number of pieces that the encoder knows from which vectors or states are taken.
+        composed_dim: Size of a frozen vector that each word is composed of its pieces', so that no word is unknown; 0
+            for none.
+        composed_half: Hold the vectors of pieces in half precision.
+        context_encoder: The config of a pretrained encoder, as a dictionary with its `model_type`, whose states are
+            features of the words (the role that ELMo has in chen2019); None for none.
+        context_layers: The hidden states that are used; 0 is what enters the encoder's first layer.
+        context_mix: "mean" averages these layers, "learned" weighs them by trained scalars, as ELMo does.
+        context_frozen: Leave the encoder as it is; else it is trained with the rest.
+        context_window: Pieces, special ones included, that the encoder reads at once. Longer sentences are read in
+            overlapping windows, and a piece's state is taken from the window that holds it most centrally.
+        context_overlap: Pieces that two neighbouring windows share.
+        context_prefix: The encoder's ids of the special pieces before a sentence.
+        context_suffix: The same after it.
+        unknown_word: What an unknown word is. "vector": its word vector is that of id 1 and its casing flags stay
+            (the paper is silent). "vector_and_casing": one trained vector stands for both (li2020's program).
+        decoder: "softmax" (one decision a token) or "crf" (one decision a sentence).
+        conditioned_transitions: The CRF's transition scores depend on the words, too (ma2016).
+        crf_boundaries: Which ends of a sentence the CRF scores: "both" (lample2016), "start" (ma2016) or "none".
+        constrain_transitions: Let the CRF know that some neighbours cannot be: B-PER before O, say.
+        malformed_spans: What the decoder does with a span that is not B I* E or S of one type. "drop" it
+            (li2020) or "repair" it as the conlleval script does.
+        loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
+            "sum" adds sentences up (lample2016).
+        initializer: What word, character and shape vectors start from. "normal": N(0, initializer_range) (li2020).
+            "uniform": U(−√(3 / size), √(3 / size)) (ma2016).
+        initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
+    """
+
+    keys_to_ignore_at_inference = ["attentions"]
+
+    id2label: dict[int, str] | None = None
+    label2id: dict[str, int] | None = None
+    vocab_size: int = 2
+    pad_token_id: int | None = 0
+    word_dim: int = 300
+    freeze_word_embeddings: bool = False
+    pretrained_words: bool = False
+    static_dim: int = 0
+    static_half: bool = False
+    trained_vocab_size: int | None = None
+    first_singleton_id: int | None = None
+    singleton_dropout: float = 0.0
+    char_vocab_size: int = len(RESERVED_CHARACTER_TYPES)
+    char_types: str = ""
+    max_word_chars: int = 20
+    char_features: str = "cnn"
+    char_dim: int = 25
+    char_filters: int = 20
+    char_widths: list[int] | tuple[int, ...] = (1, 2, 3)
+    char_type_features: bool = True
+    char_activation: str = "none"
+    char_bias: bool = False
+    char_padding: int = 0
+    char_dropout: float = 0.0
+    char_lstm_size: int = 25
+    char_lstm_cell: str = "standard"
+    learned_start: bool = False
+    skip_unknown_chars: bool = False
+    casing_features: bool = True
+    shape_dim: int = 0
+    feature_dropout: float = 0.0
+    max_word_pieces: int = 0
+    piece_vocab_size: int = 0
+    composed_dim: int = 0
+    composed_half: bool = False
+    context_encoder: dict[str, Any] | None = None
+    context_layers: list[int] | tuple[int, ...] = ()
+    context_mix: str = "mean"
+    context_frozen: bool = True
+    context_window: int = 512
+    context_overlap: int = 128
+    context_prefix: list[int] | tuple[int, ...] = ()
+    context_suffix: list[int] | tuple[int, ...] = ()
+    unknown_word: str = "vector"
+    decoder: str = "softmax"
+    conditioned_transitions: bool = False
+    crf_boundaries: str = "both"
+    constrain_transitions: bool = False
+    malformed_spans: str = "drop"
+    loss_reduction: str = "token"
+    initializer: str = "normal"
+    initializer_range: float = 0.1
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Fill what can be derived and refuse what cannot work, each with one sentence."""
+        if self.id2label is None and self.label2id is not None:
+            self.id2label = {index: label for label, index in self.label2id.items()}
+        super().__post_init__(**kwargs)
+        if self.id2label is not None:
+            self.label2id = {label: index for index, label in self.id2label.items()}
+        if not self.char_types:
+            self.char_types = RESERVED_CHARACTER_TYPES.ljust(self.char_vocab_size, ".")
+        self.check_choice("decoder", ("softmax", "crf"))
+        self.check_choice("loss_reduction", ("token", "sentence", "sum"))
+        self.check_choice("malformed_spans", ("drop", "repair"))
+        self.check_choice("unknown_word", ("vector", "vector_and_casing"))
+        self.check_choice("char_features", ("cnn", "lstm", "none"))
+        self.check_choice("char_activation", ("none", "tanh"))
+        self.check_choice("char_lstm_cell", ("standard", "coupled"))
+        self.check_choice("crf_boundaries", ("both", "start", "none"))
+        self.check_choice("initializer", ("normal", "uniform"))
+        self.check_rate("char_dropout")
+        self.check_rate("feature_dropout")
+        self.check_choice("context_mix", ("mean", "learned"))
+        if (self.composed_dim or self.context_encoder) and not self.max_word_pieces:
+            raise ValueError(
+                "Vectors of pieces and states of an encoder need a tokenizer that cuts words into pieces; "
+                "build it with pieces=…, and take the config's fields from it: Config(**tokenizer.model_fields(), …)."
+            )
+        if self.context_encoder is not None:
+            self.check_context()
+        if not 0 <= self.singleton_dropout <= 1:
+            raise ValueError(f"singleton_dropout={self.singleton_dropout} is no probability; give one from 0 to 1.")
+        if self.trained_vocab_size is not None and not 2 <= self.trained_vocab_size <= self.vocab_size:
+            raise ValueError(
+                f"trained_vocab_size={self.trained_vocab_size} does not fit vocab_size={self.vocab_size}; "
+                "take both from one tokenizer: Config(**tokenizer.model_fields(), …)."
+            )
+        if len(self.char_types) != self.char_vocab_size:
+            raise ValueError(
+                f"char_types has {len(self.char_types)} letters for char_vocab_size={self.char_vocab_size} characters; "
+                "take both from one tokenizer: Config(**tokenizer.model_fields(), …)."
+            )
+        if set(self.char_types) - set(CHARACTER_TYPE_CODES):
+            raise ValueError(f"char_types may hold only the letters {CHARACTER_TYPE_CODES!r}, not {self.char_types!r}.")
+        if self.char_features == "cnn" and self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
+            raise ValueError(
+                f"max_word_chars={self.max_word_chars} is narrower than the character CNN's widest filter "
+                f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
+            )
+
+    def check_context(self) -> None:
+        """Refuse layers that the encoder does not have, and windows without room for words."""
+        last = AutoConfig.for_model(**(self.context_encoder or {})).num_hidden_layers
+        if not self.context_layers or not all(0 <= layer <= last for layer in self.context_layers):
+            layers = list(self.context_layers)
+            raise ValueError(f"context_layers={layers}: the encoder has the layers 0 to {last}; choose among them.")
+        room = self.context_window - len(self.context_prefix) - len(self.context_suffix)
+        if not 0 <= self.context_overlap < room:
+            raise ValueError(
+                f"context_overlap={self.context_overlap} must be smaller than the {room} pieces that "
+                f"context_window={self.context_window} leaves for words, and not negative."
+            )
+
+    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
+        """Return this config: transformers would take the field `decoder` for a config inside the config."""
+        return self
+
+    def check_choice(self, field: str, choices: tuple[str, ...]) -> None:
+        """Refuse a value that is none of the choices."""
+        value = getattr(self, field)
+        if value not in choices:
+            known = ", ".join(repr(choice) for choice in choices)
+            raise ValueError(f"{field}={value!r} is unknown to {type(self).__name__}; choose one of {known}.")
+
+    def check_rate(self, field: str) -> None:
+        """Refuse a rate of dropout that would leave nothing, or more than everything."""
+        value = getattr(self, field)
+        if not 0 <= value < 1:
+            raise ValueError(f"{field}={value} is no share of units to drop; give a number from 0 up to 1.")
+
+    @property
+    def labels(self) -> list[str]:
+        """The public labels in the order of their ids."""
+        names = self.id2label or {}
+        return [names[index] for index in range(self.num_labels)]
+
+
+# Saved models take their code along, so that they load where this package is not installed.
+TaggerConfig.register_for_auto_class()

@@ -1,0 +1,192 @@
+"""From the scores of inner tags to a loss, a best path and a posterior."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from .configuration_tagger import TaggerConfig
+from .crf import k_best, negative_log_likelihood, posterior, span_log_probs
+from .crf_messages import Chain
+from .crf_paths import best_path
+from .tags import IGNORED, TagSpace
+
+#: What parameters' entries stand for: of each dimension their names, None where these do not depend on the labels.
+Axes = dict[str, tuple[list[Any] | None, ...]]
+
+
+class Decoded(NamedTuple):
+    """What a decoder makes of the scores of a batch."""
+
+    path: Tensor  # (B, T) the best inner tags
+    log_probs: Tensor  # (B, T, K) log posterior of the inner tags
+    path_log_probs: Tensor  # (B, T, 2) that of the path's tags: by themselves, and given the path's tag before
+
+
+def build_decoder(config: TaggerConfig, tags: TagSpace, input_size: int) -> Decoder:
+    """The decoder that the config names, for an encoder's states of a given size."""
+    if config.decoder != "crf":
+        return SoftmaxDecoder()
+    if config.conditioned_transitions:
+        return ConditionedCrfDecoder(tags, config.constrain_transitions, config.crf_boundaries, input_size)
+    return CrfDecoder(tags, config.constrain_transitions, config.crf_boundaries)
+
+
+class Decoder(nn.Module):
+    """What all decoders have in common: scores (B, T, K) and the encoder's states (B, T, input_size), right-padded."""
+
+    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
+        """All that paths are scored by, in float32 (float64 stays)."""
+        raise TypeError(f"{type(self).__name__} is no decoder by itself; use one of its subclasses.")
+
+    def label_axes(self) -> Axes:
+        """The axes of the parameters that count tags, types or actions, so that they can be found by name."""
+        return {}
+
+    def negative_log_likelihood(
+        self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
+    ) -> Tensor:
+        """−log p of the gold tags: gold (B, T) → (B,). A word without label may have any tag."""
+        return negative_log_likelihood(self.chain(scores, states), lengths, gold)
+
+    def forward(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+        """Decide, and say how sure that is."""
+        chain = self.chain(scores, states)
+        path = best_path(chain, lengths)
+        return Decoded(path, *posterior(chain, lengths, path))
+
+    def k_best(self, scores: Tensor, lengths: Tensor, k: int, states: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The k most probable paths, best first, (B, k, T); their log probabilities (B, k), −∞ for want of more."""
+        return k_best(self.chain(scores, states), lengths, k)
+
+    def span_log_probs(
+        self,
+        scores: Tensor,
+        lengths: Tensor,
+        path: Tensor,
+        sentence: Tensor,
+        begin: Tensor,
+        end: Tensor,
+        states: Tensor | None = None,
+    ) -> Tensor:
+        """Exact log probability that words begin … end − 1 of a sentence have the tags of a path (B, T): (N,) each."""
+        _, path_log_probs = posterior(self.chain(scores, states), lengths, path)
+        return span_log_probs(path_log_probs, sentence, begin, end)
+
+
+class SoftmaxDecoder(Decoder):
+    """Every word decides for itself: a chain whose moves all score alike."""
+
+    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
+        """No preference for any move, start or end."""
+        size = scores.shape[-1]
+        return Chain(scores, scores.new_zeros(size, size), scores.new_zeros(size), scores.new_zeros(size))
+
+    def negative_log_likelihood(
+        self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
+    ) -> Tensor:
+        """Cross-entropy summed over a sentence's labelled words: gold (B, T) → (B,)."""
+        losses = nn.functional.cross_entropy(scores.transpose(1, 2), gold, ignore_index=IGNORED, reduction="none")
+        return losses.sum(1)
+
+    def forward(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+        """Decide word by word."""
+        log_probs = scores.log_softmax(-1)
+        path = scores.argmax(-1)
+        return Decoded(path, log_probs, log_probs.gather(2, path.unsqueeze(2)).expand(-1, -1, 2))
+
+
+class CrfDecoder(Decoder):
+    """A sentence decides as a whole: a linear-chain CRF (lample2016; li2020, section 3.4).
+
+    Args:
+        tags: The inner tags.
+        constrained: Bar the moves that BIOES forbids.
+        boundaries: What else is scored: "both" start and end (lample2016), the "start" (ma2016), or "none".
+    """
+
+    barred_transitions: Tensor
+    barred_start: Tensor
+    barred_end: Tensor
+
+    def __init__(self, tags: TagSpace, constrained: bool, boundaries: str = "both") -> None:
+        super().__init__()
+        self.allowed = tags.allowed_transitions() if constrained else None
+        self.tag_names = tags.inner_tags
+        size = tags.num_inner
+        self.build_moves(size, with_start=boundaries != "none")
+        self.end = nn.Parameter(torch.empty(size)) if boundaries == "both" else None
+        for name, shape in (("transitions", (size, size)), ("start", (size,)), ("end", (size,))):
+            self.register_buffer(f"barred_{name}", torch.zeros(shape, dtype=torch.bool), persistent=False)
+
+    def build_moves(self, size: int, with_start: bool) -> None:
+        """Create what scores the moves among `size` tags, and where wanted the start."""
+        self.transitions = nn.Parameter(torch.empty(size, size))
+        self.start = nn.Parameter(torch.empty(size)) if with_start else None
+
+    def label_axes(self) -> Axes:
+        """Moves by the tags before and after, boundaries by their tag."""
+        tags = self.tag_names
+        axes: Axes = {"transitions": (tags, tags), "start": (tags,), "end": (tags,)}
+        return {name: axes[name] for name, _ in self.named_parameters()}
+
+    def reset_parameters(self) -> None:
+        """Start indifferent, all transitions alike; bar what BIOES forbids."""
+        for parameter in self.parameters(recurse=False):
+            nn.init.zeros_(parameter)
+        barred = (self.barred_transitions, self.barred_start, self.barred_end)
+        for index, buffer in enumerate(barred):
+            buffer.zero_() if self.allowed is None else buffer.copy_(~torch.tensor(self.allowed[index]))
+
+    def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Scores of the moves and of the start, where it has any."""
+        return self.transitions, self.start
+
+    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
+        """Emissions, transitions, start and end, what is barred out of reach."""
+        transitions, start = self.moves(states)
+        nothing = transitions.new_zeros(scores.shape[-1])
+        moves = (transitions, nothing if start is None else start, nothing if self.end is None else self.end)
+        barred = (self.barred_transitions, self.barred_start, self.barred_end)
+        held = (values.masked_fill(where, -torch.inf) for values, where in zip(moves, barred, strict=True))
+        return Chain(scores, *held).to(torch.promote_types(scores.dtype, torch.float32))
+
+
+class ConditionedCrfDecoder(CrfDecoder):
+    """A CRF whose moves are scored by the words, too: W·h_t + b for each pair of tags (ma2016, section 2.3).
+
+    The start is one more tag to come from, so its scores depend on the first word. In ma2016 there is no end.
+    """
+
+    def __init__(self, tags: TagSpace, constrained: bool, boundaries: str, input_size: int) -> None:
+        self.input_size = input_size
+        super().__init__(tags, constrained, boundaries)
+
+    def build_moves(self, size: int, with_start: bool) -> None:
+        """Create a weight vector and a bias for each pair of tags."""
+        self.pairs = nn.Linear(self.input_size, size * size)
+        self.starts = nn.Linear(self.input_size, size) if with_start else None
+
+    def label_axes(self) -> Axes:
+        """The rows of the weights by pairs of tags, those of the start by its tag."""
+        tags = self.tag_names
+        rows: dict[str, list[Any]] = {
+            "pairs": [(before, after) for before in tags for after in tags],
+            "starts": tags,
+            "end": tags,
+        }
+        axes: Axes = {}
+        for name, values in self.named_parameters():
+            named = rows[name.partition(".")[0]]
+            axes[name] = (named, None) if values.dim() == 2 else (named,)
+        return axes
+
+    def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Scores of the moves into every word, (B, T, K, K), and of the start (B, K)."""
+        if states is None:
+            raise ValueError("The transitions depend on the words: give the encoder's states as well.")
+        size = len(self.barred_start)
+        transitions = self.pairs(states).unflatten(2, (size, size))
+        return transitions, self.starts(states[:, 0]) if self.starts is not None and states.shape[1] else None

@@ -1,0 +1,103 @@
+"""Baseline-, Cross- and Att-BiLSTM-CNN.
+
+Li, Fu, Ma. Why Attention? Analyze BiLSTM Deficiency and Its Remedies in the Case of NER. AAAI 2020.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .attention import WindowedSelfAttention
+from .configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
+from .lstm import BiLstmLayer, VariationalDropout
+from .modeling_tagger import Encoder, TaggerForTokenClassification
+
+
+class BaselineEncoder(Encoder):
+    """H→ = LSTM₂(LSTM₁(X)), H← = LSTM₄(LSTM₃(X)), H = [H→ ; H←]: the two directions never meet below the top."""
+
+    def __init__(self, config: BiLstmCnnConfig, input_size: int) -> None:
+        super().__init__()
+        self.hidden_size = config.hidden_size
+        self.dropout = VariationalDropout(config.dropout, shared=config.dropout_masks == "batch")
+        self.layers = nn.ModuleList(
+            BiLstmLayer(self.layer_input_size(config) if depth else input_size, config.hidden_size)
+            for depth in range(config.num_hidden_layers)
+        )
+        self.output_size = 2 * config.hidden_size
+
+    @staticmethod
+    def layer_input_size(config: BiLstmCnnConfig) -> int:
+        """Size of what a direction of an upper layer reads."""
+        return config.hidden_size
+
+    @staticmethod
+    def layer_inputs(states: Tensor) -> Tensor:
+        """What either direction of an upper layer reads: states (2, B, T, H) → (2, B, T, d). Here its own kind."""
+        return states
+
+    def forward(
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """features (B, T, d) → H (B, T, 2 · hidden_size)."""
+        states = features.unsqueeze(0).expand(2, -1, -1, -1)
+        for depth, layer in enumerate(self.layers):
+            inputs = self.layer_inputs(states) if depth else states
+            recurrent_mask = None
+            if self.dropout.active:
+                recurrent_mask = self.dropout.mask(inputs, 2, inputs.shape[1], self.hidden_size)
+            states = layer(self.dropout(inputs), lengths, recurrent_mask)
+        return torch.cat(self.dropout(states).unbind(0), -1), None
+
+
+class CrossEncoder(BaselineEncoder):
+    """Both directions of an upper layer read [H→ ; H←] of the layer below (li2020, eq. 4 to 6)."""
+
+    @staticmethod
+    def layer_input_size(config: BiLstmCnnConfig) -> int:
+        """Size of what a direction of an upper layer reads: both directions."""
+        return 2 * config.hidden_size
+
+    @staticmethod
+    def layer_inputs(states: Tensor) -> Tensor:
+        """Both directions, for either direction: states (2, B, T, H) → (2, B, T, 2H)."""
+        return torch.cat(states.unbind(0), -1).unsqueeze(0).expand(2, -1, -1, -1)
+
+
+class AttEncoder(BaselineEncoder):
+    """[H ; C]: the Baseline's states beside the context that self-attention gathers from them."""
+
+    def __init__(self, config: AttBiLstmCnnConfig, input_size: int) -> None:
+        super().__init__(config, input_size)
+        self.attention = WindowedSelfAttention.of(config, self.output_size)
+        self.output_size += self.attention.output_size
+
+    def forward(
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        """features (B, T, d) → [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
+        states, _ = super().forward(features, lengths)
+        context, weights = self.attention(states, lengths, with_weights=output_attentions)
+        return torch.cat([states, context], -1), None if weights is None else (weights,)
+
+
+class BiLstmCnnForTokenClassification(TaggerForTokenClassification):
+    """Baseline-BiLSTM-CNN."""
+
+    config_class = BiLstmCnnConfig
+    encoder_class = BaselineEncoder
+
+
+class CrossBiLstmCnnForTokenClassification(TaggerForTokenClassification):
+    """Cross-BiLSTM-CNN."""
+
+    config_class = CrossBiLstmCnnConfig
+    encoder_class = CrossEncoder
+
+
+class AttBiLstmCnnForTokenClassification(TaggerForTokenClassification):
+    """Att-BiLSTM-CNN."""
+
+    config_class = AttBiLstmCnnConfig
+    encoder_class = AttEncoder

@@ -1,0 +1,81 @@
+"""Words as the pieces that a pretrained encoder's own tokenizer cuts them into."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+
+class WordPieces:
+    """An encoder's tokenizer, asked for one word at a time: a word's pieces never depend on its neighbours.
+
+    Args:
+        tokenizer: The tokenizer, as a file of the `tokenizers` library holds it.
+    """
+
+    def __init__(self, tokenizer: str) -> None:
+        parts = json.loads(tokenizer)
+        # Byte-level BPE tells a word after a blank from one without; told to add the blank itself, it would also do so
+        # inside of words that another rule has split before.
+        self.blank = " " if _set_in_byte_level(parts.get("pre_tokenizer"), "add_prefix_space", False) else ""
+        self.tokenizer = Tokenizer.from_str(json.dumps(parts))
+        # What is set in some files; here a word is never cut or padded, and one like "[SEP]" is a word.
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
+        self.tokenizer.encode_special_tokens = True
+
+    def __getstate__(self) -> str:
+        """Pickle the file's text: the tokenizer itself would forget that special tokens in a text are text."""
+        return self.to_str()
+
+    def __setstate__(self, state: str) -> None:
+        """Restore a pickle or a copy."""
+        WordPieces.__init__(self, state)
+
+    def to_str(self) -> str:
+        """The tokenizer as a file of the `tokenizers` library holds it."""
+        return self.tokenizer.to_str(pretty=True)
+
+    @property
+    def size(self) -> int:
+        """Number of ids of pieces; a vocabulary may have gaps."""
+        return max(self.tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+
+    def frame(self) -> tuple[list[int], list[int]]:
+        """The encoder's ids of the special pieces that it wants before and after a sentence."""
+        for probe in ("a", *self.tokenizer.get_vocab(with_added_tokens=False)):
+            encoding = self.tokenizer.encode(probe)
+            words = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
+            if words:
+                return encoding.ids[: words[0]], encoding.ids[words[-1] + 1 :]
+        return [], []
+
+    def of(self, words: Sequence[str], width: int) -> np.ndarray:
+        """The pieces of words: (N, width), each piece's id and one more, so that 0 pads; further pieces are left out.
+
+        A word of which the tokenizer leaves nothing, a control character say, has no piece.
+        """
+        place_of = {word: place for place, word in enumerate(dict.fromkeys(words))}
+        texts = [self.blank + word if word else word for word in place_of]
+        encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        ids = [encoding.ids[:width] for encoding in encodings]
+        counts = np.fromiter(map(len, ids), np.int64, len(ids))
+        rows = np.zeros((len(ids), width), dtype=np.int64)
+        rows[np.arange(width) < counts[:, None]] = np.fromiter(chain.from_iterable(ids), np.int64, counts.sum()) + 1
+        return rows[np.fromiter(map(place_of.__getitem__, words), np.int64, len(words))]
+
+
+def _set_in_byte_level(part: Any, setting: str, value: Any) -> bool:
+    """Set something in every byte-level part of a pre-tokenizer; whether there is one."""
+    found = False
+    if isinstance(part, dict):
+        if found := part.get("type") == "ByteLevel":
+            part[setting] = value
+        for inner in part.get("pretokenizers", ()):
+            found |= _set_in_byte_level(inner, setting, value)
+    return found

@@ -1,0 +1,202 @@
+"""The public labels (IOB2 or plain) and the inner tags (BIOES) that decoders choose among, as tensors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+#: Label of a word that has none: ignored by the loss and the scores, as everywhere in PyTorch.
+IGNORED = -100
+
+OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
+_NO_TYPE = -1
+
+
+class TagSpace(nn.Module):
+    """Translates between the public labels of a config and the inner tags of its model.
+
+    Public IOB2 labels become inner BIOES tags: O, then B, I, E, S of each type in the order of the types' first
+    labels, or S alone for a type that has no I- label and so only entities of one word. Labels without B- or I-
+    prefixes are plain (parts of speech, say): inner and public tags are the same.
+    """
+
+    kind: Tensor  # (K,) of O B I E S, per inner tag
+    entity_type: Tensor  # (K,) index of the type, per inner tag
+    public: Tensor  # (K,) public label, per inner tag
+    public_kind: Tensor  # (L,) O, B or I, per public label
+    public_type: Tensor  # (L,)
+    inner: Tensor  # (5, types) inner tag of a kind and a type
+    begin_label: Tensor  # (types,) public B- label
+    inside_label: Tensor  # (types,) public I- label; the B- label where there is none
+    members: Tensor  # (L, 2) the inner tags behind a public label, one of them twice where there is one
+
+    def __init__(self, labels: list[str]) -> None:
+        super().__init__()
+        self.labels = labels
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"The labels {labels} name one label twice; give every id of id2label a name of its own.")
+        self.chunked = any(label.startswith(("B-", "I-")) for label in labels)
+        self._tables = _chunk_tables(labels) if self.chunked else _plain_tables(labels)
+        # Tables follow from the config and are no weights: not saved, and filled by reset_parameters.
+        for name, table in self._tables.items():
+            self.register_buffer(name, torch.tensor(table), persistent=False)
+
+    def reset_parameters(self) -> None:
+        """Fill the tables, which from_pretrained leaves unfilled."""
+        for name, table in self._tables.items():
+            getattr(self, name).copy_(torch.tensor(table))
+
+    @property
+    def num_inner(self) -> int:
+        """Number of inner tags."""
+        return len(self.kind)
+
+    @property
+    def inner_tags(self) -> list[str]:
+        """The inner tags' names in the order of their ids."""
+        if not self.chunked:
+            return list(self.labels)
+        kinds, types, public = (self._tables[name] for name in ("kind", "entity_type", "public"))
+        return [
+            "O" if type_ == _NO_TYPE else "OBIES"[kind] + self.labels[label][1:]
+            for kind, type_, label in zip(kinds, types, public, strict=True)
+        ]
+
+    def to_inner(self, labels: Tensor) -> Tensor:
+        """Public labels (B, T) as inner tags, IGNORED where they are IGNORED.
+
+        An I- that continues nothing starts an entity, as conlleval reads it.
+        """
+        if not self.chunked:
+            return labels
+        known = labels != IGNORED
+        kind = torch.where(known, self.public_kind[labels.clamp(min=0)], OUTSIDE)
+        type_ = torch.where(known, self.public_type[labels.clamp(min=0)], _NO_TYPE)
+        continues = (kind == INSIDE) & (type_ == _shifted(type_, 1, _NO_TYPE))
+        continued = _shifted(continues, -1, False)
+        inner_kind = torch.where(continues, torch.where(continued, INSIDE, END), torch.where(continued, BEGIN, SINGLE))
+        inner = self.inner[inner_kind, type_.clamp(min=0)]
+        inner = torch.where(kind == OUTSIDE, self.inner[OUTSIDE, 0], inner)
+        return torch.where(known, inner, IGNORED)
+
+    def to_public_path(self, path: Tensor, mask: Tensor, repair: bool = False) -> Tensor:
+        """Inner tags (B, T) of sentences with mask (B, T) as public labels of well-formed spans.
+
+        A span is B I* E or S of one type; others are dropped (li2020), or with `repair` read as conlleval reads them:
+        a chunk starts wherever nothing of its type is open.
+        """
+        if not self.chunked:
+            return path
+        kind = torch.where(mask, self.kind[path], OUTSIDE)
+        type_ = torch.where(mask, self.entity_type[path], _NO_TYPE)
+        open_ = (kind == BEGIN) | (kind == INSIDE)
+        continues = ((kind == INSIDE) | (kind == END)) & _shifted(open_, 1, False) & (type_ == _shifted(type_, 1, -2))
+        inside = kind != OUTSIDE
+        if not repair:
+            inside = inside & self._well_formed(kind, continues)
+        type_ = type_.clamp(min=0)
+        label = torch.where(continues, self.inside_label[type_], self.begin_label[type_])
+        return torch.where(inside, label, self.public[self.inner[OUTSIDE, 0]])
+
+    @staticmethod
+    def _well_formed(kind: Tensor, continues: Tensor) -> Tensor:
+        """Whether each word lies in a chunk B I* E or S, where `continues` says which words continue one."""
+        time = kind.shape[1]
+        position = torch.arange(time, device=kind.device).expand_as(kind)
+        first = position.masked_fill(continues, 0).cummax(1).values
+        starts_next = ~_shifted(continues, -1, False)
+        last = position.masked_fill(~starts_next, time - 1).flip(1).cummin(1).values.flip(1)
+        first_kind, last_kind = kind.gather(1, first), kind.gather(1, last)
+        whole = (first_kind == BEGIN) & (last_kind == END)
+        return whole | ((first_kind == SINGLE) & (first == last))
+
+    def to_public_log_probs(self, log_probs: Tensor) -> Tensor:
+        """Sum the probabilities of inner tags (…, K) that one public label stands for: (…, L)."""
+        if not self.chunked:
+            return log_probs
+        first = log_probs[..., self.members[:, 0]]
+        second = log_probs[..., self.members[:, 1]].masked_fill(self.members[:, 0] == self.members[:, 1], -torch.inf)
+        return torch.logaddexp(first, second)
+
+    def allowed_transitions(self) -> tuple[list[list[bool]], list[bool], list[bool]]:
+        """Which inner tags may follow each other (K × K), start a sentence (K) and end one (K)."""
+        kinds, types = self._tables["kind"], self._tables["entity_type"]
+        leaves_open = [kind in (BEGIN, INSIDE) for kind in kinds]
+        needs_open = [kind in (INSIDE, END) for kind in kinds]
+        tags = range(len(kinds))
+        follow = [
+            [
+                needs_open[after] and types[after] == types[tag] if leaves_open[tag] else not needs_open[after]
+                for after in tags
+            ]
+            for tag in tags
+        ]
+        return follow, [not needs for needs in needs_open], [not leaves for leaves in leaves_open]
+
+
+def _shifted(values: Tensor, offset: int, fill: float) -> Tensor:
+    """Each word's left neighbour (offset 1) or right neighbour (offset -1) along dimension 1, `fill` at the edge."""
+    edge = torch.full_like(values[:, :1], fill)
+    if offset == 1:
+        return torch.cat([edge, values[:, :-1]], 1)
+    return torch.cat([values[:, 1:], edge], 1)
+
+
+def _chunk_tables(labels: list[str]) -> dict[str, list]:
+    """The tables of IOB2 labels; labels that are not IOB2 are refused in one sentence."""
+    if "O" not in labels:
+        raise ValueError(f"The labels {labels} have B- and I- prefixes but no O; add O to id2label.")
+    place = {label: index for index, label in enumerate(labels)}
+    types: list[str] = []
+    for label in labels:
+        prefix, dash, name = label.partition("-")
+        if label != "O" and not (dash and prefix in ("B", "I")):
+            raise ValueError(
+                f"The label {label!r} is neither O nor begins with B- or I- as the others do; give id2label in IOB2 "
+                "(the model works in BIOES by itself) or labels without prefixes."
+            )
+        if label != "O" and f"B-{name}" not in place:
+            raise ValueError(f"The label {label!r} has no partner 'B-{name}'; IOB2 starts every entity with B-.")
+        if label != "O" and name not in types:
+            types.append(name)
+    kind, entity_type, public = [OUTSIDE], [_NO_TYPE], [place["O"]]
+    inner = [[0] * len(types) for _ in range(5)]
+    for index, name in enumerate(types):
+        begin, inside = place[f"B-{name}"], place.get(f"I-{name}")
+        members = [(SINGLE, begin)]
+        if inside is not None:
+            members = [(BEGIN, begin), (INSIDE, inside), (END, inside), (SINGLE, begin)]
+        for member, owner in members:
+            inner[member][index] = len(kind)
+            kind.append(member)
+            entity_type.append(index)
+            public.append(owner)
+    behind = [[tag for tag, owner in enumerate(public) if owner == index] for index in range(len(labels))]
+    return {
+        "kind": kind,
+        "entity_type": entity_type,
+        "public": public,
+        "members": [[tags[0], tags[-1]] for tags in behind],
+        "public_kind": [OUTSIDE if label == "O" else "OBI".index(label[0]) for label in labels],
+        "public_type": [_NO_TYPE if label == "O" else types.index(label[2:]) for label in labels],
+        "inner": inner,
+        "begin_label": [place[f"B-{name}"] for name in types],
+        "inside_label": [place.get(f"I-{name}", place[f"B-{name}"]) for name in types],
+    }
+
+
+def _plain_tables(labels: list[str]) -> dict[str, list]:
+    """The tables of plain labels: every tag is its own type of one word."""
+    same = list(range(len(labels)))
+    kind = [SINGLE] * len(labels)
+    return {
+        "kind": kind,
+        "entity_type": same,
+        "public": same,
+        "members": [[tag, tag] for tag in same],
+        "public_kind": kind,
+        "public_type": same,
+        "inner": [same] * 5,
+        "begin_label": same,
+        "inside_label": same,
+    }

@@ -1,0 +1,446 @@
+"""Text to words with exact offsets, word ids, and the ids of every word's characters."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from tokenizers import Encoding, Regex, Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import Split
+from transformers import BatchEncoding, PreTrainedTokenizerFast
+from transformers.tokenization_utils_base import TruncationStrategy
+from transformers.utils import PaddingStrategy
+
+from .characters import character_ids, code_points, type_letters
+from .configuration_tagger import RESERVED_CHARACTER_TYPES
+from .pieces import WordPieces
+from .rows import NO_LIMIT, as_batch, as_list, cut, padded_width, rows_of
+from .word_rule import WORD_PATTERN
+
+PAD, UNKNOWN = "[PAD]", "[UNK]"
+UNKNOWN_ID = 1
+
+#: Longer words are unknown words; keeps the time for a word of any length linear.
+LONGEST_KNOWN_WORD = 200
+
+#: Stands in for a given word without characters, which the backend would drop.
+_PLACEHOLDER = "\ue000"
+
+#: No word continues another, but with such a prefix the pipeline's strategies know that words are words.
+_CONTINUATION = "\ue000\ue001"
+
+_DIGIT = re.compile(r"\d")
+
+#: The casing and the digits of each further form that a word may be looked up under.
+FALLBACKS = {"lower": ("lower", "keep"), "zero": ("keep", "zero"), "lower_zero": ("lower", "zero")}
+
+
+class Words(NamedTuple):
+    """The N words of a batch of sentences, one after the other."""
+
+    encodings: list[Encoding]  # one a sentence
+    counts: np.ndarray  # (sentences,) words of each
+    input_ids: np.ndarray  # (N,)
+    char_ids: np.ndarray  # (N, max_word_chars)
+    offsets: np.ndarray  # (N, 2) from the start of the text, or of the given word
+    piece_ids: np.ndarray | None  # (N, max_word_pieces), where the tokenizer cuts words into pieces
+
+
+class WordCharTokenizer(PreTrainedTokenizerFast):
+    """Words by one rule (`word_rule.WORD_PATTERN`), or exactly as given with `is_split_into_words=True`.
+
+    Returns `input_ids` (0 pads, 1 is unknown), `char_ids` (words × max_word_chars; 0 pads, 1 is unknown, 2 to 5 are
+    unknown upper-case, lower-case, digit and punctuation characters) and `attention_mask`; with an encoder's pieces
+    also `piece_ids` (words × max_word_pieces; 0 pads, a piece's id in the encoder and one more). Offsets are exact, a
+    sentence is never cut unless asked for, and one tokenizer may serve several threads at once.
+
+    Build one with `from_corpus`; load and save it by the ordinary calls.
+    """
+
+    model_input_names = ["input_ids", "char_ids", "attention_mask"]
+    padding_side = "right"
+    _pieces: WordPieces | None = None
+    vocab_files_names = {"tokenizer_file": "tokenizer.json", "piece_tokenizer_file": "piece_tokenizer.json"}
+
+    @classmethod
+    def from_corpus(
+        cls,
+        sentences: Iterable[str | Sequence[str]],
+        *,
+        min_count: int = 1,
+        casing: str = "keep",
+        digits: str = "keep",
+        max_word_chars: int = 20,
+        min_char_count: int = 1,
+        vector_words: Iterable[str] = (),
+        fallback: Sequence[str] = (),
+        pieces: WordPieces | None = None,
+        max_word_pieces: int = 12,
+    ) -> WordCharTokenizer:
+        """Build a tokenizer that knows the words and characters of a corpus.
+
+        Args:
+            sentences: Texts, or sentences as lists of words.
+            min_count: Words seen less often stay unknown.
+            casing: "keep", or "lower" to look words up in lower case (characters keep their case).
+            digits: "keep", or "zero" to read every digit as 0, in words and in characters (lample2016).
+            max_word_chars: Characters a word is cut or padded to.
+            min_char_count: Characters seen less often are known by their type alone.
+            vector_words: Words that have a pretrained vector. They are known, too, whether the corpus holds them or
+                not; their ids come after those of the corpus.
+            fallback: What is tried, in this order, for a word that is not known as it stands: "lower" its lower-cased
+                form, "zero" its form with every digit as 0, "lower_zero" both (lample2016: lower, lower_zero).
+            pieces: The tokenizer of an encoder, for models that compose words of its pieces or read its states.
+            max_word_pieces: Pieces of a word that are looked at; the fixed width of `piece_ids`.
+        """
+        if isinstance(sentences, str):
+            raise TypeError("from_corpus reads many sentences; give it a list of texts, or of lists of words.")
+        for name, value, choices in (("casing", casing, ("keep", "lower")), ("digits", digits, ("keep", "zero"))):
+            if value not in choices:
+                raise ValueError(f"{name}={value!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
+        for step in fallback:
+            if step not in FALLBACKS:
+                raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
+        split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
+        surfaces: Counter[str] = Counter()
+        for number, sentence in enumerate(sentences):
+            if isinstance(sentence, str):
+                check_sentence(sentence, False, number)
+                sentence = [word for word, _ in split.pre_tokenize_str(sentence)]
+            surfaces.update(sentence)
+        words, characters = known_forms(surfaces, casing, digits)
+        known = {word: count for word, count in words.items() if count >= min_count}
+        beside = [word for word in dict.fromkeys(vector_words) if word not in known and may_be_known(word)]
+        return cls.from_vocabulary(
+            [PAD, UNKNOWN, *known, *beside],
+            "".join(character for character, count in characters.items() if count >= min_char_count),
+            pieces,
+            max_word_chars=max_word_chars,
+            casing=casing,
+            digits=digits,
+            fallback=list(fallback),
+            trained_vocab_size=2 + len(known),
+            first_singleton_id=2 + sum(count > 1 for count in known.values()),
+            max_word_pieces=max_word_pieces if pieces else 0,
+        )
+
+    @classmethod
+    def from_vocabulary(
+        cls, words: Sequence[str], characters: str, pieces: WordPieces | None, **policies: Any
+    ) -> WordCharTokenizer:
+        """Build a tokenizer of words and characters in the order of their ids, with all that its files say besides."""
+        backend = Tokenizer(
+            WordPiece(
+                {word: index for index, word in enumerate(words)},
+                unk_token=UNKNOWN,
+                continuing_subword_prefix=_CONTINUATION,
+                max_input_chars_per_word=LONGEST_KNOWN_WORD,
+            )
+        )
+        backend.pre_tokenizer = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
+        tokenizer = cls(
+            tokenizer_object=backend,
+            pad_token=PAD,
+            unk_token=UNKNOWN,
+            model_max_length=NO_LIMIT,
+            split_special_tokens=True,  # The text "[PAD]" is a text.
+            characters=characters,
+            **policies,
+        )
+        tokenizer._pieces = pieces
+        return tokenizer
+
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> WordCharTokenizer:
+        """Load a tokenizer, its pieces too: the folder may be gone when they are first wanted."""
+        tokenizer = super().from_pretrained(*args, **kwargs)
+        _ = tokenizer.pieces
+        return tokenizer
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle or a copy, whose backend has forgotten that special tokens in a text are text."""
+        self.__dict__.update(state)
+        self._tokenizer.encode_special_tokens = self.split_special_tokens
+
+    @property
+    def characters(self) -> str:
+        """The known characters in the order of their ids."""
+        return self.init_kwargs["characters"]
+
+    @property
+    def max_word_chars(self) -> int:
+        """Characters a word is cut or padded to."""
+        return self.init_kwargs["max_word_chars"]
+
+    @property
+    def max_word_pieces(self) -> int:
+        """Pieces of a word that are looked at; 0 if words are not cut into pieces."""
+        return self.init_kwargs.get("max_word_pieces", 0)
+
+    @property
+    def pieces(self) -> WordPieces | None:
+        """What cuts words into the pieces of an encoder, if anything does."""
+        if not self.max_word_pieces:
+            return None
+        if self._pieces is None:
+            path = self.init_kwargs.get("piece_tokenizer_file")
+            if path is None:
+                name = self.vocab_files_names["piece_tokenizer_file"]
+                raise ValueError(f"{name} is missing beside tokenizer.json; copy the whole folder of the model.")
+            try:
+                self._pieces = WordPieces(Tokenizer.from_file(path).to_str())
+            # What the tokenizers library raises has no type of its own.
+            except Exception as error:
+                raise ValueError(f"{path} is no tokenizer ({error}); copy it again.") from None
+        return self._pieces
+
+    def _save_pretrained(
+        self, save_directory: Any, file_names: Any, legacy_format: Any = None, filename_prefix: Any = None
+    ) -> tuple[str, ...]:
+        """Save as the base class does, and the pieces in a file of their own."""
+        file_names = super()._save_pretrained(save_directory, file_names, legacy_format, filename_prefix)
+        if self.pieces is None:
+            return file_names
+        name = self.vocab_files_names["piece_tokenizer_file"]
+        path = f"{save_directory}/{filename_prefix}-{name}" if filename_prefix else f"{save_directory}/{name}"
+        self.pieces.tokenizer.save(path)
+        return (*file_names, path)
+
+    def model_fields(self) -> dict[str, Any]:
+        """The fields of a tagger's config that follow from its tokenizer: `Config(**tokenizer.model_fields(), …)`."""
+        return {
+            "vocab_size": len(self),
+            "trained_vocab_size": self.init_kwargs["trained_vocab_size"],
+            "first_singleton_id": self.init_kwargs["first_singleton_id"],
+            "pad_token_id": self.pad_token_id,
+            "char_vocab_size": len(RESERVED_CHARACTER_TYPES) + len(self.characters),
+            "char_types": type_letters(self.characters),
+            "max_word_chars": self.max_word_chars,
+            "max_word_pieces": self.max_word_pieces,
+            "piece_vocab_size": self.pieces.size if self.pieces else 0,
+        }
+
+    @property
+    def _looks_further(self) -> bool:
+        policies = self.init_kwargs
+        return policies["casing"] != "keep" or policies["digits"] != "keep" or bool(policies["fallback"])
+
+    def tokenize(
+        self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
+    ) -> list[str]:
+        """The words of a text as they stand there."""
+        offsets = self(text, return_offsets_mapping=True)["offset_mapping"]
+        return [text[start:end] for start, end in offsets]
+
+    def _convert_token_to_id_with_added_voc(self, token: str) -> int:
+        """The id of a word, looked up as the policies say."""
+        found = map(self._tokenizer.token_to_id, self.forms(token))
+        return next((index for index in found if index is not None), UNKNOWN_ID)
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps of looking a word up, in this order; see `forms`."""
+        return ["exact", "folded", *self.init_kwargs["fallback"]]
+
+    def forms(self, word: str) -> list[str]:
+        """The form under which each step looks a word up; the same for ids and for pretrained vectors."""
+        folded = fold(word, self.init_kwargs["casing"], self.init_kwargs["digits"])
+        return [word, folded, *(fold(folded, *FALLBACKS[step]) for step in self.init_kwargs["fallback"])]
+
+    def _encode_plus(
+        self,
+        text: str | Sequence[str] | Sequence[Sequence[str]],
+        text_pair: Any = None,
+        add_special_tokens: bool = True,
+        padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
+        truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
+        max_length: int | None = None,
+        stride: int = 0,
+        is_split_into_words: bool = False,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_tensors: Any = None,
+        return_token_type_ids: bool | None = None,
+        return_attention_mask: bool | None = None,
+        return_overflowing_tokens: bool = False,
+        return_special_tokens_mask: bool = False,
+        return_offsets_mapping: bool = False,
+        return_length: bool = False,
+        verbose: bool = True,
+        split_special_tokens: bool | None = None,
+        **kwargs: Any,
+    ) -> BatchEncoding:
+        """Encode as the base class does, with character ids, and without changing the backend's state.
+
+        The base class sets padding and truncation on the backend, which threads share; here they are done on the
+        encodings that come out of it.
+        """
+        if text_pair is not None:
+            raise ValueError("WordCharTokenizer reads single texts; give text pairs as texts of their own.")
+        batch, batched = as_batch(text, is_split_into_words)
+        for number, sentence in enumerate(batch):
+            check_sentence(sentence, is_split_into_words, number)
+        words = self.words_of(batch, is_split_into_words)
+        limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
+        if limit and stride >= limit:
+            raise ValueError(f"stride={stride} must be smaller than max_length={limit}, or no part would be new.")
+        rows = rows_of(words.encodings, limit, stride, self.truncation_side, return_overflowing_tokens)
+        width = padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
+        side = padding_side or self.padding_side
+        if width is not None:
+            for row in rows:
+                row.encoding.pad(width, direction=side, pad_id=self.pad_token_id, pad_token=PAD)
+
+        columns = {
+            "input_ids": words.input_ids,
+            "char_ids": words.char_ids,
+            "attention_mask": np.ones_like(words.input_ids) if return_attention_mask is not False else None,
+            "piece_ids": words.piece_ids,
+            "special_tokens_mask": np.zeros_like(words.input_ids) if return_special_tokens_mask else None,
+            "offset_mapping": words.offsets if return_offsets_mapping else None,
+        }
+        data: dict[str, Any] = {
+            name: cut(values, rows, width, side, fill=int(name == "special_tokens_mask"))
+            for name, values in columns.items()
+            if values is not None
+        }
+        if return_tensors is None:
+            data = {name: [as_list(row, name) for row in values] for name, values in data.items()}
+        if return_length:
+            data["length"] = [row.last - row.first if width is None else width for row in rows]
+        if return_overflowing_tokens:
+            data["overflow_to_sample_mapping"] = [row.sentence for row in rows]
+        elif not batched and return_tensors is None:
+            data = {name: values[0] for name, values in data.items()}
+        return BatchEncoding(data, [row.encoding for row in rows], tensor_type=return_tensors)
+
+    def words_of(self, batch: Sequence[Any], is_split_into_words: bool) -> Words:
+        """The words of texts, or of lists of words, as arrays over the whole batch: the fast way in.
+
+        The sentences must be such as `check_sentence` lets pass.
+        """
+        encodings = self._encode_words(batch, is_split_into_words)
+        counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
+        if is_split_into_words:
+            given = list(chain.from_iterable(batch))
+            text = "".join(given)
+            lengths = np.fromiter(map(len, given), np.int64, len(given))
+            stops = lengths.cumsum()
+            starts = stops - lengths
+            offsets = np.stack([np.zeros_like(lengths), lengths], 1)
+        else:
+            text = "".join(batch)
+            flat = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
+            offsets = np.fromiter(flat, np.int64).reshape(-1, 2)
+            sizes = np.fromiter(map(len, batch), np.int64, len(batch))
+            starts, stops = (offsets + (sizes.cumsum() - sizes).repeat(counts)[:, None]).T
+        ids = np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int64, len(starts))
+        if self._looks_further:
+            for place in np.flatnonzero(ids == UNKNOWN_ID):
+                ids[place] = self._convert_token_to_id_with_added_voc(text[starts[place] : stops[place]])
+        ids[ids == self.pad_token_id] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
+        piece_ids = None
+        if self.pieces is not None:
+            if not is_split_into_words:
+                given = [text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+            piece_ids = self.pieces.of(given, self.max_word_pieces)
+        return Words(encodings, counts, ids, self._character_ids(text, starts, stops), offsets, piece_ids)
+
+    def _character_ids(self, text: str, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+        """The characters of words that start and stop at places (N,) of a text: (N, max_word_chars)."""
+        places = starts[:, None] + np.arange(self.max_word_chars)
+        table = character_ids(self.characters, self.init_kwargs["digits"] == "zero")
+        # One code point more than the text has, so that there is one to look at even in an empty text.
+        ids = table[np.append(code_points(text), 0)]
+        return np.where(places < stops[:, None], ids[np.minimum(places, len(ids) - 1)], 0)
+
+    def _encode_words(self, batch: Sequence[Any], is_split_into_words: bool) -> list[Encoding]:
+        """Run the backend: the word rule on texts, nothing but the look-up on given words."""
+        if not batch:
+            return []
+        if not is_split_into_words:
+            return self._tokenizer.encode_batch(batch, add_special_tokens=False)
+        # A backend without a rule, around the same vocabulary: one token a given word, whatever stands in it.
+        look_up = Tokenizer(self._tokenizer.model)
+        given = [[word or _PLACEHOLDER for word in words] for words in batch]
+        return look_up.encode_batch(given, is_pretokenized=True, add_special_tokens=False)
+
+    def _pad(self, encoded_inputs: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Pad one example, its characters and pieces too."""
+        before = len(encoded_inputs["input_ids"])
+        encoded_inputs = super()._pad(encoded_inputs, *args, **kwargs)
+        missing = len(encoded_inputs["input_ids"]) - before
+        for name, width in (("char_ids", self.max_word_chars), ("piece_ids", self.max_word_pieces)):
+            if missing and name in encoded_inputs:
+                padding = [[0] * width] * missing
+                rows = list(encoded_inputs[name])
+                left = (kwargs.get("padding_side") or self.padding_side) == "left"
+                encoded_inputs[name] = padding + rows if left else rows + padding
+        return encoded_inputs
+
+
+def fold(word: str, casing: str, digits: str) -> str:
+    """A word as it is looked up: of the same length as its surface form."""
+    if digits == "zero":
+        word = _DIGIT.sub("0", word)
+    if casing == "lower":
+        # The only character whose lower case is longer than itself: U+0130, I with a dot above.
+        word = word.replace("\u0130", "i").lower()
+    return word
+
+
+def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[str, int], dict[str, int]]:
+    """The words and the characters that surface forms make known, with their counts, the most frequent first.
+
+    Equally frequent ones are in the order of their characters, whatever the corpus's order.
+    """
+    words: Counter[str] = Counter()
+    characters: Counter[str] = Counter()
+    for surface, count in surfaces.items():
+        words[fold(surface, casing, digits)] += count
+        for character in fold(surface, "keep", digits):
+            characters[character] += count
+    by_count = [sorted(counts.items(), key=lambda item: (-item[1], item[0])) for counts in (words, characters)]
+    return (
+        {word: count for word, count in by_count[0] if may_be_known(word)},
+        {character: count for character, count in by_count[1] if not _is_surrogate(character)},
+    )
+
+
+def may_be_known(word: str) -> bool:
+    """Whether a word can be in the vocabulary."""
+    reserved = word in ("", PAD, UNKNOWN) or word.startswith(_PLACEHOLDER)
+    return not reserved and len(word) <= LONGEST_KNOWN_WORD and not any(map(_is_surrogate, word))
+
+
+def _is_surrogate(character: str) -> bool:
+    return "\ud800" <= character <= "\udfff"
+
+
+def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> None:
+    """Refuse what is no text or no list of words, and texts with lone surrogates, saying the text's number."""
+    if is_split_into_words:
+        kind = "a list of words, or a list of such lists"
+        fits = isinstance(sentence, (list, tuple)) and all(isinstance(word, str) for word in sentence)
+    else:
+        kind, fits = "a text or a list of texts", isinstance(sentence, str)
+    if not fits:
+        raise ValueError(
+            f"With is_split_into_words={is_split_into_words} the tokenizer reads {kind}; text {number} is not so."
+        )
+    joined = "".join(sentence)
+    try:
+        joined.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Text {number} holds a lone surrogate, U+{ord(joined[error.start]):04X}, at character {error.start}; "
+            "it is no character, so decode the text's source with errors='replace'."
+        ) from None
+
+
+WordCharTokenizer.register_for_auto_class("AutoTokenizer")
