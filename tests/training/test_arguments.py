@@ -73,7 +73,7 @@ def test_a_faulty_recipe_gets_one_sentence(tmp_path, text, sentence):
 
 OF_THE_HOUSE = {
     "wnut17/static": ("cross-bilstm-cnn", 25, 0, {}),
-    "wnut17/composed": ("cross-bilstm-cnn", 20, 10, {}),
+    "wnut17/composed": ("cross-bilstm-cnn", 20, 10, {"feature_dropout": 0.3}),
     "wnut17/contextual": ("cross-bilstm-cnn", 15, 10, {"word_dim": 0}),
     "wnut17/contextual-small": ("cross-bilstm-cnn", 15, 10, {"word_dim": 0}),
     "conll2003/no-vectors": ("lstm-crf", 15, 0, {}),
