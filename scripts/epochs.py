@@ -148,7 +148,7 @@ def measure(options: argparse.Namespace, names: list[str]) -> list[dict]:
     print(
         f"seconds of an epoch on {options.device}, {torch.get_num_threads()} threads, best of {options.rounds} rounds"
     )
-    print(f"{'':<40}{'corpus':<12}{'bare loop':>10}{'Trainer':>10}{'overhead':>10}", flush=True)
+    print(f"{'':<44}{'corpus':<12}{'bare loop':>10}{'Trainer':>10}{'overhead':>10}", flush=True)
     rows: list[dict] = []
     for (name, same), dataset in product(distinct(names).items(), options.dataset):
         row: dict = {"name": name, "same": same[1:], "dataset": dataset}
@@ -157,13 +157,13 @@ def measure(options: argparse.Namespace, names: list[str]) -> list[dict]:
                 trainer, factor = trainer_of(name, dataset, options, folder)
             except ValueError as error:
                 row["missing"] = str(error)
-                print(f"{name:<40}{dataset:<12}{error}", flush=True)
+                print(f"{name:<44}{dataset:<12}{error}", flush=True)
                 rows.append(row)
                 continue
             seconds = timed(trainer, options.rounds)
         row |= {kind: round(taken * factor, 3) for kind, taken in seconds.items()}
         row["overhead"] = round(seconds["trainer"] / seconds["bare"] - 1, 4)
-        print(f"{name:<40}{dataset:<12}{row['bare']:>10.2f}{row['trainer']:>10.2f}{row['overhead']:>10.1%}", flush=True)
+        print(f"{name:<44}{dataset:<12}{row['bare']:>10.2f}{row['trainer']:>10.2f}{row['overhead']:>10.1%}", flush=True)
         rows.append(row)
     return rows
 
