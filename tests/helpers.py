@@ -1,6 +1,7 @@
 """Random batches, a model's weights as the references want them, what starts two processes, what a script said."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,18 +18,7 @@ can_export = pytest.mark.skipif(
     tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8), reason="torch.export of 2.6 and 2.7 cannot trace these"
 )
 #: What starts a script in two processes, after the interpreter.
-LAUNCHERS = {
-    "torchrun": ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"],
-    "accelerate": [
-        "-m",
-        "accelerate.commands.launch",
-        "--multi_gpu",
-        "--num_processes",
-        "2",
-        "--main_process_port",
-        "0",
-    ],
-}
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 DECODERS = {
     "softmax": {"decoder": "softmax"},
     "crf": {"decoder": "crf"},
@@ -42,11 +32,24 @@ def folders_for(file):
     return [str(here), str(here.parent)]
 
 
+def free_port():
+    """A port at which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def accelerate():
+    """What starts a script in two processes, after the interpreter; with a port, since not every version seeks one."""
+    options = ["--multi_gpu", "--num_processes", "2", "--main_process_port", str(free_port())]
+    return ["-m", "accelerate.commands.launch", *options]
+
+
 def run_in_two_processes(script, folder):
     """Run a script under torchrun in two processes of one thread each."""
     path = folder / "two.py"
     path.write_text(script)
-    command = [sys.executable, *LAUNCHERS["torchrun"], str(path)]
+    command = [sys.executable, *TORCHRUN, str(path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert result.returncode == 0, result.stderr[-3000:]

@@ -18,7 +18,7 @@ import pytest
 import torch
 from conftest import LABELS, REPOSITORY, SENTENCES, build_model
 from datasets import Dataset, IterableDatasetDict
-from helpers import LAUNCHERS, fault, ok
+from helpers import TORCHRUN, accelerate, fault, ok
 from random_texts import TEXTS, lively_model, random_sentences
 
 from hf_xorner import Tagger, WordCharTokenizer
@@ -633,7 +633,8 @@ def test_two_processes_write_the_bytes_of_one(tmp_path, model, launcher):
     source = many(tmp_path / "in.txt", 300)
     (tmp_path / "noted.py").write_text(NOTED)
     options = ["--output", str(tmp_path / "out.jsonl"), "--batch_size", "1"]
-    start = [sys.executable, *LAUNCHERS[launcher], str(tmp_path / "noted.py"), TAG, str(tmp_path / "note")]
+    arguments = TORCHRUN if launcher == "torchrun" else accelerate()
+    start = [sys.executable, *arguments, str(tmp_path / "noted.py"), TAG, str(tmp_path / "note")]
     done = run([*start, str(source), "--model", model, "--device", "cpu", *options])
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     assert done.stdout.decode().count("written: ") == 1
@@ -649,11 +650,11 @@ def test_two_processes_write_the_bytes_of_one(tmp_path, model, launcher):
 def test_two_processes_killed_together_are_continued_by_one_or_by_two(tmp_path, model):
     source = many(tmp_path / "in.txt", 6000)
     tag_source(str(source), options_for(model, tmp_path / "whole.jsonl"))
-    for continued in ([], LAUNCHERS["torchrun"]):
+    for continued in ([], TORCHRUN):
         output = tmp_path / f"out{len(continued)}.jsonl"
         options = ("--output", output, "--batch_size", 1)
         process = subprocess.Popen(
-            command(model, source, *options, launcher=LAUNCHERS["torchrun"]),
+            command(model, source, *options, launcher=TORCHRUN),
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )

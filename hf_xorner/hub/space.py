@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,8 +17,8 @@ from .publishing import MAIN, check_names
 MODEL_PART, SPACE_PART = "model", "space"
 
 #: The releases that the files were written for; the lower bounds are those of pyproject.toml.
-TRANSFORMERS, TORCH, GRADIO = "transformers>=5.12,<6", "torch>=2.6", "gradio>=6.0,<7"
-#: What a Space runs where no Gradio is installed to take the version from.
+TRANSFORMERS, TORCH, GRADIO = "transformers>=5.12,<6", "torch>=2.6", "gradio>=6.20,<7"
+#: What a Space runs: the release that the page was tried with in a browser.
 TESTED_GRADIO = "6.31.0"
 
 _ABOUT = """
@@ -105,18 +104,9 @@ def _readme(repo_id: str) -> str:
         "colorFrom": "indigo",
         "colorTo": "blue",
         "sdk": "gradio",
-        "sdk_version": _gradio(),
+        "sdk_version": TESTED_GRADIO,
         "app_file": "app.py",
         "models": [repo_id],
         "short_description": "Named entities of a text",
     }
     return f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n{_ABOUT.format(name=repo_id)}"
-
-
-def _gradio() -> str:
-    """The Gradio that is installed, where it is one that the page can use."""
-    try:
-        found = version("gradio")
-    except PackageNotFoundError:
-        return TESTED_GRADIO
-    return found if found.partition(".")[0] == TESTED_GRADIO.partition(".")[0] else TESTED_GRADIO

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, SENTENCES
+from helpers import free_port
 from datasets import Dataset
 from huggingface_hub import HfApi, constants
 from random_texts import lively_model
@@ -329,19 +330,13 @@ def test_a_card_that_the_hub_refuses(hub, api, folder):
 # --- No Hub at all ----------------------------------------------------------------------------------------------------
 
 
-def closed_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 @pytest.mark.parametrize("how", ["offline", "refused", "silent", "mute", "name"])
 def test_without_a_hub_it_is_said_within_two_seconds(hub, api, folder, monkeypatch, how):
     monkeypatch.undo()  # with the real waits
     if how != "offline":
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     if how == "refused":
-        api = HfApi(endpoint=f"http://127.0.0.1:{closed_port()}", token="hf_ann")
+        api = HfApi(endpoint=f"http://127.0.0.1:{free_port()}", token="hf_ann")
     elif how == "silent":
         hub.fault("GET", "whoami", hang=True)
     elif how == "mute":

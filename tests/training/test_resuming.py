@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import tiny_encoders as tiny
 from conftest import REPOSITORY
-from helpers import LAUNCHERS
+from helpers import TORCHRUN
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from hf_xorner.evaluation.tables import score_table
@@ -589,22 +589,19 @@ def test_killed_at_twenty_random_moments(corpus, tmp_path, expected):
     assert score_table(expected["scores"]) in printed
 
 
-TWO = LAUNCHERS["torchrun"]
-
-
 @pytest.mark.slow
 def test_two_processes_killed_together_end_with_the_same_bits(corpus, tmp_path):
     settings = {**DISTURBED, "ddp_backend": "gloo", "resume_from_checkpoint": "true"}
-    code, _, errors = Process(options_of(corpus, tmp_path / "whole", **settings), TWO).end()
+    code, _, errors = Process(options_of(corpus, tmp_path / "whole", **settings), TORCHRUN).end()
     assert code == 0, errors[-2000:]
     out = tmp_path / "out"
     for seen in ((out / "_unfinished" / "checkpoint-7").exists, (out / "checkpoint-14").exists):
-        code, _, errors = Process(options_of(corpus, out, **settings), TWO).signal_when(seen)
+        code, _, errors = Process(options_of(corpus, out, **settings), TORCHRUN).signal_when(seen)
         assert code == -signal.SIGKILL, errors[-2000:]
         assert not (out / "config.json").exists()
     with pytest.raises(TrainingError, match="2 processes trained, and now there are 1"):
         ready(corpus, out, **DISTURBED, resume_from_checkpoint="true").train()
-    code, _, errors = Process(options_of(corpus, out, **settings), TWO).end()
+    code, _, errors = Process(options_of(corpus, out, **settings), TORCHRUN).end()
     assert code == 0, errors[-2000:]
     assert json.loads((out / "training_run.json").read_text())["processes"] == 2
     assert model_files(out) == model_files(tmp_path / "whole")
