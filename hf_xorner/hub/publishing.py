@@ -169,6 +169,8 @@ def check_names(repo_id: str, revision: str = MAIN, tag: str | None = None) -> N
         raise ValueError(f"repo_id={repo_id!r} is no name of a repository ({' '.join(str(error).split())}).") from None
     if "/" not in repo_id:
         raise ValueError(f"repo_id={repo_id!r} lacks its owner; give owner/name.")
+    if not repo_id.isascii():  # Older clients take every letter for one.
+        raise ValueError(f"repo_id={repo_id!r} is no name of a repository (its letters must be those of English).")
     for option, name in (("revision", revision), ("tag", tag)):
         if name is not None and (not _REFERENCE.fullmatch(name) or _COMMIT.fullmatch(name)):
             raise ValueError(f"{option}={name!r} is no name for it; take letters, digits, '.', '-', '_' and '/'.")

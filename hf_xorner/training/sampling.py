@@ -1,4 +1,4 @@
-"""Batches of sentences of similar length, so that little of them is padding."""
+"""The order of sentences in training: at random, or in batches of similar length, so that little of them is padding."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import numpy as np
 import pyarrow.compute as pc
+import torch
 from torch.utils.data import Sampler
 
 #: Batches among whose sentences the similarly long are brought together: fewer leave more to chance.
@@ -26,6 +27,29 @@ def word_counts(dataset: Any, words: str) -> np.ndarray:
     # The lists of a table know their lengths: no word has to become a Python object.
     column = dataset.select_columns([words]).with_format("arrow")[:][words]
     return pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
+
+
+class Shuffled(Sampler[int]):
+    """Every sentence once, in a random order that depends on seed and epoch alone.
+
+    The order is that of Accelerate's own sampler, which forgets the epoch before Accelerate 1.15 where a run goes on in
+    the middle of one.
+
+    Args:
+        size: Number of sentences.
+        seed: What the order is drawn from.
+        epoch: Says the number of the epoch that begins.
+    """
+
+    def __init__(self, size: int, seed: int, epoch: Callable[[], int]) -> None:
+        self.size, self.seed, self.epoch = size, seed, epoch
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[int]:
+        generator = torch.Generator().manual_seed(self.seed + self.epoch())
+        return iter(torch.randperm(self.size, generator=generator).tolist())
 
 
 class LengthBuckets(Sampler[int]):

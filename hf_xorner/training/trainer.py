@@ -22,7 +22,7 @@ from .model_files import CARD, files_of_model
 from .optimizers import Nadam
 from .progress import EpochProgress, without_bars
 from .resuming import ResumableTrainer
-from .sampling import LengthBuckets, has_words, word_counts
+from .sampling import LengthBuckets, Shuffled, has_words, word_counts
 from .schedules import decay_by_epoch
 
 #: What says how training goes, if the user brings none: each is put in the place of another.
@@ -99,14 +99,20 @@ class TaggerTrainer(ResumableTrainer):
         return self.lr_scheduler
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler | None:
-        """Group by the number of words, which the stock Trainer does not see."""
+        """Draw an order that a resumed run finds again, or group by the number of words, which Trainer does not see."""
+        args = self.args
         data = self.train_dataset if train_dataset is None else train_dataset
+        seed = args.seed if args.data_seed is None else args.data_seed
+        if args.train_sampling_strategy == "random" and isinstance(data, Sized) and len(data):
+            return Shuffled(len(data), seed, self._epoch)
         if not self._groups_by_length or not has_words(data, self._words):
             return super()._get_train_sampler(train_dataset)
-        args = self.args
         together = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
-        seed = args.seed if args.data_seed is None else args.data_seed
-        return LengthBuckets(word_counts(data, self._words), together, seed, lambda: int(self.state.epoch or 0))
+        return LengthBuckets(word_counts(data, self._words), together, seed, self._epoch)
+
+    def _epoch(self) -> int:
+        """The number of the epoch that begins, or goes on."""
+        return int(self.state.epoch or 0)
 
     def _get_eval_sampler(self, eval_dataset: Any) -> Sampler | None:
         """Leave evaluation in the order of the data, also where training groups by length."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.utils import ModelOutput
@@ -210,9 +209,9 @@ class TaggerForTokenClassification(PreTrainedModel):
         """
         time = input_ids.shape[1]
         if time == 0:  # Layers want a word to work on: give them padding, and take its results away again.
-            input_ids, char_ids = F.pad(input_ids, (0, 1)), F.pad(char_ids, (0, 0, 0, 1))
+            input_ids, char_ids = _one_word(input_ids), _one_word(char_ids)
             piece_ids, context_states = (
-                None if values is None else F.pad(values, (0, 0, 0, 1)) for values in (piece_ids, context_states)
+                None if values is None else _one_word(values) for values in (piece_ids, context_states)
             )
         features = self.features(input_ids, char_ids, piece_ids, context_states)
         states, attentions = self.encoder(features, lengths, output_attentions)
@@ -303,6 +302,11 @@ class TaggerForTokenClassification(PreTrainedModel):
                 f"({', '.join(config.labels)}) and {IGNORED} for words without label; "
                 "build the config with the id2label of the data."
             )
+
+
+def _one_word(values: Tensor) -> Tensor:
+    """What of a batch without words (B, 0, …) is one word of padding (B, 1, …)."""
+    return values.new_zeros(len(values), 1, *values.shape[2:])
 
 
 def _along(order: Tensor, values: Tensor, dim: int) -> Tensor:

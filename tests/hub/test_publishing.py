@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, SENTENCES
-from helpers import free_port
 from datasets import Dataset
+from helpers import free_port
 from huggingface_hub import HfApi, constants
 from random_texts import lively_model
 from transformers import TrainingArguments, pipeline

@@ -9,12 +9,12 @@ import torch
 from conftest import LABELS, build_model
 from datasets import Dataset, List, Value
 from helpers import folders_for, run_in_two_processes
-from torch.utils.data import SequentialSampler
-from transformers import TrainingArguments
+from torch.utils.data import RandomSampler, SequentialSampler
+from transformers import Trainer, TrainingArguments
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.training import TaggerTrainer
-from hf_xorner.training.sampling import LengthBuckets, bucketed, has_words, word_counts
+from hf_xorner.training.sampling import LengthBuckets, Shuffled, bucketed, has_words, word_counts
 
 
 def sentences_of(lengths):
@@ -144,11 +144,27 @@ def test_the_trainer_groups_by_words(tmp_path, words_tokenizer):
     assert seen_in_training(other) != batches
 
 
-def test_a_resumed_run_sees_the_batches_that_were_left(tmp_path, words_tokenizer):
+@pytest.mark.parametrize("seeds", [{}, {"seed": 3}, {"data_seed": 7}])
+def test_a_random_order_is_that_of_the_stock_trainer(tmp_path, words_tokenizer, monkeypatch, seeds):
+    options = {"train_sampling_strategy": "random", "num_train_epochs": 3, **seeds}
     data = data_of(DRAWN[:40].tolist())
-    options = {"save_strategy": "steps", "save_steps": 13, "num_train_epochs": 3}
-    batches = seen_in_training(trainer_of(tmp_path / "a", words_tokenizer, data, **options))
-    trainer = trainer_of(tmp_path / "b", words_tokenizer, data, num_train_epochs=3)
+    own = trainer_of(tmp_path / "own", words_tokenizer, data, **options)
+    assert isinstance(own._get_train_sampler(), Shuffled)
+    batches = seen_in_training(own)
+    assert len({str(batches[start : start + 10]) for start in (0, 10, 20)}) == 3
+    monkeypatch.setattr(TaggerTrainer, "_get_train_sampler", Trainer._get_train_sampler)
+    stock = trainer_of(tmp_path / "stock", words_tokenizer, data, **options)
+    assert isinstance(stock._get_train_sampler(), RandomSampler)
+    assert seen_in_training(stock) == batches
+
+
+@pytest.mark.parametrize("order", ["group_by_length", "random"])
+def test_a_resumed_run_sees_the_batches_that_were_left(tmp_path, words_tokenizer, order):
+    data = data_of(DRAWN[:40].tolist())
+    same = {"num_train_epochs": 3, "train_sampling_strategy": order}
+    whole = trainer_of(tmp_path / "a", words_tokenizer, data, save_strategy="steps", save_steps=13, **same)
+    batches = seen_in_training(whole)
+    trainer = trainer_of(tmp_path / "b", words_tokenizer, data, **same)
     resumed = []
     collate = trainer.data_collator
 
@@ -177,21 +193,25 @@ from test_sampling import DRAWN, data_of, seen_in_training, sentences_of, traine
 from hf_xorner import WordCharTokenizer
 tokenizer = WordCharTokenizer.from_corpus(sentences_of([7]), max_word_chars=5)
 lengths = DRAWN[:200].tolist()
-batches = seen_in_training(trainer_of({folder!r}, tokenizer, data_of(lengths)))
+batches = seen_in_training(trainer_of({folder!r}, tokenizer, data_of(lengths), train_sampling_strategy={order!r}))
 assert torch.distributed.get_world_size() == 2
 with open({folder!r} + f"/{{torch.distributed.get_rank()}}.json", "w") as file:
     json.dump(batches, file)
 """
 
 
-def test_two_processes_share_every_sentence(tmp_path, words_tokenizer):
-    run_in_two_processes(TWO_PROCESSES.format(paths=folders_for(__file__), folder=str(tmp_path)), tmp_path)
+@pytest.mark.parametrize("order", ["group_by_length", "random"])
+def test_two_processes_share_every_sentence(tmp_path, words_tokenizer, order):
+    script = TWO_PROCESSES.format(paths=folders_for(__file__), folder=str(tmp_path), order=order)
+    run_in_two_processes(script, tmp_path)
     first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1))
     assert len(first) == len(second) == 50
     lengths = sorted(DRAWN[:200].tolist())
     for epoch in (slice(0, 25), slice(25, 50)):
         assert sorted(chain.from_iterable(first[epoch] + second[epoch])) == lengths
     assert first[:25] != first[25:]
+    if order == "random":
+        return
     # What makes a step together is of similar length in both.
     apart = [abs(max(left) - max(right)) for left, right in zip(first, second, strict=True)]
     strangers = [abs(max(left) - max(right)) for left, right in zip(first, reversed(second), strict=True)]
