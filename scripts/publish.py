@@ -12,7 +12,7 @@ of an Inference Endpoint, and a Space on which the model can be tried. `--help` 
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from shlex import quote
 
@@ -55,6 +55,17 @@ class Options:
     )
 
 
+#: What has a meaning only where a model goes to the Hub, and what only where it is checked.
+ONLINE = {"dry_run", "private", "commit_message", "answer_within"}
+CHECKED = {"no_card", "dataset", "data_dir", "max_file_mb"}
+#: What has no meaning beside each of the options that say where to.
+MEANINGLESS = {
+    "space": ONLINE | CHECKED | {"to", "weights"},
+    "to": ONLINE | {"revision", "tag"},
+    "repo_id": {"weights"},
+}
+
+
 def main() -> None:
     """Run from the command line."""
     parser = HfArgumentParser(Options, allow_abbrev=False, description=__doc__)
@@ -70,6 +81,10 @@ def run(options: Options, folder: str) -> str:
     """Do what was asked for, and return what is to be said about it."""
     if (options.repo_id is None) == (options.to is None):
         raise ValueError("say where the model goes: to the Hub by --repo_id OWNER/NAME, or into a folder by --to.")
+    way = "space" if options.space is not None else "repo_id" if options.to is None else "to"
+    told = [one.name for one in fields(options) if getattr(options, one.name) != one.default]
+    if given := [f"--{name}" for name in told if name in MEANINGLESS[way]]:
+        raise ValueError(f"leave out {', '.join(given)}, of no use beside --{way}.")
     if options.space is not None:
         return "\n".join(written(options, folder, options.space))
     sentences = sentences_of(folder, options.dataset, options.data_dir)
@@ -102,8 +117,7 @@ def run(options: Options, folder: str) -> str:
 
 def written(options: Options, folder: str, target: str) -> list[str]:
     """Write the handler and the Space, and say what each is for."""
-    if options.dry_run or options.repo_id is None:
-        raise ValueError("--space writes files and publishes nothing; leave out --dry_run and --to.")
+    assert options.repo_id is not None
     paths = write_space(
         folder, options.repo_id, target, revision=options.tag or options.revision, overwrite=options.overwrite
     )

@@ -93,3 +93,22 @@ def test_the_script_lays_a_model_out(checked, script, tmp_path):
         assert (code, out) == (1, "")
         assert errors.startswith("publish.py: say where the model goes")
     assert not (tmp_path / "there").exists()
+
+
+@pytest.mark.parametrize(
+    ("way", "useless", "named"),
+    [
+        (["--to", "there"], ["--private", "true", "--tag", "v1"], "--private, --tag"),
+        (["--to", "there"], ["--dry_run", "true"], "--dry_run"),
+        (["--to", "there"], ["--revision", "next"], "--revision"),
+        (["--repo_id", "me/tagger"], ["--weights", "false"], "--weights"),
+        (["--repo_id", "me/tagger", "--space", "there"], ["--no_card", "true"], "--no_card"),
+        (["--repo_id", "me/tagger", "--space", "there"], ["--private", "false"], "--private"),
+        (["--space", "there", "--to", "here"], [], "--to"),
+    ],
+)
+def test_the_script_refuses_what_it_has_no_use_for(checked, script, tmp_path, way, useless, named):
+    code, out, errors = script("publish.py", checked.folder, *way, *useless)
+    assert (code, out) == (1, "")
+    assert errors.startswith(f"publish.py: leave out {named}, of no use beside --")
+    assert not (tmp_path / "there").exists()
