@@ -71,12 +71,15 @@ def test_a_faulty_recipe_gets_one_sentence(tmp_path, text, sentence):
         parse([str(recipe)])
 
 
+GRN = {"word_dim": 100, "char_dim": 30, "char_filters": 30, "char_widths": [3], "context_widths": [1, 3, 5]}
+GRN |= {"hidden_size": 400, "feature_dropout": 0.5, "dropout": 0.5, "relation": "gated", "loss_reduction": "sentence"}
 OF_THE_HOUSE = {
     "wnut17/static": ("cross-bilstm-cnn", 25, 0, {}),
     "wnut17/composed": ("cross-bilstm-cnn", 20, 10, {"feature_dropout": 0.3}),
     "wnut17/contextual": ("cross-bilstm-cnn", 15, 10, {"word_dim": 0}),
     "wnut17/contextual-small": ("cross-bilstm-cnn", 15, 10, {"word_dim": 0}),
     "conll2003/no-vectors": ("lstm-crf", 15, 0, {}),
+    "conll2003/contextual": ("grn", 12, 6, {**GRN, "decoder": "crf", "crf_boundaries": "none"}),
 }
 
 

@@ -101,7 +101,10 @@ def test_every_recipe_reaches_run_training_and_config(name, tmp_path):
     run, training, config_fields = parse([name, "--output_dir", str(tmp_path)])
     assert run.recipe == name
     config = CONFIGS[run.model_type](**config_fields)
+    default_run, default_training, _ = parse(["--output_dir", str(tmp_path)])
+    defaults = {**vars(CONFIGS[run.model_type]()), **vars(default_run), **vars(default_training)}
     for option, value in read_recipe(name).options.items():
+        value = defaults[option] if value is None else value
         holder = next(holder for holder in (config, run, training) if hasattr(holder, option))
         found = getattr(holder, option)
         expected = yaml.safe_load(str(value)) if isinstance(value, str) else value
