@@ -27,6 +27,7 @@ from hf_xorner.registration import CONFIGS, ON_DEMAND
 
 # Models this small lose more to threads that wait for each other than they gain, most of all on a busy machine.
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 
 atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
 
@@ -148,9 +149,7 @@ def default_run(tmp_path_factory) -> tuple[Path, str]:
     """The README's first command, run once: the folder it ran in, and what it printed."""
     folder = tmp_path_factory.mktemp("default_run")
     command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), "--disable_tqdm", "true"]
-    # The threads of runs side by side, as under pytest-xdist, would wait for each other.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
     assert result.returncode == 0, result.stderr[-3000:]
     return folder, result.stdout
 
