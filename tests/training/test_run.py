@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 from conftest import REPOSITORY
-from helpers import TORCHRUN, accelerate
+from helpers import TORCHRUN, accelerate, run_in_two_processes
 from safetensors.torch import load_file
 
 from hf_xorner import Tagger
@@ -67,6 +67,26 @@ def test_any_launcher_trains_on_a_folder_of_columns(launcher, corpus, tmp_path):
     state = json.loads(next((tmp_path / "model").glob("checkpoint-*/trainer_state.json")).read_text())
     assert state["max_steps"] == 8 * (12 if launcher == "python" else 6)
     assert [entity.label for entity in Tagger.from_pretrained(tmp_path / "model")("Doraville burns")] == ["LOC"]
+
+
+# The script, and whether its process has left the others once it ends.
+LEAVES = """
+import runpy, sys, torch
+sys.argv = {argv!r}
+assert not torch.distributed.is_initialized()
+runpy.run_path(sys.argv[0], run_name="__main__")
+assert torch.distributed.is_available() and not torch.distributed.is_initialized()
+with open({note!r} + __import__("os").environ["RANK"], "w"):
+    pass
+"""
+
+
+def test_processes_leave_each_other_before_they_end(corpus, tmp_path):
+    options = ["--dataset", str(corpus), "--model_type", "bilstm-cnn", "--hidden_size", "8", "--word_dim", "8"]
+    options += ["--num_train_epochs", "1", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
+    argv = [str(TRAIN), *options, "--disable_tqdm", "true"]
+    run_in_two_processes(LEAVES.format(argv=argv, note=str(tmp_path / "left-")), tmp_path)
+    assert {path.name for path in tmp_path.glob("left-*")} == {"left-0", "left-1"}
 
 
 def test_a_faulty_call_ends_with_one_sentence(tmp_path):
