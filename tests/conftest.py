@@ -193,7 +193,7 @@ def online(monkeypatch, tmp_path):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub_cache"))
-    # What clients from 1.6 on ask for by themselves.
+    # What newer clients than 1.5 ask for by themselves.
     monkeypatch.setattr("huggingface_hub.constants.AGENT_HARNESSES_PATH", str(tmp_path / "agents.json"), raising=False)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
