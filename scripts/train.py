@@ -43,19 +43,20 @@ def main() -> None:
         print(f"{run.model_type} on {run.dataset} ({sizes} sentences)", flush=True)
         for name, found in ready.coverage.items():
             print(f"words of {name} that have a vector\n{found}", flush=True)
-    leave = ready.trainer.accelerator.end_training
+    exit_code = 0
     try:
         with stoppable():
             scores = ready.train()
-        # A process that ends among open connections may be aborted, and its launcher then ends the others.
-        leave()
     except TrainingError as error:
         sys.exit(f"train.py: {error}")
     except Stopped as stop:
-        leave()
         if training.process_index == 0:
             print(f"train.py: stopped by {stop}; --resume_from_checkpoint true goes on.", file=sys.stderr)
-        sys.exit(stop.exit_code)
+        exit_code = stop.exit_code
+    # Only now: an exception that is being handled holds all that it came through.
+    ready.leave()
+    if exit_code:
+        sys.exit(exit_code)
     if training.process_index != 0:
         return
     print(score_table(scores))

@@ -228,8 +228,9 @@ def _why_not_written(error: BaseException) -> str | None:
     """Return the reason that an error of writing gives, or None if it is no such error."""
     if isinstance(error, OSError):
         return error.strerror or first_line(error)
-    if isinstance(error, SafetensorError):
-        return first_line(error).rpartition("I/O error: ")[2]
+    # Of the libraries in Rust, tokenizers raises no class of its own.
+    if isinstance(error, SafetensorError) or (type(error) is Exception and "(os error " in str(error)):
+        return first_line(error).rpartition("I/O error: ")[2].partition(" (os error ")[0]
     # What PyTorch says when a file that it writes is cut short is "unexpected pos".
     if isinstance(error, RuntimeError) and "inline_container" in str(error):
         return "a file was cut short"

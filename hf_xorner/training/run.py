@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -60,6 +61,18 @@ class TrainingRun(NamedTuple):
             leave_facts(self.trainer, self.corpus, self.run, self.options, judged)
         self.record.finish(self.trainer)
         return {name: found.scores for name, found in judged.items()}
+
+    def leave(self) -> None:
+        """Leave the other processes, as each should before it ends; the model stays, and trains no further here.
+
+        Gloo's threads let go of what was sent some time after it has arrived, for which they need the interpreter. One
+        that ends at that moment aborts its process (pytorch issue 190489), and the launcher then ends the others. The
+        threads are waited for where nobody holds the group any more, which the wrapped model does.
+        """
+        self.trainer.model_wrapped = self.trainer.model
+        self.trainer.accelerator.free_memory()
+        self.trainer.accelerator.end_training()
+        gc.collect()
 
     def score(self, split: Dataset) -> dict[str, Any]:
         """Score the model on a split."""

@@ -13,13 +13,25 @@ from pathlib import Path
 
 import pytest
 import tiny_encoders as tiny
+import torch
 from conftest import REPOSITORY
 from helpers import TORCHRUN
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from hf_xorner.evaluation.tables import score_table
 from hf_xorner.training import TrainingError, parse, prepare
-from hf_xorner.training.checkpoints import clear, fault_in_resuming, fault_of, install_model, publish, rotate
+from hf_xorner.training.checkpoints import (
+    clear,
+    fault_in_resuming,
+    fault_of,
+    install_model,
+    publish,
+    rotate,
+    written_aside,
+)
 
 resource = pytest.importorskip("resource", reason="signals and limits of processes are POSIX")
 
@@ -532,6 +544,39 @@ def test_a_file_that_cannot_be_written_loses_nothing(corpus, tmp_path, expected)
     full_disk(errors, "checkpoint-7")
     assert [path.name for path in out.iterdir()] == ["training_run.json"]
     assert finish(corpus, out, **DISTURBED, resume_from_checkpoint="true")["files"] == expected["files"]
+
+
+WRITERS = {
+    "the standard library": (lambda path: path.write_text("a" * 9000), "File too large"),
+    "tokenizers": (lambda path: Tokenizer(WordLevel({"a" * 9000: 0}, "")).save(str(path)), "File too large"),
+    "safetensors": (lambda path: save_file({"a": torch.zeros(9000)}, path), "File too large"),
+    "torch": (lambda path: torch.save({"a": torch.zeros(9000)}, path), "a file was cut short"),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_whatever_writes_the_reason_is_one_sentence(writer, tmp_path):
+    """Every library that writes a part of a checkpoint has its own way of saying that it cannot."""
+    write, reason = WRITERS[writer]
+    staged = tmp_path / "_unfinished" / "checkpoint-7"
+    staged.mkdir(parents=True)
+    unlimited, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with pytest.raises(TrainingError) as caught, written_aside(staged, "checkpoint-7", 0):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+        try:
+            write(staged / "file")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (unlimited, hard))
+    assert str(caught.value).startswith(f"checkpoint-7 could not be written to {tmp_path} ({reason}): it needs about ")
+    assert not any(tmp_path.iterdir())
+
+
+def test_another_fault_while_writing_stays_what_it_is(tmp_path):
+    staged = tmp_path / "_unfinished" / "checkpoint-7"
+    staged.mkdir(parents=True)
+    with pytest.raises(Exception, match="no fault of the disk"), written_aside(staged, "checkpoint-7", 0):
+        raise Exception("no fault of the disk")
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.fixture

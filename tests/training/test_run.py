@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -69,23 +70,44 @@ def test_any_launcher_trains_on_a_folder_of_columns(launcher, corpus, tmp_path):
     assert [entity.label for entity in Tagger.from_pretrained(tmp_path / "model")("Doraville burns")] == ["LOC"]
 
 
-# The script, and whether its process has left the others once it ends.
+# The script, and whether its process has left the others once it ends: no thread still holds what it sent them.
 LEAVES = """
-import runpy, sys, torch
+import pathlib, runpy, sys, torch
+from hf_xorner.training import Stopped
+from hf_xorner.training.run import TrainingRun
+from hf_xorner.training.trainer import TaggerTrainer
+
+def among_others():
+    names = [path.read_text() for path in pathlib.Path("/proc/self/task").glob("*/comm")]
+    return any("gloo" in name for name in names), torch.distributed.is_initialized()
+
+def watched(run, leave=TrainingRun.leave):
+    assert among_others() == (True, True)
+    leave(run)
+
+def stopped(*arguments, **options):
+    raise Stopped(15)
+
+TrainingRun.leave = watched
+if {stop}:
+    TaggerTrainer.evaluate = stopped
 sys.argv = {argv!r}
-assert not torch.distributed.is_initialized()
-runpy.run_path(sys.argv[0], run_name="__main__")
-assert torch.distributed.is_available() and not torch.distributed.is_initialized()
-with open({note!r} + __import__("os").environ["RANK"], "w"):
-    pass
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+except SystemExit as ending:
+    assert {stop} and ending.code == 128 + 15
+assert among_others() == (False, False)
+pathlib.Path({note!r} + __import__("os").environ["RANK"]).touch()
 """
 
 
-def test_processes_leave_each_other_before_they_end(corpus, tmp_path):
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads have names where Linux lists them")
+@pytest.mark.parametrize("stop", [False, True], ids=["at the end", "stopped amid training"])
+def test_processes_leave_each_other_before_they_end(corpus, tmp_path, stop):
     options = ["--dataset", str(corpus), "--model_type", "bilstm-cnn", "--hidden_size", "8", "--word_dim", "8"]
     options += ["--num_train_epochs", "1", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
     argv = [str(TRAIN), *options, "--disable_tqdm", "true"]
-    run_in_two_processes(LEAVES.format(argv=argv, note=str(tmp_path / "left-")), tmp_path)
+    run_in_two_processes(LEAVES.format(argv=argv, note=str(tmp_path / "left-"), stop=stop), tmp_path)
     assert {path.name for path in tmp_path.glob("left-*")} == {"left-0", "left-1"}
 
 
