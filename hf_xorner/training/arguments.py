@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -11,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 from transformers import HfArgumentParser, PreTrainedConfig, TrainingArguments
 
@@ -145,7 +147,16 @@ class TaggerTrainingArguments(TrainingArguments):
 
     def __post_init__(self) -> None:
         """Refuse what does not go together; pin memory only where there is a device to copy it to."""
+        processes = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
+        # Untold, the Trainer takes several processes without a GPU for as many runs, which would share a folder.
+        if processes > 1 and not torch.accelerator.is_available():
+            self.use_cpu = True
         super().__post_init__()
+        if processes > 1 and self.world_size == 1:
+            raise ValueError(
+                f"{processes} processes were started, and the Trainer sees one alone: each would train alone, "
+                "into the same folder. Add --use_cpu true, or start one process."
+            )
         self._check_optimizer()
         if self.early_stopping < 0:
             raise ValueError(f"early_stopping={self.early_stopping} must be a number of epochs, or 0 for never.")

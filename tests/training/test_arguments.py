@@ -1,8 +1,13 @@
 """What a run can be told: on the command line, in a recipe, and what it is told back."""
 
-import pytest
+import sys
 
-from hf_xorner.training import parse
+import pytest
+import torch
+from helpers import run_in_two_processes
+from transformers import TrainingArguments
+
+from hf_xorner.training import TaggerTrainingArguments, parse
 from hf_xorner.training.recipes import recipe_names
 
 
@@ -43,6 +48,35 @@ def test_null_takes_an_option_of_the_recipe_back(tmp_path):
     assert (training.optimizer, training.momentum, training.epoch_decay) == (None, 0.0, None)
     assert "char_filters" not in config
     assert config["char_dim"] == 30
+
+
+WORLD = """
+import os, pathlib, sys
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+from hf_xorner.training import parse
+_, training, _ = parse(["--output_dir", {out!r}])
+pathlib.Path({out!r} + os.environ["RANK"]).write_text(f"{{training.world_size}} {{training.device.type}}")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has an accelerator that cannot be hidden")
+def test_several_processes_without_a_gpu_are_one_run(tmp_path):
+    """The stock Trainer, untold, has each train alone."""
+    run_in_two_processes(WORLD.format(out=str(tmp_path / "rank-")), tmp_path)
+    assert [(tmp_path / f"rank-{rank}").read_text() for rank in (0, 1)] == ["2 cpu", "2 cpu"]
+
+
+def test_several_processes_that_would_each_train_alone_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    monkeypatch.setattr(TaggerTrainingArguments, "world_size", 1)
+    # As where there is an accelerator of which processes cannot share the work.
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(TrainingArguments, "__post_init__", lambda self: None)
+    with pytest.raises(
+        ValueError, match=r"2 processes were started, and the Trainer sees one alone: .* --use_cpu true"
+    ):
+        TaggerTrainingArguments(str(tmp_path))
 
 
 @pytest.mark.parametrize(
