@@ -4,6 +4,7 @@
 
 Without arguments: Cross-BiLSTM-CNN on the XOR corpus. A recipe is a YAML file of the same options. Also to be started
 by `accelerate launch` or `torchrun`. `--help` lists the options; every field of the architecture's config is one too.
+`--seeds 1 2 3` trains once for each seed, and prints mean and deviation of the scores.
 `--resume_from_checkpoint true` goes on with a run that was stopped, and begins one that was not.
 `--push_to_hub true --hub_model_id OWNER/NAME` publishes the model at the end, as publish.py does.
 """
@@ -11,6 +12,7 @@ by `accelerate launch` or `torchrun`. `--help` lists the options; every field of
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from datasets import DatasetDict
 from huggingface_hub import HfApi
@@ -24,8 +26,14 @@ from hf_xorner.training import (
     Stopped,
     TaggerTrainingArguments,
     TrainingError,
+    TrainingRun,
+    best_seed,
+    check_seeds,
+    folder_of,
+    of_each_seed,
     parse,
     prepare,
+    seed_table,
     stoppable,
 )
 
@@ -34,46 +42,78 @@ def main() -> None:
     """Run from the command line."""
     try:
         run, training, config_fields = parse()
+        check_seeds(run, training)
         destination = where_to_publish(training)
-        ready = prepare(run, training, config_fields)
     except ValueError as error:
         sys.exit(f"train.py: {error}")
-    sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
-    if training.process_index == 0:
-        print(f"{run.model_type} on {run.dataset} ({sizes} sentences)", flush=True)
-        for name, found in ready.coverage.items():
-            print(f"words of {name} that have a vector\n{found}", flush=True)
-    exit_code = 0
-    try:
-        with stoppable():
-            scores = ready.train()
-    except TrainingError as error:
-        sys.exit(f"train.py: {error}")
-    except Stopped as stop:
+    ready, scores = train(run, training, config_fields)
+    if training.process_index != 0:
+        return
+    folder = str(training.output_dir)
+    if run.seeds:
+        print(seed_table(scores))
+        folder = folder_of(folder, best_seed(scores))
+        print(f"the best by its validation scores is in {folder}")
+    use(folder, ready.corpus)
+    if destination:
+        try:
+            card = (Path(folder) / "README.md").exists()
+            done = publish(folder, **destination, card=card, sentences=sentences_behind(ready.corpus, run))
+        except ValueError as error:
+            sys.exit("\n".join(f"train.py: not published: {line}" for line in str(error).splitlines()))
+        print(f"published as {done.url}, commit {done.commit}")
+
+
+def train(
+    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]
+) -> tuple[TrainingRun, dict[int, dict[str, Any]]]:
+    """Train, for each seed where there are several; return the last run, and the scores by seed."""
+    scores, exit_code = {}, 0
+    for one, settings in of_each_seed(run, training):
+        try:
+            ready = prepare(one, settings, config_fields)
+        except ValueError as error:
+            sys.exit(f"train.py: {error}")
+        introduce(ready, settings.seed if run.seeds else None)
+        try:
+            with stoppable():
+                scores[settings.seed] = ready.train()
+        except TrainingError as error:
+            sys.exit(f"train.py: {error}")
+        except Stopped as stop:
+            if training.process_index == 0:
+                print(f"train.py: stopped by {stop}; --resume_from_checkpoint true goes on.", file=sys.stderr)
+            exit_code = stop.exit_code
+            break
         if training.process_index == 0:
-            print(f"train.py: stopped by {stop}; --resume_from_checkpoint true goes on.", file=sys.stderr)
-        exit_code = stop.exit_code
+            print(score_table(scores[settings.seed]))
+            print(f"saved in {settings.output_dir}", flush=True)
     # Only now: an exception that is being handled holds all that it came through.
     ready.leave()
     if exit_code:
         sys.exit(exit_code)
-    if training.process_index != 0:
+    return ready, scores
+
+
+def introduce(ready: TrainingRun, seed: int | None) -> None:
+    """Say what is trained on what, and what part of the words has a pretrained vector."""
+    if not ready.trainer.is_world_process_zero():
         return
-    print(score_table(scores))
-    print(f"saved in {training.output_dir}")
-    tagger = pipeline("ner", model=training.output_dir, aggregation_strategy="simple")
-    held_out = list(ready.corpus.values())[-1]
+    sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
+    which = "" if seed is None else f", seed {seed}"
+    print(f"{ready.run.model_type} on {ready.run.dataset} ({sizes} sentences){which}", flush=True)
+    for name, found in ready.coverage.items():
+        print(f"words of {name} that have a vector\n{found}", flush=True)
+
+
+def use(folder: str, corpus: DatasetDict) -> None:
+    """Tag a sentence of the held-out data with what was saved, as anyone would."""
+    tagger = pipeline("ner", model=folder, aggregation_strategy="simple")
+    held_out = list(corpus.values())[-1]
     sentence = " ".join(next((row for row in held_out if any(row["ner_tags"])), held_out[0])["tokens"])
     print(sentence)
     for entity in tagger(sentence):
         print(f"  {entity['entity_group']:<8} {sentence[entity['start'] : entity['end']]!r} {entity['score']:.3f}")
-    if destination:
-        try:
-            card = (Path(training.output_dir) / "README.md").exists()
-            done = publish(training.output_dir, **destination, card=card, sentences=sentences_behind(ready.corpus, run))
-        except ValueError as error:
-            sys.exit("\n".join(f"train.py: not published: {line}" for line in str(error).splitlines()))
-        print(f"published as {done.url}, commit {done.commit}")
 
 
 def where_to_publish(training: TaggerTrainingArguments) -> dict:

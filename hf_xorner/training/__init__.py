@@ -4,6 +4,7 @@ from .arguments import RunArguments, TaggerTrainingArguments, parse
 from .collator import TaggingCollator
 from .errors import TrainingError
 from .run import TrainingRun, prepare
+from .seeds import best_seed, check_seeds, folder_of, of_each_seed, seed_table
 from .stopping import Stopped, stoppable
 from .trainer import TaggerTrainer
 
@@ -15,7 +16,12 @@ __all__ = [
     "TaggingCollator",
     "TrainingError",
     "TrainingRun",
+    "best_seed",
+    "check_seeds",
+    "folder_of",
+    "of_each_seed",
     "parse",
     "prepare",
+    "seed_table",
     "stoppable",
 ]

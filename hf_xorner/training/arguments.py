@@ -93,6 +93,10 @@ class RunArguments(Reading):
         },
     )
     max_word_pieces: int = field(default=12, metadata={"help": "Pieces of a word that an encoder's features look at."})
+    seeds: list[int] = field(
+        default_factory=list,
+        metadata={"help": "In place of seed: train once for each of these, into folders seed-N below output_dir."},
+    )
     # The name of the recipe that `parse` was given.
     recipe: str | None = field(default=None, init=False)
 
@@ -203,7 +207,10 @@ def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTraini
         words, return_remaining_strings=True
     )
     run.recipe = recipe.name if recipe else None
-    adopt(run, {word.removeprefix("--").partition("=")[0].replace("-", "_") for word in words if word[:2] == "--"})
+    said = {word.removeprefix("--").partition("=")[0].replace("-", "_") for word in words if word[:2] == "--"}
+    adopt(run, said)
+    if {"seed", "seeds"} <= said:
+        raise ValueError("seed and seeds are both given; leave one of them out.")
     if run.vectors_as not in VECTOR_USES:
         raise ValueError(f"vectors_as={run.vectors_as!r} is unknown; choose one of {', '.join(VECTOR_USES)}.")
     if run.model_type not in CONFIGS:

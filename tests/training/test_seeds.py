@@ -1,0 +1,110 @@
+"""Several seeds in one command: each is the run that it would be alone."""
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+from helpers import TORCHRUN
+
+from hf_xorner.training import best_seed, check_seeds, parse, seed_table
+
+TRAIN = str(REPOSITORY / "scripts" / "train.py")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    draw = random.Random(0)
+    for split, size in (("train", 40), ("dev", 12), ("test", 12)):
+        names = [draw.choice(["Anna", "Berta", "Carla"]) + draw.choice(["ville", "ton"]) for _ in range(size)]
+        rows = [f"{name} {'B-LOC' if name.endswith('ville') else 'O'}\nburns O\n\n" for name in names]
+        (folder / f"{split}.txt").write_text("".join(rows))
+    return folder
+
+
+def train(corpus, out, *options, launcher=()):
+    words = ["--dataset", str(corpus), "--output_dir", str(out), "--hidden_size", "6", "--word_dim", "6"]
+    words += ["--num_train_epochs", "2", "--per_device_train_batch_size", "8", "--learning_rate", "0.03"]
+    words += ["--use_cpu", "true", "--disable_tqdm", "true", *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *launcher, TRAIN, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=corpus.parent)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def weights(folder):
+    return (folder / "model.safetensors").read_bytes()
+
+
+def f1_of(folder, split):
+    return json.loads((folder / "facts.json").read_text())["scores"][split]["f1"]
+
+
+def test_each_seed_is_the_run_that_it_would_be_alone(corpus, tmp_path):
+    printed = train(corpus, tmp_path / "both", "--seeds", "3", "4").splitlines()
+    train(corpus, tmp_path / "alone", "--seed", "4")
+    third, fourth = tmp_path / "both" / "seed-3", tmp_path / "both" / "seed-4"
+    assert weights(fourth) == weights(tmp_path / "alone") != weights(third)
+    facts = [json.loads((folder / "facts.json").read_text()) for folder in (fourth, tmp_path / "alone")]
+    assert facts[0]["seed"] == 4 and facts[0]["command"] == facts[1]["command"]
+    at = printed.index(next(line for line in printed if line.startswith("seed ")))
+    assert printed[at].split() == ["seed", "3", "4", "mean", "deviation"]
+    for line, split in zip(printed[at + 1 : at + 3], ("validation", "test"), strict=True):
+        values = [f1_of(folder, split) for folder in (third, fourth)]
+        expected = [*values, statistics.mean(values), statistics.stdev(values)]
+        assert line.split() == [split, "F1", *(f"{value:.2f}" for value in expected)]
+    best = fourth if f1_of(fourth, "validation") > f1_of(third, "validation") else third
+    assert printed[at + 3] == f"the best by its validation scores is in {best}"
+
+
+def test_seeds_are_resumed_and_added_to(corpus, tmp_path):
+    train(corpus, tmp_path / "out", "--seeds", "3", "--resume_from_checkpoint", "true")
+    before = weights(tmp_path / "out" / "seed-3")
+    train(corpus, tmp_path / "out", "--seeds", "3", "4", "--resume_from_checkpoint", "true")
+    assert weights(tmp_path / "out" / "seed-3") == before
+    assert (tmp_path / "out" / "seed-4" / "model.safetensors").is_file()
+
+
+def test_several_processes_train_several_seeds(corpus, tmp_path):
+    printed = train(corpus, tmp_path / "out", "--seeds", "3", "4", launcher=TORCHRUN)
+    assert printed.count("deviation") == 1
+    for seed in (3, 4):
+        record = json.loads((tmp_path / "out" / f"seed-{seed}" / "training_run.json").read_text())
+        assert record["finished"] and record["processes"] == 2
+
+
+def test_the_table_has_mean_and_sample_deviation():
+    scores = {
+        1: {"validation": {"f1": 50.0, "accuracy": 90.0}, "test": {"accuracy": 81.0}},
+        22: {"validation": {"f1": 53.0, "accuracy": 10.0}, "test": {"accuracy": 84.0}},
+    }
+    assert [line.split() for line in seed_table(scores).splitlines()] == [
+        ["seed", "1", "22", "mean", "deviation"],
+        ["validation", "F1", "50.00", "53.00", "51.50", "2.12"],
+        ["test", "accuracy", "81.00", "84.00", "82.50", "2.12"],
+    ]
+    assert len({len(line) for line in seed_table(scores).splitlines()}) == 1
+    assert best_seed(scores) == 22
+    assert best_seed({5: {"test": {"f1": 1.0}}, 6: {"test": {"f1": 2.0}}}) == 5
+    assert seed_table({7: {"test": {"f1": 1.0}}}).splitlines()[1].split() == ["test", "F1", "1.00", "1.00"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--seeds", "1", "1"], r"seeds=\[1, 1\] has one of them twice"),
+        (["--seeds", "1", "2", "--push_to_hub", "true", "--hub_model_id", "a/b"], "push_to_hub publishes one model"),
+        (["--seeds", "1", "--resume_from_checkpoint", "runs/x/checkpoint-3"], "names one run's checkpoint"),
+        (["--seeds", "1", "2", "--seed", "3"], "seed and seeds are both given"),
+    ],
+)
+def test_what_several_runs_cannot_be_told_is_refused(tmp_path, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        run, training, _ = parse(["--output_dir", str(tmp_path), *options])
+        check_seeds(run, training)
