@@ -87,9 +87,13 @@ class ResumableTrainer(Trainer):
             callback.begin(self, self._resumed)
         self.accelerator.wait_for_everyone()
         self._writes_aside = True
+        evaluates_at_start = self.args.eval_on_start
+        # A run that goes on has been at its start.
+        self.args.eval_on_start = evaluates_at_start and self._resumed is None
         try:
             return super().train(str(self._resumed) if self._resumed else None, *arguments, **options)
         finally:
+            self.args.eval_on_start = evaluates_at_start
             self._writes_aside = False
             if self.args.should_save:
                 tidy(folder)

@@ -132,6 +132,7 @@ VARIANTS = {
     "sgd": {"optim": "sgd", "optim_args": "momentum=0.9", **STEPS, "lr_scheduler_type": "linear", "max_grad_norm": 1.0},
     "steps that end epochs": {"save_steps": 11, **PLAIN, "model_type": "cross-bilstm-cnn"},
     "best only": {"save_strategy": "best", "metric_for_best_model": "f1", "eval_strategy": "steps", "eval_steps": 3},
+    "eval at start": {"eval_on_start": True, **STEPS},
 }
 MORE_VARIANTS = {
     "epochs": {},
@@ -139,7 +140,6 @@ MORE_VARIANTS = {
     "stack": {"model_type": "stack-lstm", **STEPS},
     "max_steps": {"max_steps": 18, "save_steps": 6, **PLAIN},
     "workers": {"dataloader_num_workers": 1, **STEPS},
-    "eval at start": {"eval_on_start": True, **STEPS},
 }
 
 
