@@ -1,8 +1,10 @@
-"""Look into a file of word vectors, write its vectors in another format, or distil vectors from an encoder.
+"""Look into a file of word vectors, write it in another format, join several, or distil vectors from an encoder.
 
     python scripts/vectors.py inspect SOURCE [--format F] [--json OUT]
     python scripts/vectors.py convert SOURCE --to FORMAT --output PATH [--format F] [--most_frequent N]
                                       [--vocab WORDS] [--data_dir D] [--half true] [--overwrite true]
+    python scripts/vectors.py join SOURCE SOURCE … --output PATH [--to FORMAT] [--fallback lower lower_zero]
+                                      [--half true] [--overwrite true]
     python scripts/vectors.py coverage SOURCE --vocab CORPUS [--fallback lower lower_zero] [--data_dir D] [--format F]
     python scripts/vectors.py distill --encoder E --vocab WORDS --output PATH [--dim 256] [--layers 2 3 4 5 6]
                                       [--composed true | --to FORMAT] [--data_dir D] [--half true] [--overwrite true]
@@ -32,6 +34,7 @@ from hf_xorner.data.distillation import Reduction, compose, encode_words
 from hf_xorner.data.encoders import read_encoder
 from hf_xorner.data.reading import AUTO
 from hf_xorner.data.vector_files import VECTOR_FORMATS, Vectors, VectorSummary, inspect_vectors, read_vectors
+from hf_xorner.data.vector_joining import join
 from hf_xorner.data.vector_lookup import coverage_of
 from hf_xorner.data.vector_sources import Progress
 from hf_xorner.data.vector_writing import check_target, write_vectors
@@ -63,6 +66,13 @@ def add_source(command: argparse.ArgumentParser) -> None:
     """Add what says which vectors are read."""
     command.add_argument("source", metavar="SOURCE", help="A path, archive.zip:part, or owner/name:file on the Hub.")
     command.add_argument("--format", default=AUTO, help=f"The format of the source, if told: {FORMATS}.")
+
+
+def add_fallback(command: argparse.ArgumentParser) -> None:
+    """Add what says how words are looked up that are not there as they are spelt."""
+    command.add_argument(
+        "--fallback", nargs="*", default=[], help=f"Further forms to look a word up by: {', '.join(FALLBACKS)}."
+    )
 
 
 def add_inspect_options(command: argparse.ArgumentParser) -> None:
@@ -127,14 +137,36 @@ def convert(options: argparse.Namespace) -> str:
     return "\n".join([kept, *(f"written: {path}" for path in written)])
 
 
+def add_join_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of `join`."""
+    command.add_argument("sources", metavar="SOURCE", nargs="+", help="Each as elsewhere; of any format.")
+    command.add_argument("--output", required=True, help="The file to write; for safetensors, the folder.")
+    command.add_argument("--to", default="safetensors", help=f"The format to write: {FORMATS}.")
+    add_fallback(command)
+    add_flag(command, "--half", False, "Keep 16-bit floats: half the size as safetensors.")
+    add_flag(command, "--overwrite", False, "Replace files that exist.")
+
+
+def join_sources(options: argparse.Namespace) -> str:
+    """Write the vectors of several files side by side, each on the same scale, with zeros where one lacks a word."""
+    check_target(options.output, options.to, options.overwrite)
+    tables = []
+    for source in options.sources:
+        with progress_bar("reading", options.progress) as on_progress:
+            tables.append(read_vectors(source, on_progress=on_progress))
+    joined = join(tables, options.fallback)
+    joined.matrix = joined.matrix.astype(np.float16 if options.half else np.float32)
+    written = write_vectors(joined, options.output, options.to, options.overwrite)
+    kept = f"joined: {len(joined):,} words of dimension {' + '.join(str(table.dim) for table in tables)}"
+    return "\n".join([kept, *(f"written: {path}" for path in written)])
+
+
 def add_coverage_options(command: argparse.ArgumentParser) -> None:
     """Add the options of `coverage`."""
     add_source(command)
     command.add_argument("--vocab", required=True, help="The corpus whose words are looked up.")
     command.add_argument("--data_dir", help="Where the files of a corpus lie that is named.")
-    command.add_argument(
-        "--fallback", nargs="*", default=[], help=f"Further forms to look a word up by: {', '.join(FALLBACKS)}."
-    )
+    add_fallback(command)
 
 
 def coverage(options: argparse.Namespace) -> str:
@@ -217,6 +249,7 @@ AddOptions = Callable[[argparse.ArgumentParser], None]
 COMMANDS: dict[str, tuple[Run, AddOptions]] = {
     "inspect": (inspect, add_inspect_options),
     "convert": (convert, add_convert_options),
+    "join": (join_sources, add_join_options),
     "coverage": (coverage, add_coverage_options),
     "distill": (distill, add_distill_options),
 }
