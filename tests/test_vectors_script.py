@@ -218,3 +218,22 @@ def test_composing_shows_bars_when_asked_and_says_what_is_wrong(run, encoder):
     options[options.index(3)] = 9
     sentence = "dim=9: the encoder's vectors have 8 dimensions; give 1 to 8."
     assert fault(run("distill", *options)) == f"vectors.py: {sentence}"
+
+
+def test_files_are_joined(stranger, tmp_path):
+    (tmp_path / "more.vec").write_text("2 1\noslo 3\nof -4\n")
+    code, out, errors = stranger("join", "vectors.txt", "more.vec", "--fallback", "lower", "--output", "both")
+    assert (code, errors) == (0, "")
+    assert out.splitlines()[0] == "joined: 6 words of dimension 2 + 1"
+    joined = read_vectors(tmp_path / "both")
+    assert joined.words == ["the", "Oslo", "b2", "b0", "oslo", "of"]
+    first = np.array([[1, 0], [0, 2], [3, 4], [0.5, 0], [0, 0], [0, 0]]) / np.sqrt((1 + 4 + 9 + 16 + 0.25) / 8)
+    second = np.array([0, 3, 0, 0, 3, -4])[:, None] / np.sqrt(25 / 2)
+    np.testing.assert_allclose(joined.matrix, np.hstack([first, second]), rtol=1e-6)
+
+
+def test_joining_needs_two_files_and_loses_none(run, tmp_path):
+    assert "one source of vectors" in fault(run("join", "vectors.txt", "--output", "both"))
+    assert not (tmp_path / "both").exists()
+    line = fault(run("join", "vectors.txt", "vectors.txt", "--output", "vectors.txt", "--to", "glove"))
+    assert "vectors.txt" in line and (tmp_path / "vectors.txt").read_text() == TEXT
