@@ -213,7 +213,7 @@ def test_results_are_merged(reproduced):
     assert plain["f1_mean"] == round(statistics.mean(figures), 2)
     assert plain["f1_std"] == round(statistics.stdev(figures), 2)
     command = plain.pop("command")
-    assert "--seed 1" in command and str(reproduced["folder"]) not in command
+    assert "--seeds 1 2" in command and "--seed " not in command and str(reproduced["folder"]) not in command
     assert {name: plain[name] for name in ("dataset", "split", "model_type", "features", "seeds", "published")} == {
         "dataset": "towns",
         "split": "test",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from ..training.facts import Facts, rounded, write_whole
+from ..training.facts import Facts, command_of, rounded, write_whole
 from .reproduction import Cell, Filled
 from .tables import NOT_PUBLISHED, published_number, published_text
 
@@ -175,10 +176,18 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
                 "f1_mean": round(mean(figures), 2),
                 "f1_std": round(stdev(figures), 2) if len(figures) > 1 else None,
                 "published": published[0] if published else None,
-                "command": first.command,
+                "command": _command_of_seeds(first, list(scored)),
             }
         )
     return found
+
+
+def _command_of_seeds(one: Facts, seeds: Sequence[int]) -> str:
+    """The command that makes the runs of several seeds, of which one is given."""
+    if len(seeds) == 1:
+        return one.command
+    options = {name: value for name, value in one.options.items() if name != "seed"}
+    return command_of(one.recipe, {**options, "seeds": list(seeds)})
 
 
 def _read_results(path: Path) -> list[dict[str, Any]]:
