@@ -1,6 +1,7 @@
 """Random batches, a model's weights as the references want them, what starts two processes, what a script said."""
 
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -53,6 +54,21 @@ def run_in_two_processes(script, folder):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert result.returncode == 0, result.stderr[-3000:]
+
+
+def write_towns(folder, seed=0):
+    """A folder of CoNLL columns: towns end in -ville. 42 sentences are 11 batches of 4."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draw = random.Random(seed)
+    for split, size in (("train", 42), ("dev", 12), ("test", 12)):
+        lines = []
+        for _ in range(size):
+            town = draw.choice(["Anna", "Berta", "Carla", "Dora"]) + draw.choice(["ville", "ville", "ton"])
+            tag = "B-LOC" if town.endswith("ville") else "O"
+            rest = [(word, "O") for word in draw.choice(["is far away", "has two bridges .", "burns"]).split()]
+            lines += [f"{word} {label}" for word, label in [(town, tag), *rest]] + [""]
+        (folder / f"{split}.txt").write_text("\n".join(lines))
+    return folder
 
 
 def weights_of(model):

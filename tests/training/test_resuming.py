@@ -15,7 +15,7 @@ import pytest
 import tiny_encoders as tiny
 import torch
 from conftest import REPOSITORY
-from helpers import TORCHRUN
+from helpers import TORCHRUN, write_towns
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -40,24 +40,9 @@ TIMES |= {f"eval_{name}" for name in ("runtime", "samples_per_second", "steps_pe
 TIMES |= {"seconds"}  # of an epoch
 
 
-def write_corpus(folder, seed=0):
-    """A folder of CoNLL columns: towns end in -ville. 42 sentences are 11 batches of 4."""
-    folder.mkdir(parents=True, exist_ok=True)
-    draw = random.Random(seed)
-    for split, size in (("train", 42), ("dev", 12), ("test", 12)):
-        lines = []
-        for _ in range(size):
-            town = draw.choice(["Anna", "Berta", "Carla", "Dora"]) + draw.choice(["ville", "ville", "ton"])
-            tag = "B-LOC" if town.endswith("ville") else "O"
-            rest = [(word, "O") for word in draw.choice(["is far away", "has two bridges .", "burns"]).split()]
-            lines += [f"{word} {label}" for word, label in [(town, tag), *rest]] + [""]
-        (folder / f"{split}.txt").write_text("\n".join(lines))
-    return folder
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("resuming") / "corpus")
+    return write_towns(tmp_path_factory.mktemp("resuming") / "corpus")
 
 
 SMALL = {

@@ -2,14 +2,13 @@
 
 import json
 import os
-import random
 import statistics
 import subprocess
 import sys
 
 import pytest
 from conftest import REPOSITORY
-from helpers import TORCHRUN
+from helpers import TORCHRUN, write_towns
 
 from hf_xorner.training import best_seed, check_seeds, parse, seed_table
 
@@ -18,13 +17,7 @@ TRAIN = str(REPOSITORY / "scripts" / "train.py")
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpus")
-    draw = random.Random(0)
-    for split, size in (("train", 40), ("dev", 12), ("test", 12)):
-        names = [draw.choice(["Anna", "Berta", "Carla"]) + draw.choice(["ville", "ton"]) for _ in range(size)]
-        rows = [f"{name} {'B-LOC' if name.endswith('ville') else 'O'}\nburns O\n\n" for name in names]
-        (folder / f"{split}.txt").write_text("".join(rows))
-    return folder
+    return write_towns(tmp_path_factory.mktemp("seeds") / "corpus")
 
 
 def train(corpus, out, *options, launcher=()):
