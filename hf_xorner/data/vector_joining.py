@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..models.tokenization_word_char import WordCharTokenizer
 from .errors import DataError
 from .vector_files import Vectors
+from .vector_lookup import look_up_forms
 
 
 def join(tables: Sequence[Vectors], fallback: Sequence[str] = ()) -> Vectors:
@@ -34,15 +35,9 @@ def join(tables: Sequence[Vectors], fallback: Sequence[str] = ()) -> Vectors:
 
 def _laid_out(table: Vectors, forms: Sequence[Sequence[str]]) -> NDArray[np.float32]:
     """The vectors of a table for words of such forms, the first that it has counting."""
-    row_of = {word: row for row, word in enumerate(table.words)}
-    found = [
-        (place, row_of[form])
-        for place, tried in enumerate(forms)
-        if (form := next((form for form in tried if form in row_of), None)) is not None
-    ]
     values = table.matrix.astype(np.float32)
     scale = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 0.0
     laid_out = np.zeros((len(forms), table.dim), dtype=np.float32)
-    places, rows = np.array(found, dtype=np.int64).reshape(-1, 2).T
-    laid_out[places] = values[rows] / (scale or 1.0)
+    found = look_up_forms(enumerate(forms), table.words)
+    laid_out[found.ids] = values[found.rows] / (scale or 1.0)
     return laid_out

@@ -47,11 +47,22 @@ def look_up(tokenizer: WordCharTokenizer, words: Sequence[str]) -> Found:
         tokenizer: The tokenizer.
         words: The words that have a vector, by row.
     """
+    known = ((word, index) for word, index in tokenizer.get_vocab().items() if index > UNKNOWN_ID)
+    return look_up_forms(((index, tokenizer.forms(word)) for word, index in known), words)
+
+
+def look_up_forms(forms: Iterable[tuple[int, Sequence[str]]], words: Sequence[str]) -> Found:
+    """Find a vector for each id, under the first of its word's forms that has one.
+
+    Args:
+        forms: The ids, and the forms of the word of each.
+        words: The words that have a vector, by row.
+    """
     row_of = {word: row for row, word in enumerate(words)}
     found = [
         (index, row_of[form])
-        for word, index in tokenizer.get_vocab().items()
-        if index > UNKNOWN_ID and (form := next((form for form in tokenizer.forms(word) if form in row_of), None))
+        for index, tried in forms
+        if (form := next((form for form in tried if form in row_of), None)) is not None
     ]
     ids, rows = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T
     return Found(ids, rows)

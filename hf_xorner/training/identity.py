@@ -19,11 +19,8 @@ from ..data.fingerprints import split_fingerprint
 from ..data.reading import Reading
 from ..models.tokenization_word_char import WordCharTokenizer
 
-#: Options of the run that say where something lies and how it is read; what they lead to is compared instead.
-_OF_THE_SOURCE = {"recipe", "dataset", "data_dir", *(entry.name for entry in fields(Reading))}
-
-#: An option that tells several runs apart; each has its own seed, an option of the Trainer.
-_OF_SEVERAL_RUNS = "seeds"
+#: Options that say where something lies, how it is read, and for what seeds; what they lead to is compared instead.
+_OF_THE_SOURCE = {"recipe", "dataset", "data_dir", "seeds", *(entry.name for entry in fields(Reading))}
 
 #: Options of the run that name a file or folder.
 _PLACES = ("vectors", "composed", "context", "model_name_or_path")
@@ -96,7 +93,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
 
 
 def _of_the_run(options: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in options.items() if name not in {*_OF_THE_SOURCE, _OF_SEVERAL_RUNS}}
+    kept = {name: value for name, value in options.items() if name not in _OF_THE_SOURCE}
     for name in _PLACES:
         if kept.get(name):
             # Where it lies is nobody's business: this goes where the model goes.
