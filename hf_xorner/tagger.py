@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import AutoModelForTokenClassification, AutoTokenizer
 
+from .errors import first_line
+from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer, Words, check_sentence
 
@@ -50,8 +51,8 @@ class Tagger:
         tokenizer: WordCharTokenizer,
         device: str | torch.device | None = None,
     ) -> None:
-        check_fit(model, tokenizer)
-        self.model = model.eval() if device is None else model.eval().to(device)
+        check_fit(model.config, tokenizer)
+        self.model = model.eval() if device is None else _moved(model.eval(), device)
         self.tokenizer = tokenizer
         labels = model.config.labels
         self.types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
@@ -62,10 +63,18 @@ class Tagger:
 
     @classmethod
     def from_pretrained(cls, source: str, device: str | torch.device | None = None, **options: Any) -> Tagger:
-        """Load a folder or a repository of the Hub; options go to both `from_pretrained` calls."""
-        model = AutoModelForTokenClassification.from_pretrained(source, **options)
-        dtype_free = {name: value for name, value in options.items() if name not in ("dtype", "torch_dtype")}
-        return cls(model, AutoTokenizer.from_pretrained(source, **dtype_free), device)
+        """Load a folder or a repository on the Hub, whose weights must be safetensors.
+
+        Args:
+            source: The folder, or the repository as owner/name.
+            device: A device such as "cpu" or "cuda:0".
+            options: Those of transformers' `from_pretrained`. Code in the folder runs only with
+                `trust_remote_code=True`.
+
+        Raises:
+            ValueError: If a file is missing or broken, or the device is not there.
+        """
+        return cls(*load(source, **options), device)
 
     def __call__(self, item: str | Sequence[str]) -> list[Entity]:
         """The entities of one text, or of one list of words."""
@@ -219,22 +228,14 @@ def _pad(values: Tensor, mask: Tensor) -> Tensor:
     return padded
 
 
+def _moved(model: TaggerForTokenClassification, device: str | torch.device) -> TaggerForTokenClassification:
+    try:
+        return model.to(device)
+    # PyTorch asserts that it was built for the device.
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device={str(device)!r}: {first_line(error)}.") from None
+
+
 def _check_batch_size(size: int) -> None:
     if size < 1:
         raise ValueError(f"batch_size={size} is no number of texts; give 1 or more.")
-
-
-def check_fit(model: TaggerForTokenClassification, tokenizer: WordCharTokenizer) -> None:
-    """Refuse a tokenizer whose ids the model cannot know."""
-    if not hasattr(tokenizer, "model_fields"):
-        raise ValueError(
-            f"A tagger reads words and characters, and {type(tokenizer).__name__} gives no character ids; "
-            "load the WordCharTokenizer that was saved with the model."
-        )
-    for field, value in tokenizer.model_fields().items():
-        expected = getattr(model.config, field)
-        if value != expected:
-            raise ValueError(
-                f"The tokenizer has {field}={value!r} and the model {field}={expected!r}: they do not belong together; "
-                "load both from one folder."
-            )

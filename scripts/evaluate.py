@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
-from safetensors import SafetensorError
 from transformers import HfArgumentParser
 
 import hf_xorner
 from hf_xorner.data import Reading, load_corpus
-from hf_xorner.data.errors import first_line
 from hf_xorner.data.predictions import read_predictions, write_predictions
 from hf_xorner.data.reading import AUTO
 from hf_xorner.data.schemes import EDGE, recognise
@@ -131,11 +129,7 @@ def _tagged(options: Options, corpus: Any) -> System:
     if options.split not in corpus:
         raise ValueError(f"{options.dataset} has no split {options.split!r}; choose one of {', '.join(corpus)}.")
     tokens, gold = _sentences(corpus[options.split])
-    try:
-        tagger = hf_xorner.Tagger.from_pretrained(options.model, options.device)
-    # torch asserts that it was built for the device.
-    except (ValueError, OSError, RuntimeError, AssertionError, SafetensorError) as error:
-        raise ValueError(f"{options.model}: {first_line(error).rstrip(': ')}.") from error
+    tagger = hf_xorner.Tagger.from_pretrained(options.model, options.device)
     known, wanted = (
         [label for label in labels if label != "O"]
         for labels in (tagger.model.config.labels, corpus[options.split].features["ner_tags"].feature.names)

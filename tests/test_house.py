@@ -19,19 +19,21 @@ SCRIPTS = sorted((REPOSITORY / "scripts").glob("*.py"))
 # scripts → hub → training → data, evaluation → models; the loose modules stand between models and the rest.
 # A room may import itself and what is listed, nothing else; a new room is entered here.
 MAY_IMPORT = {
+    "errors": set(),
     "models": set(),
     "registration": {"models"},
-    "tagger": {"models", "registration"},
-    "data": {"models"},
+    "loading": {"errors", "models", "registration"},
+    "tagger": {"errors", "loading", "models"},
+    "data": {"errors", "models"},
     "evaluation": {"models", "registration", "tagger"},
-    "tagging": {"data", "models", "registration", "tagger"},
-    "training": {"data", "evaluation", "models", "registration", "tagger"},
-    "analysis": {"training", "data", "evaluation", "models", "registration", "tagger"},
+    "tagging": {"data", "errors", "models", "tagger"},
+    "training": {"data", "errors", "evaluation", "loading", "models", "registration", "tagger"},
+    "analysis": {"training", "data", "errors", "evaluation", "models", "registration", "tagger"},
     "recipes": set(),
-    "hub": {"training", "data", "evaluation", "models", "registration", "tagger"},
+    "hub": {"training", "data", "errors", "evaluation", "models", "registration", "tagger"},
 }
 MAY_TRAVEL_WITH = {"torch", "transformers", "tokenizers", "numpy"}
-LONGEST = 450
+LONGEST = 500
 
 relative = [str(path.relative_to(REPOSITORY)) for path in MODULES]
 every_module = pytest.mark.parametrize("path", MODULES, ids=relative)

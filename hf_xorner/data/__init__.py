@@ -1,7 +1,7 @@
 """Corpora: labelled files, Hub data sets and the XOR corpus as ``datasets.DatasetDict``, and back to files."""
 
+from ..errors import DataError
 from .corpora import load_corpus
-from .errors import DataError
 from .predictions import Predictions, read_predictions, write_predictions
 from .reading import Reading
 from .statistics import corpus_statistics, statistics_table

@@ -13,8 +13,8 @@ import pyarrow as pa
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from numpy.typing import NDArray
 
+from ..errors import DataError
 from .caching import cached
-from .errors import DataError
 from .reading import AUTO, Reading
 from .repairs import Repairs
 from .schemes import EDGE, Pair, entity_type, iob2_of, is_of, label_names, prefixes_of, recognise, repairs_of

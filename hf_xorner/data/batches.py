@@ -8,7 +8,7 @@ import pyarrow as pa
 from datasets import ClassLabel, Dataset
 from numpy.typing import NDArray
 
-from .errors import DataError
+from ..errors import DataError
 
 TOKENS, TAGS, POS_TAGS, DOC_ID = "tokens", "ner_tags", "pos_tags", "doc_id"
 BATCH = 2000

@@ -21,7 +21,7 @@ from datasets import (
 )
 from datasets.exceptions import DatasetGenerationError
 
-from .errors import DataError, first_line
+from ..errors import DataError, first_line
 
 _NAME = "hf_xorner"
 _ELSEWHERE = "name another folder as cache_dir, or by the variable HF_DATASETS_CACHE"

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
+from ..errors import DataError
 from ..models.word_rule import WORD_PATTERN
-from .errors import DataError
 from .json_lines import (
     TEXT_KEY,
     check_characters,

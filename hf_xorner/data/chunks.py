@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataError
+from ..errors import DataError
 from .schemes import OUTSIDE
 
 BRACKETS = "brackets"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from .errors import DataError
+from ..errors import DataError
 from .reading import AUTO, NONE, Reading
 from .sentence import Sentence
 from .textfile import BYTE_ORDER_MARK, open_text

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from ..errors import DataError, first_line
 from ..models.pieces import WordPieces
-from .errors import DataError, first_line
 from .vector_sources import fetch_beside, locate
 
 #: The file of the vectors, and beside it that of the tokenizer.

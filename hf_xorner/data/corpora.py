@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from datasets import DatasetDict
 
+from ..errors import DataError, first_line
 from .assembly import TRAIN, assemble
-from .errors import DataError, first_line
 from .files import find_splits, has_data_suffix
 from .hub_source import splits_of_hub
 from .local_source import split_of_files, splits_of_folder

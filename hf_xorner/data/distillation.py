@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..errors import DataError
 from .composition import Composition, fit_composition
 from .encoders import PretrainedEncoder, usual_layers
-from .errors import DataError
 
 #: Words that are encoded at a time; they are of like length, so hardly any padding is computed.
 _BATCH = 256

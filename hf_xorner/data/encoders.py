@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import torch
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
+from ..errors import DataError, first_line
 from ..models.pieces import WordPieces
-from .errors import DataError, first_line
 
 #: An encoder reads no more pieces than this at once, though it may be able to: attention's cost grows with the square.
 LONGEST_WINDOW = 512
@@ -36,8 +36,8 @@ def read_encoder(source: str) -> PretrainedEncoder:
         DataError: If there is none, or it has no tokenizer of the `tokenizers` library.
     """
     try:
-        model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(source)
+        model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     # What goes wrong there (no such folder, no network, broken files, weights in a pickle) has no common type.
     except Exception as error:
         raise DataError(f"{str(source)!r} is no encoder that can be loaded: {first_line(error)}") from None
@@ -60,7 +60,7 @@ def encoder_of(model: Any, tokenizer: Any, source: str = "the encoder") -> Pretr
         raise DataError(f"{source!r} has no tokenizer.json; choose an encoder with a fast tokenizer.")
     if model.config.is_encoder_decoder:
         raise DataError(f"{source!r} is an encoder with a decoder behind it; choose an encoder alone.")
-    pieces = WordPieces(tokenizer.backend_tokenizer.to_str())
+    pieces = WordPieces(tokenizer.backend_tokenizer)
     if pieces.size <= len(tokenizer.all_special_ids):
         raise DataError(f"{source!r} has no tokenizer's files; copy the whole folder of the encoder.")
     known = model.get_input_embeddings().num_embeddings

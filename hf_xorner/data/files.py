@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from .errors import DataError
+from ..errors import DataError
 
 # The part of a file name that tells its split; testa and testb are CoNLL-2003's own names.
 _ALIASES = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from datasets import load_dataset
 
-from .errors import DataError, first_line
+from ..errors import DataError, first_line
 from .files import SPLITS, split_of
 from .local_source import split_of_table
 from .reading import Reading

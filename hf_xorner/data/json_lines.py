@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .errors import DataError
+from ..errors import DataError
 from .reading import NONE, Reading
 from .sentence import Sentence
 from .textfile import BYTE_ORDER_MARK, open_text

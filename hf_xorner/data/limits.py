@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
 
+from ..errors import DataError
 from .batches import FlatBatch, flat_batches, label_names_of
 from .chunks import is_chunked, types_of
 from .columns import DOCUMENT_START
-from .errors import DataError
 
 
 class _Limit(NamedTuple):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from datasets import Dataset
 
+from ..errors import DataError
 from .character_spans import read_spans
 from .columns import read_columns
 from .conll2012 import read_conll2012
-from .errors import DataError
 from .files import JSON_SUFFIXES, find_splits, suffix_of
 from .json_lines import read_json_lines, sniff_json
 from .reading import AUTO, Reading

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from .errors import DataError
+from ..errors import DataError
 from .textfile import BYTE_ORDER_MARK, open_text
 
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from .errors import DataError
+from ..errors import DataError
 
 AUTO = "auto"
 NONE = "none"

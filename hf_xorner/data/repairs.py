@@ -2,7 +2,7 @@
 
 import logging
 
-from .errors import DataError
+from ..errors import DataError
 
 _log = logging.getLogger(__name__)
 

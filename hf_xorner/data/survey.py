@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from .errors import DataError
+from ..errors import DataError
 from .repairs import Repairs
 from .schemes import EDGE, Pair, tags_of
 from .sentence import Sentence

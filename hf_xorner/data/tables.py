@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from datasets.table import MemoryMappedTable
 
-from .errors import DataError, first_line
+from ..errors import DataError, first_line
 from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS, keys_to_try
 from .reading import NONE, Reading
 from .sentence import Sentence

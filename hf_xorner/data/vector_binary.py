@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataError
+from ..errors import DataError
+from .textfile import LONGEST_LINE
 from .vector_selection import Block, Selection, decoded
 from .vector_sources import Stream
 from .vector_text import header_of
@@ -113,6 +114,8 @@ class BinaryReader:
             )
 
     def _read_on(self) -> bool:
+        if len(self._buffer) > LONGEST_LINE:
+            raise DataError(f"{self.label}: a word with its vector takes more than {LONGEST_LINE:,} bytes; mend it.")
         chunk = next(self._chunks, b"")
         self._buffer += chunk
         return bool(chunk)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .errors import DataError
+from ..errors import DataError
 from .reading import AUTO
 from .vector_binary import BinaryReader
 from .vector_selection import Block, Selection

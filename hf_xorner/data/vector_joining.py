@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import DataError
 from ..models.tokenization_word_char import WordCharTokenizer
-from .errors import DataError
 from .vector_files import Vectors
 from .vector_lookup import look_up_forms
 

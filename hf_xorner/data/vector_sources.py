@@ -14,7 +14,7 @@ from typing import IO, NamedTuple, cast
 
 from huggingface_hub import hf_hub_download
 
-from .errors import DataError, first_line
+from ..errors import DataError, first_line
 
 #: Told how many bytes of a file have been read, and how many there are to read.
 Progress = Callable[[int, int], None]

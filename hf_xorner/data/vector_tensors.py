@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from .errors import DataError, first_line
+from ..errors import DataError, first_line
 from .textfile import BYTE_ORDER_MARK, open_text
 from .vector_selection import Block, Selection
 from .vector_sources import Place, Progress, fetch_beside

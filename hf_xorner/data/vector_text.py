@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .errors import DataError
+from ..errors import DataError
+from .textfile import LONGEST_LINE
 from .vector_selection import Block, Selection, decoded
-from .vector_sources import Stream
+from .vector_sources import CHUNK, Stream
 
 BYTE_ORDER_MARK = "\ufeff".encode()
 # A word, and the numbers behind it, are separated by these alone: all other blanks belong to the word.
@@ -250,16 +251,19 @@ def parse_numbers(rests: Sequence[bytes], dim: int) -> NDArray[np.float32]:
 def _batches_of_lines(stream: Stream) -> Iterator[list[bytes]]:
     """Yield the lines of a stream, without their ends, many at a time."""
     pending = [stream.head.removeprefix(BYTE_ORDER_MARK)]
+    lines = 0
     if b"\n" in pending[0]:
         whole, _, rest = pending[0].rpartition(b"\n")
         yield whole.split(b"\n")
-        pending = [rest]
+        pending, lines = [rest], whole.count(b"\n") + 1
     for chunk in stream.rest:
         whole, line_end, rest = chunk.rpartition(b"\n")
         if not line_end:
             pending.append(chunk)
+            if len(pending) > LONGEST_LINE // CHUNK:
+                raise DataError(f"{stream.label}:{lines + 1}: the line is longer than {LONGEST_LINE:,} bytes; mend it.")
             continue
         yield b"".join([*pending, whole]).split(b"\n")
-        pending = [rest]
+        pending, lines = [rest], lines + whole.count(b"\n") + 1
     if last := b"".join(pending):
         yield [last]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from safetensors.numpy import save_file
 
-from .errors import DataError
+from ..errors import DataError
 from .textfile import BYTE_ORDER_MARK
 from .vector_files import VECTOR_FORMATS, Vectors
 from .vector_tensors import SUFFIX as TENSOR_SUFFIX

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..errors import DataError
 from ..models.tokenization_word_char import FALLBACKS, fold
 from .batches import TOKENS
 from .corpora import load_corpus
-from .errors import DataError
 from .files import TABLE_SUFFIXES, suffix_of
 from .textfile import BYTE_ORDER_MARK, open_text
 

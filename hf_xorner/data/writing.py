@@ -6,9 +6,9 @@ from tempfile import TemporaryDirectory
 
 from datasets import DatasetDict
 
+from ..errors import DataError
 from .batches import label_names_of
 from .chunks import WRITTEN_SCHEMES
-from .errors import DataError
 from .files import SPLITS
 from .limits import check_split
 from .reading import FORMATS

@@ -13,8 +13,8 @@ from typing import Any
 
 from huggingface_hub import ModelCard
 
-from ..data.errors import first_line
 from ..data.fingerprints import file_fingerprint
+from ..errors import first_line
 from ..tagger import Tagger
 from ..training.facts import Facts, write_whole
 from .card_content import CURVE_FILE, Card

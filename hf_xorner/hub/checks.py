@@ -11,7 +11,7 @@ from typing import NamedTuple
 import yaml
 from huggingface_hub import ModelCard
 
-from ..data.errors import first_line
+from ..errors import first_line
 from ..training.model_files import (
     CARD,
     CONFIG,

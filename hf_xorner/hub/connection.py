@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from huggingface_hub import HfApi, constants, get_session
 from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
 
-from ..data.errors import first_line
+from ..errors import first_line
 
 Answer = TypeVar("Answer")
 

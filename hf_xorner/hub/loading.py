@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..data.errors import first_line
+from ..errors import first_line
 
 #: Names that nobody bears, for models whose card shows no sentence to try.
 INVENTED_SENTENCE = "Zorvan Quellmar met Ines Tarrow at the Averill Institute in Port Lindow on Tuesday ."

@@ -10,16 +10,24 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
+#: The highest number of a piece; the largest vocabularies have a sixteenth of it.
+_LIMIT = 1 << 24
+
 
 class WordPieces:
     """An encoder's tokenizer, asked for one word at a time: a word's pieces never depend on its neighbours.
 
     Args:
-        tokenizer: The tokenizer, as a file of the `tokenizers` library holds it.
+        tokenizer: The tokenizer, or its JSON.
     """
 
-    def __init__(self, tokenizer: str) -> None:
-        parts = json.loads(tokenizer)
+    def __init__(self, tokenizer: Tokenizer | str) -> None:
+        if isinstance(tokenizer, str):
+            tokenizer = Tokenizer.from_str(tokenizer)
+        # `to_str` goes through all numbers up to the highest.
+        if _highest_id(tokenizer) > _LIMIT:
+            raise ValueError(f"its pieces must be numbered from 0 to at most {_LIMIT}")
+        parts = json.loads(tokenizer.to_str())
         # Byte-level BPE tells a word after a blank from one without; told to add the blank itself, it would also do so
         # inside of words that another rule has split before.
         self.blank = " " if _set_in_byte_level(parts.get("pre_tokenizer"), "add_prefix_space", False) else ""
@@ -44,7 +52,7 @@ class WordPieces:
     @property
     def size(self) -> int:
         """Number of ids of pieces; a vocabulary may have gaps."""
-        return max(self.tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        return _highest_id(self.tokenizer) + 1
 
     def frame(self) -> tuple[list[int], list[int]]:
         """The encoder's ids of the special pieces that it wants before and after a sentence."""
@@ -68,6 +76,10 @@ class WordPieces:
         rows = np.zeros((len(ids), width), dtype=np.int64)
         rows[np.arange(width) < counts[:, None]] = np.fromiter(chain.from_iterable(ids), np.int64, counts.sum()) + 1
         return rows[np.fromiter(map(place_of.__getitem__, words), np.int64, len(words))]
+
+
+def _highest_id(tokenizer: Tokenizer) -> int:
+    return max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
 
 
 def _set_in_byte_level(part: Any, setting: str, value: Any) -> bool:

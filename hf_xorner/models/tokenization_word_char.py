@@ -34,6 +34,11 @@ _PLACEHOLDER = "\ue000"
 #: No word continues another, but with such a prefix the pipeline's strategies know that words are words.
 _CONTINUATION = "\ue000\ue001"
 
+#: Numbers among the policies, with the least value of each; larger ones than the most are a broken file.
+_LEAST = {"max_word_chars": 1, "max_word_pieces": 0, "trained_vocab_size": 2, "first_singleton_id": 2}
+_MOST = 1 << 30
+_POLICIES = ("characters", "casing", "digits", "fallback", "max_word_chars", "trained_vocab_size", "first_singleton_id")
+
 _DIGIT = re.compile(r"\d")
 
 #: The casing and the digits of each further form that a word may be looked up under.
@@ -100,12 +105,9 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """
         if isinstance(sentences, str):
             raise TypeError("from_corpus reads many sentences; give it a list of texts, or of lists of words.")
-        for name, value, choices in (("casing", casing, ("keep", "lower")), ("digits", digits, ("keep", "zero"))):
-            if value not in choices:
-                raise ValueError(f"{name}={value!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
-        for step in fallback:
-            if step not in FALLBACKS:
-                raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
+        check_policies(
+            {"casing": casing, "digits": digits, "fallback": list(fallback), "max_word_chars": max_word_chars}
+        )
         split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
         surfaces: Counter[str] = Counter()
         for number, sentence in enumerate(sentences):
@@ -157,8 +159,25 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @classmethod
     def from_pretrained(cls, *args: Any, **kwargs: Any) -> WordCharTokenizer:
-        """Load a tokenizer, its pieces too: the folder may be gone when they are first wanted."""
+        """Load a tokenizer, its pieces too: the folder may be gone when they are first wanted.
+
+        Raises:
+            ValueError: If its files do not describe a tokenizer of this class.
+        """
         tokenizer = super().from_pretrained(*args, **kwargs)
+        if not isinstance(tokenizer, cls):  # transformers returns another class where the files name one
+            return tokenizer
+        if missing := [name for name in _POLICIES if name not in tokenizer.init_kwargs]:
+            raise ValueError(f"tokenizer_config.json lacks {missing[0]!r}; copy it again.")
+        check_policies(tokenizer.init_kwargs)
+        backend, ids = tokenizer.backend_tokenizer, tokenizer.get_vocab()
+        # The tokenizers library goes through all numbers up to the highest.
+        numbered = (ids.get(PAD), ids.get(UNKNOWN)) == (0, UNKNOWN_ID) and max(ids.values()) < len(ids)
+        if not numbered or getattr(backend.model, "unk_token", None) != UNKNOWN:
+            raise ValueError(f"tokenizer.json must number its words from 0, {PAD} and {UNKNOWN} first; copy it again.")
+        # A file may ask for padding to any length.
+        backend.no_padding()
+        backend.no_truncation()
         _ = tokenizer.pieces
         return tokenizer
 
@@ -193,7 +212,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 name = self.vocab_files_names["piece_tokenizer_file"]
                 raise ValueError(f"{name} is missing beside tokenizer.json; copy the whole folder of the model.")
             try:
-                self._pieces = WordPieces(Tokenizer.from_file(path).to_str())
+                self._pieces = WordPieces(Tokenizer.from_file(path))
             # What the tokenizers library raises has no type of its own.
             except Exception as error:
                 raise ValueError(f"{path} is no tokenizer ({error}); copy it again.") from None
@@ -382,6 +401,28 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 left = (kwargs.get("padding_side") or self.padding_side) == "left"
                 encoded_inputs[name] = padding + rows if left else rows + padding
         return encoded_inputs
+
+
+def check_policies(policies: dict[str, Any]) -> None:
+    """Refuse policies that are unknown, or not of their type.
+
+    Args:
+        policies: Those of a tokenizer by name; those that are missing have their default.
+    """
+    for name, choices in (("casing", ("keep", "lower")), ("digits", ("keep", "zero"))):
+        if policies.get(name, choices[0]) not in choices:
+            raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
+    steps = policies.get("fallback", [])
+    for step in steps if isinstance(steps, list) else [steps]:
+        if step not in FALLBACKS:
+            raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
+    characters = policies.get("characters", "")
+    if not isinstance(characters, str) or any(map(_is_surrogate, characters)):
+        raise ValueError(f"characters={characters!r} must be a string without lone surrogates.")
+    for name, least in _LEAST.items():
+        value = policies.get(name, least)
+        if type(value) is not int or not least <= value <= _MOST:
+            raise ValueError(f"{name}={value!r} must be a whole number from {least} to {_MOST}.")
 
 
 def fold(word: str, casing: str, digits: str) -> str:

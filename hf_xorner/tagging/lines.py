@@ -1,7 +1,5 @@
 """The lines of a file or of standard input, as bytes, and how far they have been read."""
 
-import gzip
-import io
 import os
 import sys
 from collections.abc import Iterator
@@ -9,8 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from ..data.errors import DataError
-from ..data.textfile import BYTE_ORDER_MARK, damage_said, is_compressed, open_bytes
+from ..data.textfile import BYTE_ORDER_MARK, bounded, damage_said, open_bytes
+from ..errors import DataError
 
 STDIN = "-"
 MARK = BYTE_ORDER_MARK.encode()
@@ -60,13 +58,11 @@ class Lines:
         if self._file is None:
             return self.size or 0
         file: Any = self._file
-        return getattr(file, "fileobj", file).tell()
+        return file.raw.position()
 
 
 def _standard_input() -> IO[bytes]:
-    file: Any = sys.stdin.buffer
-    # What has been looked at is read again.
-    return io.BufferedReader(gzip.GzipFile(fileobj=file)) if is_compressed(file.peek(2)[:2]) else file
+    return bounded(sys.stdin.buffer, "standard input")
 
 
 def decoded(raw: bytes, place: str) -> str:

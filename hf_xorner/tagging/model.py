@@ -5,9 +5,7 @@ import os
 from hashlib import blake2b
 
 import torch
-from safetensors import SafetensorError
 
-from ..data.errors import DataError, first_line
 from ..tagger import Tagger
 
 # What a config notes of where it comes from; the model is the same without.
@@ -23,15 +21,11 @@ def load_tagger(name: str, device: str | None) -> Tagger:
         device: Where it runs; by default the GPU of this process's number, if there is one.
 
     Raises:
-        DataError: If it cannot be loaded.
+        ValueError: If it cannot be loaded.
     """
     if device is None and torch.cuda.is_available():
         device = f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
-    try:
-        return Tagger.from_pretrained(name, device)
-    # torch asserts that it was built for the device; a model of another kind lacks what is looked for.
-    except (ValueError, OSError, RuntimeError, AssertionError, AttributeError, SafetensorError) as error:
-        raise DataError(f"{name}: {first_line(error).rstrip(': ')}.") from error
+    return Tagger.from_pretrained(name, device)
 
 
 def digest_of(tagger: Tagger) -> str:

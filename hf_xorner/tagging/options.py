@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from dataclasses import field as option
 
-from ..data.errors import DataError
+from ..errors import DataError
 
 AUTO = "auto"
 INPUTS = ("text", "columns", "jsonl", "parquet")

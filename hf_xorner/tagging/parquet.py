@@ -10,8 +10,8 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..data.errors import DataError
 from ..data.tables import ParquetRows
+from ..errors import DataError
 
 _MAGIC = b"PAR1"
 # What a group of rows holds at most, in rows and in bytes.

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ..data.errors import DataError
+from ..errors import DataError
 
 try:
     import fcntl

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..data.columns import DOCUMENT_START
-from ..data.errors import DataError
 from ..data.files import JSON_SUFFIXES, SUFFIXES, suffix_of
 from ..data.json_lines import sniff_json
 from ..data.reading import AUTO
+from ..errors import DataError
 from .lines import STDIN, Lines
 from .options import CONLL, SAME, SPANS, TaggingOptions
 from .rows import HubRows, ParquetColumn

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from ..data.errors import DataError
+from ..errors import DataError
 from .partial import Partial, Piece, beside
 
 # Seconds between two looks at what another process has written, and between two signs of life.

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 from datasets import IterableDataset, load_dataset
 
-from ..data.errors import DataError, first_line
 from ..data.json_lines import TEXT_KEY, TOKEN_KEYS
 from ..data.tables import ParquetRows, open_table
+from ..errors import DataError, first_line
 from .sources import Record, usual_field, value_of
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import IO, Any, NamedTuple
 
-from ..data.errors import DataError, first_line
+from ..errors import DataError, first_line
 from ..tagger import BATCHES_AHEAD, Tagger
 from .chunks import Chunk, chunks
 from .lines import STDIN

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..data.columns import BLANKS, DOCUMENT_START
-from ..data.errors import DataError
 from ..data.json_lines import TEXT_KEY, TOKEN_KEYS, check_characters, find_key, kind_of, record_of, strings
 from ..data.textfile import BYTE_ORDER_MARK
+from ..errors import DataError
 from .lines import BLANK, MARK, Lines, decoded
 
 _BLANK_RUN = re.compile(r"[ \t]+")

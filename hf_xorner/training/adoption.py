@@ -7,8 +7,8 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..loading import load_config, load_tokenizer
 from ..models.configuration_tagger import TaggerConfig
-from .loading import read_config, read_tokenizer
 
 if TYPE_CHECKING:
     from .arguments import RunArguments
@@ -40,7 +40,7 @@ def adopt(run: RunArguments, said: Collection[str] | None = None) -> None:
             raise ValueError(
                 f"{option} cannot be given to a model that is there already; leave it out, or train afresh."
             )
-    config, tokenizer = read_config(source), read_tokenizer(source)
+    config, tokenizer = load_config(source), load_tokenizer(source)
     own = {
         "model_type": config.model_type,
         "casing": tokenizer.init_kwargs["casing"],

@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
 
-from ..data.errors import first_line
+from ..errors import first_line
 from .errors import TrainingError
 
 #: Where a run writes what is not complete. The Trainer uploads nothing whose name begins with an underscore.

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from ..data.composition import Composition
 from ..data.encoders import PretrainedEncoder, usual_layers
-from ..data.errors import DataError
+from ..errors import DataError
 from ..models.contextual import ContextualFeatures
 from ..models.pieces import WordPieces
 from ..models.tokenization_word_char import WordCharTokenizer

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from transformers import AutoModelForTokenClassification
 
-from ..data.errors import DataError
 from ..data.vector_files import Vectors, read_vectors
 from ..data.vector_lookup import look_up
+from ..errors import DataError
+from ..loading import load
 from ..models.configuration_tagger import TaggerConfig
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer
 from .adoption import HEAD, check_same, use_of_vectors
 from .arguments import RunArguments
 from .carrying import carry_over
-from .loading import read_model, read_tokenizer
 from .start import Start
 from .vocabulary import extended, known_words
 
@@ -48,8 +48,7 @@ def go_on(
         config_fields: Fields of the model's config that are to be others than before.
     """
     source = run.model_name_or_path or ""
-    old_tokenizer = read_tokenizer(source)
-    old = read_model(source, old_tokenizer)
+    old, old_tokenizer = load(source, dtype=torch.float32)
     vectors = vectors_for(run, old.config) if run.vectors else None
     head_only = run.train_only == HEAD
     tokenizer = extended(old_tokenizer, () if head_only else sentences, run.min_count, vectors.words if vectors else ())

@@ -1,11 +1,19 @@
-"""Files of ten million tokens: the memory and the time that loading them takes, in a process of its own."""
+"""Large files: the memory and the time that loading them takes, in a process of its own; lines without end."""
 
+import gzip
 import json
 import random
 import subprocess
 import sys
 
 import pytest
+
+from hf_xorner import load_corpus
+from hf_xorner.data.predictions import read_predictions
+from hf_xorner.data.textfile import LONGEST_LINE
+from hf_xorner.data.vector_files import read_vectors
+from hf_xorner.errors import DataError
+from hf_xorner.tagging.lines import Lines
 
 TOKENS = 10_000_000
 MOST_MEGABYTES = 500
@@ -52,3 +60,48 @@ def test_ten_million_tokens_load_in_little_memory_and_time(tmp_path):
     assert figures["sentences"] == sentences
     assert figures["peak"] < MOST_MEGABYTES
     assert speed > LEAST_TOKENS_PER_SECOND
+
+
+#: By the name of a file: its first line, and what reads it.
+READERS = {
+    "corpus.conll": ("a O", lambda path, cache: load_corpus(path, cache_dir=cache)),
+    "corpus.gold_conll": ("#begin document (a)", lambda path, cache: load_corpus(path, cache_dir=cache)),
+    "corpus.jsonl": ('{"tokens": ["a"], "tags": ["O"]}', lambda path, cache: load_corpus(path, cache_dir=cache)),
+    "predictions.tsv": ("a\tO\tO", lambda path, _: read_predictions(path)),
+    "texts.txt": ("a", lambda path, _: list(Lines(str(path)))),
+    "vectors.txt": ("a 0.5", lambda path, _: read_vectors(path)),
+}
+
+
+@pytest.fixture(scope="module")
+def endless_line():
+    """One and a half thousand million bytes without a line break, in few bytes of gzip."""
+    return gzip.compress(b"x" * 15_000_000, compresslevel=1) * 100
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_line_without_end_is_refused_by_its_number(name, endless_line, tmp_path):
+    first, read = READERS[name]
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(f"{first}\n".encode()) + endless_line)
+    with pytest.raises(DataError, match=f"{name}:2: .*longer"):
+        read(path, tmp_path / "cache")
+
+
+def test_a_binary_vector_without_end_is_refused(tmp_path):
+    path = tmp_path / "vectors.bin"
+    path.write_bytes(b"1 1000000000\na " + bytes(LONGEST_LINE + (1 << 21)))
+    with pytest.raises(DataError, match=r"vectors.bin: .*more than"):
+        read_vectors(path)
+
+
+def test_a_line_without_end_does_not_fill_the_memory(endless_line, tmp_path):
+    path = tmp_path / "line.gz"
+    path.write_bytes(gzip.compress(b"a O\n") + endless_line)
+    program = PROGRAM.replace(
+        "begin, cpu =", "sys.excepthook = lambda *error: print(megabytes() - start)\nbegin, cpu ="
+    )
+    command = [sys.executable, "-c", program, str(path), str(tmp_path / "cache")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 1
+    assert float(result.stdout) < MOST_MEGABYTES

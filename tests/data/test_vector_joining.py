@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hf_xorner.data.errors import DataError
 from hf_xorner.data.vector_files import Vectors
 from hf_xorner.data.vector_joining import join
+from hf_xorner.errors import DataError
 
 FIRST = Vectors(["Oslo", "the", "b2"], np.array([[3, 4], [0, 0], [1, -2]], dtype=np.float32))
 SECOND = Vectors(["oslo", "of", "b0"], np.array([[0.5], [0.25], [-0.25]], dtype=np.float16))

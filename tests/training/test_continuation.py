@@ -625,11 +625,11 @@ def test_a_model_that_is_not_ours_gets_one_sentence(tokenizer, tmp_path):
     config = json.loads((own / "config.json").read_text())
     (own / "config.json").write_text(json.dumps({**config, "model_type": "mystery"}))
     for name, sentence in (
-        ("bert", "is a model of the type 'bert', and none of this package; name one of the types bilstm-cnn, cross"),
-        ("own", "is a model of the type 'mystery', and none of this package"),
-        ("nowhere", "nowhere' is no model that can be loaded"),
-        ("half", "half' cannot be loaded"),
-        ("mute", "The tokenizer of .*mute'"),
+        ("bert", "bert: config.json .*'bert'"),
+        ("own", "own: config.json .*'mystery'"),
+        ("nowhere", "nowhere: the config cannot be loaded"),
+        ("half", "half: the weights cannot be loaded"),
+        ("mute", "mute: the tokenizer"),
         ("other", "they do not belong together; load both from one folder"),
     ):
         with pytest.raises(ValueError, match=sentence) as error:

@@ -1,0 +1,110 @@
+"""Load a saved tagger: its config, tokenizer and weights.
+
+Code in the model's folder runs only with `trust_remote_code=True`, and weights are read from safetensors alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedConfig
+
+from .errors import DataError, first_line
+from .models.configuration_tagger import TaggerConfig
+from .models.modeling_tagger import TaggerForTokenClassification
+from .models.tokenization_word_char import WordCharTokenizer
+from .registration import CONFIGS
+
+#: Options of `from_pretrained` that say where the files are; the others are about the weights.
+_HUB_OPTIONS = ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "subfolder", "token")
+
+
+def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, WordCharTokenizer]:
+    """Load a model and its tokenizer.
+
+    Args:
+        source: A folder, or a repository on the Hub.
+        options: Those of `from_pretrained`.
+
+    Raises:
+        DataError: If a file is missing or broken, or the model is not one of this package.
+    """
+    trusted = {"trust_remote_code": options.pop("trust_remote_code", False)}
+    hub = {name: options[name] for name in _HUB_OPTIONS if name in options} | trusted
+    config, tokenizer = load_config(source, **hub), load_tokenizer(source, **hub)
+    return load_model(source, config, tokenizer, **options, **trusted), tokenizer
+
+
+def load_config(source: str, *, trust_remote_code: bool = False, **hub: Any) -> TaggerConfig:
+    """Load the config of a tagger; see `load`."""
+    config = None
+    with _reading(source, "config"):
+        settings, _ = PreTrainedConfig.get_config_dict(source, **hub)
+        model_type = settings.get("model_type")
+        if trust_remote_code or (isinstance(model_type, str) and model_type in CONFIGS):
+            config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
+    if config is None:
+        raise DataError(
+            f"{source}: config.json is missing, or its model_type {model_type!r} is not one of this package: "
+            f"{', '.join(CONFIGS)}."
+        )
+    return config
+
+
+def load_tokenizer(source: str, *, trust_remote_code: bool = False, **hub: Any) -> WordCharTokenizer:
+    """Load the tokenizer of a tagger; see `load`."""
+    with _reading(source, "tokenizer"):
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
+    if not hasattr(tokenizer, "model_fields"):
+        raise DataError(
+            f"{source}: the tokenizer is a {type(tokenizer).__name__}, which gives no character ids; "
+            "copy all files of the model."
+        )
+    return tokenizer
+
+
+def load_model(
+    source: str, config: TaggerConfig, tokenizer: WordCharTokenizer, **options: Any
+) -> TaggerForTokenClassification:
+    """Load the weights of a tagger, which must be exactly those that its config describes; see `load`."""
+    check_fit(config, tokenizer)
+    with _reading(source, "weights"):
+        model, report = AutoModelForTokenClassification.from_pretrained(
+            source, config=config, use_safetensors=True, output_loading_info=True, **options
+        )
+    if faults := sorted({*report["missing_keys"], *report["unexpected_keys"]}):
+        raise DataError(
+            f"{source}: the weights are not those of the config: {faults[0]!r} is missing or unexpected; "
+            "copy all files of the model, or save it again."
+        )
+    return model
+
+
+def check_fit(config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:
+    """Refuse a tokenizer whose ids the model cannot know."""
+    if not hasattr(tokenizer, "model_fields"):
+        raise ValueError(
+            f"A tagger reads words and characters, and {type(tokenizer).__name__} gives no character ids; "
+            "load the WordCharTokenizer that was saved with the model."
+        )
+    for field, value in tokenizer.model_fields().items():
+        expected = getattr(config, field)
+        if value != expected:
+            raise ValueError(
+                f"The tokenizer has {field}={value!r} and the model {field}={expected!r}: they do not belong together; "
+                "load both from one folder."
+            )
+
+
+@contextmanager
+def _reading(source: str, part: str) -> Iterator[None]:
+    """Turn whatever goes wrong while a part is read into one sentence."""
+    try:
+        yield
+    # A missing folder, no network, broken files: these errors have no common type. Rust panics are not Exceptions.
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise DataError(f"{source}: the {part} cannot be loaded: {first_line(error)}.") from None
