@@ -12,15 +12,17 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
+from transformers import TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
 
 from ..data.errors import first_line
+from ..files import LockedError, locked
 from .errors import TrainingError
 
 #: Where a run writes what is not complete. The Trainer uploads nothing whose name begins with an underscore.
@@ -31,9 +33,37 @@ _ARRIVING_MODEL = "_model"
 
 MANIFEST = "manifest.json"
 
+#: Held by the run that writes a folder.
+LOCK = ".training.lock"
+
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 
 _BLOCK = 1 << 20
+
+
+@contextmanager
+def folder_locked(folder: str | Path, arguments: TrainingArguments) -> Iterator[None]:
+    """Keep other runs from writing a folder; see `hf_xorner.files.locked`.
+
+    Args:
+        folder: The folder, which is created if it does not exist.
+        arguments: The arguments of the run, which tell which of its processes this one is.
+
+    Raises:
+        TrainingError: If another run writes the folder, or it cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            lock = locked(Path(folder) / LOCK, folder, arguments.process_index, arguments.world_size)
+            stack.enter_context(lock)
+        except LockedError as error:
+            raise TrainingError(str(error)) from None
+        except OSError as error:
+            raise TrainingError(
+                f"output_dir={str(folder)!r} cannot be written ({error.strerror or first_line(error)}); name another "
+                "folder."
+            ) from None
+        yield
 
 
 def checkpoints_in(folder: Path) -> list[Path]:

@@ -19,6 +19,7 @@ from .checkpoints import (
     checkpoints_in,
     clear,
     fault_in_resuming,
+    folder_locked,
     install_model,
     publish,
     rotate,
@@ -76,8 +77,13 @@ class ResumableTrainer(Trainer):
             options: Likewise.
 
         Raises:
-            TrainingError: If there is nothing whole to go on from, or a checkpoint cannot be written.
+            TrainingError: If there is nothing whole to go on from, a checkpoint cannot be written, or another run
+                writes the same folder.
         """
+        with folder_locked(self.args.output_dir, self.args):
+            return self._train(resume_from_checkpoint, *arguments, **options)
+
+    def _train(self, resume_from_checkpoint: str | Path | bool | None, *arguments: Any, **options: Any) -> Any:
         folder = Path(self.args.output_dir)
         if self.args.should_save:
             clear(folder)
@@ -110,7 +116,8 @@ class ResumableTrainer(Trainer):
             super().save_model(output_dir, _internal_call)
             return
         staged = folder / UNFINISHED / "model"
-        with written_aside(staged, "The model", _bytes_of(self.model.state_dict())):
+        needed = _bytes_of(self.model.state_dict())
+        with folder_locked(folder, self.args), written_aside(staged, "The model", needed):
             super().save_model(str(staged), _internal_call=True)
             if self.args.should_save:
                 install_model(staged, folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +19,12 @@ from ..models.tags import IGNORED
 from .adoption import adopt, check_folder
 from .arguments import RunArguments, TaggerTrainingArguments
 from .averaging import EpochAverage, keep_the_better
+from .checkpoints import folder_locked
 from .context import with_context_states
 from .continuation import go_on
 from .facts import EpochClock, options_of
 from .ledger import Judged, leave_facts
-from .record import RunRecord
+from .record import RunRecord, check_unfinished
 from .start import build_afresh
 from .trainer import TaggerTrainer
 
@@ -51,6 +53,10 @@ class TrainingRun(NamedTuple):
         Raises:
             TrainingError: If the run cannot begin or go on; what was saved before is as it was.
         """
+        with folder_locked(self.trainer.args.output_dir, self.trainer.args):
+            return self._train()
+
+    def _train(self) -> dict[str, dict[str, Any]]:
         self.trainer.add_callback(EpochClock())
         self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
         if self.average is not None:
@@ -104,10 +110,9 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         training: How it is trained.
         config_fields: Fields of the model's config that differ from their defaults.
     """
+    check_output(run, training)
     adopt(run)
     options = options_of(run, training, config_fields)
-    if run.model_name_or_path:
-        check_folder(run.model_name_or_path, training.output_dir)
     set_seed(training.seed)
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     names = corpus["train"].features[LABELS].feature.names
@@ -137,6 +142,21 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     record = RunRecord(corpus, asdict(run))
     trainer.add_callback(record)
     return TrainingRun(corpus, trainer, coverage, average, run, options, record)
+
+
+def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
+    """Refuse an output folder that a run cannot use.
+
+    Raises:
+        ValueError: If it holds the model that training goes on from.
+        TrainingError: If it cannot be written, another run writes it, or it has checkpoints of an unfinished run.
+    """
+    folder = Path(str(training.output_dir))
+    if run.model_name_or_path:
+        check_folder(run.model_name_or_path, training.output_dir)
+    with folder_locked(folder, training):
+        if str(training.resume_from_checkpoint).casefold() in ("none", "false"):
+            check_unfinished(folder)
 
 
 def choose_by(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:
