@@ -15,10 +15,13 @@ from transformers.trainer import TRAINER_STATE_NAME
 
 from .checkpoints import (
     UNFINISHED,
+    Manifest,
     best_of,
     checkpoints_in,
     clear,
+    difference_from,
     fault_in_resuming,
+    fault_of,
     folder_locked,
     install_model,
     publish,
@@ -61,6 +64,7 @@ class ResumableTrainer(Trainer):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._resumed: Path | None = None
+        self._saved_files: Manifest = {}
         self._writes_aside = False
         self._epoch_is_over = False
         self._save_is_due = False
@@ -120,7 +124,9 @@ class ResumableTrainer(Trainer):
         with folder_locked(folder, self.args), written_aside(staged, "The model", needed):
             super().save_model(str(staged), _internal_call=True)
             if self.args.should_save:
-                install_model(staged, folder)
+                saved = install_model(staged, folder)
+                if folder == Path(self.args.output_dir):
+                    self._saved_files = saved
         if self.args.push_to_hub and not _internal_call:
             self.push_to_hub(commit_message="Model save", revision=self.args.hub_revision)
 
@@ -244,7 +250,32 @@ class ResumableTrainer(Trainer):
         self._initial_global_step = 0
         self._started -= progress["seconds"]
         best = best_of(self._resumed)
-        self.state.best_model_checkpoint = str(best) if best and best.is_dir() else None
+        # Kept even if it has gone since: the run would end with other weights than the best without a word.
+        self.state.best_model_checkpoint = str(best) if best else None
+
+    # --- The end ------------------------------------------------------------------------------------------------------
+
+    def _load_best_model(self) -> None:
+        """Load the best checkpoint, unless it has changed since it was written: Trainer only warns if it is gone."""
+        best = Path(str(self.state.best_model_checkpoint))
+        if fault := fault_of(best):
+            raise TrainingError(
+                f"{best.parent} cannot be given its best model: {best.name} {fault}; train again, or use another "
+                "checkpoint as the model."
+            )
+        super()._load_best_model()
+
+    def check_saved_model(self) -> None:
+        """Check that the model in `output_dir` is still as `save_model` wrote it.
+
+        Raises:
+            TrainingError: If it is not.
+        """
+        fault = difference_from(Path(self.args.output_dir), self._saved_files)
+        if fault:
+            raise TrainingError(
+                f"The model in {self.args.output_dir} {fault}; resume the run, which saves it again, or train it again."
+            )
 
     def _finalize_training(self, trial: Any, num_train_samples: int, start_time: float) -> Any:
         """Sum up the whole run, with the time that it took before it was resumed."""

@@ -64,6 +64,7 @@ class TrainingRun(NamedTuple):
         self.trainer.save_model()
         judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
         if self.trainer.is_world_process_zero():
+            self.trainer.check_saved_model()
             leave_facts(self.trainer, self.corpus, self.run, self.options, judged)
         self.record.finish(self.trainer)
         return {name: found.scores for name, found in judged.items()}
