@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import Trainer, TrainerCallback, TrainerControl
 from transformers.trainer import TRAINER_STATE_NAME
 
+from ..data.errors import first_line
 from .checkpoints import (
     UNFINISHED,
     Manifest,
@@ -68,6 +69,7 @@ class ResumableTrainer(Trainer):
         self._writes_aside = False
         self._epoch_is_over = False
         self._save_is_due = False
+        self._has_begun = False
         self._started = 0.0
         self.add_callback(_Milestones(self))
 
@@ -100,8 +102,14 @@ class ResumableTrainer(Trainer):
         evaluates_at_start = self.args.eval_on_start
         # A run that goes on has been at its start.
         self.args.eval_on_start = evaluates_at_start and self._resumed is None
+        self._has_begun = False
         try:
             return super().train(str(self._resumed) if self._resumed else None, *arguments, **options)
+        # Before the first step the Trainer builds what its arguments ask for, and what it raises has no common type.
+        except Exception as error:
+            if self._has_begun or isinstance(error, TrainingError):
+                raise
+            raise TrainingError(f"Training cannot begin: {first_line(error)}; correct the option.") from error
         finally:
             self.args.eval_on_start = evaluates_at_start
             self._writes_aside = False
@@ -241,6 +249,7 @@ class ResumableTrainer(Trainer):
     def _take_up(self) -> None:
         """Take up what the Trainer leaves aside when it resumes; called when everything else is in place."""
         self._started, self._epoch_is_over, self._save_is_due = time.time(), False, False
+        self._has_begun = True
         if self._resumed is None:
             return
         progress = self._saved_progress()

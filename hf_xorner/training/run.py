@@ -12,6 +12,7 @@ from datasets import Dataset, DatasetDict
 from transformers import set_seed
 
 from ..data import load_corpus
+from ..data.errors import first_line
 from ..data.vector_lookup import Coverage, coverage_of
 from ..evaluation import checked_span_scores
 from ..models.modeling_tagger import TaggerForTokenClassification
@@ -134,8 +135,9 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
             eval_dataset=corpus.get("validation"),
             processing_class=tokenizer,
         )
-    except RuntimeError as error:  # a reporter that is not installed
-        raise ValueError(f"report_to={training.report_to}: {error}") from None
+    # Among others, for a reporter that is not installed; what the Trainer raises has no common type.
+    except Exception as error:
+        raise ValueError(f"The Trainer refuses its options: {first_line(error)}.") from error
     average = None
     if run.average_epochs and "validation" in corpus:
         average = EpochAverage(run.average_epochs)
@@ -161,9 +163,19 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
 
 
 def choose_by(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:
-    """Settle by what score the best epoch is chosen, if there are data to choose it by; else the last one is taken."""
+    """Settle by what score the best epoch is chosen, if there are data to choose it by; else the last one is taken.
+
+    Raises:
+        ValueError: If the score that was asked for is not among those of the model's labels.
+    """
     if not validated:
-        training.eval_strategy, training.load_best_model_at_end = "no", False
-    elif training.metric_for_best_model in (None, "loss"):
-        training.metric_for_best_model = "f1" if model.tags.chunked else "accuracy"
-        training.greater_is_better = True
+        training.eval_strategy, training.load_best_model_at_end, training.eval_on_start = "no", False, False
+        return
+    scores = ("f1", "precision", "recall", "accuracy") if model.tags.chunked else ("accuracy",)
+    metric = training.metric_for_best_model
+    if metric in (None, "loss"):
+        training.metric_for_best_model, training.greater_is_better = scores[0], True
+    elif metric.removeprefix("eval_") not in (*scores, "loss"):
+        raise ValueError(
+            f"metric_for_best_model={metric!r} is unknown; choose one of {', '.join(scores)} and eval_loss."
+        )
