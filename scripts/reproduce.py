@@ -16,9 +16,10 @@ import sys
 from pathlib import Path
 
 from hf_xorner.analysis.jobs import Plan, Settings, execute, plan
-from hf_xorner.analysis.presentation import draw, merge_results, to_json, to_markdown
+from hf_xorner.analysis.presentation import draw, merge_results, read_results, to_json, to_markdown
 from hf_xorner.analysis.reproduction import Filled, fill
 from hf_xorner.analysis.tables import Table, read_table
+from hf_xorner.files import locked
 from hf_xorner.training.facts import write_whole
 from hf_xorner.training.recipes import table_names
 
@@ -85,12 +86,21 @@ def run(options: argparse.Namespace) -> int:
     if options.dry_run:
         print_plan(table, planned, at_once)
         return 0
-    failed = execute(planned.all(), TRAIN, at_once, max(1, cores // at_once), lambda line: print(line, flush=True))
-    filled = fill(table, planned, settings, failed)
-    print(to_markdown(filled))
-    for path in write(filled, settings.output / table.name, options.results):
-        print(f"written: {path}")
+    base = settings.output / table.name
+    if options.results:
+        read_results(Path(options.results))  # refused before anything is trained
+    with locked(lock_of(base), base):
+        failed = execute(planned.all(), TRAIN, at_once, max(1, cores // at_once), lambda line: print(line, flush=True))
+        filled = fill(table, planned, settings, failed)
+        print(to_markdown(filled))
+        for path in write(filled, base, options.results):
+            print(f"written: {path}")
     return 1 if failed else 0
+
+
+def lock_of(path: Path) -> Path:
+    """The lock file of what is written to a path."""
+    return path.with_name(f".{path.name}.lock")
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
@@ -145,7 +155,8 @@ def write(filled: Filled, base: Path, results: str | None) -> list[Path]:
         write_whole(base.with_name(f"{base.name}.json"), to_json(filled)),
     ]
     if results:
-        merge_results(Path(results), filled)
+        with locked(lock_of(Path(results)), results):
+            merge_results(Path(results), filled)
         written.append(Path(results))
     try:
         picture = draw(filled, base.with_name(f"{base.name}.png"))

@@ -11,6 +11,7 @@ by `accelerate launch` or `torchrun`. `--help` lists the options; every field of
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from hf_xorner.training import (
     TrainingError,
     TrainingRun,
     best_seed,
+    check_output,
     check_seeds,
+    folder_locked,
     folder_of,
     of_each_seed,
     parse,
@@ -40,12 +43,24 @@ from hf_xorner.training import (
 
 def main() -> None:
     """Run from the command line."""
-    try:
-        run, training, config_fields = parse()
-        check_seeds(run, training)
-        destination = where_to_publish(training)
-    except ValueError as error:
-        sys.exit(f"train.py: {error}")
+    with ExitStack() as stack:
+        try:
+            run, training, config_fields = parse()
+            check_seeds(run, training)
+            destination = where_to_publish(training)
+            # Until the model is published: what is scored, used and uploaded is one run's.
+            stack.enter_context(folder_locked(str(training.output_dir), training))
+            for one, settings in of_each_seed(run, training):
+                check_output(one, settings)
+        except ValueError as error:
+            sys.exit(f"train.py: {error}")
+        train_and_publish(run, training, config_fields, destination)
+
+
+def train_and_publish(
+    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], destination: dict[str, Any]
+) -> None:
+    """Train, show what the model can do, and publish it where a destination is given."""
     ready, scores = train(run, training, config_fields)
     if training.process_index != 0:
         return

@@ -1,10 +1,11 @@
-"""Random batches, a model's weights as the references want them, what starts two processes, what a script said."""
+"""Random batches, weights for the references, ways to start processes and to hold locks, the output of scripts."""
 
 import os
 import random
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import reference_encoders
 import torch
 import torch.nn.functional as F
 
+from hf_xorner import files
+
 IGNORED = -100
 #: Tried and failing with 2.6 and 2.7, whose torch.export goes through Dynamo; passing with 2.13, not tried in between.
 can_export = pytest.mark.skipif(
@@ -20,6 +23,14 @@ can_export = pytest.mark.skipif(
 )
 #: What starts a script in two processes, after the interpreter.
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+#: A process that holds a lock; of the module alone, as the package would take seconds to import.
+HOLDS_A_LOCK = """
+import pathlib, runpy, sys
+path, process, processes = sys.argv[2:]
+with runpy.run_path(sys.argv[1])["locked"](pathlib.Path(path), "", int(process), int(processes)):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
 DECODERS = {
     "softmax": {"decoder": "softmax"},
     "crf": {"decoder": "crf"},
@@ -69,6 +80,17 @@ def write_towns(folder, seed=0):
             lines += [f"{word} {label}" for word, label in [(town, tag), *rest]] + [""]
         (folder / f"{split}.txt").write_text("\n".join(lines))
     return folder
+
+
+@contextmanager
+def lock_holder(path, process=0, processes=1):
+    """Another process that holds a lock until the end of the context, or until it is killed."""
+    command = [sys.executable, "-c", HOLDS_A_LOCK, files.__file__, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*command, str(process), str(processes)], **pipes) as other:
+        assert other.stdout.readline() == "held\n"
+        yield other
+        other.stdin.close()
 
 
 def weights_of(model):

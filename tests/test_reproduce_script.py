@@ -15,7 +15,7 @@ import time
 import numpy as np
 import pytest
 from conftest import REPOSITORY
-from helpers import fault, ok
+from helpers import fault, lock_holder, ok
 
 from hf_xorner.analysis.jobs import Settings, execute, identity_of, plan
 from hf_xorner.analysis.presentation import merge_results, to_markdown
@@ -298,6 +298,20 @@ def script_in(script, folder, monkeypatch, *arguments):
 )
 def test_a_slip_gets_one_sentence(folder, script, monkeypatch, arguments, sentence):
     assert sentence in fault(script_in(script, folder, monkeypatch, *arguments))
+
+
+def test_a_table_that_another_process_fills_is_refused(folder, script, monkeypatch, tmp_path):
+    with lock_holder(tmp_path / ".towns.lock") as other:
+        sentence = fault(script_in(script, folder, monkeypatch, "towns.yaml", "--output", tmp_path))
+    assert f"{tmp_path / 'towns'} is being written by process {other.pid} on " in sentence
+    assert not list(tmp_path.glob("plain*"))
+
+
+def test_results_that_cannot_be_added_to_are_refused_before_training(folder, script, monkeypatch, tmp_path):
+    (tmp_path / "results.json").write_text("{}")
+    options = ["towns.yaml", "--output", tmp_path, "--results", tmp_path / "results.json"]
+    assert "results.json: is no list of results" in fault(script_in(script, folder, monkeypatch, *options))
+    assert not list(tmp_path.glob("plain*"))
 
 
 def test_tables_are_listed(script):

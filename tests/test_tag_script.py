@@ -18,10 +18,11 @@ import pytest
 import torch
 from conftest import LABELS, REPOSITORY, SENTENCES, build_model
 from datasets import Dataset, IterableDatasetDict
-from helpers import TORCHRUN, accelerate, fault, ok
+from helpers import TORCHRUN, accelerate, fault, lock_holder, ok
 from random_texts import TEXTS, lively_model, random_sentences
 
 from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner.files import LockedError
 from hf_xorner.tagging import TaggingOptions, tag_source
 from hf_xorner.tagging.partial import Partial
 
@@ -579,6 +580,24 @@ def test_an_output_that_exists_is_kept_unless_it_may_be_overwritten(tag, tmp_pat
     assert (tmp_path / "out.jsonl").read_text() == "mine"
     ok(tag("in.txt", "--output", "out.jsonl", "--overwrite"))
     assert objects((tmp_path / "out.jsonl").read_text())[0]["text"] == "Ann"
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_second_run_on_one_output_is_refused_and_changes_nothing(tmp_path, model, killed, monkeypatch, rank):
+    source, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
+    source.write_text("\n".join(TEXTS * 4))
+    assert killed(source, options_for(model, output), 2, "noted")
+    # As they are while two processes write.
+    for name in ("process-0", "process-1", "run"):
+        (tmp_path / f"out.jsonl.partial.{name}").write_text("of the first run")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    if rank:
+        monkeypatch.setenv("RANK", "1")
+        monkeypatch.setenv("WORLD_SIZE", "2")
+    with lock_holder(tmp_path / "out.jsonl.partial.lock", rank, 2) as other:
+        with pytest.raises(LockedError, match=f"out.jsonl is being written by process {other.pid} on "):
+            tag_source(str(source), options_for(model, output, overwrite=True))
+        assert before == {path: path.read_bytes() for path in before}
 
 
 def many(path, count):

@@ -134,7 +134,7 @@ def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
     Raises:
         ValueError: If the file holds something else.
     """
-    rows = _read_results(path)
+    rows = read_results(path)
     places = {(row.get("work"), row.get("dataset"), row.get("split")): place for place, row in enumerate(rows)}
     for row in _results(filled):
         place = places.get((row["work"], row["dataset"], row["split"]))
@@ -190,7 +190,12 @@ def _command_of_seeds(one: Facts, seeds: Sequence[int]) -> str:
     return command_of(one.recipe, {**options, "seeds": list(seeds)})
 
 
-def _read_results(path: Path) -> list[dict[str, Any]]:
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """Read a file of results; none where there is no file.
+
+    Raises:
+        ValueError: If the file holds something else.
+    """
     if not path.exists():
         return []
     try:

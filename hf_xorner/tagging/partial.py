@@ -10,11 +10,6 @@ from typing import IO, Any, NamedTuple
 
 from ..errors import DataError
 
-try:
-    import fcntl
-except ImportError:  # not on Windows, where nothing keeps two runs apart
-    fcntl = None  # type: ignore[assignment]
-
 
 class Piece(NamedTuple):
     """What came of a chunk.
@@ -72,14 +67,13 @@ class Partial:
             overwrite: Whether an output that exists, and a part of one that does not fit, are replaced.
 
         Raises:
-            DataError: If there is something that is not to be replaced, or somebody else writes here.
+            DataError: If there is something that is not to be replaced.
         """
         self.output, self.names = output, names
         self.is_folder = list(names) != [""]
         self.path = beside(output, "")
         self._noted = beside(output, ".state")
         self._file: IO[bytes] | None = None
-        self._lock: int | None = None
         if output.exists() and (not overwrite or output.is_dir()):
             # A folder may well hold something else.
             advice = "remove it" if output.is_dir() else "overwrite it"
@@ -89,9 +83,14 @@ class Partial:
         unfit = self._unfit(found)
         if unfit and not overwrite:
             raise DataError(f"{self.path}: {unfit}; finish it as it was begun, remove it, or overwrite it.")
-        self._create(fresh=found is None or bool(unfit))
+        if self.is_folder:
+            self.path.mkdir(exist_ok=True)
+        else:
+            self.path.touch()
         if found and not unfit:
             self.state = found
+        else:
+            self.clear()
 
     def _found(self) -> State | None:
         """The state that an earlier run has noted, if anything of its output is there."""
@@ -114,25 +113,6 @@ class Partial:
         if not found.complete and _size(self.place_of(found.file)) < found.bytes:
             return "is shorter than was noted when it was written"
         return ""
-
-    def _create(self, fresh: bool) -> None:
-        """Make sure that the partial output is there and nobody else's."""
-        if self.is_folder:
-            self.path.mkdir(exist_ok=True)
-        else:
-            self.path.touch()
-        if fcntl is not None:
-            self._lock = os.open(self.path, os.O_RDONLY)
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise DataError(f"{self.path}: another process is writing it; wait for its end, or end it.") from None
-        if fresh:
-            try:
-                self.clear()
-            except BaseException:
-                self.close()
-                raise
 
     def clear(self) -> None:
         """Forget what an earlier run has left."""
@@ -185,14 +165,10 @@ class Partial:
         """Put the complete output in its place."""
         os.replace(self.path, self.output)
         self._noted.unlink(missing_ok=True)
-        self.close()
 
     def close(self) -> None:
-        """Leave the output to others."""
+        """Write no more."""
         self._close_file()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
     def _note(self) -> None:
         new = beside(self.output, ".state.new")

@@ -6,13 +6,14 @@ from contextlib import ExitStack
 from typing import IO, Any, NamedTuple
 
 from ..errors import DataError, first_line
+from ..files import locked
 from ..tagger import BATCHES_AHEAD, Tagger
 from .chunks import Chunk, chunks
 from .lines import STDIN
 from .model import digest_of, load_tagger
 from .options import CONLL, SAME, SKIP, TaggingOptions
 from .parquet import add_column
-from .partial import Partial, Piece
+from .partial import Partial, Piece, beside
 from .plan import Plan, left_out_line, plan
 from .processes import Gathering, Share, Spool, clear_away, run_path, signs_of_life
 from .progress import Progress
@@ -49,6 +50,7 @@ def tag_source(source: str, options: TaggingOptions, stdout: IO[bytes] | None = 
 
     Raises:
         DataError: For options that do not fit, and for the first faulty record unless faults are to be passed over.
+        LockedError: If another run is writing the output.
     """
     share = Share.of_environment()
     if share.world > 1 and (not options.output or source == STDIN):
@@ -58,10 +60,11 @@ def tag_source(source: str, options: TaggingOptions, stdout: IO[bytes] | None = 
     run = _Run(planned, source, options)
     if planned.output is None:
         return run.to_stdout(stdout or sys.stdout.buffer)
-    if share.rank:
-        run.helper(share)
-        return None
-    return run.to_output(share)
+    with locked(beside(planned.output, ".lock"), planned.output, share.rank, share.world):
+        if share.rank:
+            run.helper(share)
+            return None
+        return run.to_output(share)
 
 
 class _Run:
@@ -126,7 +129,6 @@ class _Run:
         assert self.plan.output is not None
         output = self.plan.output
         with ExitStack() as stack:
-            output.parent.mkdir(parents=True, exist_ok=True)
             stack.callback(clear_away, output)
             gathering = None
             if share.world > 1:
@@ -189,7 +191,6 @@ class _Run:
     def helper(self, share: Share) -> None:
         """Do this process's share, for the first one to bring together."""
         assert self.plan.output is not None
-        self.plan.output.parent.mkdir(parents=True, exist_ok=True)
         spool = Spool(self.plan.output, share.rank)
         with signs_of_life(spool.path):
             _ = self.tagger

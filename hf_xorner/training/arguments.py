@@ -7,22 +7,74 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
-import yaml
 from transformers import HfArgumentParser, PreTrainedConfig, TrainingArguments
 
 from ..data import Reading
 from ..registration import CONFIGS
 from .adoption import adopt
-from .recipes import read_recipe
+from .recipes import read_recipe, yaml_value
 
 OPTIMIZERS = ("nadam", "sgd")
 VECTOR_USES = ("frozen", "tuned", "beside")
+
+_COUNT, _RATE, _SHARE = (Integral, 1, 2**31), (Real, 0, math.inf), (Real, 0, 1)
+_COUNT_OR_NONE, _LENGTH, _SEED = (Integral, 0, 2**31), (Real, 1e-6, 2**31), (Integral, 0, 2**32)
+
+#: The type of a number, the least that an option takes, and the first that is too much.
+_NUMBERS: dict[str, tuple[Any, float, float]] = {
+    "per_device_train_batch_size": _COUNT,
+    "per_device_eval_batch_size": _COUNT,
+    "gradient_accumulation_steps": _COUNT,
+    "eval_accumulation_steps": _COUNT,
+    "num_train_epochs": _LENGTH,
+    "max_steps": (Integral, -1, 2**31),
+    "eval_steps": _LENGTH,
+    "save_steps": _LENGTH,
+    "logging_steps": _LENGTH,
+    "save_total_limit": _COUNT_OR_NONE,
+    "early_stopping": _COUNT_OR_NONE,
+    "eval_delay": _RATE,
+    "learning_rate": _RATE,
+    "context_learning_rate": _RATE,
+    "epoch_decay": _RATE,
+    "warmup_steps": _RATE,
+    "weight_decay": _RATE,
+    "momentum": _SHARE,
+    "adam_beta1": _SHARE,
+    "adam_beta2": _SHARE,
+    "adam_epsilon": _RATE,
+    "max_grad_norm": _RATE,
+    "label_smoothing_factor": _SHARE,
+    "neftune_noise_alpha": _RATE,
+    "torch_empty_cache_steps": _COUNT,
+    "dataloader_num_workers": (Integral, 0, 1024),
+    "dataloader_prefetch_factor": _COUNT,
+    "ddp_bucket_cap_mb": _COUNT,
+    "ddp_timeout": _COUNT,
+    "seed": _SEED,
+    "seeds": _SEED,
+    "data_seed": _SEED,
+    "min_count": _COUNT,
+    "most_frequent_vectors": _COUNT,
+    "max_word_pieces": _COUNT_OR_NONE,
+    "average_epochs": _COUNT_OR_NONE,
+}
+
+#: Options of the Trainer with which a tagger could not be scored, by the value that they must have.
+_NEEDED_FOR_SCORES = {
+    "prediction_loss_only": False,
+    "eval_do_concat_batches": True,
+    "batch_eval_metrics": False,
+    "dataloader_drop_last": False,
+}
 
 
 @dataclass
@@ -100,6 +152,13 @@ class RunArguments(Reading):
     # The name of the recipe that `parse` was given.
     recipe: str | None = field(default=None, init=False)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_numbers(self)
+        for name in ("dataset", "data_dir", "model_name_or_path", "vectors", "composed", "context"):
+            if getattr(self, name) == "":
+                raise ValueError(f"{name} is empty; name something, or leave the option out.")
+
 
 @dataclass
 class TaggerTrainingArguments(TrainingArguments):
@@ -151,6 +210,14 @@ class TaggerTrainingArguments(TrainingArguments):
 
     def __post_init__(self) -> None:
         """Refuse what does not go together; pin memory only where there is a device to copy it to."""
+        if self.output_dir == "":
+            raise ValueError("output_dir is empty; name a folder.")
+        _check_numbers(self)
+        for name, needed in _NEEDED_FOR_SCORES.items():
+            if getattr(self, name) != needed:
+                raise ValueError(f"{name}={not needed} would leave out what the scores are computed from.")
+        if self.label_names not in (None, ["labels"]):
+            raise ValueError(f"label_names={self.label_names} must be labels, which is the name here; leave it out.")
         processes = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
         # Untold, the Trainer takes several processes without a GPU for as many runs, which would share a folder.
         if processes > 1 and not torch.accelerator.is_available():
@@ -162,8 +229,6 @@ class TaggerTrainingArguments(TrainingArguments):
                 "into the same folder. Add --use_cpu true, or start one process."
             )
         self._check_optimizer()
-        if self.early_stopping < 0:
-            raise ValueError(f"early_stopping={self.early_stopping} must be a number of epochs, or 0 for never.")
         if self.early_stopping and self.eval_strategy == "no":
             raise ValueError("early_stopping waits for evaluations and eval_strategy is no; set it to epoch.")
         if self.device.type != "cuda":
@@ -174,14 +239,29 @@ class TaggerTrainingArguments(TrainingArguments):
             raise ValueError(f"optimizer={self.optimizer!r} is unknown; choose one of {', '.join(OPTIMIZERS)}.")
         if self.momentum and self.optimizer != "sgd":
             raise ValueError(f"momentum={self.momentum} belongs to sgd; add optimizer=sgd, or leave it out.")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum={self.momentum} must lie between 0 and 1.")
-        if self.epoch_decay is None:
-            return
-        if not 0 <= self.epoch_decay < math.inf:
-            raise ValueError(f"epoch_decay={self.epoch_decay} must not be negative, or learning rates would grow.")
-        if self.lr_scheduler_type != "constant":
+        if self.epoch_decay is not None and self.lr_scheduler_type != "constant":
             raise ValueError("epoch_decay is a schedule of its own; leave lr_scheduler_type at constant beside it.")
+
+
+def _check_numbers(options: Any) -> None:
+    """Refuse numbers that an option does not take."""
+    for entry in fields(options):
+        if entry.name not in _NUMBERS:
+            continue
+        kind, least, limit = _NUMBERS[entry.name]
+        given = getattr(options, entry.name)
+        values: list[Any] = given if isinstance(given, list) else [] if given is None else [given]
+        for value in values:
+            if not isinstance(value, kind) or not least <= value < limit:
+                whole = "whole " if kind is Integral else ""
+                raise ValueError(f"{entry.name}={value!r} must be a {whole}number from {least} up, and below {limit}.")
+
+
+class _Parser(HfArgumentParser):
+    """A parser whose errors are one sentence, without the hundreds of options."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message}; --help lists all options.")
 
 
 def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
@@ -202,8 +282,8 @@ def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTraini
         kept, words = _taken_back(recipe.options, words)
         words = [*as_words(kept), *words]
     # The Trainer's arguments are many, so both kinds share one help text; but what is trained names its folder.
-    HfArgumentParser((RunArguments, TaggerTrainingArguments), allow_abbrev=False).parse_known_args(words)
-    (run, rest) = HfArgumentParser(RunArguments, allow_abbrev=False, add_help=False).parse_args_into_dataclasses(
+    _Parser((RunArguments, TaggerTrainingArguments), allow_abbrev=False).parse_known_args(words)
+    (run, rest) = _Parser(RunArguments, allow_abbrev=False, add_help=False).parse_args_into_dataclasses(
         words, return_remaining_strings=True
     )
     run.recipe = recipe.name if recipe else None
@@ -216,9 +296,13 @@ def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTraini
     if run.model_type not in CONFIGS:
         raise ValueError(f"model_type={run.model_type!r} is unknown; choose one of {', '.join(CONFIGS)}.")
     folder = ["--output_dir", str(Path("runs") / f"{Path(run.dataset).name}-{run.model_type}")]
-    (training, rest) = HfArgumentParser(TaggerTrainingArguments, allow_abbrev=False).parse_args_into_dataclasses(
-        [*folder, *rest], return_remaining_strings=True
-    )
+    try:
+        (training, rest) = _Parser(TaggerTrainingArguments, allow_abbrev=False).parse_args_into_dataclasses(
+            [*folder, *rest], return_remaining_strings=True
+        )
+    # What the Trainer's arguments raise for a value has no common type, and may have several lines.
+    except Exception as error:
+        raise ValueError(" ".join(str(error).split())) from error
     return run, training, _config_fields(CONFIGS[run.model_type], rest, source)
 
 
@@ -244,18 +328,18 @@ def as_words(options: dict[str, Any]) -> list[str]:
         }:
             words += [f"--{name}", *map(str, value)]
         else:
-            words += [f"--{name}", json.dumps(value) if isinstance(value, (dict, list)) else str(value)]
+            words += [f"--{name}", json.dumps(value, default=str) if isinstance(value, (dict, list)) else str(value)]
     return words
 
 
 def _config_fields(config_class: type[PreTrainedConfig], words: list[str], source: str) -> dict[str, Any]:
     """What is left of the options, as fields of the config."""
-    names = {entry.name for entry in fields(config_class)}
-    known = names.union(*({entry.name for entry in fields(kind)} for kind in (RunArguments, TaggerTrainingArguments)))
+    types = {entry.name: entry.type for entry in fields(config_class)}
+    known = {entry.name for kind in (config_class, RunArguments, TaggerTrainingArguments) for entry in fields(kind)}
     values: dict[str, Any] = {}
     while words:
         name, equals, value = words.pop(0).removeprefix("--").partition("=")
-        if name not in names:
+        if name not in types:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "; --help lists them all."
             raise ValueError(f"{source}: {name!r} is no option of {config_class.__name__} or the Trainer{hint}")
@@ -263,5 +347,8 @@ def _config_fields(config_class: type[PreTrainedConfig], words: list[str], sourc
             if not words:
                 raise ValueError(f"{source}: the option {name!r} has no value.")
             value = words.pop(0)
-        values[name] = yaml.safe_load(value)
+        values[name] = yaml_value(value, f"{source}: the value of {name!r}")
+        if types[name] == "float" and isinstance(values[name], str):
+            with suppress(ValueError):  # YAML reads 1e-5 as a string
+                values[name] = float(values[name])
     return values

@@ -12,15 +12,17 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
+from transformers import TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
 
 from ..errors import first_line
+from ..files import LockedError, locked
 from .errors import TrainingError
 
 #: Where a run writes what is not complete. The Trainer uploads nothing whose name begins with an underscore.
@@ -31,9 +33,40 @@ _ARRIVING_MODEL = "_model"
 
 MANIFEST = "manifest.json"
 
+#: Held by the run that writes a folder.
+LOCK = ".training.lock"
+
+#: The ``bytes`` and the ``sha256`` of files, by their paths in a folder.
+Manifest = dict[str, dict[str, Any]]
+
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 
 _BLOCK = 1 << 20
+
+
+@contextmanager
+def folder_locked(folder: str | Path, arguments: TrainingArguments) -> Iterator[None]:
+    """Keep other runs from writing a folder; see `hf_xorner.files.locked`.
+
+    Args:
+        folder: The folder, which is created if it does not exist.
+        arguments: The arguments of the run, which tell which of its processes this one is.
+
+    Raises:
+        TrainingError: If another run writes the folder, or it cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            lock = locked(Path(folder) / LOCK, folder, arguments.process_index, arguments.world_size)
+            stack.enter_context(lock)
+        except LockedError as error:
+            raise TrainingError(str(error)) from None
+        except OSError as error:
+            raise TrainingError(
+                f"output_dir={str(folder)!r} cannot be written ({error.strerror or first_line(error)}); name another "
+                "folder."
+            ) from None
+        yield
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
@@ -51,8 +84,7 @@ def publish(staged: Path, final: Path) -> None:
         staged: Where it was written, in the `UNFINISHED` folder of the run.
         final: Where it belongs; a checkpoint that is there already is replaced.
     """
-    files = _files_of(staged)
-    manifest = {name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for name, path in files.items()}
+    manifest = manifest_of(staged)
     (staged / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     _flush(staged)
     if final.exists():
@@ -94,18 +126,31 @@ def fault_of(checkpoint: Path) -> str | None:
         return "is not there"
     try:
         manifest = json.loads((checkpoint / MANIFEST).read_text(encoding="utf-8"))
-        entries = {name: (entry["bytes"], entry["sha256"]) for name, entry in manifest.items()}
+        entries: Manifest = {
+            name: {"bytes": int(entry["bytes"]), "sha256": str(entry["sha256"])} for name, entry in manifest.items()
+        }
     except FileNotFoundError:
         return f"has no {MANIFEST}"
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return f"has a damaged {MANIFEST}"
-    for name, (size, digest) in entries.items():
-        path = checkpoint / name
+    return difference_from(checkpoint, entries)
+
+
+def manifest_of(folder: Path) -> Manifest:
+    """Return the size and the SHA-256 of every file of a folder."""
+    files = _files_of(folder)
+    return {name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for name, path in files.items()}
+
+
+def difference_from(folder: Path, manifest: Manifest) -> str | None:
+    """Return how a folder's files differ from a manifest in words that can follow its name, or None if they do not."""
+    for name, entry in manifest.items():
+        path = folder / name
         if not path.is_file():
             return f"lacks {name}"
-        if path.stat().st_size != size:
-            return f"has {path.stat().st_size:,} of the {size:,} bytes of {name}"
-        if _digest(path) != digest:
+        if path.stat().st_size != entry["bytes"]:
+            return f"has {path.stat().st_size:,} of the {entry['bytes']:,} bytes of {name}"
+        if _digest(path) != entry["sha256"]:
             return f"has other bytes in {name} than were written"
     return None
 
@@ -137,18 +182,23 @@ def fault_in_resuming(checkpoint: Path, needs_best: bool) -> str | None:
     return fault
 
 
-def install_model(staged: Path, folder: Path) -> None:
+def install_model(staged: Path, folder: Path) -> Manifest:
     """Move a model that was written aside into a folder, where no one ever finds half of it.
 
     Args:
         staged: Where it was written, in the `UNFINISHED` folder of the folder.
         folder: Where it belongs; files of the same names are replaced.
+
+    Returns:
+        What was written, to tell damage by.
     """
     _finish_installing(folder)
     _flush(staged)
+    manifest = manifest_of(staged)
     os.replace(staged, folder / _ARRIVING_MODEL)
     _flush_file(folder)
     _finish_installing(folder)
+    return manifest
 
 
 def clear(folder: Path) -> None:
@@ -216,7 +266,8 @@ def written_aside(staged: Path, what: str, needed: int) -> Iterator[None]:
         reason = _why_not_written(error)
         if reason is None:
             raise
-        free = shutil.disk_usage(folder).free
+        there = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+        free = shutil.disk_usage(there).free
         raise TrainingError(
             f"{what} could not be written to {folder} ({reason}): it needs about {_megabytes(needed)}, and "
             f"{_megabytes(free)} are free; nothing that was there is lost. Make room, and go on with "

@@ -8,11 +8,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from yaml.composer import ComposerError
+
+from ..errors import first_line
 
 ROOT = Path(__file__).parent.parent / "recipes"
 EXTENDS = "extends"
 
 _SUFFIXES = (".yaml", ".yml")
+
+# More than any recipe or table needs.
+_MOST_BYTES, _DEEPEST = 2**18, 20
 _TABLE = re.compile(r"table\d+")
 
 
@@ -62,17 +68,64 @@ def read_yaml(path: Path, what: str) -> dict[str, Any]:
     Args:
         path: The file.
         what: What it is, for messages.
+
+    Raises:
+        ValueError: If it cannot be read, or is something else.
     """
+    place = f"The {what} {path}"
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.exists() and not path.is_file():
+            raise ValueError(f"{place} cannot be read: it is not a file.")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ValueError(f"{place} cannot be read: it has more than {_MOST_BYTES:,} bytes.")
+        text = content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ValueError(f"The {what} {path} cannot be read: {reason}.") from None
-    except yaml.YAMLError as error:
-        raise ValueError(f"The {what} {path} is no YAML: {error}.") from None
+        raise ValueError(f"{place} cannot be read: {reason}.") from None
+    found = yaml_value(text, place)
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise ValueError(f"The {what} {path} is no list of options; write one 'option: value' a line.")
+        raise ValueError(f"{place} is no list of options; write one 'option: value' a line.")
     return found
+
+
+def yaml_value(text: str, place: str) -> Any:
+    """Read YAML.
+
+    Args:
+        text: The YAML.
+        place: Where it is from, for messages.
+
+    Raises:
+        ValueError: If it is not valid, has aliases, or is nested too deeply.
+    """
+    try:
+        return yaml.load(text, _Loader)
+    # Besides its own errors, PyYAML raises those of the constructors of numbers and dates.
+    except Exception as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark else ""
+        reason = getattr(error, "problem", None) or first_line(error)
+        raise ValueError(f"{place} is not valid YAML{line}: {reason}.") from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads YAML without aliases, by which a short file can expand to any size, and without deep nesting."""
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Compose a node, unless it is an alias or nested too deeply."""
+        if self.check_event(yaml.AliasEvent):
+            raise ComposerError(None, None, "aliases are not supported", self.peek_event().start_mark)
+        if self.depth == _DEEPEST:
+            raise ComposerError(None, None, "it is nested too deeply", self.peek_event().start_mark)
+        self.depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
 
 
 def nearest(name: str, names: list[str]) -> str:

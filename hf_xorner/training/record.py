@@ -50,11 +50,8 @@ class RunRecord(TrainerCallback):
         earlier = checkpoints_in(folder) if checkpoint is None else []
         if checkpoint is not None:
             _compare(checkpoint, self.identity)
-        elif earlier and not _is_finished(folder):
-            raise TrainingError(
-                f"{folder} holds {earlier[-1].name} of a run that has not come to its end: go on with it by "
-                "--resume_from_checkpoint true, name another --output_dir, or remove the folder."
-            )
+        else:
+            check_unfinished(folder)
         # All processes have looked before one of them changes anything.
         trainer.accelerator.wait_for_everyone()
         if not trainer.is_world_process_zero():
@@ -75,6 +72,20 @@ class RunRecord(TrainerCallback):
         """Note that the run has come to its end, and another may take its place."""
         if trainer.is_world_process_zero():
             _write(Path(trainer.args.output_dir), self.identity, finished=True)
+
+
+def check_unfinished(folder: Path) -> None:
+    """Refuse a folder for a new run while it has checkpoints of a run that has not come to its end.
+
+    Raises:
+        TrainingError: If it has.
+    """
+    checkpoints = checkpoints_in(folder)
+    if checkpoints and not _is_finished(folder):
+        raise TrainingError(
+            f"{folder} holds {checkpoints[-1].name} of a run that has not come to its end: go on with it by "
+            "--resume_from_checkpoint true, name another --output_dir, or remove the folder."
+        )
 
 
 def _write(folder: Path, identity: Mapping[str, Any], finished: bool) -> None:

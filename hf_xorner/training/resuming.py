@@ -13,12 +13,17 @@ from torch import Tensor
 from transformers import Trainer, TrainerCallback, TrainerControl
 from transformers.trainer import TRAINER_STATE_NAME
 
+from ..errors import first_line
 from .checkpoints import (
     UNFINISHED,
+    Manifest,
     best_of,
     checkpoints_in,
     clear,
+    difference_from,
     fault_in_resuming,
+    fault_of,
+    folder_locked,
     install_model,
     publish,
     rotate,
@@ -60,9 +65,11 @@ class ResumableTrainer(Trainer):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._resumed: Path | None = None
+        self._saved_files: Manifest = {}
         self._writes_aside = False
         self._epoch_is_over = False
         self._save_is_due = False
+        self._has_begun = False
         self._started = 0.0
         self.add_callback(_Milestones(self))
 
@@ -76,8 +83,13 @@ class ResumableTrainer(Trainer):
             options: Likewise.
 
         Raises:
-            TrainingError: If there is nothing whole to go on from, or a checkpoint cannot be written.
+            TrainingError: If there is nothing whole to go on from, a checkpoint cannot be written, or another run
+                writes the same folder.
         """
+        with folder_locked(self.args.output_dir, self.args):
+            return self._train(resume_from_checkpoint, *arguments, **options)
+
+    def _train(self, resume_from_checkpoint: str | Path | bool | None, *arguments: Any, **options: Any) -> Any:
         folder = Path(self.args.output_dir)
         if self.args.should_save:
             clear(folder)
@@ -90,8 +102,14 @@ class ResumableTrainer(Trainer):
         evaluates_at_start = self.args.eval_on_start
         # A run that goes on has been at its start.
         self.args.eval_on_start = evaluates_at_start and self._resumed is None
+        self._has_begun = False
         try:
             return super().train(str(self._resumed) if self._resumed else None, *arguments, **options)
+        # Before the first step the Trainer builds what its arguments ask for, and what it raises has no common type.
+        except Exception as error:
+            if self._has_begun or isinstance(error, TrainingError):
+                raise
+            raise TrainingError(f"Training cannot begin: {first_line(error)}; correct the option.") from error
         finally:
             self.args.eval_on_start = evaluates_at_start
             self._writes_aside = False
@@ -110,10 +128,13 @@ class ResumableTrainer(Trainer):
             super().save_model(output_dir, _internal_call)
             return
         staged = folder / UNFINISHED / "model"
-        with written_aside(staged, "The model", _bytes_of(self.model.state_dict())):
+        needed = _bytes_of(self.model.state_dict())
+        with folder_locked(folder, self.args), written_aside(staged, "The model", needed):
             super().save_model(str(staged), _internal_call=True)
             if self.args.should_save:
-                install_model(staged, folder)
+                saved = install_model(staged, folder)
+                if folder == Path(self.args.output_dir):
+                    self._saved_files = saved
         if self.args.push_to_hub and not _internal_call:
             self.push_to_hub(commit_message="Model save", revision=self.args.hub_revision)
 
@@ -228,6 +249,7 @@ class ResumableTrainer(Trainer):
     def _take_up(self) -> None:
         """Take up what the Trainer leaves aside when it resumes; called when everything else is in place."""
         self._started, self._epoch_is_over, self._save_is_due = time.time(), False, False
+        self._has_begun = True
         if self._resumed is None:
             return
         progress = self._saved_progress()
@@ -237,7 +259,32 @@ class ResumableTrainer(Trainer):
         self._initial_global_step = 0
         self._started -= progress["seconds"]
         best = best_of(self._resumed)
-        self.state.best_model_checkpoint = str(best) if best and best.is_dir() else None
+        # Kept even if it has gone since: the run would end with other weights than the best without a word.
+        self.state.best_model_checkpoint = str(best) if best else None
+
+    # --- The end ------------------------------------------------------------------------------------------------------
+
+    def _load_best_model(self) -> None:
+        """Load the best checkpoint, unless it has changed since it was written: Trainer only warns if it is gone."""
+        best = Path(str(self.state.best_model_checkpoint))
+        if fault := fault_of(best):
+            raise TrainingError(
+                f"{best.parent} cannot be given its best model: {best.name} {fault}; train again, or use another "
+                "checkpoint as the model."
+            )
+        super()._load_best_model()
+
+    def check_saved_model(self) -> None:
+        """Check that the model in `output_dir` is still as `save_model` wrote it.
+
+        Raises:
+            TrainingError: If it is not.
+        """
+        fault = difference_from(Path(self.args.output_dir), self._saved_files)
+        if fault:
+            raise TrainingError(
+                f"The model in {self.args.output_dir} {fault}; resume the run, which saves it again, or train it again."
+            )
 
     def _finalize_training(self, trial: Any, num_train_samples: int, start_time: float) -> Any:
         """Sum up the whole run, with the time that it took before it was resumed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,17 +13,19 @@ from transformers import set_seed
 
 from ..data import load_corpus
 from ..data.vector_lookup import Coverage, coverage_of
+from ..errors import first_line
 from ..evaluation import checked_span_scores
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from .adoption import adopt, check_folder
 from .arguments import RunArguments, TaggerTrainingArguments
 from .averaging import EpochAverage, keep_the_better
+from .checkpoints import folder_locked
 from .context import with_context_states
 from .continuation import go_on
 from .facts import EpochClock, options_of
 from .ledger import Judged, leave_facts
-from .record import RunRecord
+from .record import RunRecord, check_unfinished
 from .start import build_afresh
 from .trainer import TaggerTrainer
 
@@ -51,6 +54,10 @@ class TrainingRun(NamedTuple):
         Raises:
             TrainingError: If the run cannot begin or go on; what was saved before is as it was.
         """
+        with folder_locked(self.trainer.args.output_dir, self.trainer.args):
+            return self._train()
+
+    def _train(self) -> dict[str, dict[str, Any]]:
         self.trainer.add_callback(EpochClock())
         self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
         if self.average is not None:
@@ -58,6 +65,7 @@ class TrainingRun(NamedTuple):
         self.trainer.save_model()
         judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
         if self.trainer.is_world_process_zero():
+            self.trainer.check_saved_model()
             leave_facts(self.trainer, self.corpus, self.run, self.options, judged)
         self.record.finish(self.trainer)
         return {name: found.scores for name, found in judged.items()}
@@ -104,10 +112,9 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         training: How it is trained.
         config_fields: Fields of the model's config that differ from their defaults.
     """
+    check_output(run, training)
     adopt(run)
     options = options_of(run, training, config_fields)
-    if run.model_name_or_path:
-        check_folder(run.model_name_or_path, training.output_dir)
     set_seed(training.seed)
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     names = corpus["train"].features[LABELS].feature.names
@@ -128,8 +135,9 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
             eval_dataset=corpus.get("validation"),
             processing_class=tokenizer,
         )
-    except RuntimeError as error:  # a reporter that is not installed
-        raise ValueError(f"report_to={training.report_to}: {error}") from None
+    # Among others, for a reporter that is not installed; what the Trainer raises has no common type.
+    except Exception as error:
+        raise ValueError(f"The Trainer refuses its options: {first_line(error)}.") from error
     average = None
     if run.average_epochs and "validation" in corpus:
         average = EpochAverage(run.average_epochs)
@@ -139,10 +147,35 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     return TrainingRun(corpus, trainer, coverage, average, run, options, record)
 
 
+def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
+    """Refuse an output folder that a run cannot use.
+
+    Raises:
+        ValueError: If it holds the model that training goes on from.
+        TrainingError: If it cannot be written, another run writes it, or it has checkpoints of an unfinished run.
+    """
+    folder = Path(str(training.output_dir))
+    if run.model_name_or_path:
+        check_folder(run.model_name_or_path, training.output_dir)
+    with folder_locked(folder, training):
+        if str(training.resume_from_checkpoint).casefold() in ("none", "false"):
+            check_unfinished(folder)
+
+
 def choose_by(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:
-    """Settle by what score the best epoch is chosen, if there are data to choose it by; else the last one is taken."""
+    """Settle by what score the best epoch is chosen, if there are data to choose it by; else the last one is taken.
+
+    Raises:
+        ValueError: If the score that was asked for is not among those of the model's labels.
+    """
     if not validated:
-        training.eval_strategy, training.load_best_model_at_end = "no", False
-    elif training.metric_for_best_model in (None, "loss"):
-        training.metric_for_best_model = "f1" if model.tags.chunked else "accuracy"
-        training.greater_is_better = True
+        training.eval_strategy, training.load_best_model_at_end, training.eval_on_start = "no", False, False
+        return
+    scores = ("f1", "precision", "recall", "accuracy") if model.tags.chunked else ("accuracy",)
+    metric = training.metric_for_best_model
+    if metric in (None, "loss"):
+        training.metric_for_best_model, training.greater_is_better = scores[0], True
+    elif metric.removeprefix("eval_") not in (*scores, "loss"):
+        raise ValueError(
+            f"metric_for_best_model={metric!r} is unknown; choose one of {', '.join(scores)} and eval_loss."
+        )

@@ -157,11 +157,3 @@ def test_a_helper_gives_up_a_first_process_that_never_comes_or_is_of_an_earlier_
             spool.wait_for_run(output, timeout=1)
         spool.close()
     assert spool_path(output, 1).exists()
-
-
-def test_two_runs_do_not_write_one_output(tmp_path):
-    first = Partial(tmp_path / "out", [""], {"a": 1}, overwrite=False)
-    with pytest.raises(DataError, match="another process is writing it"):
-        Partial(tmp_path / "out", [""], {"a": 1}, overwrite=True)
-    first.close()
-    Partial(tmp_path / "out", [""], {"a": 1}, overwrite=True).close()

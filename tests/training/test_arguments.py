@@ -96,7 +96,7 @@ def test_a_slip_gets_one_sentence(argv, sentence):
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [("- a\n- b\n", "is no list of options; write one 'option: value' a line"), ("a: [", "is no YAML")],
+    [("- a\n- b\n", "is no list of options; write one 'option: value' a line"), ("a: [", "is not valid YAML")],
 )
 def test_a_faulty_recipe_gets_one_sentence(tmp_path, text, sentence):
     recipe = tmp_path / "recipe.yaml"

@@ -1,6 +1,8 @@
 """The package's recipes and tables: what they say, what they extend, and the figures that they are set against."""
 
+import os
 import re
+import time
 
 import pytest
 import yaml
@@ -209,7 +211,7 @@ def test_later_keys_win_and_null_takes_back(tmp_path):
         ({"a": "extends: [b, c]"}, r"extends \['b', 'c'\]; name one recipe"),
         ({"a": "1: 2"}, r"is no list of options"),
         ({"a": ""}, r"is no list of options"),
-        ({"a": "extends: b.yaml", "b": "a: ["}, r"b\.yaml is no YAML"),
+        ({"a": "extends: b.yaml", "b": "a: ["}, r"b\.yaml is not valid YAML"),
     ],
 )
 def test_a_faulty_recipe_gets_one_sentence(tmp_path, files, sentence):
@@ -267,3 +269,49 @@ def test_recipes_travel_with_the_package():
         patterns = tomllib.load(file)["tool"]["setuptools"]["package-data"]["hf_xorner"]
     shipped = {path for pattern in patterns for path in (REPOSITORY / "hf_xorner").glob(pattern)}
     assert set((REPOSITORY / "hf_xorner" / "recipes").rglob("*.yaml")) <= shipped
+
+
+#: Each list has the one before twice: a gigabyte of them, if they were written out.
+LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" for n in range(28))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (LAUGHS, "is not valid YAML in line 2: aliases are not supported"),
+        ("a: " + "[" * 100_000, "is not valid YAML in line 1: it is nested too deeply"),
+        ("a: " + "{b: " * 3_000 + "1" + "}" * 3_000, "is not valid YAML in line 1: it is nested too deeply"),
+        ("a: 1\n" * 200_000, "it has more than 262,144 bytes"),
+        ("a: 2026-13-01", "is not valid YAML: month must be in 1..12"),
+        ("a: !!bool perhaps", "is not valid YAML"),
+        (f"a: {'9' * 5000}", "is not valid YAML"),
+        ("a: 1\nb: [1,\n", "is not valid YAML in line 3"),
+    ],
+    ids=["aliases", "lists", "mappings", "bytes", "date", "truth", "number", "end"],
+)
+def test_a_recipe_that_cannot_be_read_in_bounds_is_refused_at_once(tmp_path, text, sentence):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(text)
+    started = time.monotonic()
+    with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
+        parse([str(recipe)])
+    assert time.monotonic() - started < 5
+    assert str(recipe) in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("value", ["[" * 1000, "[1", "&a [*a]", "!!bool perhaps"])
+def test_a_value_of_the_config_that_is_not_valid_is_refused_in_one_sentence(value):
+    with pytest.raises(ValueError, match="the command line: the value of 'char_widths' is not valid YAML") as caught:
+        parse([f"--char_widths={value}"])
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_named_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "recipe.yaml")
+    with pytest.raises(ValueError, match="cannot be read: it is not a file"):
+        parse([str(tmp_path / "recipe.yaml")])
+
+
+def test_numbers_with_an_exponent_are_numbers():
+    """YAML reads 1e-05, which is how Python writes the number, as a string."""
+    assert parse(["--initializer_range", "1e-05"])[2] == {"initializer_range": 1e-5}

@@ -1,0 +1,148 @@
+"""One run at a time writes an output folder."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+
+import pytest
+from conftest import LABELS, REPOSITORY, SENTENCES, build_model
+from datasets import ClassLabel, Dataset, Features, List, Value
+from helpers import TORCHRUN, fault, lock_holder, ok, write_towns
+from transformers import TrainerCallback
+
+from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments, TrainingError, parse, prepare
+from hf_xorner.training.checkpoints import LOCK, checkpoints_in
+
+SMALL = ["--hidden_size", "4", "--word_dim", "4", "--num_train_epochs", "1", "--use_cpu", "true"]
+SMALL += ["--per_device_train_batch_size", "8", "--disable_tqdm", "true"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_towns(tmp_path_factory.mktemp("locking") / "corpus")
+
+
+class DuringTraining(TrainerCallback):
+    """Calls something in another thread, as another process would, and keeps the error that it raises."""
+
+    def __init__(self, call):
+        self.call, self.error = call, None
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step == 2:
+            thread = threading.Thread(target=self._caught)
+            thread.start()
+            thread.join()
+
+    def _caught(self):
+        try:
+            self.call()
+        except TrainingError as error:
+            self.error = str(error)
+
+
+def test_a_second_run_is_refused_while_the_first_trains(corpus, tmp_path):
+    options = ["--dataset", str(corpus), "--output_dir", str(tmp_path / "out"), *SMALL]
+    second, third = prepare(*parse([*options, "--seed", "1"])), parse(options)
+    first = prepare(*parse(options))
+    started = DuringTraining(second.train)
+    prepared = DuringTraining(partial(prepare, *third))
+    first.trainer.add_callback(started)
+    first.trainer.add_callback(prepared)
+    first.train()
+    for error in (started.error, prepared.error):
+        assert f"{tmp_path / 'out'} is being written by process " in error
+    assert not (tmp_path / "out" / LOCK).exists()
+    second.train()
+
+
+def test_a_plain_trainer_locks_its_folder_while_it_trains(tokenizer, tmp_path):
+    features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=LABELS))})
+    rows = {"tokens": SENTENCES, "ner_tags": [[0] * len(sentence) for sentence in SENTENCES]}
+    options = {"max_steps": 3, "eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False}
+    arguments = TaggerTrainingArguments(str(tmp_path / "out"), use_cpu=True, **options)
+
+    def trainer():
+        model = build_model("bilstm-cnn", tokenizer)
+        data = Dataset.from_dict(rows, features)
+        return TaggerTrainer(model, arguments, train_dataset=data, processing_class=tokenizer)
+
+    first, second = trainer(), trainer()
+    trained, saved = DuringTraining(second.train), DuringTraining(second.save_model)
+    first.add_callback(trained)
+    first.add_callback(saved)
+    first.train()
+    assert f"{tmp_path / 'out'} is being written by process " in trained.error
+    assert f"{tmp_path / 'out'} is being written by process " in saved.error
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_the_script_is_refused_and_takes_over_the_lock_of_a_killed_process(script, corpus, tmp_path):
+    options = ["--dataset", corpus, "--output_dir", tmp_path / "out", *SMALL]
+    with lock_holder(tmp_path / "out" / LOCK) as other:
+        sentence = fault(script("train.py", *options, "--resume_from_checkpoint", "true"))
+        assert f"train.py: {tmp_path / 'out'} is being written by process {other.pid} on " in sentence
+        assert [path.name for path in (tmp_path / "out").iterdir()] == [LOCK]
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+    ok(script("train.py", *options))
+    assert checkpoints_in(tmp_path / "out")
+    assert not [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith((".", "_"))]
+
+
+@pytest.mark.parametrize("held", [".", "seed-2"])
+def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, corpus, tmp_path, held):
+    out = tmp_path / "out"
+    with lock_holder(out / held / LOCK) as other:
+        sentence = fault(script("train.py", "--dataset", corpus, "--output_dir", out, *SMALL, "--seeds", "1", "2"))
+    assert f"is being written by process {other.pid} on " in sentence
+    assert not list(out.glob("seed-1/*"))
+
+
+def test_a_seed_whose_folder_has_another_run_is_refused_before_the_first_is_trained(script, corpus, tmp_path):
+    out = tmp_path / "out"
+    (out / "seed-2" / "checkpoint-3").mkdir(parents=True)
+    sentence = fault(script("train.py", "--dataset", corpus, "--output_dir", out, *SMALL, "--seeds", "1", "2"))
+    assert f"{out / 'seed-2'} holds checkpoint-3 of a run that has not come to its end" in sentence
+    assert not list(out.glob("seed-1/*"))
+
+
+@pytest.mark.slow
+def test_processes_that_outlive_their_launcher_keep_the_lock(script, corpus, tmp_path):
+    """Each of them may still write; the last one to end releases the folder."""
+    out = tmp_path / "out"
+    options = ["--dataset", str(corpus), "--output_dir", str(out), *SMALL, "--save_total_limit", "2"]
+    long = [*options, "--num_train_epochs", "100000", "--ddp_backend", "gloo"]
+    command = [sys.executable, *TORCHRUN, str(REPOSITORY / "scripts" / "train.py"), *long]
+    launcher = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while len(checkpoints_in(out)) < 2:
+        assert launcher.poll() is None
+        time.sleep(0.1)
+    workers = [int(path.read_text().split()[1]) for path in sorted(out.glob(f"{LOCK}*"))]
+    launcher.send_signal(signal.SIGKILL)
+    launcher.wait()
+    try:
+        newest = checkpoints_in(out)[-1]
+        assert re.search(
+            rf"is being written by process ({'|'.join(map(str, workers))}) on ", fault(script("train.py", *options))
+        )
+        while checkpoints_in(out)[-1] == newest:
+            time.sleep(0.1)
+        # One that is stopped writes again when it goes on, though the other is dead.
+        os.kill(workers[1], signal.SIGSTOP)
+        os.kill(workers[0], signal.SIGKILL)
+        time.sleep(1)
+        assert f"is being written by process {workers[1]} on " in fault(script("train.py", *options))
+    finally:
+        for worker in workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+    time.sleep(1)
+    assert "of a run that has not come to its end" in fault(script("train.py", *options))
+    assert not list(out.glob(f"{LOCK}*"))
