@@ -84,7 +84,7 @@ def write_files(
         ValueError: If the target is a file, is not apart from the model's folder or has a file in the way, or if a
             source has changed; then nothing is changed.
     """
-    shown, target, model = target, target.resolve(), model.resolve()
+    shown, target, model = target, Path(os.path.realpath(target)), model.resolve()
     if target == model or target in model.parents or model in target.parents:
         raise ValueError(f"{shown} is, holds or lies in the folder of the model, {model}; name a folder apart from it.")
     if target.exists() and not target.is_dir():

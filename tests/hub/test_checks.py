@@ -200,6 +200,90 @@ def test_code_that_may_do_harm_is_not_run(folder, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+# --- Links ------------------------------------------------------------------------------------------------------------
+
+
+def private(tmp_path, name, content=b"private"):
+    path = tmp_path / "home" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "a.png", "config.json", "README.md", "facts.json", "tags.py"])
+def test_links_out_of_the_folder_are_refused(folder, unloaded, tmp_path, name):
+    path = folder / name
+    content = path.read_bytes() if path.exists() else b"private"
+    path.unlink(missing_ok=True)
+    path.symlink_to(private(tmp_path, name, content))
+    found = fault(folder)
+    assert found.startswith(f"{name} lies outside of {folder}")
+    assert unloaded == []
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_folder_that_is_a_link_is_refused(folder, unloaded, tmp_path, relative):
+    private(tmp_path, "b.svg")
+    (folder / "plots").symlink_to("../home" if relative else tmp_path / "home")
+    (folder / "README.md").write_text(CARD + "![](plots/b.svg)", encoding="utf-8")
+    assert fault(folder).startswith("plots/b.svg lies outside of ")
+
+
+def test_a_chain_of_links_is_followed_to_its_end(folder, unloaded, tmp_path):
+    (folder / "inner").symlink_to(private(tmp_path, "key"))
+    (folder / "LICENSE").symlink_to("inner")
+    assert fault(folder).startswith("LICENSE lies outside of ")
+
+
+def test_links_inside_the_folder_and_to_it_are_followed(folder, unloaded, tmp_path):
+    (folder / "real.txt").write_text("Apache")
+    (folder / "LICENSE").symlink_to("real.txt")
+    (folder / "a.png").symlink_to("gone")
+    (tmp_path / "latest").symlink_to(folder)
+    assert "LICENSE" in [file.name for file in check_folder(tmp_path / "latest").files]
+
+
+def in_the_cache(folder, tmp_path, size=64):
+    """A folder as the cache of the Hub has it."""
+    repository = tmp_path / "models--ann--tagger"
+    snapshot = repository / "snapshots" / ("c" * 40)
+    snapshot.mkdir(parents=True)
+    (repository / "blobs").mkdir()
+    for number, path in enumerate(sorted(folder.iterdir())):
+        blob = repository / "blobs" / f"{number:0{size}x}"
+        shutil.copyfile(path, blob)
+        (snapshot / path.name).symlink_to(f"../../blobs/{blob.name}")
+    return snapshot
+
+
+def test_the_cache_of_the_hub_links_to_its_own_blobs(folder, unloaded, tmp_path):
+    snapshot = in_the_cache(folder, tmp_path)
+    good = check_folder(folder)
+    assert check_folder(snapshot).files == good.files
+    blobs = snapshot.parent.parent / "blobs"
+    (blobs / ("f" * 64)).symlink_to(private(tmp_path, "key"))
+    (blobs / "key").write_text("private")
+    other = in_the_cache(folder, tmp_path / "other").parent.parent / "blobs"
+    for place in (f"../../blobs/{'f' * 64}", "../../blobs/key", other / f"{0:064x}"):
+        (snapshot / "LICENSE").symlink_to(place)
+        assert fault(snapshot).startswith("LICENSE lies outside of ")
+        (snapshot / "LICENSE").unlink()
+
+
+def test_modules_that_a_config_names_lie_in_the_folder(folder, unloaded, tmp_path):
+    private(tmp_path, "secret.py", b"x = 1\n")
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"]["AutoModel"] = f"{tmp_path / 'home' / 'secret'}.Model"
+    (folder / "config.json").write_text(json.dumps(config))
+    assert "secret.py lies outside of " in fault(folder)
+
+
+@pytest.mark.parametrize("name", ["a\nb.png", "a\\b.png", "a\x1b.png"])
+def test_names_that_cannot_be_published(folder, unloaded, name):
+    (folder / name).write_bytes(b"x")
+    assert "rename the file" in fault(folder)
+
+
 # --- Code -------------------------------------------------------------------------------------------------------------
 
 HARMFUL = [

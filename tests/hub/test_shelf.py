@@ -273,6 +273,17 @@ def test_the_script_lays_a_model_out(checked, script, tmp_path):
     assert not (tmp_path / "there").exists()
 
 
+def test_links_out_of_the_folder_are_laid_out_nowhere(checked, script, tmp_path):
+    folder = shutil.copytree(checked.folder, tmp_path / "source")
+    (tmp_path / "key").write_text("private")
+    (folder / "LICENSE").symlink_to(tmp_path / "key")
+    for way in (["--to", "there"], ["--repo_id", "me/tagger", "--dry_run", "true"]):
+        code, out, errors = script("publish.py", folder, *way)
+        assert (code, out) == (1, "")
+        assert errors.startswith("publish.py: LICENSE lies outside of ")
+    assert not (tmp_path / "there").exists()
+
+
 @pytest.mark.parametrize(
     ("way", "useless", "named"),
     [
