@@ -125,11 +125,59 @@ def test_what_stands_there_is_not_overwritten_unasked(hub, api, folder):
 def test_overwriting_takes_the_old_model_away_and_nothing_else(hub, api, folder):
     api.create_repo(NAME)
     old = ["model-00001-of-00002.safetensors", "model.safetensors.index.json", "piece_tokenizer.json", "facts.json"]
-    kept = ["notes.txt", "LICENSE", "handler.py", "onnx/model.onnx", "old.png"]
+    old += ["handler.py", "requirements.txt"]
+    kept = ["notes.txt", "LICENSE", "onnx/model.onnx", "old.png", "train.py", "model-a/x-of-y.safetensors", "a/tags.py"]
     for name in [*old, *kept]:
         api.upload_file(path_or_fileobj=b"x" * 9, path_in_repo=name, repo_id=NAME)
     publish(folder, NAME, overwrite=True, api=api)
     assert set(hub.files(NAME)) == {*content(folder), *kept}
+
+
+def test_overwriting_takes_old_code_away_and_no_other_python(hub, api, folder):
+    """The modules that the earlier model names, with those that they import, in the commit of the new one."""
+    shutil.copyfile(folder / "tags.py", folder / "old_tags.py")
+    (folder / "old_model.py").write_text("from .old_tags import *\n")
+    config = json.loads((folder / "config.json").read_text())
+    new = json.dumps(config)
+    config["auto_map"]["AutoModel"] = "old_model.Model"
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "handler.py").write_text("x = 1\n")
+    (folder / "requirements.txt").write_text("torch\n")
+    publish(folder, NAME, api=api)
+    stale = {"old_model.py", "old_tags.py", "handler.py", "requirements.txt"}
+    assert stale <= set(hub.files(NAME))
+    api.upload_file(path_or_fileobj=b"from .old_tags import x\n", path_in_repo="mine.py", repo_id=NAME)
+    for name in stale:
+        (folder / name).unlink()
+    (folder / "config.json").write_text(new)
+    publish(folder, NAME, overwrite=True, api=api)
+    assert hub.files(NAME) == content(folder) | {"mine.py": b"from .old_tags import x\n"}
+    assert commits(hub) == 3
+    assert ".gitattributes" in hub.repositories[NAME].at("main").files
+
+
+def test_requirements_without_a_handler_are_the_users(hub, api, folder):
+    api.create_repo(NAME)
+    api.upload_file(path_or_fileobj=b"torch", path_in_repo="requirements.txt", repo_id=NAME)
+    publish(folder, NAME, overwrite=True, api=api)
+    assert "requirements.txt" in hub.files(NAME)
+
+
+@pytest.mark.parametrize("config", [b"[]", b"{", b'{"auto_map": {"AutoModel": "../x.A", "AutoConfig": "/etc/y.B"}}'])
+def test_overwriting_a_config_that_cannot_be_read(hub, api, folder, config):
+    api.create_repo(NAME)
+    for name, held in {"config.json": config, "mine.py": b"(" * 5000}.items():
+        api.upload_file(path_or_fileobj=held, path_in_repo=name, repo_id=NAME)
+    publish(folder, NAME, overwrite=True, api=api)
+    assert hub.files(NAME) == content(folder) | {"mine.py": b"(" * 5000}
+
+
+def test_old_code_that_cannot_be_read(hub, api, folder):
+    publish(folder, NAME, api=api)
+    before = hub.files(NAME)
+    hub.fault("GET", "/resolve/", status=500)
+    assert "nothing was published" in refusal(folder, NAME, overwrite=True, api=api)
+    assert hub.files(NAME) == before
 
 
 def test_an_empty_repository_is_taken(hub, api, folder):
