@@ -31,7 +31,7 @@ from ..training.model_files import (
     travelling_modules,
 )
 from .checks import Checked, ModelFile, check_folder
-from .connection import SILENCE, patiently, reach, reason_of, silence_limited
+from .connection import SILENCE, limited, patiently, reach, reason_of
 
 Answer = TypeVar("Answer")
 
@@ -116,7 +116,7 @@ def publish(
         repo_id, private=private, revision=revision, tag=tag, overwrite=overwrite, api=api, answer_within=answer_within
     )
     checked = check_folder(folder, card=card, max_file_mb=max_file_mb, sentences=sentences)
-    with silence_limited(SILENCE):
+    with limited(SILENCE):
         before = _prepare(api, repo_id, private, revision, before)
         commit = _upload(api, repo_id, revision, checked, commit_message, before)
         _compare(api, repo_id, revision, commit, checked)
@@ -159,7 +159,7 @@ def ready_to_publish(
     token = (user.get("auth") or {}).get("accessToken") or {}
     if token.get("role") == "read":
         raise ValueError(f"the token of {user['name']} may only read; log in with one that may write.")
-    with silence_limited(SILENCE):
+    with limited(SILENCE):
         before = _or_say("nothing was published", lambda: _standing(api, repo_id, revision, tag))
     if before is None:
         return None

@@ -7,13 +7,15 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, SENTENCES
 from datasets import Dataset
 from helpers import free_port
-from huggingface_hub import HfApi, constants
+from huggingface_hub import HfApi, constants, get_session
 from random_texts import lively_model
 from transformers import TrainingArguments, pipeline
 
@@ -308,6 +310,69 @@ def test_what_stays_broken(hub, api, folder, method, path):
     else:
         assert repository is None or hub.files(NAME) == {}
     assert repository is None or repository.tags == {}
+
+
+@pytest.fixture
+def slept(monkeypatch, api):
+    """The seconds that were waited."""
+    seconds = []
+    monkeypatch.setattr("time.sleep", seconds.append)
+    return seconds
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(("method", "path"), STEPS)
+def test_the_hub_is_given_the_time_that_it_asks_for(hub, api, folder, slept, method, path, status):
+    hub.fault(method, path, times=2, status=status, headers={"Retry-After": "17"})
+    done = publish(folder, NAME, tag="v1", api=api)
+    assert hub.files(NAME, done.commit) == content(folder)
+    assert len([seconds for seconds in slept if 17 <= seconds <= 18]) == 2
+    assert commits(hub) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "least", "most"),
+    [
+        (429, {"RateLimit": '"api";r=0;t=55'}, 55, 56),
+        (429, {"RateLimit": '"api";r=3;t=55', "Retry-After": "4"}, 4, 5),
+        (503, {"Retry-After": format_datetime(datetime.now(timezone.utc) + timedelta(seconds=200), True)}, 1, 200),
+        (503, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0, 1),
+        (429, {"Retry-After": "0"}, 0, 1),
+        (429, {"Retry-After": "soon"}, 0, 1),
+        (429, {"Retry-After": "-5"}, 0, 1),
+        (429, {"Retry-After": "\u00b2"}, 0, 1),
+        (429, {"Retry-After": "Wed, 21 Oct 99999999999 07:28:00 GMT"}, 0, 1),
+        (500, {"Retry-After": "200"}, 0, 1),
+    ],
+)
+@pytest.mark.parametrize("path", ["whoami", "/api/models/ann/tagger$"])
+def test_how_the_hub_asks_to_wait(hub, api, folder, slept, path, status, headers, least, most):
+    hub.fault("GET", path, times=1, status=status, headers=headers)
+    publish(folder, NAME, api=api)
+    (waited,) = slept
+    assert least <= waited <= most
+
+
+@pytest.mark.parametrize(("method", "path"), STEPS)
+def test_a_wait_that_is_too_long_ends_it(hub, api, folder, slept, method, path):
+    hub.fault(method, path, status=429, headers={"Retry-After": "86400"})
+    assert "asks to wait 86400 seconds" in refusal(folder, NAME, tag="v1", api=api)
+    assert sum(slept) == 0
+    assert len([1 for request in hub.requests + hub.storage_requests if request[0] == method]) < 40
+
+
+@pytest.mark.parametrize(("method", "path"), STEPS)
+def test_waits_that_never_end_are_limited_together(hub, api, folder, slept, method, path):
+    hub.fault(method, path, status=503, headers={"Retry-After": "50"})
+    assert "asks to wait 50 seconds" in refusal(folder, NAME, tag="v1", api=api)
+    assert 100 <= sum(slept) <= 320
+
+
+def test_limits_of_the_client_are_put_back(hub, api, folder):
+    session = get_session()
+    before = session.timeout, session.event_hooks
+    publish(folder, NAME, api=api)
+    assert (session.timeout, session.event_hooks) == before
 
 
 def test_a_connection_that_is_cut_again_and_again(hub, api, folder):
