@@ -271,6 +271,7 @@ class Handler(BaseHTTPRequestHandler):
     """Reads a request whole, has it answered, and lets go wrong what is to go wrong."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else a body waits 40 ms for the acknowledgement of its head
     hub: LocalHub
 
     def log_message(self, *_):
