@@ -36,7 +36,7 @@ class Options:
     private: bool | None = field(default=None, metadata={"help": "Whether only its owner can see the repository."})
     revision: str = field(default=MAIN, metadata={"help": "The branch."})
     tag: str | None = field(default=None, metadata={"help": "A name for the commit, such as v1."})
-    overwrite: bool = field(default=False, metadata={"help": "Publish, or write, over what stands there."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace the files of an earlier call."})
     commit_message: str = field(default="Publish the model", metadata={"help": "What the commit says."})
     no_card: bool = field(default=False, metadata={"help": "Publish without a model card."})
     dataset: str | None = field(

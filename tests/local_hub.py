@@ -108,6 +108,7 @@ class Fault:
         times: How many of them.
         skip: How many go well before.
         status: Answer so, and do nothing.
+        headers: Of that answer.
         cut_after: Break the connection after so many bytes of the body.
         hang: Never answer.
         damage: Store (or send) other bytes than those that came.
@@ -119,6 +120,7 @@ class Fault:
     times: float = float("inf")
     skip: int = 0
     status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
     cut_after: int | None = None
     hang: bool = False
     damage: bool = False
@@ -269,6 +271,7 @@ class Handler(BaseHTTPRequestHandler):
     """Reads a request whole, has it answered, and lets go wrong what is to go wrong."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else a body waits 40 ms for the acknowledgement of its head
     hub: LocalHub
 
     def log_message(self, *_):
@@ -292,6 +295,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.route()
         except Refusal as refusal:
             headers = {"X-Error-Code": refusal.code, "X-Error-Message": refusal.message} | self.extra_headers
+            headers |= fault.headers if fault else {}
             headers = {name: value for name, value in headers.items() if value}
             self.reply({"error": refusal.message, **refusal.about}, refusal.status, headers)
         except Cut:

@@ -12,6 +12,7 @@ from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokeni
 from hf_xorner import Tagger, load_corpus
 from hf_xorner.data.fingerprints import file_fingerprint
 from hf_xorner.hub import check_folder
+from hf_xorner.hub.shelf import MANIFEST
 from hf_xorner.hub.text_checks import faults_of_text, read_text, sentences_in
 from hf_xorner.training import parse
 from hf_xorner.training.facts import Facts
@@ -29,6 +30,19 @@ def folder(request):
 
 def test_every_architecture_has_a_card():
     assert {Facts.read(folder).config["model_type"] for folder in FOLDERS} == set(ARCHITECTURES)
+
+
+def test_the_manifest_lists_the_files(folder):
+    """After a change, `sha256sum * > .hf_xorner.sha256` in the folder writes it again."""
+    lines = (folder / MANIFEST).read_text(encoding="utf-8").splitlines()
+    listed = dict(reversed(line.split("  ")) for line in lines)
+    assert listed.keys() == {path.name for path in folder.iterdir()} - {MANIFEST}
+    # The modules are compared with those of the package below.
+    assert not [
+        name
+        for name, digest in listed.items()
+        if not name.endswith(".py") and file_fingerprint(folder / name)["sha256"] != digest
+    ]
 
 
 def test_the_card_says_what_the_facts_say(folder):
@@ -76,7 +90,7 @@ def test_the_complete_model_is_fit_to_be_published(corpora):
     """It loads in a process without this package, and its card's sentences are tagged there."""
     checked = check_folder(COMPLETE, sentences=load_corpus("wnut17", corpora)["test"]["tokens"])
     assert sum(path.stat().st_size for path in COMPLETE.iterdir()) <= 20 * MEGABYTE
-    assert [file.name for file in checked.files] == sorted(path.name for path in COMPLETE.iterdir())
+    assert [file.name for file in checked.files] == sorted({path.name for path in COMPLETE.iterdir()} - {MANIFEST})
     assert any(found for _, found in checked.tagged)
 
 

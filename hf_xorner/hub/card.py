@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from ..data.fingerprints import file_fingerprint
 from ..errors import first_line
 from ..tagger import Tagger
 from ..training.facts import Facts, write_whole
+from ..training.model_files import files_of_model
 from .card_content import CURVE_FILE, Card
 from .card_sections import renewed
+from .checks import faults_of_places
 
 CARD_FILE = "README.md"
 
@@ -66,8 +69,10 @@ def write_card(
     Raises:
         ValueError: If facts are missing or not this model's, or the card that is there cannot be read.
     """
-    folder = Path(folder).resolve()
+    folder = Path(os.path.realpath(folder))
     facts = _facts_in(folder)
+    for fault in faults_of_places(folder, files_of_model(folder)):
+        raise ValueError(fault)
     weights = folder / facts.model["file"]
     if not weights.is_file() or file_fingerprint(weights)["sha256"] != facts.model["sha256"]:
         raise ValueError(f"{weights}: not the weights that the facts beside them speak of; train the model again.")
@@ -164,5 +169,7 @@ def draw_curve(card: Card, path: Path) -> bool:
         right = left.twinx()
         right.plot(*zip(*scores, strict=True), color=_ORANGE, linestyle="--")
         right.set_ylabel(f"{card.measures[measure]} on validation (%)", color=_ORANGE)
-    figure.savefig(path, format="png", dpi=120, metadata={"Software": None})
+    picture = BytesIO()
+    figure.savefig(picture, format="png", dpi=120, metadata={"Software": None})
+    write_whole(path, picture.getvalue())
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +32,9 @@ from .text_checks import Text, faults_of_text, places_of_machine, read_text, sen
 
 MEGABYTE = 1_000_000
 WEIGHTS_INDEX = "model.safetensors.index.json"
+
+#: A file in the Hub's cache is called by its hash.
+_BLOB = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class Unfit(ValueError):
@@ -85,6 +89,8 @@ def check_folder(
     if not (folder / CONFIG).is_file():
         raise Unfit(f"{folder} has no {CONFIG}, so there is no model in it; name the folder that one was saved in.")
     names = files_of_model(folder)
+    if misplaced := faults_of_places(folder, names):
+        raise Unfit("\n".join(misplaced))
     structure = [*_faults_of_weights(folder, names), *_faults_of_code(folder)]
     faults = [*structure, *_faults_of_card(folder, card), *_faults_of_size(folder, names, max_file_mb)]
     texts, unreadable = _texts(folder, names)
@@ -101,6 +107,27 @@ def check_folder(
     if faults:
         raise Unfit("\n".join(faults))
     return Checked(folder, [_described(folder, name) for name in names], _left(folder, names), tagged)
+
+
+def faults_of_places(folder: Path, names: Iterable[str]) -> list[str]:
+    """Return the files of a folder that lie outside of it, each in one sentence: nobody expects them to be published.
+
+    A folder of the Hub's cache may link to the blobs of its own repository.
+
+    Args:
+        folder: The model's folder.
+        names: The files, by their paths in it.
+    """
+    root = folder.resolve()
+    blobs = [place.parent / "blobs" for place in root.parents if place.name == "snapshots"]
+    faults = []
+    for name in names:
+        real = (folder / name).resolve()
+        if not name.isprintable() or "\\" in name:
+            faults.append(f"{name!r} has characters that cannot be published; rename the file.")
+        elif root not in real.parents and not (real.parent in blobs and _BLOB.fullmatch(real.name)):
+            faults.append(f"{name} lies outside of {folder}, at {real}; put a copy in its place, or take it out.")
+    return faults
 
 
 def widget_sentences(folder: Path) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeVar
 
 from huggingface_hub import (
@@ -18,9 +19,19 @@ from huggingface_hub import (
 from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, validate_repo_id
 
-from ..training.model_files import CARD, MODEL_FILES, PICTURES, matches
+from ..training.model_files import (
+    CARD,
+    CONFIG,
+    HANDLER,
+    HANDLER_REQUIREMENTS,
+    MODEL_FILES,
+    PICTURES,
+    TOKENIZER_CONFIG,
+    matches,
+    travelling_modules,
+)
 from .checks import Checked, ModelFile, check_folder
-from .connection import SILENCE, patiently, reach, reason_of, silence_limited
+from .connection import SILENCE, limited, patiently, reach, reason_of
 
 Answer = TypeVar("Answer")
 
@@ -29,7 +40,7 @@ ANSWER_WITHIN = 1.8
 
 #: What every repository holds from its beginning.
 NOTHING = {".gitattributes"}
-#: Of an earlier model, what would be taken for a part of this one.
+#: The files of an earlier model, besides its code: left behind, they would be taken for parts of this one.
 REPLACED = tuple(name for name in MODEL_FILES if name not in (CARD, "LICENSE", *PICTURES))
 
 _REFERENCE = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$|/$|\.$))[A-Za-z0-9_][\w./+-]*")
@@ -75,7 +86,12 @@ def publish(
     api: HfApi | None = None,
     answer_within: float = ANSWER_WITHIN,
 ) -> Published:
-    """Check a model's folder, upload what belongs to the model in one commit, and compare what arrived with what left.
+    """Check a model's folder, upload the model's files in one commit, and compare what arrived with what was sent.
+
+    An overwriting call removes, in the same commit, the files of the earlier model that this one does not have: config,
+    weights with their shards and index, tokenizer, facts, the modules that its config and tokenizer name with those
+    that these import, and `handler.py` with its requirements. All other files stay: the card, the licence, pictures,
+    Python that the model does not use, `.gitattributes`, and everything in folders.
 
     Args:
         folder: What `save_pretrained` or a Trainer wrote.
@@ -83,7 +99,7 @@ def publish(
         private: Whether the repository is to be seen by its owner alone; by default as the owner has set it.
         revision: The branch.
         tag: A name for the commit, given when all has arrived.
-        overwrite: Whether to publish over what stands there.
+        overwrite: Whether the branch may hold files already.
         commit_message: What the commit says.
         card: Whether a model card must be there.
         max_file_mb: How large a file may be, in millions of bytes.
@@ -100,7 +116,7 @@ def publish(
         repo_id, private=private, revision=revision, tag=tag, overwrite=overwrite, api=api, answer_within=answer_within
     )
     checked = check_folder(folder, card=card, max_file_mb=max_file_mb, sentences=sentences)
-    with silence_limited(SILENCE):
+    with limited(SILENCE):
         before = _prepare(api, repo_id, private, revision, before)
         commit = _upload(api, repo_id, revision, checked, commit_message, before)
         _compare(api, repo_id, revision, commit, checked)
@@ -143,7 +159,7 @@ def ready_to_publish(
     token = (user.get("auth") or {}).get("accessToken") or {}
     if token.get("role") == "read":
         raise ValueError(f"the token of {user['name']} may only read; log in with one that may write.")
-    with silence_limited(SILENCE):
+    with limited(SILENCE):
         before = _or_say("nothing was published", lambda: _standing(api, repo_id, revision, tag))
     if before is None:
         return None
@@ -217,12 +233,13 @@ def _prepare(api: HfApi, repo_id: str, private: bool | None, revision: str, befo
 
 
 def _upload(api: HfApi, repo_id: str, revision: str, checked: Checked, commit_message: str, before: Standing) -> str:
-    """Upload what belongs to the model in one commit, and return that."""
+    """Upload the files of the model in one commit, which removes those of an earlier model, and return the commit."""
+    earlier = _or_say("nothing was published", lambda: _files_of_earlier_model(api, repo_id, before))
+    stale = earlier - {file.name for file in checked.files}
 
     def upload() -> str:
         # Made anew for each try: the client then sees what has arrived before, be it the whole commit.
-        kept = {file.name for file in checked.files}
-        gone = [name for name in _files_at(api, repo_id, revision) if matches(name, REPLACED) and name not in kept]
+        gone = stale & _files_at(api, repo_id, revision)
         operations: list[CommitOperationAdd | CommitOperationDelete] = [
             CommitOperationAdd(file.name, str(checked.folder / file.name)) for file in checked.files
         ]
@@ -232,6 +249,23 @@ def _upload(api: HfApi, repo_id: str, revision: str, checked: Checked, commit_me
         ).oid
 
     return _or_say(lambda: _state(api, repo_id, revision, before), lambda: patiently(upload))
+
+
+def _files_of_earlier_model(api: HfApi, repo_id: str, before: Standing) -> set[str]:
+    """Return the files of a branch that publishing would take for parts of the model there; see `publish`."""
+    assert before.head is not None
+    names = {name for name in before.files if "/" not in name}
+    found = {name for name in names if matches(name, REPLACED)}
+    if HANDLER in names:
+        found |= {HANDLER, HANDLER_REQUIREMENTS}
+    modules = {name for name in names if name.endswith(".py")}
+    if modules:
+        with TemporaryDirectory() as scratch:
+            for name in names & {CONFIG, TOKENIZER_CONFIG, *modules}:
+                content = patiently(lambda name=name: b"".join(_download(api, repo_id, before.head, name)))  # type: ignore[misc]
+                (Path(scratch) / name).write_bytes(content)
+            found |= {f"{module}.py" for module in travelling_modules(Path(scratch))}
+    return found & names
 
 
 def _state(api: HfApi, repo_id: str, revision: str, before: Standing) -> str:
@@ -264,14 +298,18 @@ def _compare(api: HfApi, repo_id: str, revision: str, commit: str, checked: Chec
 
 
 def _sha256(api: HfApi, repo_id: str, commit: str, name: str) -> str:
-    """The hash of the bytes that the Hub sends to whoever asks for a file."""
-    url = hf_hub_url(repo_id, name, revision=commit, endpoint=api.endpoint)
+    """Return the hash of the bytes that the Hub sends of a file."""
     found = hashlib.sha256()
+    for piece in _download(api, repo_id, commit, name):
+        found.update(piece)
+    return found.hexdigest()
+
+
+def _download(api: HfApi, repo_id: str, commit: str, name: str) -> Iterator[bytes]:
+    url = hf_hub_url(repo_id, name, revision=commit, endpoint=api.endpoint)
     with get_session().stream("GET", url, headers=build_hf_headers(token=api.token)) as answer:
         hf_raise_for_status(answer)
-        for piece in answer.iter_bytes():
-            found.update(piece)
-    return found.hexdigest()
+        yield from answer.iter_bytes()
 
 
 def _or_say(state: str | Callable[[], str], call: Callable[[], Answer]) -> Answer:

@@ -12,9 +12,12 @@ from ..training.model_files import CONFIG, HANDLER, HANDLER_REQUIREMENTS
 from .checks import widget_sentences
 from .loading import INVENTED_SENTENCE
 from .publishing import MAIN, check_names
+from .shelf import write_files
 
 #: What lies in which folder: what belongs into the model's repository, and what is a repository of its own.
 MODEL_PART, SPACE_PART = "model", "space"
+#: The manifest beside these two folders; see `write_files`.
+SPACE_MANIFEST = ".hf_xorner_space.sha256"
 
 #: The releases that the files were written for; the lower bounds are those of pyproject.toml.
 TRANSFORMERS, TORCH, GRADIO = "transformers>=5.12,<6", "torch>=2.6", "gradio>=6.20,<7"
@@ -44,15 +47,15 @@ def write_space(
     Args:
         folder: The model's folder; the sentences that its card offers become the examples.
         repo_id: Where the model is, or will be, published: `owner/name`.
-        target: Where to write: `model/` for the model's repository, `space/` for one of a Space.
+        target: Where to write: `model/` for the model's repository, `space/` for one of a Space; apart from `folder`.
         revision: The branch or tag of the model that the Space loads.
-        overwrite: Whether files of an earlier call may be replaced.
+        overwrite: Whether files of an earlier call may be replaced, unless they were changed since: see `write_files`.
 
     Returns:
         The files, in order.
 
     Raises:
-        ValueError: If a name is none, there is no model, or a file is in the way; then nothing is written.
+        ValueError: If a name is not valid, there is no model, or a file is in the way; then nothing is written.
     """
     check_names(repo_id, revision)
     folder, target = Path(folder), Path(target)
@@ -61,24 +64,15 @@ def write_space(
             f"{folder} has no {CONFIG}, so there is no model in it; name the folder that one was saved in."
         )
     examples = widget_sentences(folder) or [INVENTED_SENTENCE]
-    texts = {
-        target / MODEL_PART / HANDLER: _template(HANDLER),
-        target / MODEL_PART / HANDLER_REQUIREMENTS: f"{TRANSFORMERS}\n",
-        target / SPACE_PART / "README.md": _readme(repo_id),
-        target / SPACE_PART / "app.py": _app(repo_id, revision, examples),
-        target / SPACE_PART / "requirements.txt": f"{GRADIO}\n{TORCH}\n{TRANSFORMERS}\n",
+    texts: dict[str, Path | str] = {
+        f"{MODEL_PART}/{HANDLER}": _template(HANDLER),
+        f"{MODEL_PART}/{HANDLER_REQUIREMENTS}": f"{TRANSFORMERS}\n",
+        f"{SPACE_PART}/README.md": _readme(repo_id),
+        f"{SPACE_PART}/app.py": _app(repo_id, revision, examples),
+        f"{SPACE_PART}/requirements.txt": f"{GRADIO}\n{TORCH}\n{TRANSFORMERS}\n",
     }
-    # A link is a file as well, wherever it leads, and if to nothing.
-    there = [str(path) for path in texts if path.exists() or path.is_symlink()]
-    if there and not overwrite:
-        raise ValueError(f"{', '.join(there)} would be overwritten; name another folder, or say --overwrite true.")
-    for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # What stands there is replaced, and not what a link leads to.
-        path.unlink(missing_ok=True)
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    return list(texts)
+    write_files(target, texts, folder, overwrite, manifest=SPACE_MANIFEST)
+    return [target / name for name in texts]
 
 
 def _template(name: str) -> str:

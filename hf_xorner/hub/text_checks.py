@@ -1,4 +1,4 @@
-"""What must not stand in a file that goes to the Hub: places of a machine, tokens, and sentences of a corpus."""
+"""Texts that must not be published: secrets, folders of a machine, and sentences of a corpus."""
 
 from __future__ import annotations
 
@@ -8,14 +8,38 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 #: Sentences of fewer words are anyone's.
 LEAST_WORDS = 8
 #: So many first letters of a sentence are looked up before all of it is looked for.
 PREFIX = 24
 
-_TOKEN = re.compile(r"\b(?:hf_|api_org_)[A-Za-z0-9]{20,}")
+#: The forms in which secrets are found; any other secret passes.
+SECRETS = {
+    "a private key": r"-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}|PuTTY-User-Key-File-\d",
+    "an access token of the Hub": r"(?:hf|api_org)_(?:oauth_|jwt_)?[A-Za-z0-9]{20,}",
+    "an access key of AWS": r"(?<![A-Z0-9])(?:AKIA|(?:ASIA|ABIA|ACCA)(?=[A-Z]*\d))[A-Z0-9]{16}(?![A-Z0-9])",
+    # The key itself has no form of its own, so that it is found by its name.
+    "a secret key of AWS": r"(?i:secret[_-]?access[_-]?key|aws[_-]?secret(?:[_-]?key)?)[\"'\s:=]{1,8}"
+    r"[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
+    "a token of GitHub": r"gh[oprsu]_[A-Za-z0-9]{30,}|github_pat_\w{22,}",
+    "a key of OpenAI or Anthropic": r"(?<![A-Za-z0-9])sk-(?:(?:proj|svcacct|admin|ant)-[\w-]{20,}|[A-Za-z0-9]{20,})",
+    "a token of Slack": r"xox[a-z]-[A-Za-z0-9-]{10,}",
+    "a key of Google": r"AIza[\w-]{35}",
+    # A password of these forms is a placeholder: $TOKEN, ${TOKEN}, {token}, <token>, ***, ...
+    "a password in a URL": r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"']*:"
+    r"(?!(?:\$\{?\w+\}?|\{+\w+\}+|<[^>@]*>|\*+|\.+|…)@)[^\s/@\"']+@[\w\[]",
+}
+_SECRET = re.compile("|".join(f"({form})" for form in SECRETS.values()), re.ASCII)
+#: Where two pieces of one string meet, as in "hf_ab" + "cd".
+_JOINT = re.compile(r"""["'][\s+\\]*[bfru]{0,2}["']""", re.IGNORECASE)
+#: A string of JSON, and the colon by which a key is known.
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
+
+#: The longest head that safetensors reads.
+_LONGEST_HEAD = 100_000_000
+
 #: Folders in which the files of a user lie, on any machine; an address of the web may have a part of the same name.
 _ROOTS = "home|Users|root|tmp|var/folders|private/var|mnt|media|scratch|workspace"
 _PLACE = re.compile(
@@ -26,57 +50,61 @@ OWN_PARTS = 3
 
 
 class Text(NamedTuple):
-    """What a file says: its lines, where a line can be named, or else its strings.
+    """The text of a file.
 
     Attributes:
         name: The file, by its path in the model's folder.
-        passages: Line number (0 where there are no lines) and text.
+        passages: Line number (0 where there are no lines) and text, without the keys of JSON: these are names, and in
+            a tokenizer the vocabulary.
+        lines: The same, of all lines.
     """
 
     name: str
     passages: list[tuple[int, str]]
+    lines: Sequence[tuple[int, str]] = ()
 
 
 def read_text(folder: Path, name: str) -> Text:
-    """Read what a file says: the strings of JSON with their escapes undone, the metadata of safetensors, or lines."""
-    path = folder / name
-    if path.suffix == ".safetensors":
-        return Text(name, [(0, one) for one in _strings(safetensors_metadata(path))])
-    content = path.read_text(encoding="utf-8", errors="replace")
-    if path.suffix == ".json":
-        try:
-            return Text(name, [(0, one) for one in _strings(json.loads(content))])
-        except ValueError:
-            pass  # it is said elsewhere that this is no JSON
-    return Text(name, list(enumerate(content.splitlines(), 1)))
-
-
-def safetensors_metadata(path: Path) -> dict[str, Any]:
-    """Return the free text in the head of a file of safetensors.
+    """Read the lines of a text, of JSON with its escapes undone, or of the head of a safetensors file.
 
     Raises:
-        ValueError: If it is none.
+        OSError: If it cannot be read.
+        ValueError: If it is not what its name says.
     """
+    path = folder / name
+    head = path.suffix == ".safetensors"
+    content = _head_of(path) if head else path.read_text(encoding="utf-8", errors="replace")
+    # Without zeros, the ASCII of UTF-16 is read, too.
+    lines = list(enumerate(content.replace("\0", "").split("\n"), 1))
+    if not head and path.suffix != ".json":
+        return Text(name, lines, lines)
+    if head:
+        lines = [(0, line) for _, line in lines]
+    strings = [(number, found) for number, line in lines for found in _STRING.finditer(line)]
+    values = [(number, _unescaped(found)) for number, found in strings if not found[1]]
+    return Text(name, values, [(number, _STRING.sub(_with_colon, line)) for number, line in lines])
+
+
+def _head_of(path: Path) -> str:
+    """Return the head of a file of safetensors, which is JSON."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
-        if size > path.stat().st_size:
-            raise ValueError("its head is longer than the file")
-        head = json.loads(file.read(size))
-    if not isinstance(head, dict):
-        raise ValueError("its head is no object")
-    return head.get("__metadata__") or {}
+        if size > min(path.stat().st_size, _LONGEST_HEAD):
+            raise ValueError("its head is longer than the file, or than safetensors reads")
+        return file.read(size).decode("utf-8")
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """The strings of a JSON value; keys, which are names and in a tokenizer the vocabulary, are none of them."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _strings(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _strings(one)
+def _unescaped(found: re.Match[str]) -> str:
+    """Return a string of JSON without its quotes and escapes."""
+    literal = found[0][: found.start(1) - found.start()] if found[1] else found[0]
+    try:
+        return str(json.loads(literal, strict=False)) if "\\" in literal else literal[1:-1]
+    except ValueError:
+        return literal
+
+
+def _with_colon(found: re.Match[str]) -> str:
+    return f'"{_unescaped(found)}"{found[1] or ""}'
 
 
 def places_of_machine(folder: Path) -> list[str]:
@@ -87,26 +115,45 @@ def places_of_machine(folder: Path) -> list[str]:
 
 
 def faults_of_text(text: Text, places: Sequence[str]) -> list[str]:
-    """Return the tokens and the places of a machine that a file names, each in one sentence with its line.
+    """Return the secrets and the places of a machine in a file, each in one sentence with its line.
 
     Args:
-        text: What the file says.
-        places: Folders of this machine, as `places_of_machine` gives them.
+        text: The text of the file.
+        places: Folders of this machine, as `places_of_machine` returns them.
     """
-    faults = []
+    faults = [
+        f"{_where(text, line)}: contains {kind} ({secret[:4]}…); remove it, and revoke it, as others may have seen it."
+        for line, kind, secret in secrets_in(text.lines)
+    ]
     for line, passage in text.passages:
-        where = f"{text.name}, line {line}" if line else text.name
-        if token := _TOKEN.search(passage):
-            faults.append(
-                f"{where}: an access token ({token[0][:6]}…) stands here; take it out, and revoke it, for it may have "
-                "been seen already."
-            )
         own = next((place for place in places if place in passage), None)
         found = _PLACE.search(passage)
         if own or found:
             place = own or (found[0] if found else "")
-            faults.append(f"{where}: {place} is a place of one machine; name the file or folder without it.")
+            faults.append(
+                f"{_where(text, line)}: {place} is a place of one machine; name the file or folder without it."
+            )
     return list(dict.fromkeys(faults))
+
+
+def _where(text: Text, line: int) -> str:
+    return f"{text.name}, line {line}" if line else text.name
+
+
+def secrets_in(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the kind and the text of each secret that has one of the forms of `SECRETS`.
+
+    Pieces of a string that are joined in one line, or in two that follow each other, are read as one string.
+
+    Args:
+        lines: Numbers and texts.
+    """
+    for (number, line), (_, following) in zip(lines, [*lines[1:], (0, "")], strict=True):
+        end = len(_JOINT.sub("", line.rstrip(" \t\r+\\"))) - 1
+        for found in _SECRET.finditer(_JOINT.sub("", f"{line}\n{following}")):
+            # What lies in the following line alone is found there.
+            if found.start() < end:
+                yield number, list(SECRETS)[(found.lastindex or 1) - 1], found[0]
 
 
 def sentences_in(texts: Iterable[Text], sentences: Iterable[Sequence[str]]) -> list[str]:

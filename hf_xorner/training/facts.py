@@ -245,12 +245,12 @@ def rounded(value: Any, digits: int = 4) -> Any:
     return round(float(value), digits) if isinstance(value, float) else value
 
 
-def write_whole(path: Path, text: str) -> Path:
-    """Write a file of text that is there as a whole or not at all."""
+def write_whole(path: Path, content: str | bytes) -> Path:
+    """Write a file that is there completely or not at all, in the place of what has its name, be it a link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        new.write_text(text, encoding="utf-8")
+        new.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)

@@ -705,6 +705,31 @@ def test_weights_that_were_changed_are_refused(trained, unrun, tmp_path):
         write_card(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["facts.json", "model.safetensors", "README.md", "config.json"])
+def test_links_out_of_the_folder_are_refused(trained, unrun, tmp_path, name):
+    folder = tmp_path / "tiny"
+    shutil.copytree(trained, folder, ignore=shutil.ignore_patterns("README.md", "checkpoint-*"))
+    elsewhere = tmp_path / name
+    elsewhere.write_bytes((folder / name).read_bytes() if (folder / name).exists() else b"private")
+    before = elsewhere.read_bytes()
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(elsewhere)
+    with pytest.raises(ValueError, match=f"^{name} lies outside of "):
+        write_card(folder)
+    assert elsewhere.read_bytes() == before
+
+
+def test_the_picture_is_not_written_through_a_link(trained, unrun, tmp_path):
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "tiny"
+    shutil.copytree(trained, folder, ignore=shutil.ignore_patterns("*.png", "README.md", "checkpoint-*"))
+    for name in ("learning_curve.png", "README.md"):
+        (folder / name).symlink_to(tmp_path / name)
+    write_card(folder)
+    assert (folder / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
+
+
 def test_what_the_hub_would_refuse_is_refused(facts):
     told = ({"language": "English"}, {"dataset_id": "towns"}, {"dataset_id": "a/b/c"}, {"base_models": ("encoder",)})
     for wrong in told:

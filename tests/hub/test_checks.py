@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 from hf_xorner.hub import Unfit, check_folder
 from hf_xorner.hub.code_checks import faults_of_module
 from hf_xorner.hub.corpus import sentences_of
-from hf_xorner.hub.text_checks import faults_of_text, read_text, sentences_in
+from hf_xorner.hub.text_checks import faults_of_text, read_text, secrets_in, sentences_in
 from hf_xorner.training.model_files import files_of_model, travelling_modules
 
 CARD = "---\nlicense: mit\nwidget:\n- text: Ann met Zeus\n---\n# A tagger\n"
@@ -198,6 +198,90 @@ def test_code_that_may_do_harm_is_not_run(folder, tmp_path):
     path.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n" + path.read_text())
     assert any("configuration_tagger.py, line 1: uses open" in one for one in faults(folder))
     assert not (tmp_path / "ran").exists()
+
+
+# --- Links ------------------------------------------------------------------------------------------------------------
+
+
+def private(tmp_path, name, content=b"private"):
+    path = tmp_path / "home" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "a.png", "config.json", "README.md", "facts.json", "tags.py"])
+def test_links_out_of_the_folder_are_refused(folder, unloaded, tmp_path, name):
+    path = folder / name
+    content = path.read_bytes() if path.exists() else b"private"
+    path.unlink(missing_ok=True)
+    path.symlink_to(private(tmp_path, name, content))
+    found = fault(folder)
+    assert found.startswith(f"{name} lies outside of {folder}")
+    assert unloaded == []
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_folder_that_is_a_link_is_refused(folder, unloaded, tmp_path, relative):
+    private(tmp_path, "b.svg")
+    (folder / "plots").symlink_to("../home" if relative else tmp_path / "home")
+    (folder / "README.md").write_text(CARD + "![](plots/b.svg)", encoding="utf-8")
+    assert fault(folder).startswith("plots/b.svg lies outside of ")
+
+
+def test_a_chain_of_links_is_followed_to_its_end(folder, unloaded, tmp_path):
+    (folder / "inner").symlink_to(private(tmp_path, "key"))
+    (folder / "LICENSE").symlink_to("inner")
+    assert fault(folder).startswith("LICENSE lies outside of ")
+
+
+def test_links_inside_the_folder_and_to_it_are_followed(folder, unloaded, tmp_path):
+    (folder / "real.txt").write_text("Apache")
+    (folder / "LICENSE").symlink_to("real.txt")
+    (folder / "a.png").symlink_to("gone")
+    (tmp_path / "latest").symlink_to(folder)
+    assert "LICENSE" in [file.name for file in check_folder(tmp_path / "latest").files]
+
+
+def in_the_cache(folder, tmp_path, size=64):
+    """A folder as the cache of the Hub has it."""
+    repository = tmp_path / "models--ann--tagger"
+    snapshot = repository / "snapshots" / ("c" * 40)
+    snapshot.mkdir(parents=True)
+    (repository / "blobs").mkdir()
+    for number, path in enumerate(sorted(folder.iterdir())):
+        blob = repository / "blobs" / f"{number:0{size}x}"
+        shutil.copyfile(path, blob)
+        (snapshot / path.name).symlink_to(f"../../blobs/{blob.name}")
+    return snapshot
+
+
+def test_the_cache_of_the_hub_links_to_its_own_blobs(folder, unloaded, tmp_path):
+    snapshot = in_the_cache(folder, tmp_path)
+    good = check_folder(folder)
+    assert check_folder(snapshot).files == good.files
+    blobs = snapshot.parent.parent / "blobs"
+    (blobs / ("f" * 64)).symlink_to(private(tmp_path, "key"))
+    (blobs / "key").write_text("private")
+    other = in_the_cache(folder, tmp_path / "other").parent.parent / "blobs"
+    for place in (f"../../blobs/{'f' * 64}", "../../blobs/key", other / f"{0:064x}"):
+        (snapshot / "LICENSE").symlink_to(place)
+        assert fault(snapshot).startswith("LICENSE lies outside of ")
+        (snapshot / "LICENSE").unlink()
+
+
+def test_modules_that_a_config_names_lie_in_the_folder(folder, unloaded, tmp_path):
+    private(tmp_path, "secret.py", b"x = 1\n")
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"]["AutoModel"] = f"{tmp_path / 'home' / 'secret'}.Model"
+    (folder / "config.json").write_text(json.dumps(config))
+    assert "secret.py lies outside of " in fault(folder)
+
+
+@pytest.mark.parametrize("name", ["a\nb.png", "a\\b.png", "a\x1b.png"])
+def test_names_that_cannot_be_published(folder, unloaded, name):
+    (folder / name).write_bytes(b"x")
+    assert "rename the file" in fault(folder)
 
 
 # --- Code -------------------------------------------------------------------------------------------------------------
@@ -395,6 +479,104 @@ def test_tokens_are_found_and_not_shown(folder, unloaded, name):
     assert found.startswith(name)
     assert "access token" in found
     assert TOKEN not in found
+
+
+#: By kind, texts that hold a secret. They are put together here, so that no file of the repository has one.
+MANY = "aB3dE5fG7h" * 6
+PLANTED = {
+    "a private key": [
+        *(f"-----BEGIN {kind}PRIVATE KEY-----" for kind in ("", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED ")),
+        *("-----BEGIN PGP PRIVATE KEY BLOCK-----", "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"),
+        "PuTTY-User-Key-File-3: ssh-ed25519",
+    ],
+    "an access token of the Hub": [
+        *(
+            TOKEN,
+            f"my_{TOKEN}",
+            f"x{TOKEN}y",
+            f"hf_oauth_{MANY}",
+            f"api_org_{MANY[:34]}",
+            f"https://hf.co/?token={TOKEN}",
+        ),
+        *(f'"{TOKEN[:9]}" + "{TOKEN[9:]}"', f"'{TOKEN[:3]}' '{TOKEN[3:]}'", f'"{TOKEN[:9]}"\n    f"{TOKEN[9:]}"'),
+        f'a = "{TOKEN[:9]}" + \\\n  "{TOKEN[9:]}"',
+    ],
+    "an access key of AWS": [f"id={'AKIA'}IOSFODNN7EXAMPLE", f"x{'ASIA'}ABCDEFGH12345678,"],
+    "a secret key of AWS": [
+        f"aws_secret_access_key = {'wJalrXUtnFEMI/K7MDENG'}/bPxRfiCYEXAMPLEKEY",
+        f"AWS_SECRET_ACCESS_KEY={MANY[:40]}",
+        f"secretAccessKey: '{MANY[:40]}'",
+    ],
+    "a token of GitHub": [*(f"gh{kind}_{MANY[:36]}" for kind in "opsur"), f"github_pat_{MANY[:22]}_{MANY[:59]}"],
+    "a key of OpenAI or Anthropic": [*(f"sk-{kind}{MANY[:48]}" for kind in ("", "proj-", "ant-api03-"))],
+    "a token of Slack": [f"xox{kind}-123456789012-{MANY[:12]}" for kind in "abprs"],
+    "a key of Google": [f"key={'AIza'}{MANY[:35]}"],
+    "a password in a URL": [
+        *("https://ann:secret@example.org/x", "postgres://ann:s3cr3t@localhost:5432/db", "redis://:secret@127.0.0.1"),
+        f"https://user:{MANY}@example.org",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(kind, text) for kind, texts in PLANTED.items() for text in texts], ids=lambda value: value[:24]
+)
+def test_secrets_of_each_form_are_found(tmp_path, kind, text):
+    (tmp_path / "README.md").write_text(f"one\ntwo {text} three\nfour\n", encoding="utf-8")
+    first, *others = faults_of_text(read_text(tmp_path, "README.md"), [])
+    assert first.startswith(f"README.md, line 2: contains {kind} (")
+    assert first.endswith(".")
+    # No more than the first few characters are shown.
+    shown = first.partition(f"{kind} (")[2].partition("…)")[0]
+    assert 0 < len(shown) <= 4
+    assert len(others) <= 1
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("form", ["value", "key", "escaped", "one line", "list"])
+def test_secrets_in_json_are_found(tmp_path, kind, form):
+    text = PLANTED[kind][0]
+    if kind == "a secret key of AWS":
+        name, text = "AWS_SECRET_ACCESS_KEY", MANY[:40]
+        content = {name: text} if form != "list" else [f"{name}={text}"]
+    else:
+        content = {text: 1} if form == "key" else [1, text] if form == "list" else {"a": {"b": text}}
+    dumped = json.dumps(content, indent=None if form == "one line" else 1)
+    if form == "escaped":
+        dumped = dumped.replace(text[:2], "".join(f"\\u{ord(letter):04x}" for letter in text[:2])).replace("/", "\\/")
+    (tmp_path / "config.json").write_text(dumped)
+    assert [found for _, found, _ in secrets_in(read_text(tmp_path, "config.json").lines)] == [kind]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("SLOVAKIA ENGLAND", "ASIAPACIFICCHAMPIONSHIPS", "risk-averse and task-oriented-classification-of-words"),
+        *("https://user:$TOKEN@example.org", "https://user:{password}@example.org", "https://user:<password>@host"),
+        *("https://example.org:8080/@ann", "https://example.org/a:b@c", "mailto:ann@example.org", "http://***:***@x"),
+        *("hf_hub_download and hf_transfer", "-----BEGIN CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----", "sk-learn"),
+        *("xoxo-xoxo", f"sha256: {'0123456789abcdef' * 4}", "ghp_short", "aws_secret_access_key = ..."),
+        '["hf_", "internationalization", "SLOVAKIA", "AKIA", "ENGLANDANDWALES12"]',
+    ],
+)
+@pytest.mark.parametrize("name", ["README.md", "config.json"])
+def test_what_only_looks_like_a_secret(tmp_path, name, text):
+    (tmp_path / name).write_text(text if name == "README.md" or text.startswith("[") else json.dumps([text, text]))
+    assert list(secrets_in(read_text(tmp_path, name).lines)) == []
+
+
+def test_no_file_of_the_package_looks_like_a_secret():
+    folders = [REPOSITORY / name for name in ("model_cards", "hf_xorner", "scripts")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert len(files) > 200
+    for path in [*files, REPOSITORY / "README.md"]:
+        assert list(secrets_in(read_text(path.parent, path.name).lines)) == [], path
+
+
+def test_secrets_in_utf_16_are_found(tmp_path):
+    (tmp_path / "LICENSE").write_bytes(f"one\n{TOKEN}\n".encode("utf-16"))
+    ((line, kind, _),) = secrets_in(read_text(tmp_path, "LICENSE").lines)
+    assert (line, kind) == (2, "an access token of the Hub")
 
 
 @pytest.mark.parametrize("name", PLACES_OF_TEXT)

@@ -7,13 +7,15 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY, SENTENCES
 from datasets import Dataset
 from helpers import free_port
-from huggingface_hub import HfApi, constants
+from huggingface_hub import HfApi, constants, get_session
 from random_texts import lively_model
 from transformers import TrainingArguments, pipeline
 
@@ -125,11 +127,59 @@ def test_what_stands_there_is_not_overwritten_unasked(hub, api, folder):
 def test_overwriting_takes_the_old_model_away_and_nothing_else(hub, api, folder):
     api.create_repo(NAME)
     old = ["model-00001-of-00002.safetensors", "model.safetensors.index.json", "piece_tokenizer.json", "facts.json"]
-    kept = ["notes.txt", "LICENSE", "handler.py", "onnx/model.onnx", "old.png"]
+    old += ["handler.py", "requirements.txt"]
+    kept = ["notes.txt", "LICENSE", "onnx/model.onnx", "old.png", "train.py", "model-a/x-of-y.safetensors", "a/tags.py"]
     for name in [*old, *kept]:
         api.upload_file(path_or_fileobj=b"x" * 9, path_in_repo=name, repo_id=NAME)
     publish(folder, NAME, overwrite=True, api=api)
     assert set(hub.files(NAME)) == {*content(folder), *kept}
+
+
+def test_overwriting_takes_old_code_away_and_no_other_python(hub, api, folder):
+    """The modules that the earlier model names, with those that they import, in the commit of the new one."""
+    shutil.copyfile(folder / "tags.py", folder / "old_tags.py")
+    (folder / "old_model.py").write_text("from .old_tags import *\n")
+    config = json.loads((folder / "config.json").read_text())
+    new = json.dumps(config)
+    config["auto_map"]["AutoModel"] = "old_model.Model"
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "handler.py").write_text("x = 1\n")
+    (folder / "requirements.txt").write_text("torch\n")
+    publish(folder, NAME, api=api)
+    stale = {"old_model.py", "old_tags.py", "handler.py", "requirements.txt"}
+    assert stale <= set(hub.files(NAME))
+    api.upload_file(path_or_fileobj=b"from .old_tags import x\n", path_in_repo="mine.py", repo_id=NAME)
+    for name in stale:
+        (folder / name).unlink()
+    (folder / "config.json").write_text(new)
+    publish(folder, NAME, overwrite=True, api=api)
+    assert hub.files(NAME) == content(folder) | {"mine.py": b"from .old_tags import x\n"}
+    assert commits(hub) == 3
+    assert ".gitattributes" in hub.repositories[NAME].at("main").files
+
+
+def test_requirements_without_a_handler_are_the_users(hub, api, folder):
+    api.create_repo(NAME)
+    api.upload_file(path_or_fileobj=b"torch", path_in_repo="requirements.txt", repo_id=NAME)
+    publish(folder, NAME, overwrite=True, api=api)
+    assert "requirements.txt" in hub.files(NAME)
+
+
+@pytest.mark.parametrize("config", [b"[]", b"{", b'{"auto_map": {"AutoModel": "../x.A", "AutoConfig": "/etc/y.B"}}'])
+def test_overwriting_a_config_that_cannot_be_read(hub, api, folder, config):
+    api.create_repo(NAME)
+    for name, held in {"config.json": config, "mine.py": b"(" * 5000}.items():
+        api.upload_file(path_or_fileobj=held, path_in_repo=name, repo_id=NAME)
+    publish(folder, NAME, overwrite=True, api=api)
+    assert hub.files(NAME) == content(folder) | {"mine.py": b"(" * 5000}
+
+
+def test_old_code_that_cannot_be_read(hub, api, folder):
+    publish(folder, NAME, api=api)
+    before = hub.files(NAME)
+    hub.fault("GET", "/resolve/", status=500)
+    assert "nothing was published" in refusal(folder, NAME, overwrite=True, api=api)
+    assert hub.files(NAME) == before
 
 
 def test_an_empty_repository_is_taken(hub, api, folder):
@@ -260,6 +310,69 @@ def test_what_stays_broken(hub, api, folder, method, path):
     else:
         assert repository is None or hub.files(NAME) == {}
     assert repository is None or repository.tags == {}
+
+
+@pytest.fixture
+def slept(monkeypatch, api):
+    """The seconds that were waited."""
+    seconds = []
+    monkeypatch.setattr("time.sleep", seconds.append)
+    return seconds
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(("method", "path"), STEPS)
+def test_the_hub_is_given_the_time_that_it_asks_for(hub, api, folder, slept, method, path, status):
+    hub.fault(method, path, times=2, status=status, headers={"Retry-After": "17"})
+    done = publish(folder, NAME, tag="v1", api=api)
+    assert hub.files(NAME, done.commit) == content(folder)
+    assert len([seconds for seconds in slept if 17 <= seconds <= 18]) == 2
+    assert commits(hub) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "least", "most"),
+    [
+        (429, {"RateLimit": '"api";r=0;t=55'}, 55, 56),
+        (429, {"RateLimit": '"api";r=3;t=55', "Retry-After": "4"}, 4, 5),
+        (503, {"Retry-After": format_datetime(datetime.now(timezone.utc) + timedelta(seconds=200), True)}, 1, 200),
+        (503, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0, 1),
+        (429, {"Retry-After": "0"}, 0, 1),
+        (429, {"Retry-After": "soon"}, 0, 1),
+        (429, {"Retry-After": "-5"}, 0, 1),
+        (429, {"Retry-After": "\u00b2"}, 0, 1),
+        (429, {"Retry-After": "Wed, 21 Oct 99999999999 07:28:00 GMT"}, 0, 1),
+        (500, {"Retry-After": "200"}, 0, 1),
+    ],
+)
+@pytest.mark.parametrize("path", ["whoami", "/api/models/ann/tagger$"])
+def test_how_the_hub_asks_to_wait(hub, api, folder, slept, path, status, headers, least, most):
+    hub.fault("GET", path, times=1, status=status, headers=headers)
+    publish(folder, NAME, api=api)
+    (waited,) = slept
+    assert least <= waited <= most
+
+
+@pytest.mark.parametrize(("method", "path"), STEPS)
+def test_a_wait_that_is_too_long_ends_it(hub, api, folder, slept, method, path):
+    hub.fault(method, path, status=429, headers={"Retry-After": "86400"})
+    assert "asks to wait 86400 seconds" in refusal(folder, NAME, tag="v1", api=api)
+    assert sum(slept) == 0
+    assert len([1 for request in hub.requests + hub.storage_requests if request[0] == method]) < 40
+
+
+@pytest.mark.parametrize(("method", "path"), STEPS)
+def test_waits_that_never_end_are_limited_together(hub, api, folder, slept, method, path):
+    hub.fault(method, path, status=503, headers={"Retry-After": "50"})
+    assert "asks to wait 50 seconds" in refusal(folder, NAME, tag="v1", api=api)
+    assert 100 <= sum(slept) <= 320
+
+
+def test_limits_of_the_client_are_put_back(hub, api, folder):
+    session = get_session()
+    before = session.timeout, session.event_hooks
+    publish(folder, NAME, api=api)
+    assert (session.timeout, session.event_hooks) == before
 
 
 def test_a_connection_that_is_cut_again_and_again(hub, api, folder):

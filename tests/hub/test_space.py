@@ -31,10 +31,9 @@ from transformers import pipeline
 from hf_xorner.hub import Unfit, check_folder
 from hf_xorner.hub.checks import widget_sentences
 from hf_xorner.hub.code_checks import HANDLER_MAY_USE, faults_of_module
-from hf_xorner.hub.publishing import REPLACED
 from hf_xorner.hub.requirement_checks import faults_of_requirements
-from hf_xorner.hub.space import GRADIO, TORCH, TRANSFORMERS, write_space
-from hf_xorner.training.model_files import files_of_model, matches
+from hf_xorner.hub.space import GRADIO, SPACE_MANIFEST, TORCH, TRANSFORMERS, write_space
+from hf_xorner.training.model_files import files_of_model
 
 TEXT = "zeus saw Ann Smith in New York, and 3 birds ."
 # What a browser must show, and neither run nor take for a part of the page.
@@ -88,7 +87,9 @@ def folder(models, tmp_path):
 
 
 def written(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    """The files in a folder, without the manifest of what was written."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != SPACE_MANIFEST)
+    return sorted(str(path.relative_to(folder)) for path in files)
 
 
 def environment_in(home, **more):
@@ -211,23 +212,46 @@ def test_nothing_is_overwritten_unasked(models, tmp_path, name):
     with pytest.raises(ValueError, match="would be overwritten") as caught:
         write_space(models["grn"], "me/my-tagger", tmp_path)
     assert str(path) in str(caught.value)
+    with pytest.raises(ValueError, match=f"{name} was not written by an earlier call"):
+        write_space(models["grn"], "me/my-tagger", tmp_path, overwrite=True)
     assert written(tmp_path) == [name]
     assert path.read_text() == "mine"
-    write_space(models["grn"], "me/my-tagger", tmp_path, overwrite=True)
-    assert written(tmp_path) == NAMES
-    assert path.read_text() != "mine"
 
 
-def test_what_links_lead_to_stays(models, tmp_path):
+def test_overwriting_replaces_own_files_alone(models, tmp_path):
+    write_space(models["grn"], "me/my-tagger", tmp_path / "out")
+    (tmp_path / "out/space/notes.txt").write_text("mine")
+    write_space(models["grn"], "me/other", tmp_path / "out", overwrite=True)
+    assert written(tmp_path / "out") == sorted([*NAMES, "space/notes.txt"])
+    assert constants((tmp_path / "out/space/app.py").read_text(encoding="utf-8"))["NAME"] == "me/other"
+    (tmp_path / "out/space/app.py").write_text("mine")
+    with pytest.raises(ValueError, match=r"space/app\.py .* was changed since"):
+        write_space(models["grn"], "me/my-tagger", tmp_path / "out", overwrite=True)
+    assert (tmp_path / "out/space/app.py").read_text() == "mine"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_links_are_not_followed(models, tmp_path, overwrite):
     (tmp_path / "out/space").mkdir(parents=True)
-    link = tmp_path / "out/space/app.py"
-    link.symlink_to(tmp_path / "elsewhere.py")
-    with pytest.raises(ValueError, match="would be overwritten"):
-        write_space(models["grn"], "me/my-tagger", tmp_path / "out")
     (tmp_path / "elsewhere.py").write_text("mine")
-    write_space(models["grn"], "me/my-tagger", tmp_path / "out", overwrite=True)
-    assert (tmp_path / "elsewhere.py").read_text() == "mine"
-    assert not link.is_symlink()
+    (tmp_path / "out/space/app.py").symlink_to(tmp_path / "elsewhere.py")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out/model").symlink_to(tmp_path / "elsewhere")
+    for link in ("out/model", "out/space/app.py"):
+        with pytest.raises(ValueError, match=r"(lies behind a link|would be overwritten|was not written by)"):
+            write_space(models["grn"], "me/my-tagger", tmp_path / "out", overwrite=overwrite)
+        assert (tmp_path / "elsewhere.py").read_text() == "mine"
+        assert written(tmp_path / "elsewhere") == []
+        (tmp_path / link).unlink()
+    write_space(models["grn"], "me/my-tagger", tmp_path / "out")
+
+
+def test_the_model_itself_is_not_written_into(folder, tmp_path):
+    before = written(tmp_path)
+    for target in (folder, folder / "places", tmp_path):
+        with pytest.raises(ValueError, match="name a folder apart from it"):
+            write_space(folder, "me/my-tagger", target, overwrite=True)
+    assert written(tmp_path) == before
 
 
 def test_no_model(tmp_path):
@@ -377,9 +401,6 @@ def test_the_handler_is_published_with_the_model(folder, places):
     checked = check_folder(folder)
     assert {file.name for file in checked.files} == {*before, "handler.py", "requirements.txt"}
     assert checked.left == []
-    # One that somebody uploaded by hand fits the next model, too.
-    assert not matches("handler.py", REPLACED)
-    assert not matches("requirements.txt", REPLACED)
 
 
 @pytest.mark.parametrize(
