@@ -68,8 +68,9 @@ def chain_of(model, tokenizer, words):
     """What the words' paths are scored by, as the oracle wants it."""
     inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
     lengths = inputs["attention_mask"].sum(1)
-    scores, states, _ = model.score(inputs["input_ids"], inputs["char_ids"], lengths)
-    emissions, transitions, start, end = (values.double().numpy() for values in model.decoder.chain(scores, states))
+    states = model.encode(inputs["input_ids"], inputs["char_ids"], lengths).states
+    chain = model.decoder.chain(model.score(states), states)
+    emissions, transitions, start, end = (values.double().numpy() for values in chain)
     conditioned = transitions.ndim == 4
     return emissions[0], transitions[0] if conditioned else transitions, start[0] if conditioned else start, end
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from .configuration_stack_lstm import StackLstmConfig
-from .modeling_tagger import Encoder, TaggerForTokenClassification
+from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .transition_decoder import TransitionDecoder
 
 
@@ -20,10 +20,10 @@ class WordVectors(Encoder):
         self.output_size = input_size
 
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """features (B, T, d) → (B, T, d)."""
-        return features, None
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+    ) -> Encoded:
+        """features (B, T, d) → (B, T, d); there are no layers, and so no hidden states but the features."""
+        return Encoded(features)
 
 
 class StackLstmForTokenClassification(TaggerForTokenClassification):

@@ -84,7 +84,7 @@ class TaggerConfig(PreTrainedConfig):
         initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
     """
 
-    keys_to_ignore_at_inference = ["attentions"]
+    keys_to_ignore_at_inference = ["hidden_states", "attentions"]
 
     id2label: dict[int, str] | None = None
     label2id: dict[str, int] | None = None
