@@ -12,7 +12,7 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, build_decoder
-from .features import WordFeatures, draw_vectors
+from .features import WordFeatures, draw_vectors, first_added_id, word_rows
 from .tags import IGNORED, TagSpace
 
 #: How far the logit of a decoded label stands above all others, so that argmax is the decoded path.
@@ -79,6 +79,8 @@ class TaggerForTokenClassification(PreTrainedModel):
     encoder_class: ClassVar[type[Encoder]] = Encoder
     base_model_prefix = ""
     main_input_name = "input_ids"
+    # Saved before as a weight by models without trained word vectors, in which it is empty.
+    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [r"^features\.words\.weight$"]
 
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__(config)
@@ -153,6 +155,33 @@ class TaggerForTokenClassification(PreTrainedModel):
     def set_input_embeddings(self, value: nn.Embedding) -> None:
         """Replace the word vectors."""
         self.features.words = value
+
+    def resize_token_embeddings(
+        self, new_num_tokens: int | None = None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
+    ) -> nn.Embedding:
+        """Change the number of word ids: `model.resize_token_embeddings(len(tokenizer))` after `tokenizer.add_tokens`.
+
+        New ids come after all others and have trained vectors, also in models in which some words have only a
+        pretrained one; they have no pretrained one. Where ids are removed, the last ones are.
+
+        Args:
+            new_num_tokens: The new number of ids; by default as many as there are.
+            pad_to_multiple_of: Round that number up to a multiple of this one.
+            mean_resizing: Start new vectors near the mean of the others, otherwise as those of a new model.
+        """
+        config = self.config
+        size = config.vocab_size if new_num_tokens is None else new_num_tokens
+        if pad_to_multiple_of is not None:
+            size = -(-size // pad_to_multiple_of) * pad_to_multiple_of
+        if size < 2:
+            raise ValueError(f"{size} word ids are too few: ids 0 and 1 are those of padding and of unknown words.")
+        words = min(size, first_added_id(config))
+        if config.trained_vocab_size is not None:
+            config.trained_vocab_size = min(words, config.trained_vocab_size)
+        config.vocab_size, config.added_vocab_size = size, size - words
+        if self.features.static is not None:
+            self.features.static.resize(size)
+        return self._get_resized_embeddings(self.features.words, word_rows(config), mean_resizing=mean_resizing)
 
     # By hand: transformers' `capture_outputs` records what layers return, here in another order than that of the input.
     @can_return_tuple
