@@ -124,7 +124,7 @@ def test_score_is_the_probability_of_the_entity(tagger):
 def test_score_of_a_longer_entity_is_the_probability_of_all_its_tags(kind, tokenizer):
     model = build_model(kind, tokenizer, decoder="crf", constrain_transitions=True, malformed_spans="drop", spread=1.0)
     with torch.no_grad():
-        model.classifier.bias.fill_(0)[model.tags.kind == INSIDE] = 5.0
+        model.classifier.bias.fill_(0)[model.tags.on(torch.device("cpu")).kind == INSIDE] = 5.0
     longer = 0
     for entity, names, share in entities_and_tags(Tagger(model, tokenizer), [*TEXTS, *GIVEN]):
         assert well_formed(entity, names)

@@ -33,6 +33,9 @@ class StackLstmForTokenClassification(TaggerForTokenClassification):
     the words after it can see, and what is done at it costs nothing. Outside of training the argmax of the logits is
     what greedy or beam search has built, and their softmax what the actions' probabilities amount to (see
     `local_posterior` and `beam_posterior`); no gradient goes through the search.
+
+    accelerate cannot offload the decoder, and the model does not run on the meta device, since all weights of the
+    decoder are used together and shapes depend on what is decoded.
     """
 
     config_class = StackLstmConfig

@@ -88,6 +88,8 @@ class TaggerForTokenClassification(PreTrainedModel):
         self.features = WordFeatures(config)
         self.encoder = self.encoder_class(config, self.features.output_size)
         self.build_head(config)
+        # Where a device map spreads a model over several devices, each of these goes to one as a whole.
+        self._no_split_modules = [type(part).__name__ for part in (self.features, self.encoder, self.decoder)]
         self.post_init()
         self.freeze()
 
@@ -301,7 +303,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
         """Negative log-likelihood of inner tags (B, T), reduced as the config says."""
-        losses = self.decoder.negative_log_likelihood(scores, gold, lengths, states)
+        losses = self.decoder(scores, lengths, states, gold).to(gold.device)
         if self.config.loss_reduction == "sum":
             return losses.sum()
         if num_items_in_batch is None:
@@ -313,6 +315,7 @@ class TaggerForTokenClassification(PreTrainedModel):
 
     def public_logits(self, decoded: Decoded, lengths: Tensor) -> Tensor:
         """Log posterior of the public labels (B, T, L), the decoded ones standing out by a margin."""
+        lengths = lengths.to(decoded.path.device)
         mask = torch.arange(decoded.path.shape[1], device=lengths.device) < lengths.unsqueeze(1)
         path = self.tags.to_public_path(decoded.path, mask, repair=self.config.malformed_spans == "repair")
         path = path.unsqueeze(-1)
@@ -382,7 +385,8 @@ def _reorder(values: Tensor, order: Tensor) -> Tensor:
 
 
 def _restore(values: Tensor, order: Tensor, dim: int = 1) -> Tensor:
-    """Undo `_reorder` in dimension `dim`."""
+    """Undo `_reorder` in dimension `dim`, on the device of the order."""
+    values = values.to(order.device)
     return torch.empty_like(values).scatter(dim, _along(order, values, dim), values)
 
 
