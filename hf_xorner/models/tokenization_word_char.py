@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -239,14 +238,21 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         The backend finds either all special tokens in a text or none. "[PAD]" in a text is text, and a user's special
         tokens are to be found there, so they are special only for this class (`all_special_tokens`).
         """
-        for token in new_tokens:
-            if str(token) in (PAD, UNKNOWN):
-                self._tokenizer.add_special_tokens([token])
         tokens = [AddedToken(token, normalized=False) if isinstance(token, str) else token for token in new_tokens]
-        plain = [copy.copy(token) for token in tokens if str(token) not in (PAD, UNKNOWN)]
-        for token in plain:
-            token.special = False
-        return self._tokenizer.add_tokens(plain)
+        special = [token for token in tokens if token.content in (PAD, UNKNOWN)]
+        others = [
+            AddedToken(
+                token.content,
+                single_word=token.single_word,
+                lstrip=token.lstrip,
+                rstrip=token.rstrip,
+                normalized=token.normalized,
+                special=False,
+            )
+            for token in tokens
+            if token.content not in (PAD, UNKNOWN)
+        ]
+        return self._tokenizer.add_special_tokens(special) + self._tokenizer.add_tokens(others)
 
     def _decode(self, token_ids: Any, skip_special_tokens: bool = False, **kwargs: Any) -> str:
         """Decode ids as the base class does, and skip a user's special tokens too where they are not wanted."""
