@@ -41,7 +41,7 @@ class WordFeatures(nn.Module):
         self.composed = ComposedVectors(config) if config.composed_dim else None
         self.context = ContextualFeatures(config) if config.context_encoder else None
         # Persistent, since from_pretrained leaves other buffers unfilled.
-        self.register_buffer("char_types", torch.zeros(config.char_vocab_size, dtype=torch.uint8))
+        self.register_buffer("char_types", char_type_codes(config))
         size = config.word_dim + config.static_dim + CASINGS * config.casing_features
         if config.unknown_word == "vector_and_casing":
             self.unknown = nn.Parameter(torch.empty(size))
@@ -52,8 +52,7 @@ class WordFeatures(nn.Module):
         """Draw the unknown word as vectors are drawn; read the character types off the config."""
         if self.config.unknown_word == "vector_and_casing":
             draw_vectors(self.unknown, self.config)
-        codes = [CHARACTER_TYPE_CODES.index(letter) for letter in self.config.char_types]
-        self.char_types.copy_(torch.tensor(codes, dtype=torch.uint8))
+        self.char_types.copy_(char_type_codes(self.config))
 
     def forward(
         self,
@@ -175,6 +174,11 @@ def rows_of_words(ids: Tensor, config: TaggerConfig) -> Tensor:
 def words_of_rows(config: TaggerConfig) -> Tensor:
     """The word ids of the rows of that table, in their order."""
     return torch.cat([torch.arange(trained_words(config)), torch.arange(first_added_id(config), config.vocab_size)])
+
+
+def char_type_codes(config: TaggerConfig) -> Tensor:
+    """The type of each character id, an index into CHARACTER_TYPE_CODES: (characters,)."""
+    return torch.tensor([CHARACTER_TYPE_CODES.index(letter) for letter in config.char_types], dtype=torch.uint8)
 
 
 def casing_of(types: Tensor) -> Tensor:

@@ -174,6 +174,11 @@ class TaggerForTokenClassification(PreTrainedModel):
         config = self.config
         size = config.vocab_size if new_num_tokens is None else new_num_tokens
         if pad_to_multiple_of is not None:
+            if not isinstance(pad_to_multiple_of, int):  # in the words of transformers
+                raise ValueError(
+                    f"Asking to pad the embedding matrix to a multiple of `{pad_to_multiple_of}`, which is not and "
+                    "integer. Please make sure to pass an integer"
+                )
             size = -(-size // pad_to_multiple_of) * pad_to_multiple_of
         if size < 2:
             raise ValueError(f"{size} word ids are too few: ids 0 and 1 are those of padding and of unknown words.")
@@ -181,6 +186,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         if config.trained_vocab_size is not None:
             config.trained_vocab_size = min(words, config.trained_vocab_size)
         config.vocab_size, config.added_vocab_size = size, size - words
+        self.vocab_size = size  # as transformers has it
         if self.features.static is not None:
             self.features.static.resize(size)
         return self._get_resized_embeddings(self.features.words, word_rows(config), mean_resizing=mean_resizing)

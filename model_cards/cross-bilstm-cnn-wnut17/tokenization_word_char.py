@@ -333,6 +333,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "char_ids": words.char_ids,
             "attention_mask": np.ones_like(words.input_ids) if return_attention_mask is not False else None,
             "piece_ids": words.piece_ids,
+            "token_type_ids": np.zeros_like(words.input_ids) if return_token_type_ids else None,
             "special_tokens_mask": np.zeros_like(words.input_ids) if return_special_tokens_mask else None,
             "offset_mapping": words.offsets if return_offsets_mapping else None,
         }

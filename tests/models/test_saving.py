@@ -10,6 +10,7 @@ import tiny_encoders
 import torch
 from conftest import LABELS, LI2020, TAG_SCORING, VARIANTS, build_model, with_decoders
 from transformers import AutoModelForTokenClassification
+from transformers.initialization import no_init_weights
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.registration import CONFIGS
@@ -92,6 +93,22 @@ def test_an_empty_table_in_an_older_file_of_weights_is_ignored(tokenizer, tmp_pa
     loaded, report = AutoModelForTokenClassification.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     torch.save(loaded.state_dict(), tmp_path / "weights.pt")
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_buffers_need_no_initialisation(features):
+    """As where a model is built only to be filled: what follows from the config is there, and can be made anew."""
+    pieces = tiny_encoders.pieces_of(tiny_encoders.bert_tokenizer())
+    tokenizer = WordCharTokenizer.from_corpus([["Ann", "saw", "Oslo"]], vector_words=["rome"], pieces=pieces)
+    model = build_model("bilstm-cnn", tokenizer, **FEATURES[features])
+    with no_init_weights():
+        bare = type(model)(copy.deepcopy(model.config))
+    with torch.device("meta"):
+        emptied = type(model)(copy.deepcopy(model.config))
+    emptied.to_empty(device="cpu").init_weights()
+    for name, buffer in model.named_buffers():
+        assert torch.equal(bare.get_buffer(name), buffer), name
+        assert torch.equal(emptied.get_buffer(name), buffer), name
 
 
 def test_frozen_word_vectors_stay_frozen(variant, tokenizer, tmp_path):
