@@ -218,6 +218,15 @@ def variant(request) -> str:
 
 
 @pytest.fixture
+def cuda(monkeypatch) -> torch.device:
+    """A CUDA device that computes in float32: by default, cuDNN computes convolutions and LSTMs in TF32."""
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    return torch.device("cuda")
+
+
+@pytest.fixture
 def two_threads():
     """For tests that time things; the others run on one thread a process."""
     before = torch.get_num_threads()

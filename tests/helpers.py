@@ -144,8 +144,8 @@ def pad(sentences, extra=0, side="right", labels=False):
 def score(model, batch, **options):
     """Scores and attention weights of a right-padded batch."""
     lengths = batch["attention_mask"].sum(1)
-    scores, _, attentions = model.score(batch["input_ids"], batch["char_ids"], lengths, **options)
-    return scores, attentions
+    encoded = model.encode(batch["input_ids"], batch["char_ids"], lengths, **options)
+    return model.score(encoded.states), encoded.attentions
 
 
 def crf_of(model, words):

@@ -40,8 +40,8 @@ def train_on(tags, model_type: str, decoder: str, seed: int):
 @torch.no_grad()
 def middle_words_right(model, inputs, labels) -> int:
     """For how many phrases the highest inner score of the middle word is that of its gold tag."""
-    scores, *_ = model.score(inputs["input_ids"], inputs["char_ids"], inputs["attention_mask"].sum(1))
-    return int((scores.argmax(-1) == model.tags.to_inner(labels))[:, 1].sum())
+    encoded = model.encode(inputs["input_ids"], inputs["char_ids"], inputs["attention_mask"].sum(1))
+    return int((model.score(encoded.states).argmax(-1) == model.tags.to_inner(labels))[:, 1].sum())
 
 
 @torch.no_grad()

@@ -68,8 +68,9 @@ def chain_of(model, tokenizer, words):
     """What the words' paths are scored by, as the oracle wants it."""
     inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
     lengths = inputs["attention_mask"].sum(1)
-    scores, states, _ = model.score(inputs["input_ids"], inputs["char_ids"], lengths)
-    emissions, transitions, start, end = (values.double().numpy() for values in model.decoder.chain(scores, states))
+    states = model.encode(inputs["input_ids"], inputs["char_ids"], lengths).states
+    chain = model.decoder.chain(model.score(states), states)
+    emissions, transitions, start, end = (values.double().numpy() for values in chain)
     conditioned = transitions.ndim == 4
     return emissions[0], transitions[0] if conditioned else transitions, start[0] if conditioned else start, end
 
@@ -123,7 +124,7 @@ def test_score_is_the_probability_of_the_entity(tagger):
 def test_score_of_a_longer_entity_is_the_probability_of_all_its_tags(kind, tokenizer):
     model = build_model(kind, tokenizer, decoder="crf", constrain_transitions=True, malformed_spans="drop", spread=1.0)
     with torch.no_grad():
-        model.classifier.bias.fill_(0)[model.tags.kind == INSIDE] = 5.0
+        model.classifier.bias.fill_(0)[model.tags.on(torch.device("cpu")).kind == INSIDE] = 5.0
     longer = 0
     for entity, names, share in entities_and_tags(Tagger(model, tokenizer), [*TEXTS, *GIVEN]):
         assert well_formed(entity, names)

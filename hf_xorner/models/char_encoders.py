@@ -76,14 +76,47 @@ class CharacterEncoder(nn.Module):
         return torch.where((chars == PADDING).unsqueeze(-1), vectors, F.dropout(vectors, self.dropout))
 
 
+class CharacterFilters(nn.Module):
+    """The strongest responses of filters of one width over the characters of words.
+
+    A filter's response is a sum of one number a character, so characters go through tables (character, offset) →
+    filters and no convolution has to be computed.
+    """
+
+    def __init__(self, channels: int, filters: int, width: int, bias: bool) -> None:
+        super().__init__()
+        self.width = width
+        self.weight = nn.Parameter(torch.empty(filters, channels, width))
+        self.bias = nn.Parameter(torch.empty(filters)) if bias else None
+
+    def reset_parameters(self) -> None:
+        """Start Glorot-uniform, biases at zero."""
+        nn.init.xavier_uniform_(self.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, characters: Tensor, rows: Tensor) -> Tensor:
+        """Maxima over the positions of words: characters (C, channels), rows (N, W) of their places → (N, filters)."""
+        table = torch.einsum("cd,fdw->cwf", characters, self.weight).flatten(1)
+        strongest = torch.cat([self.maxima(part, table) for part in rows.split(WORDS_AT_ONCE)])
+        return strongest if self.bias is None else strongest + self.bias
+
+    def maxima(self, rows: Tensor, table: Tensor) -> Tensor:
+        """Maxima without bias: rows (N, W), table (C, width · filters) → (N, filters)."""
+        parts = F.embedding(rows, table).unflatten(-1, (self.width, -1))  # (N, W, width, filters)
+        positions = rows.shape[1] - self.width + 1
+        responses = parts[:, :positions, 0]
+        for offset in range(1, self.width):
+            responses = responses + parts[:, offset : offset + positions, offset]
+        return responses.amax(1)
+
+
 class CharacterCnn(CharacterEncoder):
     """The character CNN of li2020: [vector ; type] a character, "valid" filters without bias, max over positions.
 
-    As options, that of ma2016: vectors alone, bias, tanh before the maximum, padding on either side.
-
-    A filter's response is a sum of one number a character, and tanh leaves the order of responses as it is; so
-    characters go through tables (character, offset) → filters and no convolution has to be computed. Where dropout
-    gives every occurrence of a character a vector of its own, the tables have a row for every occurrence.
+    As options, that of ma2016: vectors alone, bias, tanh before the maximum, padding on either side. tanh leaves the
+    order of responses as it is, so it is computed after the maximum. Where dropout gives every occurrence of a
+    character a vector of its own, the filters read every occurrence.
     """
 
     def __init__(self, config: TaggerConfig) -> None:
@@ -94,7 +127,7 @@ class CharacterCnn(CharacterEncoder):
         self.padding = config.char_padding
         channels = config.char_dim + CHARACTER_TYPES * self.with_types
         self.convolutions = nn.ModuleList(
-            nn.Conv1d(channels, config.char_filters, width, bias=config.char_bias) for width in self.widths
+            CharacterFilters(channels, config.char_filters, width, config.char_bias) for width in self.widths
         )
         self.output_size = config.char_filters * len(self.widths)
 
@@ -106,18 +139,11 @@ class CharacterCnn(CharacterEncoder):
         """Every filter's maximum over the positions of a word: rows (N, W) → (N, output_size)."""
         if self.padding:
             rows = F.pad(rows, (self.padding, self.padding), value=PADDING)
+        chars = torch.arange(len(char_types), device=rows.device)
         if self.dropping:
             chars, rows = occurrences(rows)
-            vectors = self.with_type(self.vectors(chars), char_types[chars])
-        else:
-            vectors = self.with_type(self.embedding.weight, char_types)
-        tables = self.response_tables(vectors)
-        strongest = torch.cat([self.strongest_responses(part, tables) for part in rows.split(WORDS_AT_ONCE)])
-        biases: list[Tensor] = [
-            values for name, values in self.convolutions.named_parameters() if name.endswith(".bias")
-        ]
-        if biases:
-            strongest = strongest + torch.cat(biases)
+        characters = self.with_type(self.vectors(chars), char_types[chars])
+        strongest = torch.cat([filters(characters, rows) for filters in self.convolutions], -1)
         return strongest.tanh() if self.with_tanh else strongest
 
     def with_type(self, vectors: Tensor, types: Tensor) -> Tensor:
@@ -126,24 +152,6 @@ class CharacterCnn(CharacterEncoder):
             return vectors
         one_hot = F.one_hot(types.long(), CHARACTER_TYPES + 1)[..., 1:]
         return torch.cat([vectors, one_hot.to(vectors.dtype)], -1)
-
-    def response_tables(self, characters: Tensor) -> list[Tensor]:
-        """For every width, what each of (C, channels) characters adds at each offset: (C, width · filters)."""
-        return [
-            torch.einsum("cd,fdw->cwf", characters, convolution.weight).flatten(1) for convolution in self.convolutions
-        ]
-
-    def strongest_responses(self, rows: Tensor, tables: list[Tensor]) -> Tensor:
-        """Maxima without bias, from the tables: rows (N, W) → (N, output_size)."""
-        strongest = []
-        for width, table in zip(self.widths, tables, strict=True):
-            parts = F.embedding(rows, table).unflatten(-1, (width, -1))  # (N, W, width, filters)
-            positions = rows.shape[1] - width + 1
-            responses = parts[:, :positions, 0]
-            for offset in range(1, width):
-                responses = responses + parts[:, offset : offset + positions, offset]
-            strongest.append(responses.amax(1))
-        return torch.cat(strongest, -1)
 
 
 class CharacterLstm(CharacterEncoder):

@@ -31,6 +31,7 @@ class ComposedVectors(nn.Module):
         self.register_buffer("weight", torch.zeros(config.piece_vocab_size + 1, dim, dtype=dtype))
         self.register_buffer("mix", torch.zeros(dim, ROLES * dim))
         self.register_buffer("bias", torch.zeros(dim))
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Until vectors are placed, a word of several pieces is the mean over them."""

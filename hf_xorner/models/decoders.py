@@ -51,11 +51,19 @@ class Decoder(nn.Module):
         """−log p of the gold tags: gold (B, T) → (B,). A word without label may have any tag."""
         return negative_log_likelihood(self.chain(scores, states), lengths, gold)
 
-    def forward(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
         """Decide, and say how sure that is."""
         chain = self.chain(scores, states)
         path = best_path(chain, lengths)
         return Decoded(path, *posterior(chain, lengths, path))
+
+    def forward(
+        self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, gold: Tensor | None = None
+    ) -> Decoded | Tensor:
+        """Decode, or return the losses (B,) of gold tags (B, T): both here, where accelerate puts weights in place."""
+        if gold is not None:
+            return self.negative_log_likelihood(scores, gold, lengths, states)
+        return self.decode(scores, lengths, states)
 
     def k_best(self, scores: Tensor, lengths: Tensor, k: int, states: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The k most probable paths, best first, (B, k, T); their log probabilities (B, k), −∞ for want of more."""
@@ -91,7 +99,7 @@ class SoftmaxDecoder(Decoder):
         losses = nn.functional.cross_entropy(scores.transpose(1, 2), gold, ignore_index=IGNORED, reduction="none")
         return losses.sum(1)
 
-    def forward(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
         """Decide word by word."""
         log_probs = scores.log_softmax(-1)
         path = scores.argmax(-1)
@@ -107,19 +115,11 @@ class CrfDecoder(Decoder):
         boundaries: What else is scored: "both" start and end (lample2016), the "start" (ma2016), or "none".
     """
 
-    barred_transitions: Tensor
-    barred_start: Tensor
-    barred_end: Tensor
-
     def __init__(self, tags: TagSpace, constrained: bool, boundaries: str = "both") -> None:
         super().__init__()
-        self.allowed = tags.allowed_transitions() if constrained else None
-        self.tag_names = tags.inner_tags
-        size = tags.num_inner
-        self.build_moves(size, with_start=boundaries != "none")
-        self.end = nn.Parameter(torch.empty(size)) if boundaries == "both" else None
-        for name, shape in (("transitions", (size, size)), ("start", (size,)), ("end", (size,))):
-            self.register_buffer(f"barred_{name}", torch.zeros(shape, dtype=torch.bool), persistent=False)
+        self.tags, self.constrained = tags, constrained
+        self.build_moves(tags.num_inner, with_start=boundaries != "none")
+        self.end = nn.Parameter(torch.empty(tags.num_inner)) if boundaries == "both" else None
 
     def build_moves(self, size: int, with_start: bool) -> None:
         """Create what scores the moves among `size` tags, and where wanted the start."""
@@ -128,17 +128,14 @@ class CrfDecoder(Decoder):
 
     def label_axes(self) -> Axes:
         """Moves by the tags before and after, boundaries by their tag."""
-        tags = self.tag_names
+        tags = self.tags.inner_tags
         axes: Axes = {"transitions": (tags, tags), "start": (tags,), "end": (tags,)}
         return {name: axes[name] for name, _ in self.named_parameters()}
 
     def reset_parameters(self) -> None:
-        """Start indifferent, all transitions alike; bar what BIOES forbids."""
+        """Start indifferent, all transitions alike."""
         for parameter in self.parameters(recurse=False):
             nn.init.zeros_(parameter)
-        barred = (self.barred_transitions, self.barred_start, self.barred_end)
-        for index, buffer in enumerate(barred):
-            buffer.zero_() if self.allowed is None else buffer.copy_(~torch.tensor(self.allowed[index]))
 
     def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Scores of the moves and of the start, where it has any."""
@@ -148,10 +145,13 @@ class CrfDecoder(Decoder):
         """Emissions, transitions, start and end, what is barred out of reach."""
         transitions, start = self.moves(states)
         nothing = transitions.new_zeros(scores.shape[-1])
-        moves = (transitions, nothing if start is None else start, nothing if self.end is None else self.end)
-        barred = (self.barred_transitions, self.barred_start, self.barred_end)
-        held = (values.masked_fill(where, -torch.inf) for values, where in zip(moves, barred, strict=True))
-        return Chain(scores, *held).to(torch.promote_types(scores.dtype, torch.float32))
+        start, end = nothing if start is None else start, nothing if self.end is None else self.end
+        if self.constrained:
+            tables = self.tags.on(scores.device)
+            transitions = transitions.masked_fill(tables.barred_transitions, -torch.inf)
+            start = start.masked_fill(tables.barred_start, -torch.inf)
+            end = end.masked_fill(tables.barred_end, -torch.inf)
+        return Chain(scores, transitions, start, end).to(torch.promote_types(scores.dtype, torch.float32))
 
 
 class ConditionedCrfDecoder(CrfDecoder):
@@ -171,7 +171,7 @@ class ConditionedCrfDecoder(CrfDecoder):
 
     def label_axes(self) -> Axes:
         """The rows of the weights by pairs of tags, those of the start by its tag."""
-        tags = self.tag_names
+        tags = self.tags.inner_tags
         rows: dict[str, list[Any]] = {
             "pairs": [(before, after) for before in tags for after in tags],
             "starts": tags,
@@ -187,6 +187,5 @@ class ConditionedCrfDecoder(CrfDecoder):
         """Scores of the moves into every word, (B, T, K, K), and of the start (B, K)."""
         if states is None:
             raise ValueError("The transitions depend on the words: give the encoder's states as well.")
-        size = len(self.barred_start)
-        transitions = self.pairs(states).unflatten(2, (size, size))
+        transitions = self.pairs(states).unflatten(2, (self.tags.num_inner, self.tags.num_inner))
         return transitions, self.starts(states[:, 0]) if self.starts is not None and states.shape[1] else None

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from .attention import WindowedSelfAttention
 from .configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
 from .lstm import BiLstmLayer, VariationalDropout
-from .modeling_tagger import Encoder, TaggerForTokenClassification
+from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 
 class BaselineEncoder(Encoder):
@@ -38,17 +38,21 @@ class BaselineEncoder(Encoder):
         return states
 
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """features (B, T, d) → H (B, T, 2 · hidden_size)."""
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+    ) -> Encoded:
+        """features (B, T, d) → H (B, T, 2 · hidden_size), also of the lower layers as hidden states."""
         states = features.unsqueeze(0).expand(2, -1, -1, -1)
+        hidden_states: tuple[Tensor, ...] = ()
         for depth, layer in enumerate(self.layers):
+            if depth and output_hidden_states:
+                hidden_states += (torch.cat(states.unbind(0), -1),)
             inputs = self.layer_inputs(states) if depth else states
             recurrent_mask = None
             if self.dropout.active:
                 recurrent_mask = self.dropout.mask(inputs, 2, inputs.shape[1], self.hidden_size)
             states = layer(self.dropout(inputs), lengths, recurrent_mask)
-        return torch.cat(self.dropout(states).unbind(0), -1), None
+        top = torch.cat(self.dropout(states).unbind(0), -1)
+        return Encoded(top, (*hidden_states, top) if output_hidden_states else ())
 
 
 class CrossEncoder(BaselineEncoder):
@@ -74,12 +78,11 @@ class AttEncoder(BaselineEncoder):
         self.output_size += self.attention.output_size
 
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+    ) -> Encoded:
         """features (B, T, d) → [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
-        states, _ = super().forward(features, lengths)
-        context, weights = self.attention(states, lengths, with_weights=output_attentions)
-        return torch.cat([states, context], -1), None if weights is None else (weights,)
+        below = super().forward(features, lengths, output_hidden_states=output_hidden_states)
+        return below.with_context(*self.attention(below.states, lengths, with_weights=output_attentions))
 
 
 class BiLstmCnnForTokenClassification(TaggerForTokenClassification):

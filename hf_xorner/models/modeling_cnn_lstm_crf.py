@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from .attention import WindowedSelfAttention
 from .configuration_cnn_lstm_crf import CnnLstmCrfConfig
 from .lstm import build_layer
-from .modeling_tagger import Encoder, TaggerForTokenClassification
+from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 
 class CnnLstmCrfEncoder(Encoder):
@@ -29,15 +29,15 @@ class CnnLstmCrfEncoder(Encoder):
             self.output_size += self.attention.output_size
 
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+    ) -> Encoded:
         """features (B, T, d) → H (B, T, 2 · hidden_size) or [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
         directions = self.layer(features.expand(2, -1, -1, -1), lengths)
         states = self.dropout(torch.cat(directions.unbind(0), -1))
+        below = Encoded(states, (states,) if output_hidden_states else ())
         if self.attention is None:
-            return states, None
-        context, weights = self.attention(states, lengths, with_weights=output_attentions)
-        return torch.cat([states, context], -1), None if weights is None else (weights,)
+            return below
+        return below.with_context(*self.attention(states, lengths, with_weights=output_attentions))
 
 
 class CnnLstmCrfForTokenClassification(TaggerForTokenClassification):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from .configuration_grn import GrnConfig
 from .convolutions import Layout
-from .modeling_tagger import Encoder, TaggerForTokenClassification
+from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .relation import RELATIONS
 
 
@@ -52,19 +52,20 @@ class GrnEncoder(Encoder):
         self.dropout = config.dropout
 
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+    ) -> Encoded:
         """features (B, T, d) → p (B, T, hidden_size).
 
-        In the place of attention weights stand norms of relations, (B, 1, T, T), computed where asked for alone.
+        In place of attention weights there are norms of relations, (B, 1, T, T), computed only where asked for.
         """
         states = features if self.context is None else self.context(features, lengths)
-        norms = None
+        below, norms = () if self.context is None or self.relation is None else (states,), None
         if self.relation is not None:
             if output_attentions:
                 norms = (self.relation.norms(states, lengths).unsqueeze(1),)
             states = self.relation(states, lengths)
-        return F.dropout(states, self.dropout, self.training), norms
+        states = F.dropout(states, self.dropout, self.training)
+        return Encoded(states, (*below, states) if output_hidden_states else (), norms)
 
 
 class GrnForTokenClassification(TaggerForTokenClassification):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from .configuration_id_cnn import IdCnnConfig
 from .convolutions import Layout
-from .modeling_tagger import Encoder, TaggerForTokenClassification
+from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 
 class DilatedConvolution(nn.Module):
@@ -54,49 +54,25 @@ class IdCnnEncoder(Encoder):
         self.dropout = config.dropout
         self.output_size = config.hidden_size
 
-    @property
-    def judged_iterations(self) -> int:
-        """How many iterations have a loss now: all of them or the last one."""
-        return self.iterations if self.training and self.loss_each_iteration else 1
-
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """features (B, T, d) → states (judged_iterations · B, T, hidden_size), those of the last iteration last."""
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+    ) -> Encoded:
+        """features (B, T, d) → states (B, T, hidden_size) of the last iteration; the others have losses in training."""
         layout = Layout.of(lengths, features.shape[1], gap=self.reach)
         states = self.input(layout.lay_out(features)).relu() * layout.within
-        iterated = []
+        layers = [states]
         for _ in range(self.iterations):
             for convolution in self.block:
                 states = convolution(states).relu() * layout.within
-            iterated.append(states)
-        judged = torch.cat([layout.take_back(rows) for rows in iterated[-self.judged_iterations :]])
-        return F.dropout(judged, self.dropout, self.training), None
+            layers.append(states)
+        judged = self.iterations if self.training and self.loss_each_iteration else 1
+        *earlier, states = (F.dropout(layout.take_back(rows), self.dropout, self.training) for rows in layers[-judged:])
+        below = [layout.take_back(rows) for rows in layers[:-1]] if output_hidden_states else []
+        return Encoded(states, (*below, states) if output_hidden_states else (), earlier=tuple(earlier))
 
 
 class IdCnnForTokenClassification(TaggerForTokenClassification):
     """ID-CNN."""
 
-    encoder: IdCnnEncoder
-
     config_class = IdCnnConfig
     encoder_class = IdCnnEncoder
-
-    def loss(
-        self,
-        scores: Tensor,
-        states: Tensor,
-        labels: Tensor,
-        lengths: Tensor,
-        num_items_in_batch: Tensor | int | None = None,
-    ) -> Tensor:
-        """Negative log-likelihood of public labels (B, T), averaged over the iterations that have a loss.
-
-        scores (iterations · B, T, K), states (iterations · B, T, h).
-        """
-        times = self.encoder.judged_iterations
-        # All iterations as one batch: that multiplies the items that a mean divides by, but not those of a sum.
-        if num_items_in_batch is not None:
-            num_items_in_batch = num_items_in_batch * times
-        loss = super().loss(scores, states, labels.repeat(times, 1), lengths.repeat(times), num_items_in_batch)
-        return loss / times if self.config.loss_reduction == "sum" else loss

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .configuration_lstm_crf import LstmCrfConfig
 from .lstm import build_layer
-from .modeling_tagger import Encoder, TaggerForTokenClassification
+from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 
 class LstmCrfEncoder(Encoder):
@@ -23,11 +23,12 @@ class LstmCrfEncoder(Encoder):
         self.output_size = config.tanh_size
 
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+    ) -> Encoded:
         """features (B, T, d) → (B, T, tanh_size)."""
-        states = self.lstm(features.expand(2, -1, -1, -1), lengths)
-        return self.hidden(torch.cat(states.unbind(0), -1)).tanh(), None
+        below = torch.cat(self.lstm(features.expand(2, -1, -1, -1), lengths).unbind(0), -1)
+        states = self.hidden(below).tanh()
+        return Encoded(states, (below, states) if output_hidden_states else ())
 
 
 class LstmCrfForTokenClassification(TaggerForTokenClassification):

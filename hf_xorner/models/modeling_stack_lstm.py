@@ -8,7 +8,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from .configuration_stack_lstm import StackLstmConfig
-from .modeling_tagger import Encoder, TaggerForTokenClassification
+from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .transition_decoder import TransitionDecoder
 
 
@@ -20,10 +20,10 @@ class WordVectors(Encoder):
         self.output_size = input_size
 
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """features (B, T, d) → (B, T, d)."""
-        return features, None
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+    ) -> Encoded:
+        """features (B, T, d) → (B, T, d); there are no layers, and so no hidden states but the features."""
+        return Encoded(features)
 
 
 class StackLstmForTokenClassification(TaggerForTokenClassification):
@@ -33,6 +33,9 @@ class StackLstmForTokenClassification(TaggerForTokenClassification):
     the words after it can see, and what is done at it costs nothing. Outside of training the argmax of the logits is
     what greedy or beam search has built, and their softmax what the actions' probabilities amount to (see
     `local_posterior` and `beam_posterior`); no gradient goes through the search.
+
+    accelerate cannot offload the decoder, and the model does not run on the meta device, since all weights of the
+    decoder are used together and shapes depend on what is decoded.
     """
 
     config_class = StackLstmConfig

@@ -28,6 +28,32 @@ FEW_WORDS = 3
 SAFE_EXPONENTS = 0.9
 
 
+class PairProjection(nn.Module):
+    """W [x_i ; x_j] + b of any two words, as the part of word i and the part of word j."""
+
+    def __init__(self, input_size: int, output_size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(output_size, 2 * input_size))
+        self.bias = nn.Parameter(torch.empty(output_size))
+
+    def reset_parameters(self) -> None:
+        """Start Glorot-uniform, biases at zero."""
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, states: Tensor, lengths: Tensor, others: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """W₁ x + b and W₂ x of all words, finite for padding: states (B, T, C) → twice (B, T, output_size).
+
+        With others (B, T', C), W₂ of these.
+        """
+        first, second = self.weight.chunk(2, 1)
+        if others is None:
+            own, other = linear_of_words(states, lengths, torch.cat([first, second])).chunk(2, -1)
+        else:
+            own, other = linear_of_words(states, lengths, first), F.linear(others, second)
+        return own + self.bias, other
+
+
 class Relation(nn.Module):
     """Relates words by r_ij; a kind of relation says what becomes of it."""
 
@@ -36,14 +62,7 @@ class Relation(nn.Module):
 
     def __init__(self, input_size: int) -> None:
         super().__init__()
-        self.projection = nn.Linear(2 * input_size, self.relation_size or input_size)
-
-    def parts(self, states: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """W₁ x + b and W₂ x of all words: states (B, T, C) → twice (B, T, relation_size); finite for padding."""
-        first, second = self.projection.weight.chunk(2, 1)
-        both = linear_of_words(states, lengths, torch.cat([first, second]))
-        own, other = both.chunk(2, -1)
-        return own + self.projection.bias, other
+        self.projection = PairProjection(input_size, self.relation_size or input_size)
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
         """r_i of all words, without padding: states (B, T, C), lengths (B,) → (B, T, C)."""
@@ -58,7 +77,7 @@ class Relation(nn.Module):
 
         ‖r_ij‖ is the distance of word i's part from word j's part negated, so that no r_ij has to exist.
         """
-        own, other = (part.to(wide_type(part)) for part in self.parts(states, lengths))
+        own, other = (part.to(wide_type(part)) for part in self.projection(states, lengths))
         # By differences: the expanded square, which is faster, loses all digits of small norms.
         norms = torch.cdist(own, -other, compute_mode="donot_use_mm_for_euclid_dist")
         within = torch.arange(states.shape[1], device=lengths.device) < lengths.unsqueeze(1)
@@ -70,7 +89,7 @@ class GatedRelation(Relation):
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
         """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
-        own, other = self.parts(states, lengths)
+        own, other = self.projection(states, lengths)
         wide = wide_type(own)
         values = states.to(wide).masked_fill(beyond(states, lengths), 0)
         # Gradients beyond the end are 0, as they are to be for `gated_sum`, since nothing reads what is there.
@@ -83,10 +102,9 @@ class DirectRelation(Relation):
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
         """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
-        first, second = self.projection.weight.chunk(2, 1)
-        own = linear_of_words(states, lengths, first) + self.projection.bias
         mean = states.masked_fill(beyond(states, lengths), 0).sum(1, keepdim=True) / true_lengths(lengths)
-        return own + F.linear(mean.to(states.dtype), second)
+        own, other = self.projection(states, lengths, mean.to(states.dtype))
+        return own + other
 
 
 class ScalarGateRelation(Relation):
@@ -96,7 +114,7 @@ class ScalarGateRelation(Relation):
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
         """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
-        own, other = self.parts(states, lengths)
+        own, other = self.projection(states, lengths)
         values = states.masked_fill(beyond(states, lengths), 0)
         batch, time, _ = states.shape
         rows = slice_size(states) // max(1, batch * time)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 #: Label of a word that has none: ignored by the loss and the scores, as everywhere in PyTorch.
 IGNORED = -100
@@ -12,7 +14,24 @@ OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
 _NO_TYPE = -1
 
 
-class TagSpace(nn.Module):
+class Tables(NamedTuple):
+    """A space of K inner tags and L public labels as tensors on one device."""
+
+    kind: Tensor  # (K,) of O B I E S, per inner tag
+    entity_type: Tensor  # (K,) index of the type, per inner tag
+    public: Tensor  # (K,) public label, per inner tag
+    members: Tensor  # (L, 2) the inner tags behind a public label, one of them twice where there is one
+    public_kind: Tensor  # (L,) O, B or I, per public label
+    public_type: Tensor  # (L,)
+    inner: Tensor  # (5, types) inner tag of a kind and a type
+    begin_label: Tensor  # (types,) public B- label
+    inside_label: Tensor  # (types,) public I- label; the B- label where there is none
+    barred_transitions: Tensor  # (K, K) which inner tags may not follow each other, from row to column
+    barred_start: Tensor  # (K,) which may not start a sentence, as they continue a chunk
+    barred_end: Tensor  # (K,) which may not end one, as they leave a chunk open
+
+
+class TagSpace:
     """Translates between the public labels of a config and the inner tags of its model.
 
     Public IOB2 labels become inner BIOES tags: O, then B, I, E, S of each type in the order of the types' first
@@ -20,43 +39,56 @@ class TagSpace(nn.Module):
     prefixes are plain (parts of speech, say): inner and public tags are the same.
     """
 
-    kind: Tensor  # (K,) of O B I E S, per inner tag
-    entity_type: Tensor  # (K,) index of the type, per inner tag
-    public: Tensor  # (K,) public label, per inner tag
-    public_kind: Tensor  # (L,) O, B or I, per public label
-    public_type: Tensor  # (L,)
-    inner: Tensor  # (5, types) inner tag of a kind and a type
-    begin_label: Tensor  # (types,) public B- label
-    inside_label: Tensor  # (types,) public I- label; the B- label where there is none
-    members: Tensor  # (L, 2) the inner tags behind a public label, one of them twice where there is one
-
     def __init__(self, labels: list[str]) -> None:
-        super().__init__()
         self.labels = labels
         if len(set(labels)) < len(labels):
             raise ValueError(f"The labels {labels} name one label twice; give every id of id2label a name of its own.")
         self.chunked = any(label.startswith(("B-", "I-")) for label in labels)
-        self._tables = _chunk_tables(labels) if self.chunked else _plain_tables(labels)
-        # Tables follow from the config and are no weights: not saved, and filled by reset_parameters.
-        for name, table in self._tables.items():
-            self.register_buffer(name, torch.tensor(table), persistent=False)
+        self._lists = _chunk_tables(labels) if self.chunked else _plain_tables(labels)
+        self._on: dict[torch.device, Tables] = {}
 
-    def reset_parameters(self) -> None:
-        """Fill the tables, which from_pretrained leaves unfilled."""
-        for name, table in self._tables.items():
-            getattr(self, name).copy_(torch.tensor(table))
+    def on(self, device: torch.device) -> Tables:
+        """The tables on a device.
+
+        They follow from the labels, so they are no buffers, whose values are lost on the meta device, in `to_empty` and
+        in loading, and which would be on one device where the parts of a model are on several.
+        """
+        if torch.compiler.is_compiling():
+            return self._tables(device)
+        if device not in self._on:
+            with torch.inference_mode(False):  # or they could not be used in training
+                self._on[device] = self._tables(device)
+        return self._on[device]
+
+    def _tables(self, device: torch.device) -> Tables:
+        tables = {name: torch.tensor(values, device=device) for name, values in self._lists.items()}
+        kind, entity_type = tables["kind"], tables["entity_type"]
+        continues, leaves_open = (kind == INSIDE) | (kind == END), (kind == BEGIN) | (kind == INSIDE)
+        same_type = entity_type == entity_type.unsqueeze(1)
+        barred = torch.where(leaves_open.unsqueeze(1), ~(continues & same_type), continues)
+        return Tables(**tables, barred_transitions=barred, barred_start=continues, barred_end=leaves_open)
 
     @property
     def num_inner(self) -> int:
         """Number of inner tags."""
-        return len(self.kind)
+        return len(self._lists["kind"])
+
+    @property
+    def num_types(self) -> int:
+        """Number of types of chunks; plain labels are types of their own."""
+        return len(self._lists["begin_label"])
+
+    @property
+    def outside(self) -> tuple[int, int]:
+        """The inner tag and the public label of words outside of chunks."""
+        return 0, self._lists["public"][0]
 
     @property
     def inner_tags(self) -> list[str]:
         """The inner tags' names in the order of their ids."""
         if not self.chunked:
             return list(self.labels)
-        kinds, types, public = (self._tables[name] for name in ("kind", "entity_type", "public"))
+        kinds, types, public = (self._lists[name] for name in ("kind", "entity_type", "public"))
         return [
             "O" if type_ == _NO_TYPE else "OBIES"[kind] + self.labels[label][1:]
             for kind, type_, label in zip(kinds, types, public, strict=True)
@@ -69,14 +101,14 @@ class TagSpace(nn.Module):
         """
         if not self.chunked:
             return labels
-        known = labels != IGNORED
-        kind = torch.where(known, self.public_kind[labels.clamp(min=0)], OUTSIDE)
-        type_ = torch.where(known, self.public_type[labels.clamp(min=0)], _NO_TYPE)
+        tables, known = self.on(labels.device), labels != IGNORED
+        kind = torch.where(known, tables.public_kind[labels.clamp(min=0)], OUTSIDE)
+        type_ = torch.where(known, tables.public_type[labels.clamp(min=0)], _NO_TYPE)
         continues = (kind == INSIDE) & (type_ == _shifted(type_, 1, _NO_TYPE))
         continued = _shifted(continues, -1, False)
         inner_kind = torch.where(continues, torch.where(continued, INSIDE, END), torch.where(continued, BEGIN, SINGLE))
-        inner = self.inner[inner_kind, type_.clamp(min=0)]
-        inner = torch.where(kind == OUTSIDE, self.inner[OUTSIDE, 0], inner)
+        inner = tables.inner[inner_kind, type_.clamp(min=0)]
+        inner = torch.where(kind == OUTSIDE, self.outside[0], inner)
         return torch.where(known, inner, IGNORED)
 
     def to_public_path(self, path: Tensor, mask: Tensor, repair: bool = False) -> Tensor:
@@ -87,16 +119,17 @@ class TagSpace(nn.Module):
         """
         if not self.chunked:
             return path
-        kind = torch.where(mask, self.kind[path], OUTSIDE)
-        type_ = torch.where(mask, self.entity_type[path], _NO_TYPE)
+        tables = self.on(path.device)
+        kind = torch.where(mask, tables.kind[path], OUTSIDE)
+        type_ = torch.where(mask, tables.entity_type[path], _NO_TYPE)
         open_ = (kind == BEGIN) | (kind == INSIDE)
         continues = ((kind == INSIDE) | (kind == END)) & _shifted(open_, 1, False) & (type_ == _shifted(type_, 1, -2))
         inside = kind != OUTSIDE
         if not repair:
             inside = inside & self._well_formed(kind, continues)
         type_ = type_.clamp(min=0)
-        label = torch.where(continues, self.inside_label[type_], self.begin_label[type_])
-        return torch.where(inside, label, self.public[self.inner[OUTSIDE, 0]])
+        label = torch.where(continues, tables.inside_label[type_], tables.begin_label[type_])
+        return torch.where(inside, label, self.outside[1])
 
     @staticmethod
     def _well_formed(kind: Tensor, continues: Tensor) -> Tensor:
@@ -114,24 +147,9 @@ class TagSpace(nn.Module):
         """Sum the probabilities of inner tags (…, K) that one public label stands for: (…, L)."""
         if not self.chunked:
             return log_probs
-        first = log_probs[..., self.members[:, 0]]
-        second = log_probs[..., self.members[:, 1]].masked_fill(self.members[:, 0] == self.members[:, 1], -torch.inf)
+        one, other = self.on(log_probs.device).members.unbind(1)
+        first, second = log_probs[..., one], log_probs[..., other].masked_fill(one == other, -torch.inf)
         return torch.logaddexp(first, second)
-
-    def allowed_transitions(self) -> tuple[list[list[bool]], list[bool], list[bool]]:
-        """Which inner tags may follow each other (K × K), start a sentence (K) and end one (K)."""
-        kinds, types = self._tables["kind"], self._tables["entity_type"]
-        leaves_open = [kind in (BEGIN, INSIDE) for kind in kinds]
-        needs_open = [kind in (INSIDE, END) for kind in kinds]
-        tags = range(len(kinds))
-        follow = [
-            [
-                needs_open[after] and types[after] == types[tag] if leaves_open[tag] else not needs_open[after]
-                for after in tags
-            ]
-            for tag in tags
-        ]
-        return follow, [not needs for needs in needs_open], [not leaves for leaves in leaves_open]
 
 
 def _shifted(values: Tensor, offset: int, fill: float) -> Tensor:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from transformers.utils.generic import maybe_autocast
 
 from .action_scorer import ActionScorer
 from .configuration_stack_lstm import StackLstmConfig
 from .crf_messages import Chain
 from .decoders import Axes, Decoded, Decoder
 from .stack_decoding import Found, explore, search
-from .tags import END, INSIDE, OUTSIDE, TagSpace
+from .tags import END, INSIDE, TagSpace
 from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
 
 
@@ -50,7 +51,7 @@ class TransitionDecoder(Decoder):
         """
         system = self.scorer.system
         words = self.words(states)
-        with torch.autocast(words.device.type, enabled=False):
+        with maybe_autocast(words.device.type, enabled=False):
             if self.training and self.config.exploration:
                 rate, chunks = self.config.exploration, system.gold_chunks(gold, lengths)
                 actions, best, known = explore(self.scorer, words.detach(), lengths, chunks, rate)
@@ -66,7 +67,7 @@ class TransitionDecoder(Decoder):
             return losses.new_zeros(len(lengths)).index_add(0, there.nonzero()[:, 0], losses)
 
     @torch.compiler.disable
-    def forward(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
         """Decide by greedy or beam search."""
         system, words = self.scorer.system, self.words(states)
         batch, time, _ = words.shape
@@ -84,7 +85,7 @@ class TransitionDecoder(Decoder):
                 system, found, path, probabilities, path_log_probs, lengths, repair
             )
         # The inner tags that one public label stands for share its probability evenly.
-        public = system.tags.public
+        public = system.tags.on(probabilities.device).public
         shared = (public == public.unsqueeze(1)).sum(1).to(probabilities.dtype)
         inner = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()[..., public] - shared.log()
         return Decoded(path, inner, path_log_probs.unsqueeze(-1).expand(-1, -1, 2))
@@ -99,13 +100,18 @@ class TransitionDecoder(Decoder):
 
     def search(self, words: Tensor, lengths: Tensor, size: int) -> Found:
         """Beam search, in the type of the weights."""
-        with torch.autocast(words.device.type, enabled=False):
+        with maybe_autocast(words.device.type, enabled=False):
             return search(self.scorer, words, lengths, size)
 
     def words(self, states: Tensor | None) -> Tensor:
         """The words in the type of the weights."""
         if states is None:
             raise ValueError("Actions depend on the words: give the encoder's states as well.")
+        if self.scorer.hidden.weight.is_meta:
+            raise ValueError(
+                "The weights of a Stack-LSTM's decoder are on the meta device: it can be neither offloaded nor run on "
+                "the meta device; load the model whole on one device."
+            )
         return states.to(self.scorer.hidden.weight.dtype)
 
 
@@ -144,7 +150,7 @@ def local_posterior(system: TransitionSystem, actions: Tensor, log_probs: Tensor
         log_probs: (B, S, actions), of all that could be done there.
         time: T.
     """
-    tags, many = system.tags, system.of_many_words
+    tags, tables, many = system.tags, system.tags.on(actions.device), system.of_many_words(actions.device)
     own, _ = system.own_steps(actions, time)
     before = (own - 1).clamp(min=0)
     ended = (own > 0) & (actions.gather(1, before) >= FIRST_REDUCE)  # A chunk did end between word and word.
@@ -164,10 +170,10 @@ def local_posterior(system: TransitionSystem, actions: Tensor, log_probs: Tensor
     type_begun = torch.where(started, _normal(finally_[..., FIRST_REDUCE:]), 1 / types)
     type_inside = _normal(torch.where(ended.unsqueeze(-1), here, finally_)[..., FIRST_REDUCE:] * many)
     public = log_probs.new_zeros(*own.shape, len(tags.labels))
-    public = public.index_add(2, tags.begin_label, begins.unsqueeze(-1) * type_begun)
-    public = public.index_add(2, tags.inside_label, inside.unsqueeze(-1) * type_inside)
+    public = public.index_add(2, tables.begin_label, begins.unsqueeze(-1) * type_begun)
+    public = public.index_add(2, tables.inside_label, inside.unsqueeze(-1) * type_inside)
     if tags.chunked:
-        public = public.index_add(2, tags.public[tags.inner[OUTSIDE, 0]].view(1), outside.unsqueeze(-1))
+        public[..., tags.outside[1]] += outside
     return public
 
 
@@ -213,7 +219,7 @@ def beam_posterior(
 
     inner = inner.unflatten(0, (batch, beam))
     differs = torch.where(inner == path.unsqueeze(1), -1, position).cummax(2).values
-    kind = tags.kind[path]
+    kind = tags.on(path.device).kind[path]
     continues = (kind == INSIDE) | (kind == END)
     first = position.expand_as(path).masked_fill(continues, 0).cummax(1).values  # of each word's chunk
     agreeing = torch.where(differs < first.unsqueeze(1), weights, 0).sum(1)  # on the chunk up to the word

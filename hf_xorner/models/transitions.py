@@ -63,7 +63,7 @@ class TransitionSystem:
     @property
     def num_types(self) -> int:
         """Number of types of chunks."""
-        return len(self.tags.begin_label)
+        return self.tags.num_types
 
     @property
     def num_actions(self) -> int:
@@ -73,13 +73,13 @@ class TransitionSystem:
     @property
     def actions(self) -> list[str]:
         """The actions' names in the order of their ids."""
-        names = [self.tags.labels[label] for label in self.tags.begin_label.tolist()]
+        names = [self.tags.labels[label] for label in self.tags.on(torch.device("cpu")).begin_label.tolist()]
         return ["SHIFT", "OUT", *(f"REDUCE({name[2:] if self.tags.chunked else name})" for name in names)]
 
-    @property
-    def of_many_words(self) -> Tensor:
+    def of_many_words(self, device: torch.device) -> Tensor:
         """Which types may make a chunk of more than one word, (types,)."""
-        return self.tags.inside_label != self.tags.begin_label
+        tables = self.tags.on(device)
+        return tables.inside_label != tables.begin_label
 
     def valid(self, position: Tensor, depth: Tensor, lengths: Tensor) -> Tensor:
         """Which actions may follow in states (…), of sentences of some lengths (…): (…, actions).
@@ -88,7 +88,7 @@ class TransitionSystem:
         other has one.
         """
         waiting, empty = position < lengths, depth == 0
-        many = self.of_many_words
+        many = self.of_many_words(position.device)
         shift = waiting & (empty | many.any())
         out = torch.zeros_like(waiting)
         if self.tags.chunked:
@@ -123,11 +123,12 @@ class TransitionSystem:
         batch, time = inner.shape
         known = inner != IGNORED
         tag = inner.clamp(min=0)
-        kind = torch.where(known, self.tags.kind[tag], OUTSIDE)
+        tables = self.tags.on(inner.device)
+        kind = torch.where(known, tables.kind[tag], OUTSIDE)
         word = torch.arange(time, device=inner.device) < lengths.unsqueeze(1)
         closes = word & ((kind == END) | (kind == SINGLE))
         take = torch.where(kind == OUTSIDE, OUT, SHIFT)
-        reduce = FIRST_REDUCE + self.tags.entity_type[tag]
+        reduce = FIRST_REDUCE + tables.entity_type[tag]
         there = torch.stack([word, closes], -1).flatten(1)  # (B, 2T): a word's own action, and that after it
         place = torch.where(there, there.cumsum(1) - 1, 2 * time)  # what is not there goes to a column of its own
         actions = inner.new_full((batch, 2 * time + 1), NO_ACTION)
@@ -143,9 +144,10 @@ class TransitionSystem:
         inner = torch.cat([inner, behind], 1)
         known = word & (inner != IGNORED)
         tag = inner.clamp(min=0)
-        kind = torch.where(known, self.tags.kind[tag], OUTSIDE)
+        tables = self.tags.on(inner.device)
+        kind = torch.where(known, tables.kind[tag], OUTSIDE)
         end = self.later((kind == END) | (kind == SINGLE)) + 1
-        return GoldChunks((kind == BEGIN) | (kind == SINGLE), end, self.tags.entity_type[tag], known)
+        return GoldChunks((kind == BEGIN) | (kind == SINGLE), end, tables.entity_type[tag], known)
 
     def best_actions(
         self, gold: GoldChunks, sentence: Tensor, position: Tensor, depth: Tensor, lengths: Tensor
@@ -189,9 +191,9 @@ class TransitionSystem:
         like others that are: each part a chunk of its own, or none of them.
         """
         steps = actions.shape[1]
-        outside = self.tags.inner[OUTSIDE, 0]
+        outside, _ = self.tags.outside
         if not steps or not time:
-            return outside.expand(len(actions), time).clone()
+            return actions.new_full((len(actions), time), outside)
         trace = self.trace(actions)
         end = self.later(actions >= FIRST_REDUCE)
         in_chunk = (actions == SHIFT) & (end < steps)
@@ -200,7 +202,7 @@ class TransitionSystem:
         first = trace.depth == 0
         last = trace.shifts.gather(1, end) == trace.shifts + 1  # no other word is shifted before the chunk is made
         kind = torch.where(first, torch.where(last, SINGLE, BEGIN), torch.where(last, END, INSIDE))
-        tag = torch.where(in_chunk, self.tags.inner[kind, type_], outside)
+        tag = torch.where(in_chunk, self.tags.on(actions.device).inner[kind, type_], outside)
         own, taken = self.own_steps(actions, time)
         return torch.where(taken, tag.gather(1, own), outside)
 

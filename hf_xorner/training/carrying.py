@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..models.features import UNKNOWN_ID, trained_words
+from ..models.features import UNKNOWN_ID, rows_of_words, trained_words, words_of_rows
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer
 from .vocabulary import characters_before, words_before
@@ -87,8 +87,7 @@ def vocabulary_places(
     """Where all that depends on words and characters comes from: what each was read as before."""
     words = words_before(old_tokenizer, new_tokenizer)
     characters = characters_before(old_tokenizer, new_tokenizer)
-    with_own = words[: trained_words(new.config)]
-    with_own = with_own.masked_fill(with_own >= trained_words(old.config), UNKNOWN_ID)
+    with_own = rows_of_words(words[words_of_rows(new.config)], old.config)
     return {
         "features.words.weight": (with_own, None),
         "features.static.weight": (words, None),

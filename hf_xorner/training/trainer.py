@@ -42,6 +42,7 @@ class TaggerTrainer(ResumableTrainer):
     """
 
     lr_scheduler: Any
+    _signature_columns: Any
 
     def __init__(self, model: Any = None, args: Any = None, **options: Any) -> None:
         if options.get("data_collator") is None and options.get("processing_class") is not None:
@@ -76,6 +77,13 @@ class TaggerTrainer(ResumableTrainer):
         if getattr(args, "optimizer", None) == "sgd":
             return torch.optim.SGD, {"lr": args.learning_rate, "momentum": args.momentum}
         return Trainer.get_optimizer_cls_and_kwargs(args, model)
+
+    def _set_signature_columns_if_needed(self) -> None:
+        """Count the columns that the collator encodes as used: `remove_unused_columns` is about all others."""
+        already_set = self._signature_columns is not None
+        super()._set_signature_columns_if_needed()
+        if isinstance(self.data_collator, TaggingCollator) and not already_set:
+            self._signature_columns += [self.data_collator.words, self.data_collator.labels]
 
     def set_initial_training_values(self, *arguments: Any) -> Any:
         """Note how many steps an epoch has."""

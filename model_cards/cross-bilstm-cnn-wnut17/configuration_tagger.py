@@ -27,6 +27,8 @@ class TaggerConfig(PreTrainedConfig):
         static_half: Hold the frozen vectors in half precision.
         trained_vocab_size: Ids from here on belong to words that have a pretrained vector and were not seen in
             training: among vectors that started at random they are unknown words. None: all words were seen.
+        added_vocab_size: The last ids, of tokens that were added to a tokenizer (`add_tokens`) or to a model
+            (`resize_token_embeddings`). They have trained vectors.
         first_singleton_id: Ids from here up to `trained_vocab_size` belong to words seen once in training.
         singleton_dropout: Probability with which such a word is read as an unknown one in training, so that the unknown
             word is learned (lample2016: 0.5).
@@ -84,7 +86,7 @@ class TaggerConfig(PreTrainedConfig):
         initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
     """
 
-    keys_to_ignore_at_inference = ["attentions"]
+    keys_to_ignore_at_inference = ["hidden_states", "attentions"]
 
     id2label: dict[int, str] | None = None
     label2id: dict[str, int] | None = None
@@ -96,6 +98,7 @@ class TaggerConfig(PreTrainedConfig):
     static_dim: int = 0
     static_half: bool = False
     trained_vocab_size: int | None = None
+    added_vocab_size: int = 0
     first_singleton_id: int | None = None
     singleton_dropout: float = 0.0
     char_vocab_size: int = len(RESERVED_CHARACTER_TYPES)
@@ -169,10 +172,12 @@ class TaggerConfig(PreTrainedConfig):
             self.check_context()
         if not 0 <= self.singleton_dropout <= 1:
             raise ValueError(f"singleton_dropout={self.singleton_dropout} is no probability; give one from 0 to 1.")
-        if self.trained_vocab_size is not None and not 2 <= self.trained_vocab_size <= self.vocab_size:
+        words = self.vocab_size - self.added_vocab_size
+        if self.trained_vocab_size is not None and not 2 <= self.trained_vocab_size <= words:
             raise ValueError(
-                f"trained_vocab_size={self.trained_vocab_size} does not fit vocab_size={self.vocab_size}; "
-                "take both from one tokenizer: Config(**tokenizer.model_fields(), …)."
+                f"trained_vocab_size={self.trained_vocab_size} does not fit vocab_size={self.vocab_size}"
+                + (f" with added_vocab_size={self.added_vocab_size}" if self.added_vocab_size else "")
+                + "; take both from one tokenizer: Config(**tokenizer.model_fields(), …)."
             )
         if len(self.char_types) != self.char_vocab_size:
             raise ValueError(

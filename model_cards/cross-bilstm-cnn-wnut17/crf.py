@@ -123,7 +123,7 @@ class _LogPartition(torch.autograd.Function):
         total = ctx.sums.log_partition()
         if gold is not None:
             free = (gold == IGNORED) & ctx.sums.alignment.inside.t()
-            if free.any():
+            if not free.is_meta and free.any():
                 # The paths that fit the labels are those of a chain that bars all else.
                 tags = torch.arange(emissions.shape[2], device=gold.device)
                 fits = (tags == gold.unsqueeze(2)) | (gold == IGNORED).unsqueeze(2)

@@ -29,14 +29,19 @@ class WordFeatures(nn.Module):
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__()
         self.config = config
-        self.words = nn.Embedding(trained_words(config), config.word_dim, padding_idx=config.pad_token_id)
+        self.words = nn.Embedding(word_rows(config), config.word_dim, padding_idx=config.pad_token_id)
+        if not config.word_dim:
+            # Not a weight: torch.save refuses models in which an empty tensor was read from a file of weights.
+            weight = self.words.weight.detach()
+            del self.words.weight
+            self.words.register_buffer("weight", weight, persistent=False)
         self.static = StaticVectors(config) if config.static_dim else None
         self.shapes = nn.Embedding(SHAPES, config.shape_dim) if config.shape_dim else None
         self.chars = build_character_encoder(config)
         self.composed = ComposedVectors(config) if config.composed_dim else None
         self.context = ContextualFeatures(config) if config.context_encoder else None
         # Persistent, since from_pretrained leaves other buffers unfilled.
-        self.register_buffer("char_types", torch.zeros(config.char_vocab_size, dtype=torch.uint8))
+        self.register_buffer("char_types", char_type_codes(config))
         size = config.word_dim + config.static_dim + CASINGS * config.casing_features
         if config.unknown_word == "vector_and_casing":
             self.unknown = nn.Parameter(torch.empty(size))
@@ -47,8 +52,7 @@ class WordFeatures(nn.Module):
         """Draw the unknown word as vectors are drawn; read the character types off the config."""
         if self.config.unknown_word == "vector_and_casing":
             draw_vectors(self.unknown, self.config)
-        codes = [CHARACTER_TYPE_CODES.index(letter) for letter in self.config.char_types]
-        self.char_types.copy_(torch.tensor(codes, dtype=torch.uint8))
+        self.char_types.copy_(char_type_codes(self.config))
 
     def forward(
         self,
@@ -59,7 +63,7 @@ class WordFeatures(nn.Module):
     ) -> Tensor:
         """Look words up: (B, T) and per word max_word_chars, max_word_pieces or states → (B, T, output_size)."""
         input_ids = self.without_singletons(input_ids)
-        words = self.words(input_ids.masked_fill(input_ids >= self.words.num_embeddings, UNKNOWN_ID))
+        words = self.words(rows_of_words(input_ids, self.config))
         types = self.char_types[char_ids]  # (B, T, max_word_chars)
         vectors = [words]
         if self.static is not None:
@@ -120,6 +124,11 @@ class StaticVectors(nn.Module):
         self.weight[rows] = vectors.to(self.weight)
         self.has_vector[rows] = True
 
+    def resize(self, size: int) -> None:
+        """Change the number of words; new ones have no vector."""
+        added = size - len(self.weight)
+        self.weight, self.has_vector = F.pad(self.weight, (0, 0, 0, added)), F.pad(self.has_vector, (0, added))
+
     def forward(self, input_ids: Tensor) -> Tensor:
         """input_ids (B, T) → (B, T, static_dim)."""
         vectors = F.embedding(input_ids, self.weight).to(self.unknown.dtype)
@@ -135,14 +144,41 @@ def draw_vectors(vectors: Tensor, config: TaggerConfig) -> None:
         nn.init.normal_(vectors, std=config.initializer_range)
 
 
+def first_added_id(config: TaggerConfig) -> int:
+    """The first id of an added token; those of words come before it."""
+    return config.vocab_size - config.added_vocab_size
+
+
 def seen_words(config: TaggerConfig) -> int:
-    """The number of word ids that training saw; those of words that only have a vector come after them."""
-    return config.vocab_size if config.trained_vocab_size is None else config.trained_vocab_size
+    """The number of word ids seen in training; those of words that only have a pretrained vector come after them."""
+    return first_added_id(config) if config.trained_vocab_size is None else config.trained_vocab_size
 
 
 def trained_words(config: TaggerConfig) -> int:
-    """The number of words that have a trained vector: all, if these start from pretrained ones, else those seen."""
-    return config.vocab_size if config.pretrained_words else seen_words(config)
+    """The number of words with a trained vector: all, if these start from pretrained ones, else those seen."""
+    return first_added_id(config) if config.pretrained_words else seen_words(config)
+
+
+def word_rows(config: TaggerConfig) -> int:
+    """The number of trained vectors: those of words, then those of added tokens."""
+    return trained_words(config) + config.added_vocab_size
+
+
+def rows_of_words(ids: Tensor, config: TaggerConfig) -> Tensor:
+    """The rows of word ids in the table of trained vectors; words without a vector there have that of unknown words."""
+    trained, first_added = trained_words(config), first_added_id(config)
+    rows = ids.masked_fill(ids >= trained, UNKNOWN_ID)
+    return rows if not config.added_vocab_size else torch.where(ids < first_added, rows, ids - first_added + trained)
+
+
+def words_of_rows(config: TaggerConfig) -> Tensor:
+    """The word ids of the rows of that table, in their order."""
+    return torch.cat([torch.arange(trained_words(config)), torch.arange(first_added_id(config), config.vocab_size)])
+
+
+def char_type_codes(config: TaggerConfig) -> Tensor:
+    """The type of each character id, an index into CHARACTER_TYPE_CODES: (characters,)."""
+    return torch.tensor([CHARACTER_TYPE_CODES.index(letter) for letter in config.char_types], dtype=torch.uint8)
 
 
 def casing_of(types: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 from transformers import initialization as init
+from transformers.utils.generic import maybe_autocast
 
 from .coupled_recurrence import coupled_recurrence
 from .recurrence import masked_recurrence, reversed_order
@@ -54,7 +55,7 @@ class BiLayer(nn.Module):
         Returns:
             (2, B, T, H), the states in the order of the words; what stands beyond a sentence's end means nothing.
         """
-        with torch.autocast(inputs.device.type, enabled=False):
+        with maybe_autocast(inputs.device.type, enabled=False):
             return self.run(inputs.to(self.weight_ih.dtype), lengths, recurrent_mask)
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.utils import ModelOutput
+from transformers.utils import ModelOutput, can_return_tuple
 
 from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, build_decoder
-from .features import WordFeatures, draw_vectors
+from .features import WordFeatures, draw_vectors, first_added_id, word_rows
 from .tags import IGNORED, TagSpace
 
 #: How far the logit of a decoded label stands above all others, so that argmax is the decoded path.
@@ -25,10 +25,14 @@ class TaggerOutput(ModelOutput):
 
     Args:
         loss: Scalar, where labels were given.
-        logits: (B, T, labels) over the public labels, float32, outside of training: their argmax is the decoded path
-            and their softmax the decoder's posterior, save that a label which the posterior puts above the decoded
-            one is lowered to stand just below it. In training there is nothing to decode, and they are None.
-        attentions: One tensor (B, heads, T, T) a layer of attention, where `output_attentions` asked for them.
+        logits: (B, T, labels) over the public labels, float32: their argmax is the decoded path and their softmax the
+            decoder's posterior, save that a label which the posterior puts above the decoded one is lowered to just
+            below it. None in training with labels, where nothing is decoded.
+        hidden_states: With `output_hidden_states`: the word features (B, T, d), then the states (B, T, size) of each
+            layer of the encoder; the last ones are what is classified. Sizes differ from layer to layer, and values at
+            padding have no meaning.
+        attentions: With `output_attentions`, one tensor (B, heads, T, T) for each layer of attention; None for models
+            without attention.
         path_log_probs: (B, T, 2), where `output_path_log_probs` asked for them: log probability of a word's decoded
             inner tag, by itself and given the decoded tag of the word before. The first of a span's first word and the
             second of its others add up to the exact log probability of the span.
@@ -36,20 +40,36 @@ class TaggerOutput(ModelOutput):
 
     loss: Tensor | None = None
     logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
     path_log_probs: Tensor | None = None
 
 
+class Encoded(NamedTuple):
+    """The result of an encoder for right-padded sentences; values at padding have no meaning."""
+
+    states: Tensor  # (B, T, output_size), from which tags are decoded
+    hidden_states: tuple[Tensor, ...] = ()  # (B, T, size) of each layer, where asked for; the last one is `states`
+    attentions: tuple[Tensor, ...] | None = None  # (B, heads, T, T) of each layer of attention, where asked for
+    earlier: tuple[Tensor, ...] = ()  # (B, T, output_size) each: further states that have a loss in training
+
+    def with_context(self, context: Tensor, weights: Tensor | None) -> Encoded:
+        """[states ; context] of a layer of self-attention above these states."""
+        states = torch.cat([self.states, context], -1)
+        hidden_states = (*self.hidden_states, states) if self.hidden_states else ()
+        return Encoded(states, hidden_states, None if weights is None else (weights,))
+
+
 class Encoder(nn.Module):
-    """Features (B, T, d) of right-padded sentences to states (B, T, output_size): what makes an architecture."""
+    """Features (B, T, d) of right-padded sentences to states (B, T, output_size); architectures differ in this part."""
 
     output_size: int
 
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False
-    ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
-        """Return the states and, where asked for and had, the attention weights."""
-        raise TypeError(f"{type(self).__name__} is no architecture by itself; use one of its subclasses.")
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+    ) -> Encoded:
+        """Encode features (B, T, d) of sentences of lengths (B,)."""
+        raise TypeError(f"{type(self).__name__} has no architecture; use one of its subclasses.")
 
 
 class TaggerForTokenClassification(PreTrainedModel):
@@ -59,6 +79,8 @@ class TaggerForTokenClassification(PreTrainedModel):
     encoder_class: ClassVar[type[Encoder]] = Encoder
     base_model_prefix = ""
     main_input_name = "input_ids"
+    # Saved before as a weight by models without trained word vectors, in which it is empty.
+    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [r"^features\.words\.weight$"]
 
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__(config)
@@ -66,6 +88,8 @@ class TaggerForTokenClassification(PreTrainedModel):
         self.features = WordFeatures(config)
         self.encoder = self.encoder_class(config, self.features.output_size)
         self.build_head(config)
+        # Where a device map spreads a model over several devices, each of these goes to one as a whole.
+        self._no_split_modules = [type(part).__name__ for part in (self.features, self.encoder, self.decoder)]
         self.post_init()
         self.freeze()
 
@@ -134,6 +158,41 @@ class TaggerForTokenClassification(PreTrainedModel):
         """Replace the word vectors."""
         self.features.words = value
 
+    def resize_token_embeddings(
+        self, new_num_tokens: int | None = None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
+    ) -> nn.Embedding:
+        """Change the number of word ids: `model.resize_token_embeddings(len(tokenizer))` after `tokenizer.add_tokens`.
+
+        New ids come after all others and have trained vectors, also in models in which some words have only a
+        pretrained one; they have no pretrained one. Where ids are removed, the last ones are.
+
+        Args:
+            new_num_tokens: The new number of ids; by default as many as there are.
+            pad_to_multiple_of: Round that number up to a multiple of this one.
+            mean_resizing: Start new vectors near the mean of the others, otherwise as those of a new model.
+        """
+        config = self.config
+        size = config.vocab_size if new_num_tokens is None else new_num_tokens
+        if pad_to_multiple_of is not None:
+            if not isinstance(pad_to_multiple_of, int):  # in the words of transformers
+                raise ValueError(
+                    f"Asking to pad the embedding matrix to a multiple of `{pad_to_multiple_of}`, which is not and "
+                    "integer. Please make sure to pass an integer"
+                )
+            size = -(-size // pad_to_multiple_of) * pad_to_multiple_of
+        if size < 2:
+            raise ValueError(f"{size} word ids are too few: ids 0 and 1 are those of padding and of unknown words.")
+        words = min(size, first_added_id(config))
+        if config.trained_vocab_size is not None:
+            config.trained_vocab_size = min(words, config.trained_vocab_size)
+        config.vocab_size, config.added_vocab_size = size, size - words
+        self.vocab_size = size  # as transformers has it
+        if self.features.static is not None:
+            self.features.static.resize(size)
+        return self._get_resized_embeddings(self.features.words, word_rows(config), mean_resizing=mean_resizing)
+
+    # By hand: transformers' `capture_outputs` records what layers return, here in another order than that of the input.
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor,
@@ -143,117 +202,127 @@ class TaggerForTokenClassification(PreTrainedModel):
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
         output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
         output_path_log_probs: bool = False,
-        return_dict: bool | None = None,
         num_items_in_batch: Tensor | int | None = None,
         **kwargs: Any,
-    ) -> TaggerOutput | tuple:
-        """Score, and with labels also judge, a batch of sentences.
+    ) -> TaggerOutput:
+        """Score a batch of sentences and, with labels, compute the loss.
 
         Args:
             input_ids: Word ids (B, T), 0 for padding on either side.
             char_ids: Character ids (B, T, max_word_chars).
-            attention_mask: (B, T), 1 for words and 0 for padding; what is not 0 in `input_ids` where absent.
+            attention_mask: (B, T), 1 for words and 0 for padding; by default, where `input_ids` is not 0.
             labels: Public labels (B, T), −100 for words without label.
             piece_ids: Pieces of the words (B, T, max_word_pieces), for models that make features of them.
-            context_states: What `features.context.states` made of the pieces before, (B, T, layers · hidden), in
-                their place.
-            output_attentions: Return attention weights as well.
-            output_path_log_probs: Return the log probabilities of the decoded inner tags as well.
-            return_dict: False for a plain tuple.
-            num_items_in_batch: What the summed loss is divided by, when the batch is a part of a larger one: labelled
+            context_states: Results of `features.context.states` for the pieces, (B, T, layers · hidden), in place of
+                the pieces.
+            output_attentions: Return attention weights; by default as the config has it.
+            output_hidden_states: Return the states of all layers; by default as the config has it.
+            output_path_log_probs: Return the log probabilities of the decoded inner tags.
+            num_items_in_batch: The divisor of the summed loss when the batch is a part of a larger one: labelled
                 words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
-            kwargs: Whatever else the Trainer or a pipeline passes on; not used.
+            kwargs: `return_dict=False` for a plain tuple; other arguments of the Trainer or a pipeline are ignored.
         """
         self.check_inputs(input_ids, char_ids, piece_ids, labels)
+        if output_attentions is None:
+            output_attentions = self.config.output_attentions
+        if output_hidden_states is None:
+            output_hidden_states = self.config.output_hidden_states
+        batch, time = input_ids.shape
+        given = {
+            "input_ids": input_ids,
+            "char_ids": char_ids,
+            "piece_ids": piece_ids,
+            "context_states": context_states,
+            "labels": labels,
+        }
+        inputs = {name: values for name, values in given.items() if values is not None}
         mask = (input_ids != self.config.pad_token_id) if attention_mask is None else attention_mask.bool()
-        # Words first, padding last, whatever side it came from: encoders and decoders know lengths alone.
+        if not batch or not time:
+            # Layers need a sentence and a word: they get one of padding, whose results are cut off again below.
+            mask = _one_word(mask)
+            inputs = {name: _one_word(values, IGNORED * (name == "labels")) for name, values in inputs.items()}
+        # Words first, padding last, whichever side it came from: encoders and decoders know only lengths.
         order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
         lengths = mask.sum(1)
-        with_attentions = self.config.output_attentions if output_attentions is None else output_attentions
-        scores, states, attentions = self.score(
-            _reorder(input_ids, order),
-            _reorder(char_ids, order),
-            lengths,
-            bool(with_attentions),
-            None if piece_ids is None else _reorder(piece_ids.masked_fill(~mask.unsqueeze(-1), 0), order),
-            None if context_states is None else _reorder(context_states, order),
+        inputs = {name: _reorder(values, order) for name, values in inputs.items()}
+        gold = self.gold(inputs.pop("labels"), lengths) if labels is not None else None
+        encoded = self.encode(
+            **inputs,
+            lengths=lengths,
+            output_attentions=bool(output_attentions),
+            output_hidden_states=bool(output_hidden_states),
         )
-        loss = logits = path_log_probs = None
-        if labels is not None:
-            loss = self.loss(scores, states, _reorder(labels, order), lengths, num_items_in_batch)
-        if labels is None or not self.training:
-            decoded = self.decode(scores, states, lengths)
-            logits = _restore(self.public_logits(decoded, lengths), order)
+        scores = self.score(encoded.states)
+        output: dict[str, Any] = {}
+        if gold is not None:
+            judged = [(scores, encoded.states), *((self.score(states), states) for states in encoded.earlier)]
+            losses = [self.loss(*each, gold, lengths, num_items_in_batch) for each in judged]
+            output["loss"] = torch.stack(losses).mean()
+        if gold is None or not self.training:
+            decoded = self.decoder(scores, lengths, encoded.states)
+            output["logits"] = _restore(self.public_logits(decoded, lengths), order)[:batch, :time]
             if output_path_log_probs:
-                path_log_probs = _restore(decoded.path_log_probs, order)
-        if attentions is not None:
-            attentions = tuple(_restore(_restore(weights, order, 2), order, 3) for weights in attentions)
-        output = TaggerOutput(loss=loss, logits=logits, attentions=attentions, path_log_probs=path_log_probs)
-        use_dict = self.config.return_dict if return_dict is None else return_dict
-        return output if use_dict else output.to_tuple()
+                output["path_log_probs"] = _restore(decoded.path_log_probs, order)[:batch, :time]
+        if output_hidden_states:
+            output["hidden_states"] = tuple(_restore(each, order)[:batch, :time] for each in encoded.hidden_states)
+        if encoded.attentions is not None:
+            both_ways = (_restore(_restore(weights, order, 2), order, 3) for weights in encoded.attentions)
+            output["attentions"] = tuple(weights[:batch, :, :time, :time] for weights in both_ways)
+        return TaggerOutput(**output)
 
-    def score(
+    def encode(
         self,
         input_ids: Tensor,
         char_ids: Tensor,
         lengths: Tensor,
-        output_attentions: bool = False,
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...] | None]:
-        """Score the inner tags of right-padded sentences.
-
-        Returns:
-            Scores (B, T, K), at least float32, the states (B, T, h) that they come from, and attention weights.
-        """
-        time = input_ids.shape[1]
-        if time == 0:  # Layers want a word to work on: give them padding, and take its results away again.
-            input_ids, char_ids = _one_word(input_ids), _one_word(char_ids)
-            piece_ids, context_states = (
-                None if values is None else _one_word(values) for values in (piece_ids, context_states)
-            )
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> Encoded:
+        """Encode right-padded sentences; the hidden states, where asked for, begin with the word features."""
+        if piece_ids is not None:
+            position = torch.arange(piece_ids.shape[1], device=lengths.device)
+            piece_ids = piece_ids.masked_fill((position >= lengths.unsqueeze(1)).unsqueeze(2), 0)
         features = self.features(input_ids, char_ids, piece_ids, context_states)
-        states, attentions = self.encoder(features, lengths, output_attentions)
-        states = states[:, :time]
+        encoded = self.encoder(features, lengths, output_attentions, output_hidden_states)
+        return encoded._replace(hidden_states=(features, *encoded.hidden_states)) if output_hidden_states else encoded
+
+    def score(self, states: Tensor) -> Tensor:
+        """Score the inner tags: states (B, T, h) → (B, T, K), at least float32."""
         scores = self.classifier(states)
-        if attentions is not None:
-            attentions = tuple(weights[..., :time, :time] for weights in attentions)
-        return scores.to(torch.promote_types(scores.dtype, torch.float32)), states, attentions
+        return scores.to(torch.promote_types(scores.dtype, torch.float32))
+
+    def gold(self, labels: Tensor, lengths: Tensor) -> Tensor:
+        """Inner tags of public labels (B, T) of right-padded sentences, IGNORED for padding."""
+        position = torch.arange(labels.shape[1], device=labels.device)
+        return self.tags.to_inner(labels.masked_fill(position >= lengths.unsqueeze(1), IGNORED))
 
     def loss(
         self,
         scores: Tensor,
         states: Tensor,
-        labels: Tensor,
+        gold: Tensor,
         lengths: Tensor,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
-        """Negative log-likelihood of public labels (B, T), reduced as the config says."""
-        if labels.shape[1] == 0:
-            return scores.sum()  # 0, and still joined to the weights.
-        position = torch.arange(labels.shape[1], device=labels.device)
-        gold = self.tags.to_inner(labels.masked_fill(position >= lengths.unsqueeze(1), IGNORED))
-        losses = self.decoder.negative_log_likelihood(scores, gold, lengths, states)
+        """Negative log-likelihood of inner tags (B, T), reduced as the config says."""
+        losses = self.decoder(scores, lengths, states, gold).to(gold.device)
         if self.config.loss_reduction == "sum":
             return losses.sum()
         if num_items_in_batch is None:
             labelled = gold != IGNORED
             items = labelled.any(1) if self.config.loss_reduction == "sentence" else labelled
             num_items_in_batch = items.sum()
-        # A batch without any label costs nothing.
+        # The loss of a batch without any label is 0.
         return losses.sum() / torch.as_tensor(num_items_in_batch).clamp(min=1)
-
-    def decode(self, scores: Tensor, states: Tensor, lengths: Tensor) -> Decoded:
-        """Best path and posterior of the inner tags."""
-        return self.decoder(scores, lengths, states)
 
     def public_logits(self, decoded: Decoded, lengths: Tensor) -> Tensor:
         """Log posterior of the public labels (B, T, L), the decoded ones standing out by a margin."""
-        batch, time = decoded.path.shape
-        if time == 0:
-            return decoded.log_probs.new_zeros(batch, time, len(self.tags.labels))
-        mask = torch.arange(time, device=lengths.device) < lengths.unsqueeze(1)
+        lengths = lengths.to(decoded.path.device)
+        mask = torch.arange(decoded.path.shape[1], device=lengths.device) < lengths.unsqueeze(1)
         path = self.tags.to_public_path(decoded.path, mask, repair=self.config.malformed_spans == "repair")
         path = path.unsqueeze(-1)
         log_probs = self.tags.to_public_log_probs(decoded.log_probs)
@@ -304,9 +373,9 @@ class TaggerForTokenClassification(PreTrainedModel):
             )
 
 
-def _one_word(values: Tensor) -> Tensor:
-    """What of a batch without words (B, 0, …) is one word of padding (B, 1, …)."""
-    return values.new_zeros(len(values), 1, *values.shape[2:])
+def _one_word(values: Tensor, fill: int = 0) -> Tensor:
+    """Padding in the place of values (B, T, …) of which B or T is 0: both become at least 1."""
+    return values.new_full((max(values.shape[0], 1), max(values.shape[1], 1), *values.shape[2:]), fill)
 
 
 def _along(order: Tensor, values: Tensor, dim: int) -> Tensor:
@@ -322,7 +391,8 @@ def _reorder(values: Tensor, order: Tensor) -> Tensor:
 
 
 def _restore(values: Tensor, order: Tensor, dim: int = 1) -> Tensor:
-    """Undo `_reorder` in dimension `dim`."""
+    """Undo `_reorder` in dimension `dim`, on the device of the order."""
+    values = values.to(order.device)
     return torch.empty_like(values).scatter(dim, _along(order, values, dim), values)
 
 

@@ -86,7 +86,7 @@ def masked_recurrence(
     Returns:
         (2, B, T, H), zeros for padding.
     """
-    packing = Packing.of(lengths, inputs.shape[2])
+    packing = (Packing.padded if inputs.is_meta else Packing.of)(lengths, inputs.shape[2])
     products = torch.baddbmm(bias.unsqueeze(1), packing.pack(inputs), weight_ih.transpose(1, 2))
     mask = recurrent_mask[:, packing.rows].to(products.dtype)
     hidden = _MaskedRecurrence.apply(products, weight_hh, mask, packing)

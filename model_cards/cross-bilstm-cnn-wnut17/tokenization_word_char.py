@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from tokenizers import Encoding, Regex, Tokenizer
+from tokenizers import AddedToken, Encoding, Regex, Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import Split
 from transformers import BatchEncoding, PreTrainedTokenizerFast
@@ -235,6 +235,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return {
             "vocab_size": len(self),
             "trained_vocab_size": self.init_kwargs["trained_vocab_size"],
+            "added_vocab_size": len(self) - self.vocab_size,
             "first_singleton_id": self.init_kwargs["first_singleton_id"],
             "pad_token_id": self.pad_token_id,
             "char_vocab_size": len(RESERVED_CHARACTER_TYPES) + len(self.characters),
@@ -246,8 +247,39 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @property
     def _looks_further(self) -> bool:
-        policies = self.init_kwargs
-        return policies["casing"] != "keep" or policies["digits"] != "keep" or bool(policies["fallback"])
+        """Whether a word that the vocabulary does not hold as it stands may have an id."""
+        policies, has_added = self.init_kwargs, len(self) > self.vocab_size
+        return has_added or policies["casing"] != "keep" or policies["digits"] != "keep" or bool(policies["fallback"])
+
+    def _add_tokens(self, new_tokens: list[str | AddedToken], special_tokens: bool = False) -> int:
+        """Add tokens to the backend, where only "[PAD]" and "[UNK]" are special.
+
+        The backend finds either all special tokens in a text or none. "[PAD]" in a text is text, and a user's special
+        tokens are to be found there, so they are special only for this class (`all_special_tokens`).
+        """
+        tokens = [AddedToken(token, normalized=False) if isinstance(token, str) else token for token in new_tokens]
+        special = [token for token in tokens if token.content in (PAD, UNKNOWN)]
+        others = [
+            AddedToken(
+                token.content,
+                single_word=token.single_word,
+                lstrip=token.lstrip,
+                rstrip=token.rstrip,
+                normalized=token.normalized,
+                special=False,
+            )
+            for token in tokens
+            if token.content not in (PAD, UNKNOWN)
+        ]
+        return self._tokenizer.add_special_tokens(special) + self._tokenizer.add_tokens(others)
+
+    def _decode(self, token_ids: Any, skip_special_tokens: bool = False, **kwargs: Any) -> str:
+        """Decode ids as the base class does, and skip a user's special tokens too where they are not wanted."""
+        text_ids = token_ids["input_ids"] if isinstance(token_ids, dict) else token_ids
+        if skip_special_tokens and not isinstance(text_ids, int):
+            special = set(self.all_special_ids)
+            text_ids = [index for index in text_ids if index not in special]
+        return super()._decode(text_ids, skip_special_tokens=skip_special_tokens, **kwargs)
 
     def tokenize(
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
@@ -320,6 +352,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "char_ids": words.char_ids,
             "attention_mask": np.ones_like(words.input_ids) if return_attention_mask is not False else None,
             "piece_ids": words.piece_ids,
+            "token_type_ids": np.zeros_like(words.input_ids) if return_token_type_ids else None,
             "special_tokens_mask": np.zeros_like(words.input_ids) if return_special_tokens_mask else None,
             "offset_mapping": words.offsets if return_offsets_mapping else None,
         }

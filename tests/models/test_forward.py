@@ -6,7 +6,17 @@ import pytest
 import reference_encoders
 import references as ref
 import torch
-from conftest import ARCHITECTURES, LABELS, TAG_SCORING, VARIANTS, build_model, has_field
+from conftest import (
+    ARCHITECTURES,
+    LABELS,
+    LI2020,
+    TAG_SCORING,
+    VARIANTS,
+    build_model,
+    has_field,
+    with_decoders,
+    without_dropout,
+)
 
 LENGTHS = (9, 1, 4, 6)
 SHORT_LENGTHS = (4, 1, 3, 2)  # the references try all paths of a CRF
@@ -143,6 +153,77 @@ def test_plain_labels_are_decoded_as_they_are(model_type, tokenizer, decoder):
     for row, sentence in zip(logits, sentences, strict=True):
         log_probs, path = reference_posterior(model, sentence)
         helpers.close(row[: len(path)], ref.public_logits(log_probs, labels, labels, path), 1e-5)
+
+
+#: What each variant of more or fewer layers than others of its architecture returns, besides the word features.
+LAYERS = {
+    "bilstm-cnn": 2,
+    "cross-bilstm-cnn": 2,
+    "att-bilstm-cnn": 3,
+    "lstm-crf": 2,
+    "cnn-lstm-crf": 1,
+    "cnn-lstm-crf attention": 2,
+    "grn": 2,
+    "grn without relation": 1,
+    "grn without context": 1,
+    "id-cnn": 4,
+    "id-cnn one iteration": 2,
+    "stack-lstm": 0,
+}
+
+
+@pytest.mark.parametrize("variant", LAYERS)
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_hidden_states_are_the_features_and_the_states_of_every_layer(variant, tokenizer, side):
+    model = build_model(variant, tokenizer)
+    sentences = helpers.random_sentences(model.config, SHORT_LENGTHS)
+    output = model(**helpers.pad(sentences, side=side), output_hidden_states=True)
+    features, *layers = output.hidden_states
+    assert len(layers) == LAYERS[variant]
+    for number, sentence in enumerate(sentences):
+        length = len(sentence["input_ids"])
+        words = slice(0, length) if side == "right" else slice(max(SHORT_LENGTHS) - length, None)
+        alone = model.features(sentence["input_ids"].unsqueeze(0), sentence["char_ids"].unsqueeze(0))[0]
+        helpers.close(features[number, words], alone.detach(), 1e-6)
+        if layers:
+            helpers.close(layers[-1][number, words], helpers.reference_states(model, sentence), 1e-5)
+
+
+@pytest.mark.parametrize("model_type", LI2020)
+def test_the_hidden_states_of_a_lower_layer_are_those_of_a_model_that_ends_there(model_type, tokenizer):
+    deep, flat = (build_model(model_type, tokenizer, num_hidden_layers=layers) for layers in (3, 1))
+    shared = {name: values for name, values in deep.state_dict().items() if name in flat.state_dict()}
+    flat.load_state_dict(shared)
+    batch = helpers.pad(helpers.random_sentences(deep.config, LENGTHS))
+    expected = flat(**batch, output_hidden_states=True).hidden_states
+    found = deep(**batch, output_hidden_states=True).hidden_states
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_the_config_and_the_call_decide_what_is_returned(model_type, tokenizer):
+    model = build_model(model_type, tokenizer)
+    batch = helpers.pad(helpers.random_sentences(model.config, SHORT_LENGTHS), labels=True)
+    assert model(**batch).hidden_states is None
+    model.config.output_hidden_states = True
+    by_config = model(**batch)
+    assert model(**batch, output_hidden_states=False).hidden_states is None
+    as_tuple = model(**batch, return_dict=False)
+    assert list(by_config) == ["loss", "logits", "hidden_states"]
+    assert as_tuple[0] == by_config.loss and torch.equal(as_tuple[1], by_config.logits)
+    assert all(map(torch.equal, as_tuple[2], by_config.hidden_states))
+    model.config.return_dict = False
+    assert isinstance(model(**batch), tuple)
+    assert model(**batch, return_dict=True).keys() == by_config.keys()
+
+
+@pytest.mark.parametrize(("variant", "decoder"), with_decoders(VARIANTS, helpers.DECODERS))
+def test_training_without_labels_decodes(variant, tokenizer, decoder):
+    """A model that was built and not loaded is in training mode."""
+    model = build_model(variant, tokenizer, **without_dropout(variant), **helpers.DECODERS[decoder])
+    batch = helpers.pad(helpers.random_sentences(model.config, SHORT_LENGTHS))
+    expected = model(**batch).logits
+    assert torch.equal(model.train()(**batch).logits, expected)
 
 
 def test_training_decodes_nothing(model_type, tokenizer):

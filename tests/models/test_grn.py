@@ -128,8 +128,8 @@ def test_sentences_without_words_have_no_scores_and_no_loss(tokenizer, fields):
 def test_dropout_follows_the_relation_layer(tokenizer):
     model = build_model("grn", tokenizer, dropout=0.5, feature_dropout=0.0).train()
     batch = helpers.pad(helpers.random_sentences(model.config, (60,)))
-    _, states, _ = model.score(batch["input_ids"], batch["char_ids"], torch.tensor([60]))
-    _, whole, _ = model.eval().score(batch["input_ids"], batch["char_ids"], torch.tensor([60]))
+    states = model.encode(batch["input_ids"], batch["char_ids"], torch.tensor([60])).states
+    whole = model.eval().encode(batch["input_ids"], batch["char_ids"], torch.tensor([60])).states
     kept = states != 0
     assert 0.35 < kept.float().mean() < 0.65
     helpers.close(states[kept], 2 * whole[kept].detach(), 1e-6)

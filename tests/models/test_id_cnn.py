@@ -78,16 +78,18 @@ def test_inner_scores_are_those_of_the_last_iteration(tokenizer, fields, seed):
         helpers.close(row[: len(sentence["input_ids"])], reference_scores(weights, model, sentence)[-1], 1e-5)
 
 
-def test_training_scores_every_iteration(tokenizer, fields):
-    model = build(tokenizer, **fields, **NO_DROPOUT).train()
+@pytest.mark.parametrize("training", [False, True])
+def test_hidden_states_are_those_of_every_iteration(tokenizer, fields, training):
+    model = build(tokenizer, **fields, **NO_DROPOUT).train(training)
     sentences = helpers.random_sentences(model.config, LENGTHS)
-    scores, _ = helpers.score(model, helpers.pad(sentences))
+    hidden_states = model(**helpers.pad(sentences), output_hidden_states=True).hidden_states
+    assert len(hidden_states) == 2 + model.config.iterations  # features, the first convolution, the iterations
     weights = helpers.weights_of(model)
-    assert len(scores) == model.config.iterations * len(LENGTHS)
-    for iteration, part in enumerate(scores.chunk(model.config.iterations)):
-        for row, sentence in zip(part, sentences, strict=True):
-            expected = reference_scores(weights, model, sentence)[iteration]
-            helpers.close(row[: len(sentence["input_ids"])], expected, 1e-5)
+    for number, sentence in enumerate(sentences):
+        expected = reference_scores(weights, model, sentence)
+        for states, scores in zip(hidden_states[2:], expected, strict=True):
+            words = states[number, : len(sentence["input_ids"])]
+            helpers.close(model.classifier(words), scores, 1e-5)
 
 
 @pytest.mark.parametrize(("loss_reduction", "divisor"), [("token", sum(LENGTHS[1:])), ("sentence", 3), ("sum", 1)])
@@ -140,9 +142,9 @@ def test_a_new_block_passes_on_what_it_reads(tokenizer):
     batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
     lengths = batch["attention_mask"].sum(1)
     features = model.features(batch["input_ids"], batch["char_ids"])
-    states, _ = model.encoder(features, lengths)
+    states = model.encoder(features, lengths).states
     model.encoder.iterations = 7
-    assert torch.equal(states, model.encoder(features, lengths)[0])
+    assert torch.equal(states, model.encoder(features, lengths).states)
     assert states.any()
 
 

@@ -92,13 +92,20 @@ def test_empty_sentences_disturb_nobody(model, sentences, alone):
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
 
 
+@pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("batch_size", [0, 1, 3])
 @pytest.mark.parametrize("width", [0, 4])
-def test_batches_without_any_word_work(model, batch_size, width):
+def test_batches_without_any_word_work(model, batch_size, width, training):
     nothing = torch.zeros(batch_size, width, dtype=torch.long)
     chars = torch.zeros(batch_size, width, model.config.max_word_chars, dtype=torch.long)
-    output = model(nothing, chars, labels=torch.full_like(nothing, helpers.IGNORED), output_attentions=True)
+    model.train(training)
+    everything = {"output_attentions": True, "output_hidden_states": True, "output_path_log_probs": True}
+    output = model(nothing, chars, **everything)
     assert output.logits.shape == (batch_size, width, model.config.num_labels)
-    assert output.loss.item() == 0
-    output.loss.backward()
-    assert all(weights.shape[2:] == (width, width) for weights in output.attentions or ())
+    assert output.path_log_probs.shape == (batch_size, width, 2)
+    assert all(states.shape[:2] == (batch_size, width) for states in output.hidden_states)
+    assert all(weights.shape[::2] == (batch_size, width) for weights in output.attentions or ())
+    loss = model(nothing, chars, labels=torch.full_like(nothing, helpers.IGNORED)).loss
+    assert loss.item() == 0
+    loss.backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)

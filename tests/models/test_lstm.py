@@ -260,7 +260,7 @@ def test_in_training_the_top_states_are_dropped_too(model_type, tokenizer):
     model = build_model(model_type, tokenizer, dropout=0.5).train()
     batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
     lengths = batch["attention_mask"].sum(1)
-    states, _ = model.encoder(model.features(batch["input_ids"], batch["char_ids"]), lengths)
+    states = model.encoder(model.features(batch["input_ids"], batch["char_ids"]), lengths).states
     top = states[..., : 2 * model.config.hidden_size]
     for sentence, length in zip(top, lengths, strict=True):
         dropped = sentence[:length] == 0

@@ -10,7 +10,6 @@ from conftest import ARCHITECTURES, LI2020, VARIANTS, build_model, has_field, wi
 LENGTHS = (4, 1, 3)
 # Compiling takes seconds: every architecture and every decoder once, all their pairs where there is time.
 PAIRS = list(zip(ARCHITECTURES, itertools.cycle(helpers.DECODERS)))
-needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
 
 @pytest.fixture(params=with_decoders(VARIANTS, helpers.DECODERS), ids="-".join)
@@ -127,15 +126,14 @@ def test_the_whole_model_can_be_exported(one_of_each):
     torch.testing.assert_close(exported(**batch)[0][words], one_of_each(**batch)[0][words])
 
 
-@needs_cuda
-def test_cuda_computes_what_the_cpu_computes(model):
+def test_cuda_computes_what_the_cpu_computes(cuda, model):
     batch = labelled_batch(model)
     words = batch["attention_mask"].bool()
     logits = model(**batch).logits
     loss = model.train()(**batch).loss
     gradients = gradients_of(model, loss)
-    on_cuda = {name: values.cuda() for name, values in batch.items()}
-    loss_on_cuda = model.cuda()(**on_cuda).loss
+    on_cuda = {name: values.to(cuda) for name, values in batch.items()}
+    loss_on_cuda = model.to(cuda)(**on_cuda).loss
     torch.testing.assert_close(loss_on_cuda.cpu(), loss, rtol=1e-4, atol=1e-4)
     for name, gradient in gradients_of(model, loss_on_cuda).items():
         torch.testing.assert_close(gradient.cpu(), gradients[name], rtol=1e-3, atol=1e-4, msg=name)
@@ -143,19 +141,17 @@ def test_cuda_computes_what_the_cpu_computes(model):
     torch.testing.assert_close(logits_on_cuda[words], logits[words], rtol=1e-4, atol=1e-4)
 
 
-@needs_cuda
-def test_cuda_trains_with_dropout(variant, tokenizer):
-    assert_trains_on_cuda(variant, tokenizer)
+def test_cuda_trains_with_dropout(cuda, variant, tokenizer):
+    assert_trains(cuda, variant, tokenizer)
 
 
-@needs_cuda
 @pytest.mark.parametrize("model_type", LI2020)
-def test_cuda_trains_with_one_mask_for_the_batch(model_type, tokenizer):
-    assert_trains_on_cuda(model_type, tokenizer, dropout_masks="batch")
+def test_cuda_trains_with_one_mask_for_the_batch(cuda, model_type, tokenizer):
+    assert_trains(cuda, model_type, tokenizer, dropout_masks="batch")
 
 
-def assert_trains_on_cuda(kind, tokenizer, **fields):
+def assert_trains(device, kind, tokenizer, **fields):
     rates = dict.fromkeys(without_dropout(kind), 0.3)
-    model = build_model(kind, tokenizer, **rates, **fields).cuda().train()
-    loss = model(**{name: values.cuda() for name, values in labelled_batch(model).items()}).loss
+    model = build_model(kind, tokenizer, **rates, **fields).to(device).train()
+    loss = model(**{name: values.to(device) for name, values in labelled_batch(model).items()}).loss
     assert all(gradient.isfinite().all() for gradient in gradients_of(model, loss).values())

@@ -1,13 +1,18 @@
 """What is saved is what is loaded, and what is not loaded starts as the paper says."""
 
+import copy
 import math
 
 import helpers
 import pytest
+import safetensors.torch
+import tiny_encoders
 import torch
 from conftest import LABELS, LI2020, TAG_SCORING, VARIANTS, build_model, with_decoders
 from transformers import AutoModelForTokenClassification
+from transformers.initialization import no_init_weights
 
+from hf_xorner import WordCharTokenizer
 from hf_xorner.registration import CONFIGS
 
 LENGTHS = (4, 1, 3)
@@ -43,6 +48,67 @@ def test_a_file_of_weights_holds_weights_and_character_types_alone(variant, toke
     model = build_model(variant, tokenizer, decoder="crf", constrain_transitions=True)
     parameters = {name for name, _ in model.named_parameters()}
     assert set(model.state_dict()) == parameters | {"features.char_types"}
+
+
+FEATURES = {
+    "trained": {},
+    "frozen": {"word_dim": 0, "static_dim": 4},
+    "frozen in half precision": {"word_dim": 0, "static_dim": 4, "static_half": True},
+    "beside": {"static_dim": 4, "unknown_word": "vector_and_casing"},
+    "composed": {"word_dim": 0, "composed_dim": 4, "composed_half": True},
+    "contextual": {
+        "word_dim": 0,
+        "context_encoder": tiny_encoders.bert().config.to_dict(),
+        "context_layers": [1, 2],
+        "context_mix": "learned",
+        "context_frozen": False,
+    },
+}
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_a_loaded_model_can_be_saved_in_every_way_and_copied(features, tmp_path):
+    pieces = tiny_encoders.pieces_of(tiny_encoders.bert_tokenizer())
+    tokenizer = WordCharTokenizer.from_corpus([["Ann", "saw", "Oslo"]], vector_words=["rome"], pieces=pieces)
+    model = build_model("bilstm-cnn", tokenizer, **FEATURES[features])
+    model, report = reload(model, tmp_path / "model")
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert all(torch.equal(values, copy.deepcopy(model).state_dict()[n]) for n, values in model.state_dict().items())
+    torch.save(model.state_dict(), tmp_path / "weights.pt")
+    safetensors.torch.save_model(model, tmp_path / "weights.safetensors")
+    for read in (
+        torch.load(tmp_path / "weights.pt", weights_only=True),
+        safetensors.torch.load_file(tmp_path / "weights.safetensors"),
+        reload(model, tmp_path / "again")[0].state_dict(),
+    ):
+        assert read.keys() == model.state_dict().keys()
+        assert all(torch.equal(values, read[name]) for name, values in model.state_dict().items())
+
+
+def test_an_empty_table_in_an_older_file_of_weights_is_ignored(tokenizer, tmp_path):
+    model = build_model("bilstm-cnn", tokenizer, word_dim=0)
+    model.save_pretrained(tmp_path)
+    older = model.state_dict() | {"features.words.weight": torch.zeros(len(tokenizer), 0)}
+    safetensors.torch.save_file(older, tmp_path / "model.safetensors", {"format": "pt"})
+    loaded, report = AutoModelForTokenClassification.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    torch.save(loaded.state_dict(), tmp_path / "weights.pt")
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_buffers_need_no_initialisation(features):
+    """As where a model is built only to be filled: what follows from the config is there, and can be made anew."""
+    pieces = tiny_encoders.pieces_of(tiny_encoders.bert_tokenizer())
+    tokenizer = WordCharTokenizer.from_corpus([["Ann", "saw", "Oslo"]], vector_words=["rome"], pieces=pieces)
+    model = build_model("bilstm-cnn", tokenizer, **FEATURES[features])
+    with no_init_weights():
+        bare = type(model)(copy.deepcopy(model.config))
+    with torch.device("meta"):
+        emptied = type(model)(copy.deepcopy(model.config))
+    emptied.to_empty(device="cpu").init_weights()
+    for name, buffer in model.named_buffers():
+        assert torch.equal(bare.get_buffer(name), buffer), name
+        assert torch.equal(emptied.get_buffer(name), buffer), name
 
 
 def test_frozen_word_vectors_stay_frozen(variant, tokenizer, tmp_path):

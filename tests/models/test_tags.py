@@ -98,7 +98,9 @@ def test_unlabelled_words_part_entities():
 def test_allowed_transitions_are_those_of_well_formed_sentences(labels):
     """Whatever joins allowed neighbours is well formed, and nothing else is."""
     space = TagSpace(labels)
-    follow, first, last = (np.array(table) for table in space.allowed_transitions())
+    tables = space.on(torch.device("cpu"))
+    barred = (tables.barred_transitions, tables.barred_start, tables.barred_end)
+    follow, first, last = (~table.numpy() for table in barred)
     inner, lengths, _ = random_tags(space.num_inner)
     for tags, length in zip(inner.tolist(), lengths, strict=True):
         tags = tags[: min(length, 4)]

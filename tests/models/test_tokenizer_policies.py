@@ -157,6 +157,12 @@ def test_wrong_input_is_refused_in_a_sentence(tokenizer, item, given_words, mess
     assert "\n" not in str(refusal.value)
 
 
+def test_token_types_are_zeros_where_asked_for(tokenizer):
+    assert "token_type_ids" not in tokenizer("Ann saw")
+    batch = tokenizer(["Ann saw", "x"], padding=True, return_token_type_ids=True)
+    assert batch["token_type_ids"] == [[0, 0], [0, 0]]
+
+
 @pytest.mark.parametrize("texts", [("a", "b"), (["a"], ["b"])])
 def test_text_pairs_are_refused(tokenizer, texts):
     with pytest.raises(ValueError, match="reads single texts"):

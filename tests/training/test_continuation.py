@@ -57,8 +57,8 @@ def features(model, tokenizer, sentences):
 def scored(model, tokenizer, sentences):
     """Inner scores and states of words."""
     batch = encoded(tokenizer, sentences)
-    scores, states, _ = model.score(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1))
-    return scores, states
+    states = model.encode(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1)).states
+    return model.score(states), states
 
 
 def bioes(labels):

@@ -29,7 +29,6 @@ def one_step(folder, tokenizer, reduction: str, **arguments) -> dict[str, torch.
         optim="sgd",
         lr_scheduler_type="constant",
         max_grad_norm=0.0,
-        remove_unused_columns=False,
         report_to="none",
         save_strategy="no",
         use_cpu=True,
@@ -106,6 +105,44 @@ def test_the_stock_trainer_and_collator_train_and_evaluate_ragged_labels(tmp_pat
     assert output.predictions.shape == (len(SENTENCES), longest, len(LABELS))
     assert output.label_ids.shape == (len(SENTENCES), longest)
     assert 0 < output.metrics["test_loss"] < 100
+
+
+@pytest.mark.parametrize("remove", [False, True])
+@pytest.mark.parametrize("columns", [("tokens", "ner_tags"), ("words", "tags")])
+def test_stock_arguments_leave_the_collator_its_columns(tmp_path, tokenizer, columns, remove):
+    """Others are removed as the stock Trainer does, or are left."""
+    words, labels = columns
+    data = tiny_data().rename_columns({"tokens": words, "ner_tags": labels}).add_column("id", list("abcd"))
+    settings = TrainingArguments(
+        tmp_path,
+        max_steps=1,
+        report_to="none",
+        save_strategy="no",
+        use_cpu=True,
+        disable_tqdm=True,
+        remove_unused_columns=remove,
+    )
+    seen = set()
+
+    class Collator(TaggingCollator):
+        def __call__(self, examples):
+            seen.add(frozenset(examples[0]))
+            return super().__call__(examples)
+
+    trainer = TaggerTrainer(
+        build_model("bilstm-cnn", tokenizer),
+        settings,
+        train_dataset=data,
+        eval_dataset=data,
+        processing_class=tokenizer,
+        data_collator=Collator(tokenizer, words, labels),
+    )
+    trainer.train()
+    assert trainer.evaluate()["eval_f1"] >= 0
+    assert trainer.predict(data.remove_columns(labels)).predictions.shape[0] == len(data)
+    kept = set() if remove else {"id"}
+    assert seen == {frozenset({*columns, *kept}), frozenset({words, *kept})}
+    assert trainer.args.remove_unused_columns is remove
 
 
 def test_the_collator_pads_words_characters_and_labels(tokenizer):

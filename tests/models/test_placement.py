@@ -1,0 +1,129 @@
+"""Models that are built without memory, offloaded, dispatched and moved compute what they computed."""
+
+import copy
+
+import helpers
+import pytest
+import torch
+from accelerate import (
+    cpu_offload,
+    disk_offload,
+    dispatch_model,
+    infer_auto_device_map,
+    init_empty_weights,
+    load_checkpoint_and_dispatch,
+)
+from conftest import TAG_SCORING, build_model
+from transformers import AutoModelForTokenClassification
+
+LENGTHS = (4, 1, 3)
+UNOFFLOADABLE = "can be neither offloaded nor run on the meta device"
+
+
+def built(variant, tokenizer):
+    fields = {"static_dim": 3} if variant == "lstm-crf" else {}
+    return build_model(variant, tokenizer, **helpers.DECODERS["barred crf"], **fields)
+
+
+@pytest.fixture
+def model(variant, tokenizer):
+    return built(variant, tokenizer)
+
+
+@pytest.fixture(params=TAG_SCORING)
+def tag_scoring(request, tokenizer):
+    return built(request.param, tokenizer)
+
+
+def batch_for(model):
+    return helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
+
+
+def assert_computes_the_same(moved, model):
+    batch = batch_for(model)
+    output, expected = moved(**batch), model(**batch)
+    assert output.logits.device.type == "cpu"
+    torch.testing.assert_close(output.logits, expected.logits)
+    torch.testing.assert_close(output.loss, expected.loss)
+
+
+@pytest.mark.parametrize("include_buffers", [False, True])
+def test_models_built_without_memory_can_be_loaded(model, include_buffers, tmp_path):
+    model.save_pretrained(tmp_path)
+    with init_empty_weights(include_buffers=include_buffers):
+        empty = type(model)(copy.deepcopy(model.config))
+    assert {parameter.device.type for parameter in empty.parameters()} == {"meta"}
+    loaded = load_checkpoint_and_dispatch(empty, str(tmp_path / "model.safetensors"), device_map={"": "cpu"})
+    assert_computes_the_same(loaded.eval(), model)
+
+
+def test_models_without_memory_can_be_given_memory_and_weights(model):
+    moved = copy.deepcopy(model).to("meta").to_empty(device="cpu")
+    moved.load_state_dict(model.state_dict())
+    assert_computes_the_same(moved, model)
+
+
+@pytest.mark.parametrize("offload_buffers", [False, True])
+def test_models_can_be_offloaded_to_memory_and_to_disk(tag_scoring, offload_buffers, tmp_path):
+    options = {"execution_device": torch.device("cpu"), "offload_buffers": offload_buffers}
+    assert_computes_the_same(cpu_offload(copy.deepcopy(tag_scoring), **options), tag_scoring)
+    assert_computes_the_same(disk_offload(copy.deepcopy(tag_scoring), tmp_path, **options), tag_scoring)
+
+
+@pytest.mark.parametrize("on_disk", ["features", "encoder", "classifier", "decoder"])
+def test_a_device_map_can_offload_any_part(tag_scoring, on_disk, tmp_path):
+    tag_scoring.save_pretrained(tmp_path / "model")
+    placed = {part: "disk" if part == on_disk else "cpu" for part in ("features", "encoder", "classifier", "decoder")}
+    loaded = AutoModelForTokenClassification.from_pretrained(
+        tmp_path / "model", device_map=placed, offload_folder=tmp_path / "offloaded"
+    )
+    assert_computes_the_same(loaded, tag_scoring)
+
+
+def test_an_automatic_device_map_loads_every_model(model, tmp_path):
+    model.save_pretrained(tmp_path)
+    assert_computes_the_same(AutoModelForTokenClassification.from_pretrained(tmp_path, device_map="auto"), model)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_a_device_map_leaves_each_part_whole(model, share):
+    room = int(share * sum(values.nbytes for values in model.state_dict().values()))
+    placed = infer_auto_device_map(model, {"cpu": room, "disk": 10**9}, no_split_module_classes=model._no_split_modules)
+    assert set(placed) <= {"", "features", "encoder", "classifier", "decoder"}
+
+
+def test_a_stack_lstm_refuses_to_be_offloaded(tokenizer, tmp_path):
+    model = build_model("stack-lstm", tokenizer)
+    batch = batch_for(model)
+    placed = {"features": "cpu", "encoder": "cpu", "classifier": "cpu", "decoder": "disk"}
+    offloaded = [cpu_offload(copy.deepcopy(model), torch.device("cpu"))]
+    offloaded.append(dispatch_model(copy.deepcopy(model), placed, main_device="cpu", offload_dir=tmp_path))
+    for moved in offloaded:
+        with pytest.raises(ValueError, match=UNOFFLOADABLE):
+            moved(**batch)
+
+
+def test_models_on_the_meta_device_tell_shapes(tag_scoring):
+    batch = batch_for(tag_scoring)
+    expected = tag_scoring(**batch).logits.shape
+    tag_scoring.to("meta")
+    on_meta = {name: values.to("meta") for name, values in batch.items()}
+    output = tag_scoring(**on_meta)
+    assert output.logits.is_meta and output.logits.shape == expected
+    tag_scoring.train()(**on_meta).loss.backward()
+    assert all(parameter.grad.shape == parameter.shape for parameter in tag_scoring.parameters())
+
+
+def test_a_stack_lstm_refuses_to_run_on_the_meta_device(tokenizer):
+    model = build_model("stack-lstm", tokenizer)
+    batch = {name: values.to("meta") for name, values in batch_for(model).items()}
+    with pytest.raises(ValueError, match=UNOFFLOADABLE):
+        model.to("meta")(**batch)
+
+
+def test_a_model_that_was_first_used_in_inference_mode_can_be_trained(model):
+    batch = batch_for(model)
+    with torch.inference_mode():
+        model(**batch)
+    model.train()(**batch).loss.backward()
+    assert any(parameter.grad.any() for parameter in model.parameters())
