@@ -1,11 +1,11 @@
-"""Tag a file, a folder or a data set of the Hub, of any size, as a stream.
+"""Tag a file, a folder or a dataset on the Hub, of any size, as a stream.
 
     python scripts/tag.py SOURCE --model MODEL [--output OUT] [options]
 
 SOURCE is a file of texts (one a line), of CoNLL columns, of JSON Lines or of Parquet, the first three plain or
-compressed by gzip; a folder of such files; `-` for standard input; or owner/name of the Hub. One record is written for
-each that is read, in order. The output appears when it is complete: until then OUT.partial stands there, and the same
-command goes on from it. Also to be started by `accelerate launch` or `torchrun`. `--help` lists the options.
+compressed by gzip; a folder of such files; `-` for standard input; or owner/name on the Hub. One record is written for
+each that is read, in order. An output file appears when it is complete; until then the same command continues it. Each
+process of `accelerate launch` or `torchrun` writes its share to a file of its own in the folder OUT.
 """
 
 import argparse
@@ -44,21 +44,18 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
     except KeyboardInterrupt:
-        print(
-            "tag.py: interrupted; an output is kept as far as it came, and the same command goes on.", file=sys.stderr
-        )
+        print("tag.py: interrupted; the same command continues the output.", file=sys.stderr)
         sys.exit(130)
     except (ValueError, OSError, RuntimeError) as error:
         sys.exit(f"tag.py: {error}")
-    if tally is None:
-        return
-    if tally.left_out:
-        print(f"tag.py: {tally.left_out}", file=sys.stderr)
+    if tally.ignored:
+        print(f"tag.py: {tally.ignored}", file=sys.stderr)
     if tally.faults:
         print(f"tag.py: {tally.faults} records got no entities; the first: {tally.first_fault}", file=sys.stderr)
     if options.output:
         seconds = time.monotonic() - start
-        print(f"written: {options.output} ({tally.records:,} records, {tally.words:,} words, {seconds:.1f} s)")
+        name = tally.outputs[0] if len(tally.outputs) == 1 else options.output
+        print(f"written: {name} ({tally.records:,} records, {tally.words:,} words, {seconds:.1f} s)")
 
 
 if __name__ == "__main__":

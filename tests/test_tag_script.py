@@ -24,7 +24,9 @@ from random_texts import TEXTS, lively_model, random_sentences
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.files import LockedError
 from hf_xorner.tagging import TaggingOptions, tag_source
-from hf_xorner.tagging.partial import Partial
+from hf_xorner.tagging.output import Output
+from hf_xorner.tagging.read import Source
+from hf_xorner.tagging.run import chunks_of
 
 TAG = str(REPOSITORY / "scripts" / "tag.py")
 HOSTILE = [
@@ -292,16 +294,22 @@ def test_a_folder_is_mirrored(tag, tmp_path):
     code, out, errors = tag("in", "--output", "out", "--batch_size", 1)
     assert code == 0, errors
     assert out.startswith("written: out (8 records")
-    assert "left out for their suffix: notes.pdf;" in errors
-    found = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file())
-    assert found == [
-        "b.jsonl.gz", "c.jsonl", "deep/d.conll", "deep/e.parquet", "deep/er/a.jsonl", "empty.jsonl", "eng.testb"
-    ]  # fmt: skip
+    assert "ignored for their suffix: notes.pdf;" in errors
+    files = ["b.jsonl.gz", "c.jsonl", "deep/d.conll", "deep/e.parquet", "deep/er/a.jsonl", "empty.jsonl", "eng.testb"]
+    assert list(contents_of(tmp_path / "out")) == [*(f"_tagging/{name}.json" for name in files), *files]
     assert pq.read_table(tmp_path / "out" / "deep" / "e.parquet").column_names == ["text", "predicted_entities"]
     assert (tmp_path / "out" / "deep" / "er" / "a.jsonl").read_text() == ok(tag("in/deep/er/a.txt", "--batch_size", 1))
-    assert not list(tmp_path.glob("out.*"))
-    assert "exists already" in fault(tag("in", "--output", "out", "--overwrite"))
-    assert "lies in the folder that is read" in fault(tag("in", "--output", "in/out"))
+    before = contents_of(tmp_path / "out")
+    assert "8 records" in ok(tag("in", "--output", "out", "--batch_size", 1))
+    assert contents_of(tmp_path / "out") == before
+    (folder / "c.jsonl").write_text('{"text": "Zeus in New York City"}\n')
+    assert "c.jsonl: exists already and was written with another input" in fault(
+        tag("in", "--output", "out", "--batch_size", 1)
+    )
+    ok(tag("in", "--output", "out", "--batch_size", 1, "--overwrite"))
+    after = contents_of(tmp_path / "out")
+    assert {name for name in after if after[name] != before[name]} == {"c.jsonl", "_tagging/c.jsonl.json"}
+    assert "inside the folder that is read" in fault(tag("in", "--output", "in/out"))
     assert "name another as output" in fault(tag("in"))
     (folder / "deep" / "er" / "a.jsonl").write_text('{"text": ""}\n')
     assert "would both be written to deep/er/a.jsonl" in fault(tag("in", "--output", "out2", "--format", "spans"))
@@ -315,7 +323,7 @@ def test_a_data_set_of_the_hub_is_read_as_a_stream(tag, tagger, monkeypatch, tmp
         rows = Dataset.from_dict({"id": range(len(TEXTS)), "text": TEXTS}).to_iterable_dataset()
         return IterableDatasetDict({"train": rows, "test": rows.take(2)} if name == "a/two" else {"train": rows})
 
-    monkeypatch.setattr("hf_xorner.tagging.rows.load_dataset", load)
+    monkeypatch.setattr("hf_xorner.tagging.read.load_dataset", load)
     found = objects(ok(tag("a/one")))
     assert asked == [("a/one", True)]
     assert [one["text"] for one in found] == TEXTS
@@ -447,7 +455,7 @@ def test_options_that_say_nonsense_are_refused(tag, script, tmp_path):
     (tmp_path / "in.txt").write_text("Ann\n")
     for options, sentence in (
         (("--format", "xml"), "format='xml' is unknown"),
-        (("--batch_size", "0"), "batch_size=0 is no number of texts"),
+        (("--batch_size", "0"), "batch_size=0"),
         (("--field", "text"), "a line of text has no fields"),
         (("--split", "test"), "only a data set of the Hub has splits"),
         (("--input_format", "columns", "--field", "x"), "field='x' is no number of a column"),
@@ -472,27 +480,27 @@ class Killed(BaseException):
 @pytest.fixture
 def killed(monkeypatch):
     """Runs with a death at some moment: before, between or after the two writings of a piece."""
-    note = Partial._note
+    note = Output._note
 
     def run(source, options, pieces, moment):
         left = pieces
 
-        def dying(partial):
+        def dying(output):
             nonlocal left
             left -= 1
             if left < 0 and moment == "written":
                 raise Killed
-            note(partial)
+            note(output)
             if left < 0:
                 raise Killed
 
-        monkeypatch.setattr(Partial, "_note", dying)
+        monkeypatch.setattr(Output, "_note", dying)
         try:
             tag_source(str(source), options)
         except Killed:
             return True
         finally:
-            monkeypatch.setattr(Partial, "_note", note)
+            monkeypatch.setattr(Output, "_note", note)
         return False
 
     return run
@@ -526,11 +534,12 @@ def test_a_run_killed_at_any_piece_goes_on_to_the_same_bytes(tmp_path, model, ki
     for number in range(100):
         if not killed(source, options, number % 3, ("written", "noted")[number % 2]):
             break
-        assert not output.exists()
+        if kind != "folder":
+            assert not output.exists()
         deaths += 1
     assert deaths > 3
     assert contents_of(output) == contents_of(whole)
-    assert not list(tmp_path.glob("out.*"))
+    assert not list(tmp_path.rglob("*.partial*"))
 
 
 def contents_of(path):
@@ -539,7 +548,7 @@ def contents_of(path):
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("change", ["model", "input", "shorter", "options", "state", "cut"])
+@pytest.mark.parametrize("change", ["model", "input", "same size", "shorter", "options", "state", "cut"])
 def test_what_another_run_began_is_refused_or_overwritten(tmp_path, model, tokenizer, killed, change):
     source, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
     source.write_text("\n".join(TEXTS * 4))
@@ -553,6 +562,9 @@ def test_what_another_run_began_is_refused_or_overwritten(tmp_path, model, token
     elif change == "input":
         source.write_text("\n".join(["Nobody", *TEXTS[1:], *TEXTS * 3]))
         said = "was begun with another input"
+    elif change == "same size":
+        source.write_text("\n".join([TEXTS[0].swapcase(), *TEXTS[1:], *TEXTS * 3]))
+        said = "was begun with another input"
     elif change == "shorter":
         source.write_text(TEXTS[0])
         said = "was begun with another input"
@@ -563,7 +575,7 @@ def test_what_another_run_began_is_refused_or_overwritten(tmp_path, model, token
         said = "is of unknown origin"
     elif change == "cut":
         os.truncate(tmp_path / "out.jsonl.partial", 10)
-        said = "is shorter than was noted"
+        said = "is shorter than its state says"
     with pytest.raises(ValueError, match=said):
         tag_source(str(source), options_for(model, output, **other))
     tag_source(str(source), options_for(model, output, overwrite=True, **other))
@@ -582,22 +594,17 @@ def test_an_output_that_exists_is_kept_unless_it_may_be_overwritten(tag, tmp_pat
     assert objects((tmp_path / "out.jsonl").read_text())[0]["text"] == "Ann"
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-def test_a_second_run_on_one_output_is_refused_and_changes_nothing(tmp_path, model, killed, monkeypatch, rank):
+def test_a_second_run_on_one_output_is_refused_and_changes_nothing(tmp_path, model, killed):
     source, output = tmp_path / "in.txt", tmp_path / "out.jsonl"
     source.write_text("\n".join(TEXTS * 4))
     assert killed(source, options_for(model, output), 2, "noted")
-    # As they are while two processes write.
-    for name in ("process-0", "process-1", "run"):
-        (tmp_path / f"out.jsonl.partial.{name}").write_text("of the first run")
     before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    if rank:
-        monkeypatch.setenv("RANK", "1")
-        monkeypatch.setenv("WORLD_SIZE", "2")
-    with lock_holder(tmp_path / "out.jsonl.partial.lock", rank, 2) as other:
+    with lock_holder(tmp_path / "out.jsonl.partial.lock") as other:
         with pytest.raises(LockedError, match=f"out.jsonl is being written by process {other.pid} on "):
             tag_source(str(source), options_for(model, output, overwrite=True))
         assert before == {path: path.read_bytes() for path in before}
+    tag_source(str(source), options_for(model, output))
+    assert len(objects(output.read_text())) == len(TEXTS) * 4
 
 
 def many(path, count):
@@ -627,101 +634,123 @@ def test_a_killed_process_is_continued_by_the_same_command(tmp_path, model):
 
 # --- Several processes -----------------------------------------------------------------------------------------------
 
-# The script in a process that notes which of how many it is, and what it did.
-NOTED = """
-import os, runpy, sys
-from hf_xorner.tagging import run
-original = run._Run.piece_of
-done = []
-def piece_of(self, chunk):
-    done.append(chunk.number)
-    return original(self, chunk)
-run._Run.piece_of = piece_of
-script, note = sys.argv[1:3]
-sys.argv = sys.argv[1:2] + sys.argv[3:]
-try:
-    runpy.run_path(script, run_name="__main__")
-finally:
-    with open(f"{note}-{os.environ['RANK']}-of-{os.environ['WORLD_SIZE']}", "w") as file:
-        print(*done, file=file)
-"""
+
+def start(model, source, output, rank, world, *options):
+    """Start one of several processes without a launcher, which would end all if one fails."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "RANK": str(rank), "WORLD_SIZE": str(world)}
+    arguments = command(model, source, "--output", output, "--batch_size", 1, *options)
+    return subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", pytest.param("accelerate", marks=pytest.mark.slow)])
-def test_two_processes_write_the_bytes_of_one(tmp_path, model, launcher):
+def test_processes_of_a_launcher_write_a_shard_each(tmp_path, model, launcher):
     source = many(tmp_path / "in.txt", 300)
-    (tmp_path / "noted.py").write_text(NOTED)
-    options = ["--output", str(tmp_path / "out.jsonl"), "--batch_size", "1"]
-    arguments = TORCHRUN if launcher == "torchrun" else accelerate()
-    start = [sys.executable, *arguments, str(tmp_path / "noted.py"), TAG, str(tmp_path / "note")]
-    done = run([*start, str(source), "--model", model, "--device", "cpu", *options])
+    launched = TORCHRUN if launcher == "torchrun" else accelerate()
+    done = run(command(model, source, "--output", tmp_path / "out", "--batch_size", 1, launcher=launched))
     assert done.returncode == 0, done.stderr.decode()[-3000:]
-    assert done.stdout.decode().count("written: ") == 1
     tag_source(str(source), options_for(model, tmp_path / "whole.jsonl"))
-    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    shares = {path.name: path.read_text().split() for path in tmp_path.glob("note-*")}
-    chunks = -(-300 // 16)
-    assert shares == {f"note-{rank}-of-2": [str(n) for n in range(rank, chunks, 2)] for rank in (0, 1)}
-    assert not list(tmp_path.glob("out.jsonl.*"))
+    files = contents_of(tmp_path / "out")
+    shards = [f"part-{rank:05d}-of-00002.jsonl" for rank in range(2)]
+    assert list(files) == [*(f"_tagging/{shard}.json" for shard in shards), *shards]
+    assert b"".join(files[shard] for shard in shards) == (tmp_path / "whole.jsonl").read_bytes()
+    assert all(files[shard].count(b"\n") >= 144 for shard in shards)  # 19 chunks of 16 records
+    written = sorted(line for line in done.stdout.decode().splitlines() if line.startswith("written: "))
+    assert [line.split("/")[-1].split()[0] for line in written] == shards
 
 
-@pytest.mark.slow
-def test_two_processes_killed_together_are_continued_by_one_or_by_two(tmp_path, model):
-    source = many(tmp_path / "in.txt", 6000)
+@pytest.mark.parametrize("kind", ["txt.gz", "conll", "parquet", "jsonl"])
+@pytest.mark.parametrize("world", [2, 3, 40])
+def test_shards_together_are_the_output_of_one_process(tmp_path, model, monkeypatch, kind, world):
+    source, form = tmp_path / f"in.{kind}", {"format": "spans"} if kind == "txt.gz" else {"format": "same"}
+    texts = [*TEXTS, *(text for text in HOSTILE if text.isprintable())] * 3
+    if kind == "parquet":
+        pq.write_table(pa.table({"text": texts, "id": range(len(texts))}), source)
+    elif kind == "jsonl":
+        source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    elif kind == "conll":
+        source.write_text("".join("\n".join(words) + "\n\n" for words in random_sentences(70)))
+    else:
+        source.write_bytes(gzip.compress("\n".join(texts).encode()))
+    # Only gzip needs the name to tell.
+    whole = tmp_path / f"whole.{'jsonl.gz' if kind == 'txt.gz' else kind}"
+    tag_source(str(source), options_for(model, whole, **form))
+    monkeypatch.setenv("WORLD_SIZE", str(world))
+    outputs, records = [], 0
+    for rank in range(world):
+        monkeypatch.setenv("RANK", str(rank))
+        tally = tag_source(str(source), options_for(model, tmp_path / "out", **form))
+        outputs += tally.outputs
+        records += tally.records
+    assert records == (70 if kind == "conll" else len(texts))
+    if kind == "parquet":
+        joined = pa.concat_tables(pq.read_table(path) for path in outputs)
+        assert joined.equals(pq.read_table(whole).cast(joined.schema))
+    elif kind == "txt.gz":
+        assert b"".join(map(gzip.decompress, map(Path.read_bytes, outputs))) == gzip.decompress(whole.read_bytes())
+    else:
+        assert b"".join(map(Path.read_bytes, outputs)) == whole.read_bytes()
+
+
+def test_several_processes_share_the_files_of_a_folder(tmp_path, model, monkeypatch):
+    (tmp_path / "in").mkdir()
+    for number in range(5):
+        (tmp_path / "in" / f"{number}.txt").write_text("\n".join(TEXTS[number:]))
+    tag_source(str(tmp_path / "in"), options_for(model, tmp_path / "whole"))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank, names in ((1, ["1.jsonl", "3.jsonl"]), (0, ["0.jsonl", "2.jsonl", "4.jsonl"])):
+        monkeypatch.setenv("RANK", str(rank))
+        tally = tag_source(str(tmp_path / "in"), options_for(model, tmp_path / "out"))
+        assert [path.name for path in tally.outputs] == names
+    assert contents_of(tmp_path / "out") == contents_of(tmp_path / "whole")
+
+
+def test_a_killed_shard_is_continued_and_a_complete_one_is_skipped(tmp_path, model, killed, monkeypatch):
+    source, options = many(tmp_path / "in.txt", 300), options_for(model, tmp_path / "out")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    tag_source(str(source), options)
+    monkeypatch.setenv("RANK", "1")
+    assert killed(source, options, 3, "noted")
+    assert not (tmp_path / "out" / "part-00001-of-00002.jsonl").exists()
+    tagged = []
+    monkeypatch.setattr(Tagger, "annotate", counted(Tagger.annotate, tagged))
+    for rank in range(2):
+        monkeypatch.setenv("RANK", str(rank))
+        tag_source(str(source), options)
+    assert 0 < len(tagged) < 9  # of 10 chunks of the second shard, those that were missing
+    monkeypatch.delenv("WORLD_SIZE")
     tag_source(str(source), options_for(model, tmp_path / "whole.jsonl"))
-    for continued in ([], TORCHRUN):
-        output = tmp_path / f"out{len(continued)}.jsonl"
-        options = ("--output", output, "--batch_size", 1)
-        process = subprocess.Popen(
-            command(model, source, *options, launcher=TORCHRUN),
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        partial = output.with_name(f"{output.name}.partial")
-        while not (partial.exists() and partial.stat().st_size > 20_000):
-            time.sleep(0.01)
-        # torchrun puts its processes into sessions of their own.
-        for child in children_of(process.pid):
-            os.kill(child, signal.SIGKILL)
-        process.kill()
-        process.wait()
-        assert partial.exists() and not output.exists()
-        done = run(command(model, source, *options, launcher=continued))
-        assert done.returncode == 0, done.stderr.decode()[-2000:]
-        assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-        assert not list(tmp_path.glob(f"{output.name}.*"))
+    shards = sorted((tmp_path / "out").glob("part-*"))
+    assert b"".join(map(Path.read_bytes, shards)) == (tmp_path / "whole.jsonl").read_bytes()
 
 
-def children_of(parent):
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent:
-            found += [int(path.parent.name)]
-    return found
+def counted(method, calls):
+    def call(self, items, *arguments):
+        calls.append(len(items))
+        return method(self, items, *arguments)
+
+    return call
 
 
-def test_a_fault_in_the_share_of_another_is_told_by_the_first(tmp_path, model):
-    """By hand, without a launcher that would end the others."""
+def test_processes_need_a_folder_for_their_output(tmp_path, model, monkeypatch):
+    source = many(tmp_path / "in.txt", 3)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    (tmp_path / "file").write_text("mine")
+    for name in ("out.jsonl", "file"):
+        with pytest.raises(ValueError, match=f"{name}: .* name a folder"):
+            tag_source(str(source), options_for(model, tmp_path / name))
+
+
+def test_a_fault_in_one_shard_leaves_the_other_complete(tmp_path, model):
     source = many(tmp_path / "in.txt", 200)
     lines = source.read_bytes().split(b"\n")
-    lines[50] = b"\xff"  # in the fourth chunk, of the second process
-    lines[110] = b"\xfe"  # in the seventh, of the first
+    lines[150] = b"\xff"
     source.write_bytes(b"\n".join(lines))
-    arguments = command(model, source, "--output", tmp_path / "out.jsonl", "--batch_size", 1, "--timeout", 60)
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}
-    processes = [
-        subprocess.Popen(arguments, env={**environment, "RANK": rank}, stderr=subprocess.PIPE, text=True)
-        for rank in "01"
-    ]
-    said = [process.communicate(timeout=200)[1].strip().splitlines()[-1] for process in processes]
-    assert [process.returncode for process in processes] == [1, 1]
-    assert "in.txt:51: byte 0xff is not valid UTF-8" in said[0]
-    assert "(48 records before are kept in " in said[0]
-    assert "in.txt:51: byte 0xff is not valid UTF-8" in said[1]
+    processes = [start(model, source, tmp_path / "out", rank, 2) for rank in range(2)]
+    errors = [process.communicate(timeout=200)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 1]
+    assert "in.txt:151: byte 0xff" in errors[1] and "records before are kept in" in errors[1]
+    assert [path.name for path in (tmp_path / "out").glob("*.jsonl")] == ["part-00000-of-00002.jsonl"]
 
 
 def test_standard_streams_are_for_one_process(monkeypatch, model, tmp_path):
@@ -876,3 +905,32 @@ def test_the_script_is_about_as_fast_as_the_tagger(tmp_path, tokenizer):
         times[1, number] = time.perf_counter() - start
     tagging, script = times.min(1)
     assert script < tagging / 0.85 + 0.5, times  # half a second for loading the model
+
+
+# --- Chunks ----------------------------------------------------------------------------------------------------------
+
+
+class Records(Source):
+    """A source in memory."""
+
+    def __init__(self, *raws):
+        self.kept = raws
+
+    def raws(self):
+        return iter(self.kept)
+
+
+def test_chunks_number_their_lines():
+    found = list(chunks_of(Records(b"1\n", b"2\n", b"3\n"), 2))
+    assert [(chunk.raws, chunk.first) for chunk in found] == [([b"1\n", b"2\n"], 1), ([b"3\n"], 3)]
+    assert list(chunks_of(Records(), 2)) == []
+
+
+def test_long_records_close_a_chunk():
+    long = b"x" * (1 << 19) + b"\n"
+    assert [len(chunk.raws) for chunk in chunks_of(Records(*[long] * 5), 1000)] == [2, 2, 1]
+
+
+def test_a_digest_tells_inputs_apart_up_to_its_chunk():
+    digests = [[chunk.digest for chunk in chunks_of(Records(*raws), 1)] for raws in ([b"a", b"b"], [b"a", b"c"])]
+    assert digests[0][0] == digests[1][0] and digests[0][1] != digests[1][1]

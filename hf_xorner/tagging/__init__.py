@@ -1,6 +1,6 @@
-"""Tag files, folders and Hub data sets of any size as streams, in several processes, and go on where a run ended."""
+"""Tag files, folders and datasets of any size as streams, in one process or several, with resuming."""
 
-from .options import TaggingOptions
+from .plan import TaggingOptions
 from .run import Tally, tag_source
 
 __all__ = ["TaggingOptions", "Tally", "tag_source"]

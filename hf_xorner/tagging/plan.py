@@ -1,104 +1,190 @@
-"""What a run reads and writes: inputs found and recognised, and the form and place of the output of each."""
+"""Options of a run of tagging, and the inputs and outputs that follow from them."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field as option
 from pathlib import Path
 from typing import NamedTuple
 
 from ..data.columns import DOCUMENT_START
-from ..data.files import JSON_SUFFIXES, SUFFIXES, suffix_of
+from ..data.files import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
 from ..data.json_lines import sniff_json
 from ..data.reading import AUTO
 from ..errors import DataError
-from .lines import STDIN, Lines
-from .options import CONLL, SAME, SPANS, TaggingOptions
-from .rows import HubRows, ParquetColumn
-from .sources import Columns, JsonLines, Source, TextLines
-from .writing import Form, added_field
+from .output import MANIFESTS
+from .read import STDIN, Columns, HubRows, JsonLines, Lines, ParquetColumn, Source, TextLines
+from .write import CONLL, OUTPUTS, SAME, SPANS, Form, added_field
+
+INPUTS = ("text", "columns", "jsonl", "parquet")
+STOP, SKIP = "stop", "skip"
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _TEXT_SUFFIXES = frozenset({"", ".txt"})
-# Every other suffix of labelled data is one of columns, but those that only tell a split leave it to the first line.
+# Suffixes of columns; those that only name a split leave the format to the first line.
 _COLUMN_SUFFIXES = frozenset({".conll", ".conll03", ".tsv", ".tab", ".col", ".bio", ".iob", ".iob2", ".bioes"})
 _WRITTEN_SUFFIX = {SPANS: ".jsonl", CONLL: ".conll"}
 _CONLL2012_START = "#begin document"
 _SHOWN = 4
 
 
-class Part(NamedTuple):
-    """An input, and where below the output of a folder its own output stands (at the output itself if empty)."""
+@dataclass
+class TaggingOptions:
+    """Options of a run of tagging."""
 
-    name: str
+    model: str = option(metadata={"help": "The model: a folder, or a repository of the Hub."})
+    output: str | None = option(
+        default=None,
+        metadata={
+            "help": "The file to write, or a folder for the output of a folder or of several processes; by default "
+            "standard output."
+        },
+    )
+    format: str = option(
+        default=AUTO,
+        metadata={
+            "help": "The format to write: spans (JSON Lines of texts and entities), conll (a word and its tag a line), "
+            "or same (the input with one more column or field); by default inferred from the names of output and input."
+        },
+    )
+    input_format: str = option(default=AUTO, metadata={"help": f"The format to read: {', '.join(INPUTS)}."})
+    field: str | None = option(
+        default=None, metadata={"help": "The field of the texts or words, or the number of the column of the words."}
+    )
+    split: str | None = option(default=None, metadata={"help": "The split of a data set of the Hub."})
+    output_field: str | None = option(
+        default=None,
+        metadata={
+            "help": "The name of the added field; by default predicted_entities to texts, predicted_tags to words."
+        },
+    )
+    on_error: str = option(
+        default=STOP,
+        metadata={"help": f"At a faulty line: {STOP}, or {SKIP} to write it without entities and count it."},
+    )
+    overwrite: bool = option(
+        default=False, metadata={"help": "Replace an output that exists, or a partial one of another run."}
+    )
+    batch_size: int = option(default=64, metadata={"help": "Texts of a batch."})
+    device: str | None = option(
+        default=None, metadata={"help": "The device of the model; by default a GPU if there is one."}
+    )
+    disable_tqdm: bool = option(default=False, metadata={"help": "Show no progress, not even in a terminal."})
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("format", (AUTO, *OUTPUTS)),
+            ("input_format", (AUTO, *INPUTS)),
+            ("on_error", (STOP, SKIP)),
+        ):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise DataError(f"{name}={value!r} is unknown; choose one of {', '.join(allowed)}.")
+        if self.batch_size < 1:
+            raise DataError(f"batch_size={self.batch_size} must be at least 1.")
+
+
+class Part(NamedTuple):
+    """An input, and its output.
+
+    Attributes:
+        source: The input.
+        form: The form of the output.
+        output: The file to write; None for standard output.
+        manifest: The file to keep the state of a complete output in, if there is one.
+        shard: The number of this shard of the input, and the number of shards.
+    """
+
     source: Source
     form: Form
+    output: Path | None
+    manifest: Path | None = None
+    shard: tuple[int, int] = (0, 1)
 
 
 class Plan(NamedTuple):
-    """All inputs of a run, and its output; what was left out of a folder."""
+    """The inputs of one process, and the files of a folder that are ignored for their suffix."""
 
     parts: list[Part]
-    output: Path | None
-    is_folder: bool
-    left_out: list[str]
-
-    @property
-    def size(self) -> int | None:
-        """Bytes of all inputs, if they are known."""
-        sizes = [part.source.size for part in self.parts]
-        return None if None in sizes else sum(size or 0 for size in sizes)
+    ignored: list[str]
 
 
-def plan(source: str, options: TaggingOptions) -> Plan:
-    """Find out what is to be read and written.
+def plan(source: str, options: TaggingOptions, rank: int = 0, world: int = 1) -> Plan:
+    """Find the inputs of a process and their outputs.
+
+    Several processes share the files of a folder. Of a single input each tags a shard of consecutive records, and
+    writes it to a file such as `part-00000-of-00004.jsonl` in the folder of outputs.
 
     Args:
         source: A file, a folder, ``-`` for standard input, or ``owner/name`` of the Hub.
-        options: What has been said about it.
+        options: The options of the run.
+        rank: The number of this process.
+        world: The number of processes.
 
     Raises:
-        DataError: If that cannot be, or cannot be guessed.
+        DataError: If the input or the output is not valid.
     """
     output = Path(options.output).expanduser() if options.output else None
+    if world > 1 and (output is None or source == STDIN):
+        what = "standard input is read" if source == STDIN else "standard output is written"
+        raise DataError(f"{what} by one process alone; name a file, or start one process.")
     if source != STDIN and Path(source).expanduser().is_dir():
-        return _plan_of_folder(Path(source).expanduser(), output, options)
+        return _plan_of_folder(Path(source).expanduser(), output, options, rank, world)
+    if world > 1:
+        return _plan_of_shard(source, output or Path(), options, rank, world)
     if output and output.is_dir():
         raise DataError(f"{output}: is a folder; name a file for the output of one input.")
     found = _open(source, options)
-    form = _form(found, output.name if output else None, options)
-    return Plan([Part("", found, form)], output, False, [])
+    return Plan([Part(found, _form(found, output.name if output else None, options), output)], [])
 
 
-def _plan_of_folder(folder: Path, output: Path | None, options: TaggingOptions) -> Plan:
+def _plan_of_shard(source: str, output: Path, options: TaggingOptions, rank: int, world: int) -> Plan:
+    if has_data_suffix(output) or output.is_file():
+        raise DataError(f"{output}: each of several processes writes a file of its own; name a folder for them.")
+    found = _open(source, options)
+    bare = Path(source.lower().removesuffix(".gz"))
+    suffix = f"{suffix_of(bare) if has_data_suffix(bare) else ''}{'.gz' if source.lower().endswith('.gz') else ''}"
+    name = Path(f"part-{rank:05d}-of-{world:05d}{suffix}")
+    form = _form(found, None, options, name)
+    target = _target(name, form)
+    return Plan([Part(found, form, output / target, output / MANIFESTS / f"{target}.json", (rank, world))], [])
+
+
+def _plan_of_folder(folder: Path, output: Path | None, options: TaggingOptions, rank: int, world: int) -> Plan:
     if output is None:
         raise DataError(f"{folder}: is a folder; name another as output.")
+    if output.is_file():
+        raise DataError(f"{output}: is a file; name a folder for the output of a folder.")
     inside = output.resolve()
     if inside == folder.resolve() or folder.resolve() in inside.parents:
-        raise DataError(f"{output}: lies in the folder that is read; name one outside of it.")
+        raise DataError(f"{output}: is inside the folder that is read; name a folder outside of it.")
     parts: dict[str, Part] = {}
-    left_out = []
+    ignored = []
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         if any(part.startswith(".") for part in name.parts) or not path.is_file():
             continue
         if options.input_format == AUTO and suffix_of(path) not in SUFFIXES:
-            left_out.append(str(name))
+            ignored.append(str(name))
             continue
-        source = _open(str(path), options)
-        form = _form(source, None, options, name)
+        found = _open(str(path), options)
+        form = _form(found, None, options, name)
         target = _target(name, form)
         if target in parts:
             raise DataError(
                 f"{folder}: {Path(parts[target].source.name).name} and {path.name} would both be written to {target}; "
                 "tag one of them alone."
             )
-        parts[target] = Part(target, source, form)
+        parts[target] = Part(found, form, output / target, output / MANIFESTS / f"{target}.json")
     if not parts:
-        raise DataError(f"{folder}: no file in it has a suffix that is known; name the format as input_format.")
-    return Plan(list(parts.values()), output, True, left_out)
+        raise DataError(f"{folder}: no file in it has a known suffix; name the format as input_format.")
+    return Plan(list(parts.values())[rank::world], ignored)
 
 
 def _target(name: Path, form: Form) -> str:
-    """The name of an output in the folder of outputs."""
+    """Return the name of an output in the folder of outputs."""
     if form.format == SAME:
         return str(name)
     bare = name.name[: -len(".gz")] if name.name.lower().endswith(".gz") else name.name
@@ -155,7 +241,7 @@ def _kind_of(lines: Lines) -> str:
 
 
 def _form(source: Source, output: str | None, options: TaggingOptions, name: Path | None = None) -> Form:
-    """How an input is written: as has been said, as the name of the output says, or as it is natural for the input."""
+    """Return the form of an output: as given, or inferred from the name of the output or from the kind of the input."""
     kind = source.kind
     format = options.format
     if format == AUTO:
@@ -194,7 +280,7 @@ def _natural_format(kind: str, to_file: bool) -> str:
     return SAME if kind in ("columns", "jsonl") or (kind == "parquet" and to_file) else SPANS
 
 
-def left_out_line(names: Sequence[str]) -> str:
-    """Say which files of a folder were left out."""
+def ignored_line(names: Sequence[str]) -> str:
+    """Return a sentence that names the files of a folder that are ignored."""
     others = f" and {len(names) - _SHOWN} others" if len(names) > _SHOWN else ""
-    return f"left out for their suffix: {', '.join(names[:_SHOWN])}{others}; name input_format to have all files read."
+    return f"ignored for their suffix: {', '.join(names[:_SHOWN])}{others}; name input_format to have all files read."

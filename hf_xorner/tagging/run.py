@@ -1,271 +1,243 @@
-"""A run of tagging: chunk by chunk from the input to the output, in one process or several."""
+"""Tag an input chunk by chunk into its output."""
 
+from __future__ import annotations
+
+import json
+import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
 from typing import IO, Any, NamedTuple
+
+import torch
+from tqdm import tqdm
 
 from ..errors import DataError, first_line
 from ..files import locked
 from ..tagger import BATCHES_AHEAD, Tagger
-from .chunks import Chunk, chunks
-from .lines import STDIN
-from .model import digest_of, load_tagger
-from .options import CONLL, SAME, SKIP, TaggingOptions
-from .parquet import add_column
-from .partial import Partial, Piece, beside
-from .plan import Plan, left_out_line, plan
-from .processes import Gathering, Share, Spool, clear_away, run_path, signs_of_life
-from .progress import Progress
-from .rows import ParquetColumn
-from .sources import Record, check_words
-from .writing import added_field, written
+from .output import Output, Piece, partial_of
+from .plan import SKIP, Part, TaggingOptions, ignored_line, plan
+from .read import ParquetColumn, Record, Source, check_words
+from .write import CONLL, SAME, add_column, added_field, written
 
 _FAULTS = (ValueError, OSError, RuntimeError)
+#: Bytes of raw records that close a chunk, so that long documents do not add up.
+_LARGEST = 1 << 20
+# Fields of a config that do not change the model.
+_PROVENANCE = ("_name_or_path", "transformers_version", "auto_map")
+_POLICIES = ("characters", "casing", "digits", "fallback")
 
 
 class Tally(NamedTuple):
-    """What has been tagged, by this run and by those that it continued; what was passed over, and left out."""
+    """The counts of a process, with those of runs that it continued.
+
+    Attributes:
+        records: Number of records that were tagged.
+        words: Number of their words.
+        faults: Number of records that were skipped.
+        first_fault: The error message of the first of them.
+        ignored: A sentence that names the files of a folder that were ignored, or an empty string.
+        outputs: The files that were written.
+    """
 
     records: int
     words: int
     faults: int
     first_fault: str
-    left_out: str
+    ignored: str
+    outputs: list[Path]
 
 
-def tag_source(source: str, options: TaggingOptions, stdout: IO[bytes] | None = None) -> Tally | None:
-    """Tag a source as a stream: one record out for each that comes in, in order, within memory that does not grow.
+class Chunk(NamedTuple):
+    """Consecutive records that are tagged together.
 
-    The output appears as a whole when it is complete; until then, what there is of it stands beside, and a run with
-    the same options goes on from it. In a process of `torchrun` or `accelerate launch` it is shared among all.
+    Attributes:
+        raws: The raw records.
+        first: The line or row of the first of them.
+        digest: A digest of the input up to the end of the chunk.
+        position: Bytes of the input up to there.
+    """
+
+    raws: list[Any]
+    first: int
+    digest: str
+    position: int
+
+
+def tag_source(source: str, options: TaggingOptions, stdout: IO[bytes] | None = None) -> Tally:
+    """Tag a source as a stream: one record is written for each that is read, in order, in constant memory.
+
+    A file appears when it is complete; until then a run with the same options continues it. In a process of `torchrun`
+    or `accelerate launch` only this process's share is tagged: see `plan`.
 
     Args:
         source: A file, a folder, ``-`` for standard input, or ``owner/name`` of the Hub.
-        options: How it is tagged, and what is written.
-        stdout: Where to write if the options name no output; by default standard output.
-
-    Returns:
-        What has been tagged; None in all processes but the first.
+        options: The options of the run.
+        stdout: The stream to write to if the options name no output; by default standard output.
 
     Raises:
-        DataError: For options that do not fit, and for the first faulty record unless faults are to be passed over.
+        DataError: For options that are not valid, and for the first faulty record unless such are skipped.
         LockedError: If another run is writing the output.
     """
-    share = Share.of_environment()
-    if share.world > 1 and (not options.output or source == STDIN):
-        what = "standard input is read" if source == STDIN else "standard output is written"
-        raise DataError(f"{what} by one process alone; name a file, or start one process.")
-    planned = plan(source, options)
-    run = _Run(planned, source, options)
-    if planned.output is None:
-        return run.to_stdout(stdout or sys.stdout.buffer)
-    with locked(beside(planned.output, ".lock"), planned.output, share.rank, share.world):
-        if share.rank:
-            run.helper(share)
-            return None
-        return run.to_output(share)
+    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    parts, ignored = plan(source, options, rank, world)
+    run = _Run(options, [part.source for part in parts])
+    try:
+        for part in parts:
+            if part.output is None:
+                run.write_stream(part, stdout or sys.stdout.buffer)
+            else:
+                run.write_file(part, part.output)
+    finally:
+        run.bar.close()
+    outputs = [part.output for part in parts if part.output]
+    return Tally(run.records, run.words, run.faults, run.first_fault, ignored_line(ignored) if ignored else "", outputs)
 
 
 class _Run:
-    """One process's part of a run."""
+    """The model, the counts and the progress bar of a run."""
 
-    def __init__(self, planned: Plan, source: str, options: TaggingOptions) -> None:
-        self.plan, self.source, self.options = planned, source, options
+    def __init__(self, options: TaggingOptions, sources: Sequence[Source]) -> None:
+        self.options = options
+        self.records = self.words = self.faults = 0
+        self.first_fault = ""
         self._tagger: Tagger | None = None
-        self.fault: Exception | None = None
+        sizes = [source.size for source in sources]
+        self.in_bytes = None not in sizes
+        self.bar = tqdm(
+            total=sum(size or 0 for size in sizes) if self.in_bytes else None,
+            unit="B" if self.in_bytes else " texts",
+            unit_scale=True,
+            disable=True if options.disable_tqdm else None,
+            mininterval=0.5,
+        )
+        self.start, self.tagged_words, self.before = time.monotonic(), 0, 0
 
     @property
     def tagger(self) -> Tagger:
-        """The model, loaded when it is first wanted: what else is wrong is said sooner."""
+        """The model, loaded at the first use, so that other errors are raised sooner."""
         if self._tagger is None:
-            self._tagger = load_tagger(self.options.model, self.options.device)
+            device = self.options.device
+            if device is None and torch.cuda.is_available():
+                device = f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
+            self._tagger = Tagger.from_pretrained(self.options.model, device)
         return self._tagger
 
-    def chunks(self) -> Iterator[Chunk]:
-        """The input from its beginning."""
-        parts = [(part.name, part.source) for part in self.plan.parts]
-        # As many as the tagger reads ahead: a record's batch, and so the last digits of its scores, depends on nothing
-        # but its chunk, whichever process tags it.
-        return chunks(parts, self.options.batch_size * BATCHES_AHEAD)
+    def write_stream(self, part: Part, stream: IO[bytes]) -> None:
+        """Tag an input into an open stream."""
+        for chunk in chunks_of(part.source, self._chunk_size):
+            piece = self.piece_of(part, chunk)
+            stream.write(piece.content)
+            stream.flush()
+            self._count(piece, piece.position)
 
-    def identity(self) -> dict[str, Any]:
-        """What an output is known by while it is not finished."""
+    def write_file(self, part: Part, path: Path) -> None:
+        """Tag an input, or a shard of it, into a file."""
+        with ExitStack() as stack:
+            stack.enter_context(locked(partial_of(path, ".lock"), path))
+            output = Output(path, self.identity(part), self.options.overwrite, part.manifest, part.source.size)
+            stack.callback(output.close)
+            if output.is_complete:
+                self._count(output.state, output.state.position, tagged=False)
+                self.before += part.source.size or 0
+                return
+            shard = self._shard(part)
+            feed = self._continued(part, output, shard)
+            output.open()
+            self._count(output.state, output.state.position, tagged=False)
+            try:
+                for chunk in feed:
+                    piece = self.piece_of(part, chunk)
+                    output.add(piece)
+                    self._count(piece, piece.position)
+                if not output.state.chunks:
+                    output.add(Piece("", 0, 0, 0, 0, "", written([], [], [], part.form)))
+            except _FAULTS as error:
+                count = output.state.records
+                kept = f" ({count:,} records before are kept in {output.partial}.)" if count else ""
+                raise DataError(f"{_sentence(error)}{kept}") from error
+            self._finish(part, output, shard)
+        self.before += part.source.size or 0
+
+    def identity(self, part: Part) -> dict[str, Any]:
+        """Return the description of a run by which its output is continued."""
         options = self.options
         names = ("field", "output_field", "split", "on_error", "batch_size")
-        said = [getattr(options, name) for name in names]
-        forms = sorted({(part.form.kind, part.form.format, part.form.compressed) for part in self.plan.parts})
+        form = part.form
         return {
             "model": digest_of(self.tagger),
             "device": self.tagger.model.device.type,
-            "choice of options": [*said, *map(list, forms)],
+            "choice of options": [*(getattr(options, name) for name in names), form.kind, form.format, form.compressed],
         }
 
-    # --- One process ---------------------------------------------------------------------------------------------
+    @property
+    def _chunk_size(self) -> int:
+        # As many as the tagger reads ahead: the batch of a record, and so the last digits of its scores, depends on
+        # its chunk alone, whichever process tags it.
+        return self.options.batch_size * BATCHES_AHEAD
 
-    def to_stdout(self, stdout: IO[bytes]) -> Tally:
-        """Write to standard output."""
-        progress = Progress(self.plan.size, self.options.disable_tqdm)
-        tally = Tally(0, 0, 0, "", self._left_out())
-        try:
-            for chunk in self.chunks():
-                piece = self.piece_of(chunk)
-                stdout.write(piece.content)
-                stdout.flush()
-                progress.add(piece.records, piece.words, piece.position)
-                tally = Tally(
-                    tally.records + piece.records,
-                    tally.words + piece.words,
-                    tally.faults + piece.faults,
-                    tally.first_fault or piece.first_fault,
-                    tally.left_out,
-                )
-        finally:
-            progress.close()
-        return tally
+    def _shard(self, part: Part) -> slice:
+        """Return the range of the chunks of a shard; the input is read once to count them."""
+        number, shards = part.shard
+        if shards == 1:
+            return slice(0, None)
+        count = sum(1 for _ in chunks_of(part.source, self._chunk_size))
+        return slice(count * number // shards, count * (number + 1) // shards)
 
-    def to_output(self, share: Share) -> Tally:
-        """Write the output, from what all processes have made."""
-        assert self.plan.output is not None
-        output = self.plan.output
-        with ExitStack() as stack:
-            stack.callback(clear_away, output)
-            gathering = None
-            if share.world > 1:
-                gathering = Gathering(output, share.world, self.options.timeout)
-                stack.callback(gathering.close)
-                stack.enter_context(signs_of_life(run_path(output)))
-            partial = Partial(output, [part.name for part in self.plan.parts], self.identity(), self.options.overwrite)
-            stack.callback(partial.close)
-            feed = self._continued(partial)
-            partial.open()
-            progress = Progress(self.plan.size, self.options.disable_tqdm)
-            stack.callback(progress.close)
-            progress.add(partial.state.records, partial.state.words, partial.state.position, fresh=False)
-            try:
-                if gathering is None:
-                    for chunk in feed:
-                        self._add(self.piece_of(chunk), partial, progress)
-                else:
-                    self._gather(feed, gathering, partial, progress)
-            except _FAULTS as error:
-                kept = f" ({partial.state.records:,} records before are kept in {partial.path}.)"
-                raise DataError(f"{_sentence(error)}{kept if partial.state.records else ''}") from error
-            self._finish(partial)
-            state = partial.state
-            return Tally(state.records, state.words, state.faults, state.first_fault, self._left_out())
+    def _continued(self, part: Part, output: Output, shard: slice) -> Iterator[Chunk]:
+        """Return the chunks of a shard that are not in a partial output."""
+        done = output.state.chunks
 
-    def _add(self, piece: Piece, partial: Partial, progress: Progress) -> None:
-        partial.add(piece)
-        progress.add(piece.records, piece.words, piece.position)
+        def begin() -> Iterator[Chunk]:
+            return islice(chunks_of(part.source, self._chunk_size), shard.start, shard.stop)
 
-    def _continued(self, partial: Partial) -> Iterator[Chunk]:
-        """The input from where a partial output ends; if that is of another input, from the beginning."""
-        state = partial.state
-        feed = self.chunks()
-        if not state.chunks:
+        feed = begin()
+        if not done:
             return feed
-        last = next((chunk for chunk in feed if chunk.number == state.chunks - 1), None)
-        if last is not None and last.digest == state.digest and not (state.complete and next(feed, None)):
+        last = next(islice(feed, done - 1, None), None)
+        if last is not None and last.digest == output.state.digest:
             return feed
-        if not self.options.overwrite or self.source == STDIN:
-            advice = "remove it" if self.source == STDIN else "remove it, or overwrite it"
-            raise DataError(f"{partial.path}: was begun with another input; finish it with that, {advice}.")
-        partial.clear()
-        return self.chunks()
+        stdin = part.source.name == "standard input"
+        if stdin or not self.options.overwrite:
+            advice = "remove it" if stdin else "remove it, or overwrite it"
+            raise DataError(f"{output.partial}: was begun with another input; finish it with that, {advice}.")
+        output.restart()
+        return begin()
 
-    def _finish(self, partial: Partial) -> None:
-        """Put the output in its place; of Parquet, only values have been written so far."""
-        partial.complete()
-        for file, part in enumerate(self.plan.parts):
-            if isinstance(part.source, ParquetColumn) and part.form.format == SAME:
-                words = part.source.holds_words
-                add_column(part.source.path, partial.place_of(file), added_field(words, part.form), words)
-        partial.finish()
+    def _finish(self, part: Part, output: Output, shard: slice) -> None:
+        source, form = part.source, part.form
+        if not isinstance(source, ParquetColumn) or form.format != SAME:
+            output.finish()
+            return
+        words = source.holds_words
+        first = sum(len(chunk.raws) for chunk in islice(chunks_of(source, self._chunk_size), shard.start))
+        output.finish(
+            lambda values, target: add_column(source.path, values, target, added_field(words, form), words, first)
+        )
 
-    def _left_out(self) -> str:
-        return left_out_line(self.plan.left_out) if self.plan.left_out else ""
-
-    # --- Several processes ---------------------------------------------------------------------------------------
-
-    def helper(self, share: Share) -> None:
-        """Do this process's share, for the first one to bring together."""
-        assert self.plan.output is not None
-        spool = Spool(self.plan.output, share.rank)
-        with signs_of_life(spool.path):
-            _ = self.tagger
-            first = spool.wait_for_run(self.plan.output, self.options.timeout)
-            feed = (chunk for chunk in self.chunks() if chunk.number >= first)
-            for _ in self._shared(feed, share, spool, first):
-                pass
-            spool.close()
-        if self.fault is not None:
-            raise self.fault
-
-    def _gather(self, feed: Iterator[Chunk], gathering: Gathering, partial: Partial, progress: Progress) -> None:
-        """Do the first process's share, and bring all shares together."""
-        assert self.plan.output is not None
-        spool = Spool(self.plan.output, 0)
-        spool.answer(gathering.run)
-        total = partial.state.chunks
-        gathering.begin(total)
-        for chunk in self._shared(feed, Share(0, gathering.world), spool, partial.state.chunks):
-            total = chunk.number + 1
-            for piece in gathering.pieces(partial):
-                self._add(piece, partial, progress)
-        if spool.fault_at is not None:
-            # Of several faults the first in the input is the one to be told, whoever meets it: read up to this one.
-            total = spool.fault_at + 1
-        for piece in gathering.pieces(partial, total):
-            self._add(piece, partial, progress)
-
-    def _shared(self, feed: Iterator[Chunk], share: Share, spool: Spool, first: int) -> Iterator[Chunk]:
-        """Do the chunks that fall to a process; yield every one, so that something else may be done between them.
-
-        A fault ends it, and stands in the spool.
-        """
-        number = first
-        try:
-            for chunk in feed:
-                number = chunk.number
-                if number % share.world == share.rank:
-                    spool.add(self.piece_of(chunk))
-                yield chunk
-                number += 1
-        except _FAULTS as error:
-            spool.add_fault(number, _sentence(error))
-            self.fault = error
-
-    # --- The work itself -----------------------------------------------------------------------------------------
-
-    def piece_of(self, chunk: Chunk) -> Piece:
+    def piece_of(self, part: Part, chunk: Chunk) -> Piece:
         """Tag a chunk."""
-        part = self.plan.parts[chunk.file]
-        records = self._records(chunk)
+        records = self._records(part, chunk)
         items = [record.item for record in records if record.item is not None]
         annotations = list(self.tagger.annotate(items, self.options.batch_size))
         found = iter(annotations)
-        content = written(
-            records,
-            [None if record.item is None else next(found) for record in records],
-            self.tagger.model.config.labels,
-            part.form,
-        )
+        matched = [None if record.item is None else next(found) for record in records]
         faults = [record.fault for record in records if record.fault]
         return Piece(
-            chunk=chunk.number,
-            file=chunk.file,
             digest=chunk.digest,
             position=chunk.position,
             records=len(items) + len(faults),
             words=sum(len(annotation.labels) for annotation in annotations),
             faults=len(faults),
             first_fault=next(iter(faults), ""),
-            content=content,
+            content=written(records, matched, self.tagger.model.config.labels, part.form),
         )
 
-    def _records(self, chunk: Chunk) -> list[Record]:
-        part = self.plan.parts[chunk.file]
+    def _records(self, part: Part, chunk: Chunk) -> list[Record]:
         source, number = part.source, chunk.first
         records = []
         for raw in chunk.raws:
@@ -280,6 +252,68 @@ class _Run:
             records.append(record)
             number += source.lines_of(raw)
         return records
+
+    def _count(self, done: Any, position: int, tagged: bool = True) -> None:
+        """Add the counts of a piece, or of a state of an output, and move the bar."""
+        self.records += done.records
+        self.words += done.words
+        self.faults += done.faults
+        self.first_fault = self.first_fault or done.first_fault
+        self.tagged_words += done.words if tagged else 0
+        if not self.bar.disable:
+            rate = self.tagged_words / max(time.monotonic() - self.start, 1e-3)
+            self.bar.set_postfix_str(f"{self.records:,} texts, {rate:,.0f} words/s", refresh=False)
+        self.bar.update((self.before + position if self.in_bytes else self.records) - self.bar.n)
+
+
+def chunks_of(source: Source, most: int) -> Iterator[Chunk]:
+    """Iterate over an input in chunks; an empty input has none.
+
+    Args:
+        source: The input.
+        most: The most records of a chunk.
+    """
+    digest = blake2b(digest_size=16)
+    first = source.first
+    for raws in _together(source.raws(), most):
+        digest.update(source.bytes_of(raws))
+        yield Chunk(raws, first, digest.hexdigest(), source.position())
+        first += sum(map(source.lines_of, raws))
+
+
+def _together(raws: Iterable[Any], most: int) -> Iterator[list[Any]]:
+    held: list[Any] = []
+    size = 0
+    for raw in raws:
+        held.append(raw)
+        size += _size(raw)
+        if len(held) == most or size >= _LARGEST:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
+def _size(raw: Any) -> int:
+    if isinstance(raw, (bytes, str)):
+        return len(raw)
+    return sum(map(_size, raw)) if isinstance(raw, Sequence) else 1
+
+
+def digest_of(tagger: Tagger) -> str:
+    """Return a digest of a model and its tokenizer, which is the same wherever they are stored."""
+    digest = blake2b(digest_size=16)
+    config = {name: value for name, value in tagger.model.config.to_dict().items() if name not in _PROVENANCE}
+    tokenizer = tagger.tokenizer
+    policies = {name: tokenizer.init_kwargs.get(name) for name in _POLICIES}
+    digest.update(json.dumps([config, policies], sort_keys=True, default=str).encode(errors="surrogatepass"))
+    digest.update(tokenizer.backend_tokenizer.to_str().encode())
+    if tokenizer.pieces is not None:
+        digest.update(tokenizer.pieces.tokenizer.to_str().encode())
+    for name, values in tagger.model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _sentence(error: Exception) -> str:

@@ -13,7 +13,7 @@ from hf_xorner.data.predictions import read_predictions
 from hf_xorner.data.textfile import LONGEST_LINE
 from hf_xorner.data.vector_files import read_vectors
 from hf_xorner.errors import DataError
-from hf_xorner.tagging.lines import Lines
+from hf_xorner.tagging.read import Lines
 
 TOKENS = 10_000_000
 MOST_MEGABYTES = 500

@@ -1,0 +1,206 @@
+"""An output file that appears when it is complete.
+
+Until then the partial file and its state lie beside it, as `NAME.partial` and `NAME.partial.state`, and a run with the
+same model, options and input continues it. In a folder of outputs the state of a complete file is kept, so that a run
+that was interrupted skips what is done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from ..errors import DataError
+
+#: The folder of states in a folder of outputs; tools that read datasets skip names with a leading underscore.
+MANIFESTS = "_tagging"
+
+
+class Piece(NamedTuple):
+    """The output of one chunk of the input.
+
+    Attributes:
+        digest: A digest of the input up to the end of the chunk.
+        position: Bytes of the input up to there.
+        records: Number of records that were tagged.
+        words: Number of their words.
+        faults: Number of records that were skipped.
+        first_fault: The error message of the first of them.
+        content: The bytes to write.
+    """
+
+    digest: str
+    position: int
+    records: int
+    words: int
+    faults: int
+    first_fault: str
+    content: bytes
+
+
+@dataclass
+class State:
+    """The progress of an output: the chunks it holds, its size, and what was counted."""
+
+    identity: dict[str, Any]
+    chunks: int = 0
+    bytes: int = 0
+    digest: str = ""
+    position: int = 0
+    records: int = 0
+    words: int = 0
+    faults: int = 0
+    first_fault: str = ""
+    input_bytes: int | None = None
+
+
+class Output:
+    """One output file of a run."""
+
+    def __init__(
+        self,
+        path: Path,
+        identity: dict[str, Any],
+        overwrite: bool,
+        manifest: Path | None = None,
+        input_bytes: int | None = None,
+    ) -> None:
+        """Continue what an earlier run left, or begin.
+
+        Args:
+            path: The output.
+            identity: Describes the run; only a run of the same identity continues the output.
+            overwrite: Replace an output that exists, and a partial one of another run.
+            manifest: The file to keep the state in when the output is complete.
+            input_bytes: The size of the input, by which a complete output is known to be up to date.
+
+        Raises:
+            DataError: If something exists that may not be replaced.
+        """
+        self.path, self.manifest = path, manifest
+        self.partial, self._noted = partial_of(path), partial_of(path, ".state")
+        self._file: IO[bytes] | None = None
+        self.state = State(identity, input_bytes=input_bytes)
+        done = _read_state(manifest) if manifest and path.exists() else None
+        difference = _difference(done, self.state) if done else ""
+        self.is_complete = done is not None and not difference and _size(path) == done.bytes
+        if done and self.is_complete:
+            self.state = done
+            self._clear()
+            return
+        if path.exists() and (not overwrite or path.is_dir()):
+            reason = f" and was written with another {difference}" if difference else ""
+            advice = "remove it" if path.is_dir() else "overwrite it"
+            raise DataError(f"{path}: exists already{reason}; choose another output, or {advice}.")
+        found = _read_state(self._noted)
+        fault = self._fault(found)
+        if fault and not overwrite:
+            raise DataError(f"{self.partial}: {fault}; finish it as it was begun, remove it, or overwrite it.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if found and found.chunks and not fault:
+            self.state = replace(found, input_bytes=input_bytes)
+        else:
+            self.restart()
+
+    def _fault(self, found: State | None) -> str:
+        """Return why a partial output cannot be continued by this run, or an empty string."""
+        if self.partial.is_dir():
+            raise DataError(f"{self.partial}: is in the way of a file; remove it.")
+        size = _size(self.partial)
+        if found is None:  # the state is written before any output
+            return "is of unknown origin" if size > 0 else ""
+        if size < 0 or not found.chunks:
+            return ""
+        # The input may have been corrected behind what is done; the digest tells.
+        if difference := _difference(replace(found, input_bytes=self.state.input_bytes), self.state):
+            return f"was begun with another {difference}"
+        return "is shorter than its state says" if size < found.bytes else ""
+
+    def restart(self) -> None:
+        """Discard what an earlier run left."""
+        self.state = State(self.state.identity, input_bytes=self.state.input_bytes)
+        self._note()
+        self.partial.write_bytes(b"")
+
+    def open(self) -> None:
+        """Open the partial file where its state ends; anything after that is written again."""
+        self._file = self.partial.open("r+b")
+        self._file.truncate(self.state.bytes)
+        self._file.seek(self.state.bytes)
+
+    def add(self, piece: Piece) -> None:
+        """Write the output of the next chunk, and note it."""
+        assert self._file is not None
+        self._file.write(piece.content)
+        self._file.flush()  # before it is noted
+        state = self.state
+        state.chunks, state.digest, state.position = state.chunks + 1, piece.digest, piece.position
+        state.bytes += len(piece.content)
+        state.records += piece.records
+        state.words += piece.words
+        state.first_fault = state.first_fault or piece.first_fault
+        state.faults += piece.faults
+        self._note()
+
+    def finish(self, convert: Callable[[Path, Path], None] | None = None) -> None:
+        """Move the complete output to its place.
+
+        Args:
+            convert: Writes the output from the partial file, if that is not the output itself.
+        """
+        self.close()
+        whole = self.partial
+        if convert is not None:
+            whole = partial_of(self.path, ".new")
+            convert(self.partial, whole)
+        if self.manifest is not None:
+            self.manifest.parent.mkdir(parents=True, exist_ok=True)
+            _write_state(self.manifest, replace(self.state, bytes=_size(whole)))
+        os.replace(whole, self.path)
+        self._clear()
+
+    def _clear(self) -> None:
+        self.partial.unlink(missing_ok=True)
+        self._noted.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the partial file."""
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._file = None
+
+    def _note(self) -> None:
+        _write_state(self._noted, self.state)
+
+
+def partial_of(output: Path, ending: str = "") -> Path:
+    """Return the path of a file that belongs to an output that is not complete."""
+    return output.with_name(f"{output.name}.partial{ending}")
+
+
+def _difference(found: State, wanted: State) -> str:
+    names = [name for name, value in wanted.identity.items() if found.identity.get(name) != value]
+    names += ["input"] if found.input_bytes != wanted.input_bytes else []
+    return " and another ".join(names)
+
+
+def _read_state(path: Path) -> State | None:
+    try:
+        return State(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def _write_state(path: Path, state: State) -> None:
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(json.dumps(asdict(state)), encoding="utf-8")
+    os.replace(new, path)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else -1
