@@ -3,11 +3,11 @@
     python scripts/publish.py MODEL_DIR --repo_id OWNER/NAME [--dry_run true] [--private true] [--tag v1] [options]
     python scripts/publish.py MODEL_DIR --to FOLDER [--weights false] [options]
 
-Everything is checked before anything leaves: that strangers can load the model without this package, the card, the code
-that travels with it, and that no file holds a token, a place of this machine or a sentence of the corpus. The token is
-that of `hf auth login` or of HF_TOKEN. `--dry_run true` shows what would be uploaded, without any network, and `--to`
-lays it out in a folder instead. `--space FOLDER` publishes nothing, and writes what else the Hub can run: the handler
-of an Inference Endpoint, and a Space on which the model can be tried. `--help` lists the options.
+Everything is checked before anything is uploaded: that the model loads without this package, the card, the code beside
+the weights, and that no file contains a secret of a known form, a folder of this machine or a sentence of the corpus.
+The token is that of `hf auth login` or of HF_TOKEN. `--dry_run true` shows what would be uploaded, without any network,
+and `--to` copies it into a folder instead. `--space FOLDER` publishes nothing, and writes the handler of an Inference
+Endpoint, and a Space on which the model can be tried. `--help` lists the options.
 """
 
 import sys

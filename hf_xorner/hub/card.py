@@ -12,15 +12,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import ModelCard
-
 from ..data.fingerprints import file_fingerprint
 from ..errors import first_line
 from ..tagger import Tagger
 from ..training.facts import Facts, write_whole
 from ..training.model_files import files_of_model
 from .card_content import CURVE_FILE, Card
-from .card_sections import renewed
+from .card_sections import model_card, renewed
 from .checks import faults_of_places
 
 CARD_FILE = "README.md"
@@ -78,8 +76,9 @@ def write_card(
         raise ValueError(f"{weights}: not the weights that the facts beside them speak of; train the model again.")
     others = tuple(_facts_in(Path(other)) for other in seeds_of)
     name = name or folder.name
-    card = Card(name, facts, others, **told)  # what is not in order comes out before the model runs
-    chosen = varied(Tagger.from_pretrained(str(folder)), sentences or SENTENCES)
+    card = Card(name, facts, others, **told)
+    _text_of(card, folder)  # what is not in order is found before the model runs
+    chosen = _examples(folder, sentences or SENTENCES)
     card = replace(
         card,
         usage=_usage(name, chosen[0]),
@@ -87,15 +86,29 @@ def write_card(
         sentences=tuple(chosen),
         drawn=draw_curve(card, folder / CURVE_FILE),
     )
+    return write_whole(folder / CARD_FILE, _text_of(card, folder))
+
+
+def _text_of(card: Card, folder: Path) -> str:
+    """Return the text of a card, with what was changed by hand in the one that is there."""
     path = folder / CARD_FILE
     text = card.text()
     try:
         if path.exists():
             text = renewed(path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"), text)
-        ModelCard(text)  # refuses metadata that the Hub would
+        model_card(text)  # refuses metadata that the Hub would
     except ValueError as error:
         raise ValueError(f"{path}: {first_line(error)}; mend the card, or move it away.") from None
-    return write_whole(path, text)
+    return text
+
+
+def _examples(folder: Path, sentences: Sequence[str]) -> list[str]:
+    """Return the few sentences in which the model of a folder finds the greatest variety of types."""
+    try:
+        return varied(Tagger.from_pretrained(str(folder)), sentences)
+    # For a config or a tokenizer of wrong types, transformers raises whatever comes of it.
+    except Exception as error:
+        raise ValueError(f"{folder}: the model cannot be used ({first_line(error)}); save it anew.") from error
 
 
 def _facts_in(folder: Path) -> Facts:

@@ -62,7 +62,7 @@ class Card:
     base_models: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what the Hub would, and runs that are not of one recipe."""
+        """Refuse what the Hub would, facts without what a card shows, and runs that are not of one recipe."""
         if self.model_type not in CONFIGS:
             raise ValueError(f"{self.model_type!r} is none of the architectures {', '.join(CONFIGS)}.")
         if self.language is not None and not _LANGUAGE.fullmatch(self.language):
@@ -77,8 +77,26 @@ class Card:
                 raise ValueError(
                     f"the run of seed {run.seed} has other options, data or files; give runs of one recipe."
                 )
+            if run.scores.keys() != self.facts.scores.keys():
+                raise ValueError(f"the run of seed {run.seed} was scored on other splits; give runs of one recipe.")
+        for run in self.runs:
+            self._check_facts(run)
         if len({run.seed for run in self.runs}) < len(self.runs):
             raise ValueError("two of the runs have the same seed; give each once, and this model's not again.")
+
+    def _check_facts(self, run: Facts) -> None:
+        """Refuse facts of entities that lack their counts or scores, and the same of plain labels."""
+        counts = ("entities", "per_type") if self.finds_entities else ("per_tag",)
+        scores = (*self.measures, "per_type", "per_length") if self.finds_entities else tuple(self.measures)
+        if "train" not in run.data["splits"]:
+            raise ValueError(f"the facts of seed {run.seed} lack data.splits.train; train it again.")
+        wanted = [("data.splits", run.data["splits"], counts), ("scores", run.scores, scores)]
+        for place, splits, keys in wanted:
+            for split, found in splits.items():
+                if missing := [key for key in keys if key not in found]:
+                    raise ValueError(f"the facts of seed {run.seed} lack {place}.{split}.{missing[0]}; train it again.")
+        if not all(re.fullmatch("[0-9]{1,9}", key) for key in run.config["id2label"]):
+            raise ValueError(f"the facts of seed {run.seed} have labels without a number in config.id2label.")
 
     # --- What it is
 
@@ -113,7 +131,7 @@ class Card:
     @property
     def finds_entities(self) -> bool:
         """Whether labels mark spans, and do not stand each for itself."""
-        return "per_type" in self.facts.data["splits"]["train"]
+        return "per_type" in self.facts.data["splits"].get("train", {})
 
     @property
     def runs(self) -> list[Facts]:

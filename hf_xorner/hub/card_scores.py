@@ -84,8 +84,8 @@ class HeldOut:
         for name in sorted(errors["support"]):
             exact = errors["matrix"].get(name, {})
             right = exact.get(name, 0)
-            fates = (errors[fate][name] for fate in _FATES)
-            rows.append([errors["support"][name], right, sum(exact.values()) - right, *fates, errors["spurious"][name]])
+            others = (errors[key].get(name, 0) for key in (*_FATES, "spurious"))
+            rows.append([errors["support"][name], right, sum(exact.values()) - right, *others])
         return [[name, *row] for name, row in zip(sorted(errors["support"]), rows, strict=True)] + [
             ["all", *(sum(column) for column in zip(*rows, strict=True))]
         ]

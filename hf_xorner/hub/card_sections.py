@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
+from huggingface_hub import ModelCard
 from huggingface_hub.repocard import REGEX_YAML_BLOCK
 from markupsafe import Markup
 
@@ -20,6 +21,13 @@ _SECTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _HEADER = re.compile(r"^<!-- hf_xorner:header (?P<keys>.*) -->\n", re.MULTILINE)
+#: So many levels deep may the header be nested, and by these tokens of YAML is it.
+_DEEPEST = 50
+_OPENING = (
+    *(yaml.BlockSequenceStartToken, yaml.BlockMappingStartToken),
+    *(yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken),
+)
+_CLOSING = (yaml.BlockEndToken, yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)
 _MARK = re.compile(r"^(?=[ \t]*<!-- hf_xorner:)", re.MULTILINE)
 
 
@@ -82,15 +90,46 @@ def _sections_renewed(old: str, new: str) -> str:
     return body
 
 
+def model_card(text: str) -> ModelCard:
+    """Return a card as the client of the Hub reads it.
+
+    Raises:
+        ValueError: If its header cannot be read.
+    """
+    _header_of(text)
+    try:
+        card = ModelCard(text)
+        card.data.to_dict()
+        return card
+    # The client passes the keys of the header on as arguments, and looks for more below some of them.
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        raise ValueError(" ".join(str(error).split()) or type(error).__name__) from None
+
+
+def _header_of(card: str) -> dict[str, Any]:
+    """Read the header of a card: YAML of keys and values without tags, and without aliases, by which it may explode."""
+    found = REGEX_YAML_BLOCK.search(card)
+    depth = 0
+    try:
+        for token in yaml.scan(found[2] if found else ""):
+            depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+            if isinstance(token, (yaml.AliasToken, yaml.TagToken)):
+                line = token.start_mark.line + 2
+                raise ValueError(f"line {line} has an alias or a tag of YAML; write the value out")
+            if depth > _DEEPEST:
+                raise ValueError(f"the header is nested more than {_DEEPEST} levels deep")
+        header = (yaml.safe_load(found[2]) if found else None) or {}
+    except (yaml.YAMLError, OverflowError):
+        header = None
+    if not isinstance(header, dict) or not all(isinstance(key, str) for key in header):
+        raise ValueError("the header between the lines --- is not YAML of keys and values")
+    return header
+
+
 def _parts(card: str) -> tuple[dict[str, Any], dict[str, str], str]:
     """The header of a card, the digests of what was generated of it, and its body."""
+    header = _header_of(card)
     found = REGEX_YAML_BLOCK.search(card)
-    try:
-        header = (yaml.safe_load(found[2]) if found else None) or {}
-    except yaml.YAMLError:
-        header = None
-    if not isinstance(header, dict):
-        raise ValueError("the header between the lines --- is no YAML of keys and values")
     body = card[found.end() :] if found else card
     mark = _HEADER.search(body)
     keys = dict(pair.rpartition("=")[::2] for pair in mark["keys"].split()) if mark else {}

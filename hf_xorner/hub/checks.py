@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-from huggingface_hub import ModelCard
-
 from ..errors import first_line
+from ..training.facts import json_object
 from ..training.model_files import (
     CARD,
     CONFIG,
@@ -25,6 +23,8 @@ from ..training.model_files import (
     remote_classes,
     travelling_modules,
 )
+from .card_sections import model_card
+from .card_text import one_line
 from .code_checks import HANDLER_MAY_USE, faults_of_module
 from .loading import INVENTED_SENTENCE, Tagged, tag_as_stranger
 from .requirement_checks import faults_of_requirements
@@ -90,8 +90,8 @@ def check_folder(
         raise Unfit(f"{folder} has no {CONFIG}, so there is no model in it; name the folder that one was saved in.")
     names = files_of_model(folder)
     if misplaced := faults_of_places(folder, names):
-        raise Unfit("\n".join(misplaced))
-    structure = [*_faults_of_weights(folder, names), *_faults_of_code(folder)]
+        raise Unfit("\n".join(map(one_line, misplaced)))
+    structure = [*_faults_of_json(folder, names), *_faults_of_weights(folder, names), *_faults_of_code(folder)]
     faults = [*structure, *_faults_of_card(folder, card), *_faults_of_size(folder, names, max_file_mb)]
     texts, unreadable = _texts(folder, names)
     places = places_of_machine(folder)
@@ -105,7 +105,7 @@ def check_folder(
         except ValueError as error:
             faults.append(f"{folder} does not load in a process without this package ({error}); save the model anew.")
     if faults:
-        raise Unfit("\n".join(faults))
+        raise Unfit("\n".join(map(one_line, faults)))
     return Checked(folder, [_described(folder, name) for name in names], _left(folder, names), tagged)
 
 
@@ -133,11 +133,22 @@ def faults_of_places(folder: Path, names: Iterable[str]) -> list[str]:
 def widget_sentences(folder: Path) -> list[str]:
     """Return the sentences that the card offers to be tried; none where it has none or cannot be read."""
     try:
-        widget = ModelCard.load(folder / CARD).data.get("widget")
-    except (OSError, ValueError, yaml.YAMLError):
+        widget = model_card((folder / CARD).read_text(encoding="utf-8-sig")).data.get("widget")
+    except (OSError, ValueError):
         return []
     items = widget if isinstance(widget, list) else []
     return [item["text"] for item in items if isinstance(item, dict) and isinstance(item.get("text"), str)]
+
+
+def _faults_of_json(folder: Path, names: Sequence[str]) -> list[str]:
+    faults = []
+    for name in names:
+        if name.endswith(".json"):
+            try:
+                json_object((folder / name).read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                faults.append(f"{name} cannot be read ({first_line(error)}); save the model anew.")
+    return faults
 
 
 def _faults_of_weights(folder: Path, names: Sequence[str]) -> list[str]:
@@ -152,26 +163,28 @@ def _faults_of_weights(folder: Path, names: Sequence[str]) -> list[str]:
     if WEIGHTS_INDEX not in names:
         return []
     try:
-        index = json.loads((folder / WEIGHTS_INDEX).read_text(encoding="utf-8"))
-        missing = sorted(set(index["weight_map"].values()) - set(names))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return [f"{WEIGHTS_INDEX} is no index of weights; save the model anew."]
+        shards = json_object((folder / WEIGHTS_INDEX).read_text(encoding="utf-8")).get("weight_map")
+    except (OSError, ValueError):
+        return []  # a fault that is found by itself
+    if not isinstance(shards, dict) or not all(isinstance(name, str) for name in shards.values()):
+        return [f"{WEIGHTS_INDEX} is not an index of weights; save the model anew."]
+    missing = sorted(set(shards.values()) - set(names))
     return [f"{WEIGHTS_INDEX} names {', '.join(missing)}, not in {folder}; save the model anew."] if missing else []
 
 
 def _faults_of_code(folder: Path) -> list[str]:
     elsewhere = [name for name in remote_classes(folder) if "--" in name]
     faults = [
-        f"{CONFIG} takes {name} from another repository, whose code nobody has looked at; load the model with this "
-        "package, and save it anew."
+        f"{CONFIG} takes {name:.200} from another repository, whose code nobody has looked at; load the model with "
+        "this package, and save it anew."
         for name in elsewhere
     ]
     modules = travelling_modules(folder)
-    missing = [f"{module}.py" for module in modules if not (folder / f"{module}.py").is_file()]
+    missing = [f"{module:.200}.py" for module in modules if not os.path.isfile(folder / f"{module}.py")]
     if missing:
         faults.append(f"{folder} lacks {', '.join(missing)}, which the model's code needs; save the model anew.")
     for module in modules:
-        if (folder / f"{module}.py").is_file():
+        if os.path.isfile(folder / f"{module}.py"):
             faults += faults_of_module(folder / f"{module}.py", set(modules))
     return [*faults, *_faults_of_handler(folder, modules)]
 
@@ -196,15 +209,14 @@ def _faults_of_card(folder: Path, wanted: bool) -> list[str]:
             "--no_card true."
         ] * wanted
     try:
-        card = ModelCard.load(path)
-    # The parser of the client raises what comes to it: of YAML, of types, of missing fields.
-    except Exception as error:
-        return [f"{CARD}: its metadata cannot be read ({' '.join(str(error).split())}); correct them."]
+        card = model_card(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        return [f"{CARD}: its metadata cannot be read ({first_line(error)}); correct them."]
     faults = []
     if not card.data.to_dict():
         faults.append(f"{CARD} has no metadata; begin it with a block of YAML between two lines of ---.")
-    absent = [name for name in pictures_of_card(folder) if not (folder / name).is_file()]
-    return faults + [f"{CARD} shows {name}, which is not there; put it there, or take it out." for name in absent]
+    absent = [name for name in pictures_of_card(folder) if not os.path.isfile(folder / name)]
+    return faults + [f"{CARD} shows {name:.200}, which is not there; put it there, or take it out." for name in absent]
 
 
 def _faults_of_size(folder: Path, names: Sequence[str], max_file_mb: float) -> list[str]:

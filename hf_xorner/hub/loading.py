@@ -72,7 +72,8 @@ def tag_as_stranger(folder: Path, names: Sequence[str], sentences: Sequence[str]
             "HF_HOME": str(home),
             "HF_MODULES_CACHE": str(home / "modules"),
         }
-        environment.pop("HF_TOKEN", None)
+        for token in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+            environment.pop(token, None)
         try:
             done = subprocess.run(
                 [sys.executable, "-c", _STRANGER],
@@ -101,7 +102,7 @@ def _answer_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     lines = done.stdout.strip().splitlines()
     try:
         return dict(json.loads(lines[-1]))
-    except (IndexError, ValueError):
+    except (IndexError, ValueError, TypeError):
         last = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
         return {"error": f"the process ended with code {done.returncode} ({last})"}
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import torch
 from transformers import PreTrainedConfig, TrainerCallback
@@ -38,9 +39,49 @@ _OF_THE_MACHINE_PREFIXES = ("hub_", "push_to_hub", "log_level", "ddp_", "fsdp", 
 _LIBRARIES = ("torch", "transformers", "datasets", "hf_xorner")
 
 
+#: So many levels deep may JSON be nested.
+_DEEPEST = 100
+#: Numbers from here on cannot be computed with.
+_LARGEST = 1e300
+
+# The JSON of facts: of an object the keys with the types of their values, `*` for any key, `?` after one that may be
+# missing; further keys are of any type. Of a list the type of its items.
+_RATIOS = {"precision": float, "recall": float, "f1": float}
+_COUNTED = {**_RATIOS, "support": int}
+_COUNTS = {"*": int}
+_SCORES = {
+    "precision?": float,
+    "recall?": float,
+    "f1?": float,
+    "accuracy?": float,
+    "support?": int,
+    "macro?": _RATIOS,
+    "per_type?": {"*": _COUNTED},
+    "per_length?": {"*": _COUNTED},
+    "surface?": _COUNTED,
+    "seen?": {"seen": _COUNTED, "unseen": _COUNTED},
+    "calibration?": {
+        "ece": float,
+        "count": int,
+        "bins": [{"lower": float, "upper": float, "confidence": float, "accuracy": float, "count": int}],
+    },
+    "confusion?": {
+        "matrix": {"*": _COUNTS},
+        "boundary": _COUNTS,
+        "boundary_and_type": _COUNTS,
+        "missed": _COUNTS,
+        "support": _COUNTS,
+        "spurious": _COUNTS,
+    },
+}
+_SPLIT = {"sentences": int, "tokens": int, "entities?": int, "per_type?": _COUNTS, "per_tag?": _COUNTS}
+_EPOCH = {"epoch": float, "loss?": float, "seconds?": float, "dev?": {"*": float}}
+_SPEED = {"training_seconds": float, "training_tokens_per_second?": float, "prediction_tokens_per_second?": float}
+
+
 @dataclass
 class Facts:
-    """What a run was, and what came of it; scores in percent, times in seconds, and no folder of any machine.
+    """The options, the data, the course and the results of a run; scores in percent, times in seconds, no local paths.
 
     Args:
         recipe: The recipe: the name of one of the package's, or a file's name; None without one.
@@ -67,15 +108,15 @@ class Facts:
     recipe: str | None
     command: str
     options: dict[str, Any]
-    config: dict[str, Any]
-    inputs: dict[str, dict[str, Any]]
-    data: dict[str, Any]
-    curve: list[dict[str, Any]]
-    scores: dict[str, dict[str, Any]]
-    speed: dict[str, float]
-    model: dict[str, Any]
-    hardware: dict[str, Any]
-    versions: dict[str, str]
+    config: Annotated[dict[str, Any], {"model_type": str, "id2label": {"*": str}}]
+    inputs: Annotated[dict[str, dict[str, Any]], {"*": {"name": str, "bytes?": int, "sha256?": str}}]
+    data: Annotated[dict[str, Any], {"source": str, "fingerprint": str, "splits": {"*": _SPLIT}}]
+    curve: Annotated[list[dict[str, Any]], [_EPOCH]]
+    scores: Annotated[dict[str, dict[str, Any]], {"*": _SCORES}]
+    speed: Annotated[dict[str, float], _SPEED]
+    model: Annotated[dict[str, Any], {"parameters": int, "file": str, "bytes": int, "sha256": str}]
+    hardware: Annotated[dict[str, Any], {"device": str, "name": str, "cores": int, "threads": int}]
+    versions: Annotated[dict[str, str], {"*": str}]
     seed: int
 
     def to_json(self) -> str:
@@ -100,12 +141,14 @@ class Facts:
         """Read what `to_json` wrote, here or in an earlier version, which had an empty `usage` besides.
 
         Raises:
-            ValueError: If it is something else.
+            ValueError: If it is something else, or a value is not of the type above; further keys are kept.
         """
-        content = json.loads(text)
+        content = json_object(text)
         names = {entry.name for entry in fields(cls)}
-        if not isinstance(content, dict) or content.keys() - {"usage"} != names:
+        if content.keys() - {"usage"} != names:
             raise ValueError(f"these are no facts of a run, which are {', '.join(sorted(names))}; train it again.")
+        for name, kind in get_type_hints(cls, include_extras=True).items():
+            _check(content[name], get_args(kind)[1] if get_origin(kind) is Annotated else kind, name)
         return cls(**{name: content[name] for name in names})
 
     def write(self, folder: str | Path) -> Path:
@@ -126,6 +169,75 @@ class Facts:
             raise ValueError(f"{path}: cannot be read ({error.strerror}); train the model to the end.") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Read a JSON object that all readers of JSON read: of finite numbers and valid strings, and not nested too deeply.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    try:
+        content = json.loads(text, parse_constant=_refused, parse_float=_finite)
+        level = [content]
+        for _ in range(_DEEPEST):
+            level = [one for held in level if isinstance(held, (dict, list)) for one in _items(held)]
+    except RecursionError:
+        level = [None]
+    if level:
+        raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
+    if not isinstance(content, dict):
+        raise ValueError("it is not a JSON object")
+    json.dumps(content, ensure_ascii=False).encode()  # refuses half of a surrogate pair
+    return content
+
+
+def _items(held: Any) -> Any:
+    return held.values() if isinstance(held, dict) else held
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is not a number of JSON")
+
+
+def _finite(digits: str) -> float:
+    if math.isinf(number := float(digits)):
+        raise ValueError(f"{digits[:20]} is not a finite number")
+    return number
+
+
+_IN_WORDS = {str: "a string", int: "an integer", float: "a number", dict: "an object", list: "a list"}
+
+
+def _check(value: Any, kind: Any, place: str) -> None:
+    """Refuse a value of JSON that is not of a type, or a number that is too large to be computed with."""
+    if isinstance(kind, UnionType):  # with None
+        if value is None:
+            return
+        kind = get_args(kind)[0]
+    plain = type(kind) if isinstance(kind, (dict, list)) else get_origin(kind) or kind
+    accepted = (int, float) if plain is float else plain
+    if not isinstance(value, accepted) or isinstance(value, bool):
+        raise ValueError(f"{place} must be {_IN_WORDS[plain]}, not {value!r:.40}; take the file as the run left it.")
+    if isinstance(value, (int, float)) and abs(value) >= _LARGEST:
+        raise ValueError(f"{place} is too large a number; take the file as the run left it.")
+    if isinstance(value, list):
+        for number, inner in enumerate(value):
+            _check(inner, kind[0], f"{place}[{number}]")
+    elif isinstance(value, dict) and isinstance(kind, dict):
+        _check_keys(value, kind, place)
+
+
+def _check_keys(value: dict[str, Any], kinds: dict[str, Any], place: str) -> None:
+    """Refuse an object that lacks a key, or has a value of another type."""
+    wanted = {name.removesuffix("?"): kind for name, kind in kinds.items()}
+    for name in kinds:
+        if name not in value and not name.endswith(("?", "*")):
+            raise ValueError(f"{place}.{name} is missing; take the file as the run left it.")
+    for name, inner in value.items():
+        kind = wanted.get(name, wanted.get("*"))
+        if kind is not None:
+            _check(inner, kind, f"{place}.{name}" if name.isidentifier() else f"{place}[{name!r:.60}]")
 
 
 class EpochClock(TrainerCallback):

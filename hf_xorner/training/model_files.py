@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import json
+import os
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from .facts import FACTS_FILE
+from .facts import FACTS_FILE, json_object
 
 CONFIG, TOKENIZER_CONFIG, CARD = "config.json", "tokenizer_config.json", "README.md"
 WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors")
@@ -36,7 +36,7 @@ MODEL_FILES = (
 HANDLER, HANDLER_REQUIREMENTS = "handler.py", "requirements.txt"
 
 #: A picture of the card by its address, as Markdown or HTML has it.
-_SHOWN = re.compile(r"""!\[[^\]]*\]\(\s*<?([^)\s>]+)|<img\b[^>]*?\bsrc\s*=\s*["']([^"']+)""")
+_SHOWN = re.compile(r"""!\[[^\]]{0,500}\]\(\s*<?([^)\s>]+)|<img\b[^>]{0,500}?\bsrc\s*=\s*["']([^"']+)""")
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -54,7 +54,7 @@ def files_of_model(folder: Path) -> list[str]:
     wanted = {*named, *(f"{module}.py" for module in travelling_modules(folder)), *pictures_of_card(folder)}
     if (folder / HANDLER).is_file():
         wanted |= {HANDLER, HANDLER_REQUIREMENTS}
-    return sorted(name for name in wanted if (folder / name).is_file())
+    return sorted(name for name in wanted if os.path.isfile(folder / name))  # False for a name that is too long
 
 
 def travelling_modules(folder: Path) -> list[str]:
@@ -101,15 +101,14 @@ def _values(found: Any) -> list[Any]:
 
 def _read_object(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        return json_object(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _neighbours(path: Path) -> list[str]:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, SyntaxError):
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return []
     return [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level and node.module]

@@ -537,7 +537,7 @@ def test_other_line_ends_are_no_edit(trained, unrun):
     ("spoil", "reason"),
     [
         (lambda text: text.replace("<!-- hf_xorner:end data -->\n", ""), "has lost the other"),
-        (lambda text: text.replace("library_name: ", "library_name: ["), "no YAML of keys and values"),
+        (lambda text: text.replace("library_name: ", "library_name: ["), "not YAML of keys and values"),
     ],
 )
 def test_a_card_out_of_order_is_left_alone(trained, unrun, spoil, reason):
@@ -703,6 +703,74 @@ def test_weights_that_were_changed_are_refused(trained, unrun, tmp_path):
     (tmp_path / "facts.json").write_text(json.dumps({**json.loads(text), "recipe": "/home/me/recipe.yaml"}))
     with pytest.raises(ValueError, match="a path of this machine as recipe"):
         write_card(tmp_path)
+
+
+@pytest.fixture
+def copied(trained, unrun, monkeypatch, tmp_path):
+    """A folder of this test's own, whose model must not run."""
+    monkeypatch.setattr(module.Tagger, "from_pretrained", lambda folder: pytest.fail("the model was loaded"))
+    ignored = shutil.ignore_patterns("README.md", "*.png", "checkpoint-*")
+    return shutil.copytree(trained, tmp_path / "tiny", ignore=ignored)
+
+
+def refusal(folder):
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(ValueError) as caught:
+        write_card(folder)
+    assert sorted(path.name for path in folder.iterdir()) == before
+    (only,) = str(caught.value).splitlines()
+    return only
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *((("seed",), "1"), (("config",), []), (("config", "model_type"), ["grn"]), (("config", "model_type"), "none")),
+        *((("config", "id2label"), {"x": "O"}), (("data", "splits"), {}), (("data", "splits", "train"), {})),
+        *((("scores", "test"), {}), (("scores", "test"), {"accuracy": 50.0}), (("scores", "test", "per_length"), 3)),
+        *((("curve",), "x"), (("speed",), None), (("model", "file"), 5), (("model", "sha256"), "0" * 64)),
+        *(
+            (("model", "file"), "../tiny/facts.json"),
+            (("options",), {"a": "/home/me/x"}),
+            (("inputs",), {"context": []}),
+        ),
+    ],
+)
+def test_facts_of_wrong_types_are_refused_before_the_model_runs(copied, place, value):
+    content = json.loads((copied / "facts.json").read_text())
+    inside = content
+    for name in place[:-1]:
+        inside = inside[name]
+    inside[place[-1]] = value
+    (copied / "facts.json").write_text(json.dumps(content))
+    refusal(copied)
+
+
+def test_facts_of_other_seeds_have_the_same_scores(facts):
+    other = replace(facts, seed=7, scores={"test": facts.scores["test"]})
+    with pytest.raises(ValueError, match="the run of seed 7 was scored on other splits"):
+        Card("x", facts, (other,))
+    lacking = {split: {key: found[key] for key in ("precision", "accuracy")} for split, found in facts.scores.items()}
+    with pytest.raises(ValueError, match=r"the facts of seed 7 lack scores\.\w+\.recall"):
+        Card("x", facts, (replace(facts, seed=7, scores=lacking),))
+
+
+@pytest.mark.parametrize(
+    "text", ["- a", "a: &a [x]\nb: *a", "1: 2", "self: 1", "[" * 100_000, "d: 2024-13-45", "model-index: [3]"]
+)
+def test_a_card_that_cannot_be_read_is_refused_before_the_model_runs(copied, text):
+    (copied / "README.md").write_text(f"---\n{text}\n---\n# Mine\n")
+    found = refusal(copied)
+    assert "README.md: " in found
+    assert "; mend the card" in found
+
+
+@pytest.mark.parametrize(("name", "value"), [("hidden_size", "x"), ("id2label", 3), ("char_widths", {"a": 1})])
+def test_a_model_that_does_not_load_is_one_sentence(trained, unrun, tmp_path, name, value):
+    folder = shutil.copytree(trained, tmp_path / "tiny", ignore=shutil.ignore_patterns("README.md", "checkpoint-*"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, name: value}))
+    assert "the model cannot be used" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["facts.json", "model.safetensors", "README.md", "config.json"])

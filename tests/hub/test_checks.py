@@ -150,6 +150,12 @@ def test_the_card_is_there(folder, unloaded):
         ("---\n- a\n---\n", "cannot be read"),
         ("# A tagger\n", "no metadata"),
         ("---\nmodel-index:\n- results: 3\n---\n", "cannot be read"),
+        ("---\nmodel-index: [{name: x, results: [{task: {}, dataset: 3, metrics: [4]}]}]\n---\n", "cannot be read"),
+        ("---\na: &a [x]\nb: *a\n---\n", "line 3 has an alias"),
+        ("---\na: &a {b: 1}\nc:\n  <<: *a\n---\n", "line 4 has an alias"),
+        ("---\na: !!int ''\n---\n", "line 2 has an alias or a tag"),
+        (f"---\na: {'[' * 100_000}\n---\n", "nested"),
+        *((f"---\n{text}\n---\n", "cannot be read") for text in ("1: 2", "self: 1", "tags: 3", "d: 2024-13-45", "x")),
         (CARD + "![a](gone.png)", "shows gone.png"),
     ],
 )
@@ -165,6 +171,44 @@ def test_sizes_are_limited(folder, unloaded):
     size = largest.stat().st_size / 1e6
     assert f"{largest.name} has" in fault(folder, max_file_mb=size * 0.999)
     assert faults(folder, max_file_mb=size * 1.001) == []
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "tokenizer.json", "facts.json"])
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "3", "", "{", '{"a": NaN}', "[" * 100_000, '{"a":' * 200 + "1" + "}" * 200],
+    ids=lambda text: text[:8],
+)
+def test_json_is_an_object_that_all_can_read(folder, unloaded, name, text):
+    (folder / name).write_text(text)
+    assert any(one.startswith(f"{name} cannot be read") for one in faults(folder))
+    assert unloaded == []
+
+
+@pytest.mark.parametrize("index", [{"weight_map": 3}, {"weight_map": {"a": [1]}}, {"weight_map": {"a": 1}}, {}])
+def test_an_index_of_wrong_types(folder, unloaded, index):
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert fault(folder).startswith("model.safetensors.index.json is not an index")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("auto_map", 3), ("auto_map", {"AutoConfig": [3, ["x"], None, {}]}), ("auto_map", {"AutoConfig": "\0.X"})),
+        *(("auto_map", {"AutoConfig": "a" * 5000 + ".X"}), ("auto_map", {"AutoConfig": "a\nb.X"})),
+        *(("custom_pipelines", [1]), ("custom_pipelines", {"a": 3}), ("custom_pipelines", {"a": {"impl": 5}})),
+    ],
+)
+def test_configs_of_wrong_types_are_one_sentence_each(folder, unloaded, name, value):
+    for file in ("config.json", "tokenizer_config.json"):
+        config = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps({**config, name: value}))
+    assert all(one.endswith(".") and len(one) < 500 for one in faults(folder))
+
+
+def test_pictures_of_any_name_are_looked_for(folder, unloaded):
+    (folder / "README.md").write_text(f"{CARD}![x]({'a' * 5000}.png) {'![' * 20000} {'<img ' * 5000}", encoding="utf-8")
+    assert "which is not there" in fault(folder)
 
 
 def test_code_lies_beside_the_weights(folder, unloaded):

@@ -335,7 +335,7 @@ def test_the_hub_is_given_the_time_that_it_asks_for(hub, api, folder, slept, met
     [
         (429, {"RateLimit": '"api";r=0;t=55'}, 55, 56),
         (429, {"RateLimit": '"api";r=3;t=55', "Retry-After": "4"}, 4, 5),
-        (503, {"Retry-After": format_datetime(datetime.now(timezone.utc) + timedelta(seconds=200), True)}, 1, 200),
+        (503, {"Retry-After": "a date in 200 seconds"}, 150, 200),
         (503, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0, 1),
         (429, {"Retry-After": "0"}, 0, 1),
         (429, {"Retry-After": "soon"}, 0, 1),
@@ -347,6 +347,9 @@ def test_the_hub_is_given_the_time_that_it_asks_for(hub, api, folder, slept, met
 )
 @pytest.mark.parametrize("path", ["whoami", "/api/models/ann/tagger$"])
 def test_how_the_hub_asks_to_wait(hub, api, folder, slept, path, status, headers, least, most):
+    if "date" in headers.get("Retry-After", ""):
+        later = datetime.now(timezone.utc) + timedelta(seconds=200)
+        headers = {"Retry-After": format_datetime(later, usegmt=True)}
     hub.fault("GET", path, times=1, status=status, headers=headers)
     publish(folder, NAME, api=api)
     (waited,) = slept

@@ -251,6 +251,80 @@ def test_other_files_are_refused(tmp_path, text):
         Facts.read(tmp_path / "nothing")
 
 
+#: For each of these places what cannot stand there.
+WRONG = {
+    ("recipe",): [3, [], True],
+    ("command",): [None, 5],
+    ("options",): [[], "x"],
+    ("config", "model_type"): [[], None],
+    ("config", "id2label"): [["O"], {"0": 1}],
+    ("inputs",): [[], {"context": 3}, {"context": {}}, {"context": {"name": 5}}],
+    ("data", "splits", "train", "tokens"): ["12", 1.5, True, 10**400],
+    ("data", "splits", "train", "per_type"): [3, {"LOC": "x"}],
+    ("curve",): [{}, [3], [{"loss": 1.0}], [{"epoch": "1"}], [{"epoch": 1, "dev": {"f1": None}}]],
+    ("scores",): [[], {"test": 3}],
+    ("scores", "test", "f1"): ["50", None, {}, 10**400],
+    ("scores", "test", "per_type"): [{"LOC": {}}, {"LOC": 5}],
+    ("scores", "test", "seen"): [{}, {"seen": {}}],
+    ("scores", "test", "calibration"): [{"ece": 1.0, "count": 1, "bins": [3]}],
+    ("scores", "test", "confusion", "matrix"): [{"LOC": 3}, None],
+    ("speed",): [{}, {"training_seconds": "1"}],
+    ("model", "file"): [None, 3],
+    ("hardware", "cores"): ["2", None],
+    ("versions",): [{"torch": 2.6}],
+    ("seed",): ["1", 1.5, False],
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(place, value) for place, values in WRONG.items() for value in values],
+    ids=lambda one: ".".join(one) if isinstance(one, tuple) else repr(one)[:20],
+)
+def test_values_of_other_types_are_refused(trained, place, value):
+    content = json.loads((trained[2] / "facts.json").read_text())
+    *above, last = place
+    inside = content
+    for name in above:
+        inside = inside[name]
+    inside[last] = value
+    with pytest.raises(ValueError, match=rf"^{re.escape(place[0])}[^\n]+\.$") as caught:
+        Facts.from_json(json.dumps(content))
+    assert str(caught.value).startswith(".".join(place))
+
+
+@pytest.mark.parametrize(
+    "place", [("model", "file"), ("config", "id2label"), ("data", "splits"), ("speed", "training_seconds")]
+)
+def test_values_that_are_missing_are_refused(trained, place):
+    content = json.loads((trained[2] / "facts.json").read_text())
+    del content[place[0]][place[1]]
+    with pytest.raises(ValueError, match=rf"^{'.'.join(place)} is missing"):
+        Facts.from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("NaN", "-Infinity", "1e999", "9" * 5000, '"\\ud800"', '{"\\ud800": 1}'),
+        *("[" * 100_000 + "]" * 100_000, '{"a":' * 400 + "1" + "}" * 400),
+    ],
+    ids=lambda value: value[:8],
+)
+def test_json_that_not_all_can_read_is_refused(trained, tmp_path, value):
+    content = json.loads((trained[2] / "facts.json").read_text())
+    (tmp_path / "facts.json").write_text(json.dumps({**content, "options": {"x": "@"}}).replace('"@"', value))
+    with pytest.raises(ValueError, match=r"^[^\n]+facts\.json: [^\n]+$"):
+        Facts.read(tmp_path)
+
+
+def test_further_keys_and_whole_numbers_are_kept(trained):
+    content = json.loads((trained[2] / "facts.json").read_text())
+    content["speed"] = {"training_seconds": 3, "new": None}
+    content["scores"]["test"]["new"] = [1]
+    assert Facts.from_json(json.dumps(content)).scores == content["scores"]
+
+
 def test_the_command_repeats_the_options():
     argv = ["li2020/table1/att", "--num_train_epochs", "3", "--seed", "5", "--fallback", "lower", "lower_zero"]
     run, training, fields = parse(argv)
