@@ -6,9 +6,11 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
+from .. import models
 from ..errors import first_line
 from ..training.facts import json_object
 from ..training.model_files import (
@@ -25,12 +27,12 @@ from ..training.model_files import (
 )
 from .card_sections import model_card
 from .card_text import one_line
-from .code_checks import HANDLER_MAY_USE, faults_of_module
 from .loading import INVENTED_SENTENCE, Tagged, tag_as_stranger
-from .requirement_checks import faults_of_requirements
 from .text_checks import Text, faults_of_text, places_of_machine, read_text, sentences_in
 
 MEGABYTE = 1_000_000
+#: The release that the handler was written for; the lower bound is that of pyproject.toml.
+TRANSFORMERS = "transformers>=5.12,<6"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 
 #: A file in the Hub's cache is called by its hash.
@@ -98,7 +100,7 @@ def check_folder(
     faults += [*unreadable, *(fault for text in texts for fault in faults_of_text(text, places))]
     faults += sentences_in(texts, sentences)
     tagged: list[Tagged] = []
-    # What lacks its parts does not load; what its code may not do shall not be done here, either.
+    # Code that is not the package's is not run, and a model that lacks parts does not load.
     if not structure and not unreadable:
         try:
             tagged = tag_as_stranger(folder, names, widget_sentences(folder) or [INVENTED_SENTENCE])
@@ -128,6 +130,12 @@ def faults_of_places(folder: Path, names: Iterable[str]) -> list[str]:
         elif root not in real.parents and not (real.parent in blobs and _BLOB.fullmatch(real.name)):
             faults.append(f"{name} lies outside of {folder}, at {real}; put a copy in its place, or take it out.")
     return faults
+
+
+def handler_files() -> dict[str, str]:
+    """Return the files of an Inference Endpoint by name."""
+    template = files(__package__) / "space_files" / f"{HANDLER}.template"
+    return {HANDLER: template.read_text(encoding="utf-8"), HANDLER_REQUIREMENTS: f"{TRANSFORMERS}\n"}
 
 
 def widget_sentences(folder: Path) -> list[str]:
@@ -173,31 +181,26 @@ def _faults_of_weights(folder: Path, names: Sequence[str]) -> list[str]:
 
 
 def _faults_of_code(folder: Path) -> list[str]:
+    """Return the Python files that are not exactly those of this package."""
     elsewhere = [name for name in remote_classes(folder) if "--" in name]
     faults = [
-        f"{CONFIG} takes {name:.200} from another repository, whose code nobody has looked at; load the model with "
-        "this package, and save it anew."
+        f"{CONFIG} takes {name:.200} from another repository; load the model with this package, and save it anew."
         for name in elsewhere
     ]
-    modules = travelling_modules(folder)
-    missing = [f"{module:.200}.py" for module in modules if not os.path.isfile(folder / f"{module}.py")]
+    modules = [f"{module}.py" for module in travelling_modules(folder)]
+    missing = [name for name in modules if not os.path.isfile(folder / name)]
     if missing:
-        faults.append(f"{folder} lacks {', '.join(missing)}, which the model's code needs; save the model anew.")
-    for module in modules:
-        if os.path.isfile(folder / f"{module}.py"):
-            faults += faults_of_module(folder / f"{module}.py", set(modules))
-    return [*faults, *_faults_of_handler(folder, modules)]
-
-
-def _faults_of_handler(folder: Path, modules: Sequence[str]) -> list[str]:
-    if not (folder / HANDLER).is_file():
-        return []
-    faults = []
-    # One that the model itself imports is a module like any other. An endpoint gives it no neighbours.
-    if Path(HANDLER).stem not in modules:
-        faults += faults_of_module(folder / HANDLER, (), HANDLER_MAY_USE)
-    if (folder / HANDLER_REQUIREMENTS).is_file():
-        faults += faults_of_requirements(folder / HANDLER_REQUIREMENTS)
+        names = ", ".join(f"{name:.200}" for name in missing)
+        faults.append(f"{folder} lacks {names}, which the model's code needs; save the model anew.")
+    for name in modules:
+        original, path = files(models) / name, folder / name
+        if os.path.isfile(path) and not (original.is_file() and path.read_bytes() == original.read_bytes()):
+            faults.append(f"{name} is not the file of this version of the package; save the model anew.")
+    if os.path.isfile(folder / HANDLER):
+        for name, text in handler_files().items():
+            path = folder / name
+            if path.is_file() and path.read_bytes() != text.encode():
+                faults.append(f"{name} is not the file that --space writes; write it anew.")
     return faults
 
 

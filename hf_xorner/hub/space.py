@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from ..training.model_files import CONFIG, HANDLER, HANDLER_REQUIREMENTS
-from .checks import widget_sentences
+from ..training.model_files import CONFIG
+from .checks import TRANSFORMERS, handler_files, widget_sentences
 from .loading import INVENTED_SENTENCE
 from .publishing import MAIN, check_names
 from .shelf import write_files
@@ -20,7 +20,7 @@ MODEL_PART, SPACE_PART = "model", "space"
 SPACE_MANIFEST = ".hf_xorner_space.sha256"
 
 #: The releases that the files were written for; the lower bounds are those of pyproject.toml.
-TRANSFORMERS, TORCH, GRADIO = "transformers>=5.12,<6", "torch>=2.6", "gradio>=6.20,<7"
+TORCH, GRADIO = "torch>=2.6", "gradio>=6.20,<7"
 #: What a Space runs: the release that the page was tried with in a browser.
 TESTED_GRADIO = "6.31.0"
 
@@ -65,8 +65,7 @@ def write_space(
         )
     examples = widget_sentences(folder) or [INVENTED_SENTENCE]
     texts: dict[str, Path | str] = {
-        f"{MODEL_PART}/{HANDLER}": _template(HANDLER),
-        f"{MODEL_PART}/{HANDLER_REQUIREMENTS}": f"{TRANSFORMERS}\n",
+        **{f"{MODEL_PART}/{name}": text for name, text in handler_files().items()},
         f"{SPACE_PART}/README.md": _readme(repo_id),
         f"{SPACE_PART}/app.py": _app(repo_id, revision, examples),
         f"{SPACE_PART}/requirements.txt": f"{GRADIO}\n{TORCH}\n{TRANSFORMERS}\n",
@@ -75,15 +74,11 @@ def write_space(
     return [target / name for name in texts]
 
 
-def _template(name: str) -> str:
-    return (files(__package__) / "space_files" / f"{name}.template").read_text(encoding="utf-8")
-
-
 def _app(repo_id: str, revision: str, examples: list[str]) -> str:
     """The page's program, with what belongs to one model in the place of the template's."""
     listed = "".join(f"    {example!r},\n" for example in examples)
     values = {"NAME": repr(repo_id), "REVISION": repr(revision), "EXAMPLES": f"[\n{listed}]"}
-    text = _template("app.py")
+    text = (files(__package__) / "space_files" / "app.py.template").read_text(encoding="utf-8")
     for name, value in values.items():
         line = f"{name} = {value}"
         text, count = re.subn(rf"^{name} = .*$", lambda _, line=line: line, text, flags=re.MULTILINE)  # type: ignore[misc]

@@ -30,9 +30,7 @@ from transformers import pipeline
 
 from hf_xorner.hub import Unfit, check_folder
 from hf_xorner.hub.checks import widget_sentences
-from hf_xorner.hub.code_checks import HANDLER_MAY_USE, faults_of_module
-from hf_xorner.hub.requirement_checks import faults_of_requirements
-from hf_xorner.hub.space import GRADIO, SPACE_MANIFEST, TORCH, TRANSFORMERS, write_space
+from hf_xorner.hub.space import GRADIO, SPACE_MANIFEST, write_space
 from hf_xorner.training.model_files import files_of_model
 
 TEXT = "zeus saw Ann Smith in New York, and 3 birds ."
@@ -131,11 +129,10 @@ def test_requirements_are_those_of_the_package(places):
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     for path in (places / "space/requirements.txt", places / "model/requirements.txt"):
         lines = path.read_text(encoding="utf-8").splitlines()
-        assert faults_of_requirements(path) == []
         for requirement in map(Requirement, lines):
             (lowest,) = [one for one in requirement.specifier if one.operator == ">="]
             assert f'"{requirement.name}{lowest}"' in project
-    assert {Requirement(one).name for one in (GRADIO, TORCH, TRANSFORMERS)} == {"gradio", "torch", "transformers"}
+    assert {Requirement(one).name for one in lines} == {"transformers"}
 
 
 def test_every_file_of_the_package_is_installed():
@@ -403,70 +400,14 @@ def test_the_handler_is_published_with_the_model(folder, places):
     assert checked.left == []
 
 
-@pytest.mark.parametrize(
-    ("code", "complaint"),
-    [
-        ("import os", "handler.py, line 1: imports os"),
-        ("from pathlib import Path", "imports pathlib"),
-        ("open('x')", "uses open"),
-        ("import torch\ntorch.load('x')", "uses torch.load"),
-        ("from .tags import TagSpace", "imports .tags"),
-        ("import hf_xorner", "imports hf_xorner"),
-        ("from transformers import AutoModel\nAutoModel.from_pretrained('x')", "from_pretrained"),
-        ("from transformers.utils.hub import cached_file", "imports transformers.utils.hub"),
-        ("x = ", "is no Python"),
-    ],
-)
-def test_the_handler_is_checked(folder, places, code, complaint):
+@pytest.mark.parametrize("name", ["handler.py", "requirements.txt"])
+def test_the_handler_is_that_of_the_package(folder, places, name):
+    shutil.copyfile(places / "model/requirements.txt", folder / "requirements.txt")
     with_handler(folder, places)
-    text = (folder / "handler.py").read_text(encoding="utf-8")
-    text = text.replace("from __future__ import annotations\n", "")
-    (folder / "handler.py").write_text(f"{code}\n{text}", encoding="utf-8")
-    with pytest.raises(Unfit) as caught:
+    with (folder / name).open("a", encoding="utf-8") as file:
+        file.write("# mine\n")
+    with pytest.raises(Unfit, match=rf"^{name} is not the file that --space writes"):
         check_folder(folder)
-    (only,) = str(caught.value).splitlines()
-    assert complaint in only
-
-
-def test_only_the_handler_may_load_the_model(folder, places, tmp_path):
-    handler = places / "model/handler.py"
-    assert faults_of_module(handler, (), HANDLER_MAY_USE) == []
-    loads, trusts = faults_of_module(handler, ())
-    assert "imports transformers.pipeline" in loads
-    assert "uses trust_remote_code" in trusts
-    (tmp_path / "b.py").write_text("import transformers\ntransformers.pipeline('ner')\ntransformers.file_utils\n")
-    (only,) = faults_of_module(tmp_path / "b.py", (), HANDLER_MAY_USE)
-    assert "uses transformers.file_utils" in only
-    # A handler that the model itself imports is run by whoever loads the model.
-    with_handler(folder, places)
-    module = folder / "tags.py"
-    module.write_text(f"{module.read_text(encoding='utf-8')}\nfrom .handler import plain\n", encoding="utf-8")
-    with pytest.raises(Unfit, match=r"handler\.py, line \d+: imports transformers\.pipeline"):
-        check_folder(folder)
-
-
-def test_a_handler_that_fails_is_not_published(folder, places):
-    with_handler(folder, places)
-    text = (folder / "handler.py").read_text(encoding="utf-8")
-    # No writer of JSON knows NumPy's numbers.
-    assert 'float(entity["score"])' in text
-    (folder / "handler.py").write_text(text.replace('float(entity["score"])', 'entity["score"]'), encoding="utf-8")
-    with pytest.raises(Unfit, match=r"its handler\.py, asked as an endpoint asks it, fails: TypeError"):
-        check_folder(folder)
-
-
-def test_requirements_are_packages_alone(tmp_path):
-    path = tmp_path / "requirements.txt"
-    good = ["transformers>=5.12,<6", "torch", "a.b-c_d[x,y] == 1.*", "# words", "", "a!=2,~=1.0 # why", "a===1+b"]
-    good += ["a>=1; python_version < '3.11'"]
-    bad = ["-e .", "--index-url https://me:secret@x.org", "-r more.txt", "a @ https://x.org/a.whl", "./a.whl", "/a/b"]
-    bad += ["https://x.org/a.whl", "git+https://x.org/a", "a b", "a; python_version > '3' @ x"]
-    path.write_text("\n".join([*good, *bad]), encoding="utf-8")
-    found = faults_of_requirements(path)
-    assert [one.split(":")[0] for one in found] == [
-        f"requirements.txt, line {number}" for number in range(len(good) + 1, len(good) + len(bad) + 1)
-    ]
-    assert "secret" not in "".join(found)
 
 
 # --- The functions of the page ----------------------------------------------------------------------------------------
