@@ -37,6 +37,7 @@ ALLOWED: dict[str, set[str] | None] = {
     **dict.fromkeys(("torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn")),
     **dict.fromkeys(("torch.special", "torch.utils", "torch.utils.checkpoint")),
     "torch.compiler": {"disable", "is_compiling"},
+    "torch.jit": {"is_tracing"},
     **dict.fromkeys(("numpy", "numpy.fft", "numpy.linalg", "numpy.random", "numpy.typing")),
     "transformers": {
         *("AutoConfig", "AutoModel", "AutoModelForTokenClassification", "AutoTokenizer", "BatchEncoding"),
