@@ -191,7 +191,6 @@ class TaggerForTokenClassification(PreTrainedModel):
             self.features.static.resize(size)
         return self._get_resized_embeddings(self.features.words, word_rows(config), mean_resizing=mean_resizing)
 
-    # By hand: transformers' `capture_outputs` records what layers return, here in another order than that of the input.
     @can_return_tuple
     def forward(
         self,
@@ -266,6 +265,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             if output_path_log_probs:
                 output["path_log_probs"] = _restore(decoded.path_log_probs, order)[:batch, :time]
         if output_hidden_states:
+            # Not by transformers' `capture_outputs`: layers return the words in another order than that of the input.
             output["hidden_states"] = tuple(_restore(each, order)[:batch, :time] for each in encoded.hidden_states)
         if encoded.attentions is not None:
             both_ways = (_restore(_restore(weights, order, 2), order, 3) for weights in encoded.attentions)
