@@ -1,8 +1,8 @@
 """The common tests of transformers over every architecture, its config and its tokenizer.
 
 They come from the source distribution of the installed version, which is fetched when these tests are run by name
-(`pytest -m slow tests/test_transformers_mixins.py`). It holds the mixins for models, configs and tokenizers, and nothing
-of the subfolders of transformers' tests: neither its tests of exporters and of generation, nor what PipelineTesterMixin
+(`pytest -m slow tests/test_transformers_mixins.py`). It holds the mixins for models, configs and tokenizers, but no
+subfolder of transformers' tests: neither the tests of exporters and of generation, nor those that PipelineTesterMixin
 runs (`tests/pipelines`). The stock pipeline is tested in test_pipeline.py.
 """
 

@@ -76,26 +76,14 @@ class CharacterEncoder(nn.Module):
         return torch.where((chars == PADDING).unsqueeze(-1), vectors, F.dropout(vectors, self.dropout))
 
 
-class CharacterFilters(nn.Module):
+class CharacterFilters(nn.Conv1d):
     """The strongest responses of filters of one width over the characters of words.
 
     A filter's response is a sum of one number a character, so characters go through tables (character, offset) →
     filters and no convolution has to be computed.
     """
 
-    def __init__(self, channels: int, filters: int, width: int, bias: bool) -> None:
-        super().__init__()
-        self.width = width
-        self.weight = nn.Parameter(torch.empty(filters, channels, width))
-        self.bias = nn.Parameter(torch.empty(filters)) if bias else None
-
-    def reset_parameters(self) -> None:
-        """Start Glorot-uniform, biases at zero."""
-        nn.init.xavier_uniform_(self.weight)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
-
-    def forward(self, characters: Tensor, rows: Tensor) -> Tensor:
+    def forward(self, characters: Tensor, rows: Tensor) -> Tensor:  # type: ignore[override]
         """Maxima over the positions of words: characters (C, channels), rows (N, W) of their places → (N, filters)."""
         table = torch.einsum("cd,fdw->cwf", characters, self.weight).flatten(1)
         strongest = torch.cat([self.maxima(part, table) for part in rows.split(WORDS_AT_ONCE)])
@@ -103,10 +91,11 @@ class CharacterFilters(nn.Module):
 
     def maxima(self, rows: Tensor, table: Tensor) -> Tensor:
         """Maxima without bias: rows (N, W), table (C, width · filters) → (N, filters)."""
-        parts = F.embedding(rows, table).unflatten(-1, (self.width, -1))  # (N, W, width, filters)
-        positions = rows.shape[1] - self.width + 1
+        (width,) = self.kernel_size
+        parts = F.embedding(rows, table).unflatten(-1, (width, -1))  # (N, W, width, filters)
+        positions = rows.shape[1] - width + 1
         responses = parts[:, :positions, 0]
-        for offset in range(1, self.width):
+        for offset in range(1, width):
             responses = responses + parts[:, offset : offset + positions, offset]
         return responses.amax(1)
 
@@ -127,7 +116,7 @@ class CharacterCnn(CharacterEncoder):
         self.padding = config.char_padding
         channels = config.char_dim + CHARACTER_TYPES * self.with_types
         self.convolutions = nn.ModuleList(
-            CharacterFilters(channels, config.char_filters, width, config.char_bias) for width in self.widths
+            CharacterFilters(channels, config.char_filters, width, bias=config.char_bias) for width in self.widths
         )
         self.output_size = config.char_filters * len(self.widths)
 

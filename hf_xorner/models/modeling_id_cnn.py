@@ -66,7 +66,8 @@ class IdCnnEncoder(Encoder):
                 states = convolution(states).relu() * layout.within
             layers.append(states)
         judged = self.iterations if self.training and self.loss_each_iteration else 1
-        *earlier, states = (F.dropout(layout.take_back(rows), self.dropout, self.training) for rows in layers[-judged:])
+        taken_back = torch.cat([layout.take_back(rows) for rows in layers[-judged:]])
+        *earlier, states = F.dropout(taken_back, self.dropout, self.training).chunk(judged)
         below = [layout.take_back(rows) for rows in layers[:-1]] if output_hidden_states else []
         return Encoded(states, (*below, states) if output_hidden_states else (), earlier=tuple(earlier))
 

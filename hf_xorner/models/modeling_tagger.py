@@ -191,7 +191,6 @@ class TaggerForTokenClassification(PreTrainedModel):
             self.features.static.resize(size)
         return self._get_resized_embeddings(self.features.words, word_rows(config), mean_resizing=mean_resizing)
 
-    # By hand: transformers' `capture_outputs` records what layers return, here in another order than that of the input.
     @can_return_tuple
     def forward(
         self,
@@ -266,6 +265,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             if output_path_log_probs:
                 output["path_log_probs"] = _restore(decoded.path_log_probs, order)[:batch, :time]
         if output_hidden_states:
+            # Not by transformers' `capture_outputs`: layers return the words in another order than that of the input.
             output["hidden_states"] = tuple(_restore(each, order)[:batch, :time] for each in encoded.hidden_states)
         if encoded.attentions is not None:
             both_ways = (_restore(_restore(weights, order, 2), order, 3) for weights in encoded.attentions)
@@ -298,7 +298,7 @@ class TaggerForTokenClassification(PreTrainedModel):
     def gold(self, labels: Tensor, lengths: Tensor) -> Tensor:
         """Inner tags of public labels (B, T) of right-padded sentences, IGNORED for padding."""
         position = torch.arange(labels.shape[1], device=labels.device)
-        return self.tags.to_inner(labels.masked_fill(position >= lengths.unsqueeze(1), IGNORED))
+        return self.tags.to_inner(labels.long().masked_fill(position >= lengths.unsqueeze(1), IGNORED))
 
     def loss(
         self,
@@ -332,7 +332,12 @@ class TaggerForTokenClassification(PreTrainedModel):
     def check_inputs(
         self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None, labels: Tensor | None
     ) -> None:
-        """Refuse ids that this model cannot know, each with one sentence."""
+        """Refuse ids that this model cannot know, and tracing, each with one sentence."""
+        if torch.jit.is_tracing():
+            raise ValueError(
+                "torch.jit.trace would make constants of what depends on the words of its example; use torch.compile "
+                "or torch.export.export."
+            )
         config = self.config
         if char_ids.shape[-1] != config.max_word_chars:
             raise ValueError(

@@ -28,21 +28,13 @@ FEW_WORDS = 3
 SAFE_EXPONENTS = 0.9
 
 
-class PairProjection(nn.Module):
+class PairProjection(nn.Linear):
     """W [x_i ; x_j] + b of any two words, as the part of word i and the part of word j."""
 
-    def __init__(self, input_size: int, output_size: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(output_size, 2 * input_size))
-        self.bias = nn.Parameter(torch.empty(output_size))
-
-    def reset_parameters(self) -> None:
-        """Start Glorot-uniform, biases at zero."""
-        nn.init.xavier_uniform_(self.weight)
-        nn.init.zeros_(self.bias)
-
-    def forward(self, states: Tensor, lengths: Tensor, others: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """W₁ x + b and W₂ x of all words, finite for padding: states (B, T, C) → twice (B, T, output_size).
+    def forward(  # type: ignore[override]
+        self, states: Tensor, lengths: Tensor, others: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """W₁ x + b and W₂ x of all words, finite for padding: states (B, T, C) → twice (B, T, out_features).
 
         With others (B, T', C), W₂ of these.
         """
@@ -62,7 +54,7 @@ class Relation(nn.Module):
 
     def __init__(self, input_size: int) -> None:
         super().__init__()
-        self.projection = PairProjection(input_size, self.relation_size or input_size)
+        self.projection = PairProjection(2 * input_size, self.relation_size or input_size)
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
         """r_i of all words, without padding: states (B, T, C), lengths (B,) → (B, T, C)."""

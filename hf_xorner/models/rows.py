@@ -63,10 +63,11 @@ def padded_width(
 
 def cut(values: np.ndarray, rows: list[Row], width: int | None, side: str, fill: int) -> Any:
     """Cut the values of all words (N, …) into rows: arrays of their own lengths, or one array (rows, width, …)."""
-    if width is None:
+    if width is None and rows:
         parts = [values[row.first : row.last] for row in rows]
         same = len({len(part) for part in parts}) == 1
         return np.stack(parts) if same else parts
+    width = width or 0
     padded = np.full((len(rows), width, *values.shape[1:]), fill, dtype=values.dtype)
     for number, row in enumerate(rows):
         size = row.last - row.first

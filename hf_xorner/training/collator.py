@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,11 @@ class TaggingCollator:
 
     def __call__(self, examples: list[dict[str, Any]]) -> dict[str, Tensor]:
         """Pad the examples to the longest of them."""
+        if any(self.words not in example for example in examples):
+            raise ValueError(
+                f"An example has the columns {sorted(examples[0])} and none called {self.words!r}; name the column of "
+                "the words: TaggingCollator(tokenizer, words=…)."
+            )
         sentences = [example[self.words] for example in examples]
         if self._rows is None or self._rows.tokenizer is not self.tokenizer:
             self._rows = WordRows(self.tokenizer)
@@ -53,7 +59,14 @@ class TaggingCollator:
                 f"{len(example[self.labels])} {self.labels}; every word needs one label ({IGNORED} for none)."
             )
         labels = torch.full(mask.shape, IGNORED)
-        labels[mask] = torch.tensor(flat, dtype=labels.dtype)
+        try:
+            labels[mask] = torch.tensor(flat, dtype=labels.dtype)
+        except (TypeError, ValueError):
+            wrong = next((label for label in flat if not isinstance(label, Integral)), flat)
+            raise ValueError(
+                f"{self.labels} holds {wrong!r}, and labels are numbers: those of the model's id2label, or {IGNORED} "
+                "for none."
+            ) from None
         return {**batch, "labels": labels}
 
 

@@ -102,6 +102,10 @@ class ContextualFeatures(nn.Module):
 
         One mean layer under `context_mix="mean"`, else all of `context_layers`, one after the other.
         """
+        if piece_ids.is_meta:
+            raise ValueError(
+                "A model that reads an encoder's states does not run on the meta device, without its pieces."
+            )
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.config.context_frozen):
             config, present = self.config, piece_ids > 0
             pieces, counts = piece_ids[present] - 1, present.sum((1, 2))

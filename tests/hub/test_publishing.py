@@ -49,7 +49,6 @@ def folder(saved, tmp_path):
 def api(hub, online, monkeypatch):
     """The client of ann, who may write; how a model's code and a stranger's process are checked is tested elsewhere."""
     monkeypatch.setattr("hf_xorner.hub.checks.tag_as_stranger", lambda *_: [Tagged(TEXT, [])])
-    monkeypatch.setattr("hf_xorner.hub.checks.faults_of_module", lambda *_: [])
     hub.add_user("ann", "hf_ann", organizations=("birds",))
     return HfApi(endpoint=hub.endpoint, token="hf_ann")
 

@@ -110,8 +110,9 @@ def bioes_chain(spread, dtype=torch.float32, lengths=LENGTHS):
     """A constrained chain over the tags of two types."""
     tags = TagSpace(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"])
     chain = drawn("constant", 0, spread, dtype=dtype, lengths=lengths, tags=tags.num_inner)
-    allowed = [torch.tensor(table) for table in tags.allowed_transitions()]
-    bounds = [scores.masked_fill(~table, -torch.inf) for scores, table in zip(chain[1:], allowed, strict=True)]
+    tables = tags.on(torch.device("cpu"))
+    barred = (tables.barred_transitions, tables.barred_start, tables.barred_end)
+    bounds = [scores.masked_fill(table, -torch.inf) for scores, table in zip(chain[1:], barred, strict=True)]
     return Chain(chain.emissions, *bounds)
 
 

@@ -127,6 +127,14 @@ def test_labels_of_padding_are_not_looked_at(labelled):
     assert torch.equal(model(**batch).loss, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
+def test_labels_may_be_integers_of_any_kind(labelled, dtype):
+    model, sentences = labelled(decoder="crf")
+    batch = helpers.pad(sentences, labels=True)
+    expected = model(**batch).loss
+    assert torch.equal(model(**batch | {"labels": batch["labels"].to(dtype)}).loss, expected)
+
+
 def test_the_trainer_divides_by_words_only_where_the_loss_does(labelled):
     assert labelled(loss_reduction="token")[0].accepts_loss_kwargs
     assert not labelled(loss_reduction="sentence")[0].accepts_loss_kwargs

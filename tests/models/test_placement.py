@@ -4,6 +4,7 @@ import copy
 
 import helpers
 import pytest
+import tiny_encoders
 import torch
 from accelerate import (
     cpu_offload,
@@ -15,6 +16,8 @@ from accelerate import (
 )
 from conftest import TAG_SCORING, build_model
 from transformers import AutoModelForTokenClassification
+
+from hf_xorner import WordCharTokenizer
 
 LENGTHS = (4, 1, 3)
 UNOFFLOADABLE = "can be neither offloaded nor run on the meta device"
@@ -119,6 +122,16 @@ def test_a_stack_lstm_refuses_to_run_on_the_meta_device(tokenizer):
     batch = {name: values.to("meta") for name, values in batch_for(model).items()}
     with pytest.raises(ValueError, match=UNOFFLOADABLE):
         model.to("meta")(**batch)
+
+
+def test_a_model_with_an_encoder_refuses_to_run_on_the_meta_device():
+    pieces = tiny_encoders.pieces_of(tiny_encoders.bert_tokenizer())
+    tokenizer = WordCharTokenizer.from_corpus([["Ann", "saw", "Oslo"]], pieces=pieces)
+    fields = tiny_encoders.context_fields(tiny_encoders.bert(), pieces)
+    model = build_model("bilstm-cnn", tokenizer, **fields).to("meta")
+    batch = tokenizer("Ann saw", return_tensors="pt").to("meta")
+    with pytest.raises(ValueError, match="does not run on the meta device"):
+        model(**batch)
 
 
 def test_a_model_that_was_first_used_in_inference_mode_can_be_trained(model):

@@ -106,6 +106,13 @@ def test_compiled_models_train_with_dropout(tokenizer, kind):
     assert all(gradient.isfinite().all() for gradient in gradients_of(model, loss).values())
 
 
+def test_tracing_is_refused(tokenizer):
+    model = build_model("bilstm-cnn", tokenizer)
+    batch = labelled_batch(model)
+    with pytest.raises(ValueError, match=r"torch\.jit\.trace would make constants .* use torch\.compile"):
+        torch.jit.trace(model, example_kwarg_inputs=batch)
+
+
 @helpers.can_export
 def test_the_encoder_can_be_exported(variant, tokenizer):
     model = build_model(variant, tokenizer)

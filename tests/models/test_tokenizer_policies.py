@@ -163,6 +163,17 @@ def test_token_types_are_zeros_where_asked_for(tokenizer):
     assert batch["token_type_ids"] == [[0, 0], [0, 0]]
 
 
+@pytest.mark.parametrize("padding", [False, True])
+def test_no_texts_are_a_batch_without_sentences(tokenizer, padding):
+    batch = tokenizer([], padding=padding, return_tensors="pt")
+    assert {name: tuple(values.shape) for name, values in batch.items()} == {
+        "input_ids": (0, 0),
+        "char_ids": (0, 0, tokenizer.max_word_chars),
+        "attention_mask": (0, 0),
+    }
+    assert build_model("bilstm-cnn", tokenizer)(**batch).logits.shape[:2] == (0, 0)
+
+
 @pytest.mark.parametrize("texts", [("a", "b"), (["a"], ["b"])])
 def test_text_pairs_are_refused(tokenizer, texts):
     with pytest.raises(ValueError, match="reads single texts"):

@@ -155,6 +155,19 @@ def test_the_collator_pads_words_characters_and_labels(tokenizer):
     assert "labels" not in TaggingCollator(tokenizer)([{"tokens": ["Ann"]}])
 
 
+@pytest.mark.parametrize(
+    ("example", "message"),
+    [
+        ({"words": ["Ann"], "ner_tags": [0]}, r"the columns \['ner_tags', 'words'\] and none called 'tokens'"),
+        ({"tokens": ["Ann"], "ner_tags": ["B-PER"]}, "ner_tags holds 'B-PER', and labels are numbers"),
+        ({"tokens": ["Ann"], "ner_tags": [None]}, "ner_tags holds None, and labels are numbers"),
+    ],
+)
+def test_the_collator_refuses_what_it_cannot_encode(tokenizer, example, message):
+    with pytest.raises(ValueError, match=message):
+        TaggingCollator(tokenizer)([example])
+
+
 def test_the_collator_names_the_example_whose_labels_do_not_fit(tokenizer):
     with pytest.raises(ValueError, match="Example 1 of the batch has 2 tokens and 1 ner_tags"):
         TaggingCollator(tokenizer)([{"tokens": ["a"], "ner_tags": [0]}, {"tokens": ["a", "b"], "ner_tags": [0]}])
