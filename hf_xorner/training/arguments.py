@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from enum import Enum
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from transformers import HfArgumentParser, PreTrainedConfig, TrainingArguments
+from transformers import HfArgumentParser, PreTrainedConfig, SchedulerType, TrainingArguments
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy
+from transformers.training_args import OptimizerNames
 
 from ..data import Reading
 from ..registration import CONFIGS
@@ -66,6 +69,14 @@ _NUMBERS: dict[str, tuple[Any, float, float]] = {
     "most_frequent_vectors": _COUNT,
     "max_word_pieces": _COUNT_OR_NONE,
     "average_epochs": _COUNT_OR_NONE,
+}
+
+_CHOICES: dict[str, type[Enum]] = {
+    "eval_strategy": IntervalStrategy,
+    "save_strategy": SaveStrategy,
+    "logging_strategy": IntervalStrategy,
+    "lr_scheduler_type": SchedulerType,
+    "optim": OptimizerNames,
 }
 
 #: Options of the Trainer with which a tagger could not be scored, by the value that they must have.
@@ -216,6 +227,12 @@ class TaggerTrainingArguments(TrainingArguments):
         for name, needed in _NEEDED_FOR_SCORES.items():
             if getattr(self, name) != needed:
                 raise ValueError(f"{name}={not needed} would leave out what the scores are computed from.")
+        for name, kind in _CHOICES.items():
+            choices = [choice.value for choice in kind]
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name}={getattr(self, name)!r} is unknown; choose one of {', '.join(choices)}.")
+        if self.optim_args and not all("=" in part for part in self.optim_args.split(",")):
+            raise ValueError(f"optim_args={self.optim_args!r} must be written as name=value, separated by commas.")
         if self.label_names not in (None, ["labels"]):
             raise ValueError(f"label_names={self.label_names} must be labels, which is the name here; leave it out.")
         processes = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
@@ -253,8 +270,9 @@ def _check_numbers(options: Any) -> None:
         values: list[Any] = given if isinstance(given, list) else [] if given is None else [given]
         for value in values:
             if not isinstance(value, kind) or not least <= value < limit:
-                whole = "whole " if kind is Integral else ""
-                raise ValueError(f"{entry.name}={value!r} must be a {whole}number from {least} up, and below {limit}.")
+                kind_of_number = "whole number" if kind is Integral else "finite number"
+                below = f", and below {limit}" if limit < math.inf else ""
+                raise ValueError(f"{entry.name}={value!r} must be a {kind_of_number} from {least} up{below}.")
 
 
 class _Parser(HfArgumentParser):

@@ -23,8 +23,8 @@ from .averaging import EpochAverage, keep_the_better
 from .checkpoints import folder_locked
 from .context import with_context_states
 from .continuation import go_on
-from .facts import EpochClock, options_of
-from .ledger import Judged, leave_facts
+from .facts import EpochClock, command_of, options_of
+from .ledger import Judged, facts_before, leave_facts
 from .record import RunRecord, check_unfinished
 from .start import build_afresh
 from .trainer import TaggerTrainer
@@ -36,8 +36,8 @@ class TrainingRun(NamedTuple):
     """A run that is ready to start: `corpus` goes through `trainer` into `trainer.args.output_dir`.
 
     `coverage` says of each split what part of it has a pretrained vector, where there are any. `average` collects the
-    weights of the last epochs, where they are to be averaged. `run` and `options` say what was asked for, to be written
-    down beside the model; `record` is what `output_dir` says of the run.
+    weights of the last epochs, where they are to be averaged. `run`, `options` and `command` say what was asked for, to
+    be written down beside the model; `record` is what `output_dir` says of the run.
     """
 
     corpus: DatasetDict
@@ -46,6 +46,7 @@ class TrainingRun(NamedTuple):
     average: EpochAverage | None
     run: RunArguments
     options: dict[str, Any]
+    command: str
     record: RunRecord
 
     def train(self) -> dict[str, dict[str, Any]]:
@@ -58,15 +59,17 @@ class TrainingRun(NamedTuple):
             return self._train()
 
     def _train(self) -> dict[str, dict[str, Any]]:
+        main = self.trainer.is_world_process_zero()
+        before = facts_before(self.trainer, self.corpus, self.run, self.options, self.command) if main else None
         self.trainer.add_callback(EpochClock())
         self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
         if self.average is not None:
             keep_the_better(self.trainer, self.average)
         self.trainer.save_model()
         judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
-        if self.trainer.is_world_process_zero():
+        if before is not None:
             self.trainer.check_saved_model()
-            leave_facts(self.trainer, self.corpus, self.run, self.options, judged)
+            leave_facts(self.trainer, self.corpus, before, judged)
         self.record.finish(self.trainer)
         return {name: found.scores for name, found in judged.items()}
 
@@ -115,6 +118,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     check_output(run, training)
     adopt(run)
     options = options_of(run, training, config_fields)
+    command = command_of(run.recipe, options)
     set_seed(training.seed)
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     names = corpus["train"].features[LABELS].feature.names
@@ -144,7 +148,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         trainer.add_callback(average)
     record = RunRecord(corpus, asdict(run))
     trainer.add_callback(record)
-    return TrainingRun(corpus, trainer, coverage, average, run, options, record)
+    return TrainingRun(corpus, trainer, coverage, average, run, options, command, record)
 
 
 def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
