@@ -79,6 +79,12 @@ _CHOICES: dict[str, type[Enum]] = {
     "optim": OptimizerNames,
 }
 
+#: Fields of a config that follow from the training data, and from the encoder.
+_DERIVED = {
+    *("vocab_size", "pad_token_id", "trained_vocab_size", "first_singleton_id"),
+    *("char_vocab_size", "char_types", "piece_vocab_size", "context_encoder"),
+}
+
 #: Options of the Trainer with which a tagger could not be scored, by the value that they must have.
 _NEEDED_FOR_SCORES = {
     "prediction_loss_only": False,
@@ -267,7 +273,7 @@ def _check_numbers(options: Any) -> None:
             continue
         kind, least, limit = _NUMBERS[entry.name]
         given = getattr(options, entry.name)
-        values: list[Any] = given if isinstance(given, list) else [] if given is None else [given]
+        values: list[Any] = given if entry.name == "seeds" else [] if given is None else [given]
         for value in values:
             if not isinstance(value, kind) or not least <= value < limit:
                 kind_of_number = "whole number" if kind is Integral else "finite number"
@@ -352,8 +358,9 @@ def as_words(options: dict[str, Any]) -> list[str]:
 
 def _config_fields(config_class: type[PreTrainedConfig], words: list[str], source: str) -> dict[str, Any]:
     """What is left of the options, as fields of the config."""
-    types = {entry.name: entry.type for entry in fields(config_class)}
-    known = {entry.name for kind in (config_class, RunArguments, TaggerTrainingArguments) for entry in fields(kind)}
+    left_out = {*_DERIVED, *(entry.name for entry in fields(PreTrainedConfig))}
+    types = {entry.name: entry.type for entry in fields(config_class) if entry.name not in left_out}
+    known = {*types, *(entry.name for kind in (RunArguments, TaggerTrainingArguments) for entry in fields(kind))}
     values: dict[str, Any] = {}
     while words:
         name, equals, value = words.pop(0).removeprefix("--").partition("=")
