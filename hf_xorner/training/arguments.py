@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -28,7 +27,8 @@ from .recipes import read_recipe, yaml_value
 OPTIMIZERS = ("nadam", "sgd")
 VECTOR_USES = ("frozen", "tuned", "beside")
 
-_COUNT, _RATE, _SHARE = (Integral, 1, 2**31), (Real, 0, math.inf), (Real, 0, 1)
+# Weights are 32-bit floats, which end at 3.4e38.
+_COUNT, _RATE, _SHARE = (Integral, 1, 2**31), (Real, 0, 1e38), (Real, 0, 1)
 _COUNT_OR_NONE, _LENGTH, _SEED = (Integral, 0, 2**31), (Real, 1e-6, 2**31), (Integral, 0, 2**32)
 
 #: The type of a number, the least that an option takes, and the first that is too much.
@@ -276,9 +276,8 @@ def _check_numbers(options: Any) -> None:
         values: list[Any] = given if entry.name == "seeds" else [] if given is None else [given]
         for value in values:
             if not isinstance(value, kind) or not least <= value < limit:
-                kind_of_number = "whole number" if kind is Integral else "finite number"
-                below = f", and below {limit}" if limit < math.inf else ""
-                raise ValueError(f"{entry.name}={value!r} must be a {kind_of_number} from {least} up{below}.")
+                whole = "whole " if kind is Integral else ""
+                raise ValueError(f"{entry.name}={value!r} must be a {whole}number from {least} up, and below {limit}.")
 
 
 class _Parser(HfArgumentParser):

@@ -181,6 +181,7 @@ def test_an_output_folder_that_cannot_be_written_is_refused(train, tmp_path):
         sentence = fault(train("--output_dir", folder))
         assert sentence == f"train.py: output_dir={str(folder)!r} cannot be written ({reason}); name another folder."
     assert (tmp_path / "file").read_text() == "mine"
+    assert "is not UTF-8; name another folder." in fault(train("--output_dir", os.fsdecode(b"out-\xff")))
 
 
 def test_a_number_that_is_large_and_not_absurd_is_taken(train):
