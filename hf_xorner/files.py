@@ -61,10 +61,11 @@ def _held(path: Path, output: Path | str) -> Iterator[None]:
                     f"{output} is being written by {_holder_of(path)}; wait until it ends, end it, or choose another "
                     "output."
                 ) from None
+            own = f"process {os.getpid()} on {socket.gethostname()}"
             # Removed before the lock is released: a process that waits for a removed file takes a new one.
-            stack.callback(_remove, path)
+            stack.callback(_remove, path, own)
             with suppress(OSError):
-                path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+                path.write_text(own, encoding="utf-8")
         yield
 
 
@@ -75,6 +76,8 @@ def _holder_of(path: Path) -> str:
         return "another process"
 
 
-def _remove(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink()
+def _remove(path: Path, own: str) -> None:
+    # If somebody has removed the folder, the file in its place is another run's.
+    if _holder_of(path) == own:
+        with suppress(OSError):
+            path.unlink()

@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 import time
@@ -168,6 +169,19 @@ def measure(options: argparse.Namespace, names: list[str]) -> list[dict]:
     return rows
 
 
+def fault_of(options: argparse.Namespace) -> str | None:
+    """What is wrong with the options, as a sentence, before anything is timed."""
+    for name in ("sentences", "rounds"):
+        if getattr(options, name) < 1:
+            return f"{name}={getattr(options, name)} must be a whole number from 1 up."
+    devices = ["cpu", *([torch.accelerator.current_accelerator().type] if torch.accelerator.is_available() else [])]
+    if options.device not in devices:
+        return f"device={options.device!r} is not available; choose one of {', '.join(devices)}."
+    if options.json and not os.access(options.json.parent, os.W_OK):
+        return f"{options.json} cannot be written; name a file in a folder that can be."
+    return None
+
+
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -184,6 +198,8 @@ def main() -> None:
     names = known if options.names == ["recipes"] else options.names or list(CONFIGS)
     if unknown := set(names) - set(known) - set(CONFIGS):
         sys.exit(f"epochs.py: {', '.join(sorted(unknown))} is no recipe and no architecture.")
+    if fault := fault_of(options):
+        sys.exit(f"epochs.py: {fault}")
     rows = measure(options, names)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")

@@ -81,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("name a table; --list lists them.")
     table, settings = read_table(options.table), settings_of(options)
     planned = plan(table, settings)
+    if settings.overrides and planned.missing and not planned.jobs:
+        raise ValueError(f"with these overrides nothing can be run: {next(iter(planned.missing.values()))}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     at_once = jobs_at_once(options.jobs, cores)
     if options.dry_run:

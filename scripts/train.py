@@ -43,6 +43,8 @@ from hf_xorner.training import (
 
 def main() -> None:
     """Run from the command line."""
+    # A word or label that the terminal's encoding lacks ends no run.
+    sys.stdout.reconfigure(errors="backslashreplace")
     with ExitStack() as stack:
         try:
             run, training, config_fields = parse()
@@ -124,8 +126,10 @@ def introduce(ready: TrainingRun, seed: int | None) -> None:
 def use(folder: str, corpus: DatasetDict) -> None:
     """Tag a sentence of the held-out data with what was saved, as anyone would."""
     tagger = pipeline("ner", model=folder, aggregation_strategy="simple")
-    held_out = list(corpus.values())[-1]
-    sentence = " ".join(next((row for row in held_out if any(row["ner_tags"])), held_out[0])["tokens"])
+    sentences = [row for row in list(corpus.values())[-1] if row["tokens"]]
+    if not sentences:
+        return
+    sentence = " ".join(next((row for row in sentences if any(row["ner_tags"])), sentences[0])["tokens"])
     print(sentence)
     for entity in tagger(sentence):
         print(f"  {entity['entity_group']:<8} {sentence[entity['start'] : entity['end']]!r} {entity['score']:.3f}")

@@ -35,3 +35,12 @@ def test_an_unknown_name_is_refused(tmp_path):
     done, rows = epochs(tmp_path, "bert")
     assert (done.returncode, rows) == (1, None)
     assert done.stderr.strip().splitlines()[-1] == "epochs.py: bert is no recipe and no architecture."
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("sentences", 0), ("rounds", -1), ("device", "magic"), ("json", "nowhere/figures.json")]
+)
+def test_an_option_that_cannot_be_is_refused_before_anything_is_timed(script, option, value):
+    code, out, errors = script("epochs.py", "lstm-crf", f"--{option}", value)
+    assert code == 1 and out == ""
+    assert errors.startswith("epochs.py: ") and str(value) in errors and len(errors.splitlines()) == 1

@@ -293,6 +293,8 @@ def script_in(script, folder, monkeypatch, *arguments):
         (("towns.yaml", "--only", "magic"), "only='magic' is neither a row nor a run"),
         (("towns.yaml", "--seeds", 1, 1), "a seed is named twice"),
         (("towns.yaml", "--jobs", 0), "jobs=0 is too small"),
+        (("towns.yaml", "--epochs", 0), "with these overrides nothing can be run: num_train_epochs=0.0 must be"),
+        (("towns.yaml", "--override", "lr=1"), "with these overrides nothing can be run: "),
         ((), "name a table; --list lists them."),
     ],
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from transformers import AutoConfig, PreTrainedConfig
@@ -11,6 +14,29 @@ CHARACTER_TYPE_CODES = ".Uldp"
 
 #: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
 RESERVED_CHARACTER_TYPES = "..Uldp"
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+#: What fields hold, by their annotations, and how that is called.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "int": (_is_count, "a whole number from 0 up, and below 2147483648"),
+    "float": (
+        lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf,
+        "a finite number from 0 up",
+    ),
+    "bool": (lambda value: isinstance(value, int) and value in (0, 1), "true or false"),
+    "str": (lambda value: isinstance(value, str), "a string"),
+    "list[int] | tuple[int, ...]": (
+        lambda value: isinstance(value, (list, tuple)) and all(map(_is_count, value)),
+        "a list of whole numbers from 0 up, and below 2147483648",
+    ),
+    "dict[str, Any]": (lambda value: isinstance(value, dict), "a dictionary"),
+}
+
+_INHERITED = {entry.name for entry in fields(PreTrainedConfig)}
 
 
 class TaggerConfig(PreTrainedConfig):
@@ -149,6 +175,7 @@ class TaggerConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
         if self.id2label is not None:
             self.label2id = {label: index for index, label in self.id2label.items()}
+        self.check_fields()
         if not self.char_types:
             self.char_types = RESERVED_CHARACTER_TYPES.ljust(self.char_vocab_size, ".")
         self.check_choice("decoder", ("softmax", "crf"))
@@ -186,7 +213,17 @@ class TaggerConfig(PreTrainedConfig):
             )
         if set(self.char_types) - set(CHARACTER_TYPE_CODES):
             raise ValueError(f"char_types may hold only the letters {CHARACTER_TYPE_CODES!r}, not {self.char_types!r}.")
-        if self.char_features == "cnn" and self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
+        self.check_characters()
+
+    def check_characters(self) -> None:
+        """Refuse sizes that the encoder of characters cannot have."""
+        if self.char_features == "lstm":
+            self.check_at_least_one("char_lstm_size")
+        if self.char_features != "cnn":
+            return
+        if min(self.char_widths, default=0) < 1:
+            raise ValueError(f"char_widths={list(self.char_widths)} must be numbers of characters from 1 up.")
+        if self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
             raise ValueError(
                 f"max_word_chars={self.max_word_chars} is narrower than the character CNN's widest filter "
                 f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
@@ -208,6 +245,23 @@ class TaggerConfig(PreTrainedConfig):
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
         """Return this config: transformers would take the field `decoder` for a config inside the config."""
         return self
+
+    def check_fields(self) -> None:
+        """Refuse values of other types than their fields', numbers below 0 and sizes with which nothing is computed."""
+        for entry in fields(self):
+            value, kind = getattr(self, entry.name), str(entry.type)
+            if entry.name not in _INHERITED and not (value is None and kind.endswith(" | None")):
+                kind = kind.removesuffix(" | None")
+                if kind in _KINDS and not _KINDS[kind][0](value):
+                    raise ValueError(f"{entry.name}={value!r} must be {_KINDS[kind][1]}.")
+        for name in ("max_word_chars", "hidden_size", "num_hidden_layers", "composition_size"):
+            if hasattr(self, name):
+                self.check_at_least_one(name)
+
+    def check_at_least_one(self, field: str) -> None:
+        """Refuse a size of 0."""
+        if getattr(self, field) < 1:
+            raise ValueError(f"{field}={getattr(self, field)} must be a whole number from 1 up.")
 
     def check_choice(self, field: str, choices: tuple[str, ...]) -> None:
         """Refuse a value that is none of the choices."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from enum import Enum
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
-from transformers import HfArgumentParser, PreTrainedConfig, TrainingArguments
+from transformers import HfArgumentParser, PreTrainedConfig, SchedulerType, TrainingArguments
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy
+from transformers.training_args import OptimizerNames
 
 from ..data import Reading
 from ..registration import CONFIGS
@@ -25,7 +27,8 @@ from .recipes import read_recipe, yaml_value
 OPTIMIZERS = ("nadam", "sgd")
 VECTOR_USES = ("frozen", "tuned", "beside")
 
-_COUNT, _RATE, _SHARE = (Integral, 1, 2**31), (Real, 0, math.inf), (Real, 0, 1)
+# Weights are 32-bit floats, which end at 3.4e38.
+_COUNT, _RATE, _SHARE = (Integral, 1, 2**31), (Real, 0, 1e38), (Real, 0, 1)
 _COUNT_OR_NONE, _LENGTH, _SEED = (Integral, 0, 2**31), (Real, 1e-6, 2**31), (Integral, 0, 2**32)
 
 #: The type of a number, the least that an option takes, and the first that is too much.
@@ -66,6 +69,20 @@ _NUMBERS: dict[str, tuple[Any, float, float]] = {
     "most_frequent_vectors": _COUNT,
     "max_word_pieces": _COUNT_OR_NONE,
     "average_epochs": _COUNT_OR_NONE,
+}
+
+_CHOICES: dict[str, type[Enum]] = {
+    "eval_strategy": IntervalStrategy,
+    "save_strategy": SaveStrategy,
+    "logging_strategy": IntervalStrategy,
+    "lr_scheduler_type": SchedulerType,
+    "optim": OptimizerNames,
+}
+
+#: Fields of a config that follow from the training data, and from the encoder.
+_DERIVED = {
+    *("vocab_size", "pad_token_id", "trained_vocab_size", "first_singleton_id"),
+    *("char_vocab_size", "char_types", "piece_vocab_size", "context_encoder"),
 }
 
 #: Options of the Trainer with which a tagger could not be scored, by the value that they must have.
@@ -216,6 +233,12 @@ class TaggerTrainingArguments(TrainingArguments):
         for name, needed in _NEEDED_FOR_SCORES.items():
             if getattr(self, name) != needed:
                 raise ValueError(f"{name}={not needed} would leave out what the scores are computed from.")
+        for name, kind in _CHOICES.items():
+            choices = [choice.value for choice in kind]
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name}={getattr(self, name)!r} is unknown; choose one of {', '.join(choices)}.")
+        if self.optim_args and not all("=" in part for part in self.optim_args.split(",")):
+            raise ValueError(f"optim_args={self.optim_args!r} must be written as name=value, separated by commas.")
         if self.label_names not in (None, ["labels"]):
             raise ValueError(f"label_names={self.label_names} must be labels, which is the name here; leave it out.")
         processes = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
@@ -250,7 +273,7 @@ def _check_numbers(options: Any) -> None:
             continue
         kind, least, limit = _NUMBERS[entry.name]
         given = getattr(options, entry.name)
-        values: list[Any] = given if isinstance(given, list) else [] if given is None else [given]
+        values: list[Any] = given if entry.name == "seeds" else [] if given is None else [given]
         for value in values:
             if not isinstance(value, kind) or not least <= value < limit:
                 whole = "whole " if kind is Integral else ""
@@ -334,8 +357,9 @@ def as_words(options: dict[str, Any]) -> list[str]:
 
 def _config_fields(config_class: type[PreTrainedConfig], words: list[str], source: str) -> dict[str, Any]:
     """What is left of the options, as fields of the config."""
-    types = {entry.name: entry.type for entry in fields(config_class)}
-    known = {entry.name for kind in (config_class, RunArguments, TaggerTrainingArguments) for entry in fields(kind)}
+    left_out = {*_DERIVED, *(entry.name for entry in fields(PreTrainedConfig))}
+    types = {entry.name: entry.type for entry in fields(config_class) if entry.name not in left_out}
+    known = {*types, *(entry.name for kind in (RunArguments, TaggerTrainingArguments) for entry in fields(kind))}
     values: dict[str, Any] = {}
     while words:
         name, equals, value = words.pop(0).removeprefix("--").partition("=")

@@ -57,10 +57,13 @@ def folder_locked(folder: str | Path, arguments: TrainingArguments) -> Iterator[
     """
     with ExitStack() as stack:
         try:
+            str(folder).encode()  # the tokenizers library writes to no other path
             lock = locked(Path(folder) / LOCK, folder, arguments.process_index, arguments.world_size)
             stack.enter_context(lock)
         except LockedError as error:
             raise TrainingError(str(error)) from None
+        except UnicodeEncodeError:
+            raise TrainingError(f"output_dir={str(folder)!a} is not UTF-8; name another folder.") from None
         except OSError as error:
             raise TrainingError(
                 f"output_dir={str(folder)!r} cannot be written ({error.strerror or first_line(error)}); name another "

@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from importlib.metadata import version
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -33,9 +34,20 @@ INPUTS = ("vectors", "composed", "context", "model_name_or_path")
 # What belongs to a machine or an account, or says only where things go and what is shown on the way.
 _OF_THE_MACHINE = {
     *("output_dir", "data_dir", "logging_dir", "resume_from_checkpoint", "run_name", "project", "recipe", "report_to"),
-    *("disable_tqdm", "local_rank", "deepspeed", "trackio_space_id", "overwrite_output_dir"),
+    *("disable_tqdm", "local_rank", "deepspeed", "overwrite_output_dir"),
 }
-_OF_THE_MACHINE_PREFIXES = ("hub_", "push_to_hub", "log_level", "ddp_", "fsdp", "dataloader_", "xpu_", "mp_", "tpu_")
+_OF_THE_MACHINE_PREFIXES = (
+    "hub_",
+    "push_to_hub",
+    "trackio_",
+    "log_level",
+    "ddp_",
+    "fsdp",
+    "dataloader_",
+    "xpu_",
+    "mp_",
+    "tpu_",
+)
 _LIBRARIES = ("torch", "transformers", "datasets", "hf_xorner")
 
 
@@ -123,7 +135,7 @@ class Facts:
         """Write the facts as JSON, in one order whatever they were gathered in.
 
         Raises:
-            ValueError: If a number is not finite, or a string is a path from the root of a machine.
+            ValueError: If a number is not finite, a string is a path from the root of a machine, or it is no text.
         """
         content = asdict(self)
         for place, value in _leaves(content, ""):
@@ -132,8 +144,13 @@ class Facts:
                     f"The facts of the run have {value} as {place}, as after training that diverged; "
                     "lower the learning rate, or clip gradients by max_grad_norm."
                 )
-            if isinstance(value, str) and Path(value).is_absolute():
+            if not isinstance(value, str):
+                continue
+            # A label may be "/".
+            if Path(value).is_absolute() and not place.startswith("config.id2label."):
                 raise ValueError(f"The facts of the run have a path of this machine as {place}; name it relatively.")
+            if value != value.encode(errors="ignore").decode():
+                raise ValueError(f"The facts of the run have {value!a} as {place}, which is not UTF-8; rename it.")
         return json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n"
 
     @classmethod
@@ -311,7 +328,7 @@ def curve_of(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if "epoch" not in entry or "train_runtime" in entry:
             continue
         row = rows.setdefault(round(entry["epoch"], 4), {"epoch": round(entry["epoch"], 4)})
-        if "loss" in entry:
+        if math.isfinite(entry.get("loss", math.nan)):  # not after training that diverged
             row.setdefault("loss", float(f"{entry['loss']:.6g}"))
         if "seconds" in entry:
             row.setdefault("seconds", round(entry["seconds"], 2))
@@ -329,7 +346,8 @@ def config_facts(config: PreTrainedConfig) -> dict[str, Any]:
 
     def cleaned(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {str(name): cleaned(inner) for name, inner in value.items() if name not in left_out}
+            kept = {str(name): inner for name, inner in value.items() if name not in left_out}
+            return {name: inner if name == "id2label" else cleaned(inner) for name, inner in kept.items()}
         return [cleaned(inner) for inner in value] if isinstance(value, (list, tuple)) else _without_folders(value)
 
     return cleaned(json.loads(json.dumps(config.to_dict(), default=str)))
@@ -345,7 +363,14 @@ def hardware_facts(device: torch.device) -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """The versions of what the run ran with."""
     found = {"python": ".".join(map(str, sys.version_info[:3]))}
-    return found | {name: version(name) for name in _LIBRARIES}
+    return found | {name: _version_of(name) for name in _LIBRARIES}
+
+
+def _version_of(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # a package that is on the path and not installed
+        return import_module(name).__version__
 
 
 def rounded(value: Any, digits: int = 4) -> Any:

@@ -1,10 +1,11 @@
-"""Gathers the facts of a run when it has ended, and leaves them beside the model."""
+"""Gathers the facts of a run, and writes them beside the model when it has ended."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,11 +24,11 @@ from ..evaluation.comparison import Comparison
 from ..evaluation.partitions import seen_partition, surface_forms
 from ..evaluation.spans import TagSet, spans_of_ids
 from .arguments import RunArguments
+from .errors import TrainingError
 from .facts import (
     COUNTS_FILE,
     INPUTS,
     Facts,
-    command_of,
     config_facts,
     curve_of,
     hardware_facts,
@@ -58,52 +59,78 @@ class Judged(NamedTuple):
     seconds: float
 
 
-def leave_facts(
-    trainer: Trainer,
-    corpus: DatasetDict,
-    run: RunArguments,
-    options: dict[str, Any],
-    judged: Mapping[str, Judged],
+def facts_before(
+    trainer: Trainer, corpus: DatasetDict, run: RunArguments, options: dict[str, Any], command: str
 ) -> Facts:
+    """Gather the facts of a run that are known before it trains, so that training is not lost to what they hold.
+
+    Args:
+        trainer: Before training.
+        corpus: What it is trained and judged on.
+        run: What was asked for.
+        options: What of that, and of training and config, is not the default; see `options_of`.
+        command: See `command_of`.
+
+    Raises:
+        TrainingError: If they cannot be written.
+    """
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    facts = Facts(
+        recipe=run.recipe,
+        command=command,
+        options=options,
+        config=config_facts(model.config),
+        inputs=input_facts(run),
+        data=data_facts(run.dataset, corpus),
+        curve=[],
+        scores={},
+        speed={},
+        model={"parameters": model.num_parameters(), "file": _WEIGHTS},
+        hardware=hardware_facts(trainer.args.device),
+        versions=versions(),
+        seed=trainer.args.seed,
+    )
+    try:
+        facts.to_json()
+    except ValueError as error:
+        raise TrainingError(str(error)) from None
+    return facts
+
+
+def leave_facts(trainer: Trainer, corpus: DatasetDict, before: Facts, judged: Mapping[str, Judged]) -> Facts:
     """Write the facts of a run, and the counts of its sentences, into the Trainer's output folder.
 
     Args:
         trainer: After training, the model saved.
         corpus: What it was trained and judged on.
-        run: What was asked for.
-        options: What of that, and of training and config, is not the default; see `options_of`.
+        before: See `facts_before`.
         judged: The held-out splits by name.
+
+    Raises:
+        TrainingError: If they cannot be written.
     """
     folder = Path(trainer.args.output_dir)
-    data = data_facts(run.dataset, corpus)
     curve = curve_of(trainer.state.log_history)
-    config = trainer.accelerator.unwrap_model(trainer.model).config
     known = surfaces_in(corpus[TRAIN]) if judged else set()
     scores, counts = {}, {}
     for name, split in judged.items():
         scores[name], counts[name] = _figures(split, corpus[name]["tokens"], known)
-    facts = Facts(
-        recipe=run.recipe,
-        command=command_of(run.recipe, options),
-        options=options,
-        config=config_facts(config),
-        inputs=input_facts(run),
-        data=data,
+    facts = replace(
+        before,
+        config=config_facts(trainer.accelerator.unwrap_model(trainer.model).config),
         curve=curve,
         scores=scores,
-        speed=_speed(trainer, data, curve, judged),
-        model={
-            "parameters": trainer.accelerator.unwrap_model(trainer.model).num_parameters(),
-            "file": _WEIGHTS,
-            **file_fingerprint(folder / _WEIGHTS),
-        },
-        hardware=hardware_facts(trainer.args.device),
-        versions=versions(),
-        seed=trainer.args.seed,
+        speed=_speed(trainer, before.data, curve, judged),
+        model={**before.model, **file_fingerprint(folder / _WEIGHTS)},
     )
-    text = facts.to_json()
-    write_whole(folder / COUNTS_FILE, json.dumps(counts, sort_keys=True) + "\n")
-    write_whole(folder / "facts.json", text)
+    try:
+        write_whole(folder / COUNTS_FILE, json.dumps(counts, sort_keys=True) + "\n")
+        facts.write(folder)
+    except OSError as error:
+        raise TrainingError(
+            f"The facts of the run cannot be written to {folder} ({error.strerror}); resume the run, which writes "
+            "them again."
+        ) from error
     return facts
 
 

@@ -17,14 +17,15 @@ from ..errors import first_line
 from ..evaluation import checked_span_scores
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
+from ..registration import CONFIGS
 from .adoption import adopt, check_folder
 from .arguments import RunArguments, TaggerTrainingArguments
 from .averaging import EpochAverage, keep_the_better
 from .checkpoints import folder_locked
 from .context import with_context_states
 from .continuation import go_on
-from .facts import EpochClock, options_of
-from .ledger import Judged, leave_facts
+from .facts import EpochClock, command_of, options_of
+from .ledger import Judged, facts_before, leave_facts
 from .record import RunRecord, check_unfinished
 from .start import build_afresh
 from .trainer import TaggerTrainer
@@ -36,8 +37,8 @@ class TrainingRun(NamedTuple):
     """A run that is ready to start: `corpus` goes through `trainer` into `trainer.args.output_dir`.
 
     `coverage` says of each split what part of it has a pretrained vector, where there are any. `average` collects the
-    weights of the last epochs, where they are to be averaged. `run` and `options` say what was asked for, to be written
-    down beside the model; `record` is what `output_dir` says of the run.
+    weights of the last epochs, where they are to be averaged. `run`, `options` and `command` say what was asked for, to
+    be written down beside the model; `record` is what `output_dir` says of the run.
     """
 
     corpus: DatasetDict
@@ -46,6 +47,7 @@ class TrainingRun(NamedTuple):
     average: EpochAverage | None
     run: RunArguments
     options: dict[str, Any]
+    command: str
     record: RunRecord
 
     def train(self) -> dict[str, dict[str, Any]]:
@@ -58,15 +60,17 @@ class TrainingRun(NamedTuple):
             return self._train()
 
     def _train(self) -> dict[str, dict[str, Any]]:
+        main = self.trainer.is_world_process_zero()
+        before = facts_before(self.trainer, self.corpus, self.run, self.options, self.command) if main else None
         self.trainer.add_callback(EpochClock())
         self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
         if self.average is not None:
             keep_the_better(self.trainer, self.average)
         self.trainer.save_model()
         judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
-        if self.trainer.is_world_process_zero():
+        if before is not None:
             self.trainer.check_saved_model()
-            leave_facts(self.trainer, self.corpus, self.run, self.options, judged)
+            leave_facts(self.trainer, self.corpus, before, judged)
         self.record.finish(self.trainer)
         return {name: found.scores for name, found in judged.items()}
 
@@ -114,37 +118,51 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     """
     check_output(run, training)
     adopt(run)
+    if not run.model_name_or_path:
+        # What is wrong with the fields is said before corpus and vectors are read.
+        CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
     options = options_of(run, training, config_fields)
+    command = command_of(run.recipe, options)
     set_seed(training.seed)
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
+    if "train" not in corpus or not _has_words(corpus["train"]):
+        raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
     names = corpus["train"].features[LABELS].feature.names
     start_from = go_on if run.model_name_or_path else build_afresh
-    tokenizer, model, vector_words = start_from(run, corpus["train"][WORDS], names, config_fields)
+    try:
+        tokenizer, model, vector_words = start_from(run, corpus["train"][WORDS], names, config_fields)
+    except (ArithmeticError, MemoryError, RuntimeError) as error:
+        raise ValueError(f"The model cannot be built: {first_line(error)}; choose other sizes.") from error
     coverage = {}
     if vector_words:
         coverage = {name: coverage_of(tokenizer, vector_words, split[WORDS]) for name, split in corpus.items()}
     if model.features.context is not None and model.config.context_frozen:
         with training.main_process_first(desc="encoding"):
             corpus = with_context_states(corpus, model.features.context.to(training.device), tokenizer, WORDS)
-    choose_by(training, model, "validation" in corpus)
+    validated = "validation" in corpus and _has_words(corpus["validation"])
+    choose_by(training, model, validated)
     try:
         trainer = TaggerTrainer(
             model,
             training,
             train_dataset=corpus["train"],
-            eval_dataset=corpus.get("validation"),
+            eval_dataset=corpus["validation"] if validated else None,
             processing_class=tokenizer,
         )
     # Among others, for a reporter that is not installed; what the Trainer raises has no common type.
     except Exception as error:
         raise ValueError(f"The Trainer refuses its options: {first_line(error)}.") from error
     average = None
-    if run.average_epochs and "validation" in corpus:
+    if run.average_epochs and validated:
         average = EpochAverage(run.average_epochs)
         trainer.add_callback(average)
     record = RunRecord(corpus, asdict(run))
     trainer.add_callback(record)
-    return TrainingRun(corpus, trainer, coverage, average, run, options, record)
+    return TrainingRun(corpus, trainer, coverage, average, run, options, command, record)
+
+
+def _has_words(split: Dataset) -> bool:
+    return any(map(len, split[WORDS]))
 
 
 def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:

@@ -4,23 +4,28 @@ import getpass
 import hashlib
 import json
 import math
+import os
 import random
 import re
+import shutil
 import socket
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
 import torch
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from safetensors.torch import load_file
+from transformers import TrainerCallback
 
+import hf_xorner
 from hf_xorner import Tagger
 from hf_xorner.data import load_corpus
 from hf_xorner.data.fingerprints import corpus_fingerprint, file_fingerprint
 from hf_xorner.evaluation.report import System, Training, report
-from hf_xorner.training import parse, prepare
-from hf_xorner.training.facts import Facts, command_of, curve_of, options_of
+from hf_xorner.training import TrainingError, parse, prepare
+from hf_xorner.training.facts import Facts, command_of, curve_of, options_of, versions
 from hf_xorner.training.ledger import Judged, _figures, data_facts, surfaces_in
 
 
@@ -34,6 +39,12 @@ def folder(tmp_path_factory):
         (folder / "towns" / f"{split}.txt").write_text("".join(f"{town} B-LOC\nburns O\n. O\n\n" for town in towns))
     (folder / "vectors.txt").write_text("annaville 1 0\nburns 0 1\n")
     return folder
+
+
+def ready(folder, out, *options):
+    """A run of two steps that is ready to start."""
+    words = ["--dataset", str(folder / "towns"), "--output_dir", str(out), "--hidden_size", "4", "--word_dim", "4"]
+    return prepare(*parse([*words, "--max_steps", "2", "--use_cpu", "true", "--disable_tqdm", "true", *options]))
 
 
 @pytest.fixture(scope="module")
@@ -361,6 +372,68 @@ def test_the_command_does_the_same(argv):
     options = options_of(run, training, fields)
     again = shlex.split(command_of(run.recipe, options))[2:]
     assert options_of(*parse(again)) == options
+
+
+def test_a_loss_that_is_not_finite_is_left_out():
+    history = [{"loss": math.nan, "epoch": 1.0}, {"eval_f1": 0.0, "epoch": 1.0}]
+    assert curve_of(history) == [{"epoch": 1.0, "dev": {"f1": 0.0}}]
+
+
+def test_a_package_that_is_on_the_path_and_not_installed_has_a_version(monkeypatch):
+    def not_installed(name):
+        raise PackageNotFoundError(name)
+
+    installed = versions()
+    monkeypatch.setattr("hf_xorner.training.facts.version", not_installed)
+    assert versions()["hf_xorner"] == hf_xorner.__version__
+    assert versions().keys() == installed.keys()
+
+
+def test_what_the_facts_cannot_hold_is_refused_before_training(folder, monkeypatch):
+    run = ready(folder, folder / "refused")
+    run.options["vectors"] = "/home/me/vectors.txt"
+    monkeypatch.setattr(run.trainer, "training_step", None)
+    with pytest.raises(TrainingError, match=r"a path of this machine as options\.vectors"):
+        run.train()
+    name = os.fsdecode(b"towns-\xff")
+    shutil.copytree(folder / "towns", folder / name)
+    with pytest.raises(ValueError, match="which is not UTF-8; rename it"):
+        ready(folder, folder / "refused", "--dataset", str(folder / name)).train()
+
+
+def test_what_a_run_read_may_be_gone_when_it_ends(folder, tmp_path):
+    """A recipe beside which another file of its name lies, and vectors, which are removed amid the run."""
+    recipe, vectors = tmp_path / "mine.yaml", tmp_path / "vectors.txt"
+    recipe.write_text("hidden_size: 4\n")
+    vectors.write_bytes((folder / "vectors.txt").read_bytes())
+    words = ["--dataset", str(folder / "towns"), "--max_steps", "2", "--use_cpu", "true", "--disable_tqdm", "true"]
+    run = prepare(*parse([str(recipe), *words, "--vectors", str(vectors), "--output_dir", str(tmp_path / "out")]))
+
+    class Remove(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            recipe.unlink(missing_ok=True)
+            vectors.unlink(missing_ok=True)
+
+    run.trainer.add_callback(Remove())
+    run.train()
+    facts = Facts.read(tmp_path / "out")
+    assert facts.inputs["vectors"]["sha256"] == hashlib.sha256((folder / "vectors.txt").read_bytes()).hexdigest()
+    assert not recipe.exists()
+
+
+@pytest.mark.parametrize("name", ["facts.json", "sentence_counts.json"])
+def test_facts_that_cannot_be_written_are_one_sentence(folder, tmp_path, name):
+    (tmp_path / "out" / name).mkdir(parents=True)
+    with pytest.raises(TrainingError, match="The facts of the run cannot be written to"):
+        ready(folder, tmp_path / "out").train()
+
+
+def test_labels_are_facts_as_they_are(tmp_path):
+    (tmp_path / "pos").mkdir()
+    for split in ("train", "test"):
+        (tmp_path / "pos" / f"{split}.txt").write_text("and CC\n/ /\nor ./x\n\n" * 4)
+    ready(tmp_path, tmp_path / "out", "--dataset", str(tmp_path / "pos"), "--scheme", "plain").train()
+    assert set(Facts.read(tmp_path / "out").config["id2label"].values()) == {"CC", "/", "./x"}
 
 
 def test_the_first_note_of_an_epoch_counts():

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import REPOSITORY
-from helpers import TORCHRUN, accelerate, run_in_two_processes
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from helpers import TORCHRUN, accelerate, fault, ok, run_in_two_processes
 from safetensors.torch import load_file
 
 from hf_xorner import Tagger
@@ -186,3 +187,65 @@ def test_vectors_are_used_and_their_coverage_is_told(corpus, vectors, tmp_path, 
 def test_an_unknown_use_of_vectors_is_refused():
     with pytest.raises(ValueError, match="vectors_as='loud' is unknown; choose one of frozen, tuned, beside"):
         parse(["--vectors_as", "loud"])
+
+
+# --- Small and empty corpora ------------------------------------------------------------------------------------------
+
+SENTENCES = {"tokens": [["Annaville", "burns"]] * 6, "ner_tags": [[1, 0]] * 6}
+EMPTY = {"tokens": [[]] * 6, "ner_tags": [[]] * 6}
+ONE = {"tokens": [["Annaville"]], "ner_tags": [[1]]}
+MIXED = {name: EMPTY[name] + SENTENCES[name] + EMPTY[name] for name in EMPTY}
+
+
+def saved(folder, **splits):
+    features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=["O", "B-LOC", "I-LOC"]))})
+    DatasetDict({name: Dataset.from_dict(rows, features) for name, rows in splits.items()}).save_to_disk(str(folder))
+    return folder
+
+
+def options_for(corpus, out):
+    words = ["--dataset", corpus, "--output_dir", out, "--hidden_size", "4", "--word_dim", "4", "--use_cpu", "true"]
+    return [*map(str, words), "--disable_tqdm", "true", "--num_train_epochs", "2", "--per_device_train_batch_size", "2"]
+
+
+@pytest.mark.parametrize("options", [[], ["--train_sampling_strategy", "group_by_length"]], ids=["shuffled", "grouped"])
+@pytest.mark.parametrize(
+    "splits",
+    [
+        {"train": ONE},
+        {"train": ONE, "validation": ONE, "test": ONE},
+        {"train": SENTENCES, "test": EMPTY},
+        {"train": SENTENCES, "validation": EMPTY, "test": EMPTY},
+        {"train": MIXED, "validation": MIXED, "test": MIXED},
+    ],
+    ids=["one sentence", "one in each", "empty test", "empty validation", "batches without words"],
+)
+def test_small_splits_and_sentences_without_words_are_trained_on(script, tmp_path, splits, options):
+    ok(script("train.py", *options_for(saved(tmp_path / "corpus", **splits), tmp_path / "out"), *options))
+    assert all(value.isfinite().all() for value in load_file(tmp_path / "out" / "model.safetensors").values())
+    assert json.loads((tmp_path / "out" / "facts.json").read_text())["scores"].keys() == splits.keys() - {"train"}
+
+
+@pytest.mark.parametrize("splits", [{"test": SENTENCES}, {"train": EMPTY, "test": EMPTY}], ids=["no split", "no words"])
+def test_nothing_to_train_on_is_one_sentence(script, tmp_path, splits):
+    corpus = saved(tmp_path / "corpus", **splits)
+    assert f"train.py: {corpus} has no words to train on;" in fault(
+        script("train.py", *options_for(corpus, tmp_path / "out"))
+    )
+
+
+def test_validation_data_without_words_choose_no_epoch(tmp_path):
+    """All epochs score 0 on them, so the first would be taken for the best."""
+    corpus = saved(tmp_path / "corpus", train=SENTENCES, validation=EMPTY)
+    run = prepare(*parse([*options_for(corpus, tmp_path / "out"), "--average_epochs", "2", "--eval_on_start", "true"]))
+    run.train()
+    last, saved_model = (load_file(path) for path in sorted((tmp_path / "out").rglob("model.safetensors")))
+    assert run.trainer.state.best_model_checkpoint is None and run.average is None
+    assert all(torch.equal(last[name], saved_model[name]) for name in last)
+
+
+def test_a_terminal_without_the_characters_of_a_corpus_ends_no_run(script_of_a_stranger, tmp_path, monkeypatch):
+    town = {"tokens": [["Ånnaville", "burns"]] * 4, "ner_tags": [[1, 0]] * 4}
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    corpus = saved(tmp_path / "corpus", train=town, test=town)
+    assert "\\xc5nnaville burns" in ok(script_of_a_stranger("train.py", *options_for(corpus, tmp_path / "out")))
