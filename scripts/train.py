@@ -125,11 +125,13 @@ def introduce(ready: TrainingRun, seed: int | None) -> None:
 
 def use(folder: str, corpus: DatasetDict) -> None:
     """Tag a sentence of the held-out data with what was saved, as anyone would."""
-    tagger = pipeline("ner", model=folder, aggregation_strategy="simple")
-    sentences = [row for row in list(corpus.values())[-1] if row["tokens"]]
-    if not sentences:
+    rows = (row for row in list(corpus.values())[-1] if row["tokens"])
+    first = next(rows, None)
+    if first is None:
         return
-    sentence = " ".join(next((row for row in sentences if any(row["ner_tags"])), sentences[0])["tokens"])
+    row = first if any(first["ner_tags"]) else next((row for row in rows if any(row["ner_tags"])), first)
+    sentence = " ".join(row["tokens"])
+    tagger = pipeline("ner", model=folder, aggregation_strategy="simple")
     print(sentence)
     for entity in tagger(sentence):
         print(f"  {entity['entity_group']:<8} {sentence[entity['start'] : entity['end']]!r} {entity['score']:.3f}")
