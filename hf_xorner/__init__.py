@@ -14,7 +14,7 @@ from .models.tokenization_word_char import WordCharTokenizer
 from .registration import ON_DEMAND, register
 
 if TYPE_CHECKING:
-    from .data import load_corpus, xor_corpus
+    from .corpora import load_corpus, xor_corpus
     from .models.modeling_bilstm_cnn import (
         AttBiLstmCnnForTokenClassification,
         BiLstmCnnForTokenClassification,
@@ -68,8 +68,8 @@ _LAZY = {
     "TaggerForTokenClassification": "models.modeling_tagger",
     "TaggerOutput": "models.modeling_tagger",
     "TaggerTrainer": "training",
-    "load_corpus": "data",
-    "xor_corpus": "data",
+    "load_corpus": "corpora",
+    "xor_corpus": "corpora",
 }
 
 

@@ -1,6 +1,10 @@
 """The exception for faulty data, and a helper for messages."""
 
 
+class TrainingError(ValueError):
+    """Say in one sentence why a run cannot begin or go on, and what to do about it."""
+
+
 class DataError(ValueError):
     """Says in one sentence what is wrong with a corpus, a file or a saved model, where, and what to do about it."""
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 
-from hf_xorner.data import Reading, corpus_statistics, load_corpus, statistics_table, write_corpus
-from hf_xorner.data.chunks import WRITTEN_SCHEMES
-from hf_xorner.data.reading import FORMATS, SEPARATORS
+from hf_xorner.corpora import Reading, corpus_statistics, load_corpus, statistics_table, write_corpus
+from hf_xorner.corpora.schemes import WRITTEN_SCHEMES
+from hf_xorner.corpora.source import FORMATS, SEPARATORS
 
 
 def arguments() -> argparse.ArgumentParser:

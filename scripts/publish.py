@@ -19,9 +19,8 @@ from shlex import quote
 from transformers import HfArgumentParser
 
 from hf_xorner.hub import Checked, ModelFile, check_folder, publish
-from hf_xorner.hub.corpus import sentences_of
-from hf_xorner.hub.publishing import ANSWER_WITHIN, MAIN, check_names
-from hf_xorner.hub.shelf import shelve
+from hf_xorner.hub.checks import sentences_of
+from hf_xorner.hub.publish import ANSWER_WITHIN, MAIN, check_names, shelve
 from hf_xorner.hub.space import write_space
 
 

@@ -15,11 +15,11 @@ import signal
 import sys
 from pathlib import Path
 
-from hf_xorner.analysis.jobs import Plan, Settings, execute, plan
-from hf_xorner.analysis.presentation import draw, merge_results, read_results, to_json, to_markdown
-from hf_xorner.analysis.reproduction import Filled, fill
-from hf_xorner.analysis.tables import Table, read_table
 from hf_xorner.files import locked
+from hf_xorner.papers.jobs import Plan, Settings, execute, plan
+from hf_xorner.papers.presentation import draw_tables, merge_results, read_results, to_json, to_markdown
+from hf_xorner.papers.reproduction import Filled, fill
+from hf_xorner.papers.tables import Table, read_table
 from hf_xorner.training.facts import write_whole
 from hf_xorner.training.recipes import table_names
 
@@ -161,7 +161,7 @@ def write(filled: Filled, base: Path, results: str | None) -> list[Path]:
             merge_results(Path(results), filled)
         written.append(Path(results))
     try:
-        picture = draw(filled, base.with_name(f"{base.name}.png"))
+        picture = draw_tables(filled, base.with_name(f"{base.name}.png"))
     except ImportError as error:
         print(f"no picture: {error}", file=sys.stderr)
     else:

@@ -21,7 +21,7 @@ from transformers import pipeline
 
 from hf_xorner.evaluation.tables import score_table
 from hf_xorner.hub import publish, ready_to_publish
-from hf_xorner.hub.corpus import OWN
+from hf_xorner.hub.checks import OWN
 from hf_xorner.training import (
     RunArguments,
     Stopped,

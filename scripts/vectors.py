@@ -29,17 +29,20 @@ from tqdm import tqdm
 from transformers.hf_argparser import string_to_bool
 
 from hf_xorner import WordCharTokenizer, load_corpus
-from hf_xorner.data.composition import check_composition_target, write_composition
-from hf_xorner.data.distillation import Reduction, compose, encode_words
-from hf_xorner.data.encoders import read_encoder
-from hf_xorner.data.reading import AUTO
-from hf_xorner.data.vector_files import VECTOR_FORMATS, Vectors, VectorSummary, inspect_vectors, read_vectors
-from hf_xorner.data.vector_joining import join
-from hf_xorner.data.vector_lookup import coverage_of
-from hf_xorner.data.vector_sources import Progress
-from hf_xorner.data.vector_writing import check_target, write_vectors
-from hf_xorner.data.word_lists import read_words, with_foldings
+from hf_xorner.corpora.source import AUTO
 from hf_xorner.models.tokenization_word_char import FALLBACKS
+from hf_xorner.vectors.distill import (
+    Reduction,
+    check_composition_target,
+    compose,
+    encode_words,
+    read_encoder,
+    write_composition,
+)
+from hf_xorner.vectors.formats import VECTOR_FORMATS, Vectors, VectorSummary, inspect_vectors, read_vectors
+from hf_xorner.vectors.lookup import coverage_of, join, read_words, with_foldings
+from hf_xorner.vectors.sources import Progress
+from hf_xorner.vectors.write import check_target, write_vectors
 
 MEBIBYTE = 1 << 20
 FORMATS = ", ".join(VECTOR_FORMATS)

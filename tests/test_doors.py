@@ -274,7 +274,7 @@ from transformers import AutoModelForTokenClassification
 start = time.perf_counter()
 import hf_xorner
 print(time.perf_counter() - start)
-for module in ("transformers.modeling_utils", "datasets", "hf_xorner.models.modeling_tagger", "hf_xorner.data"):
+for module in ("transformers.modeling_utils", "datasets", "hf_xorner.models.modeling_tagger", "hf_xorner.corpora"):
     assert module not in sys.modules, module
 """
     times = []

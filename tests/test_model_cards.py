@@ -10,10 +10,10 @@ from huggingface_hub import ModelCard
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
 from hf_xorner import Tagger, load_corpus
-from hf_xorner.data.fingerprints import file_fingerprint
+from hf_xorner.corpora.assemble import file_fingerprint
 from hf_xorner.hub import check_folder
-from hf_xorner.hub.shelf import MANIFEST
-from hf_xorner.hub.text_checks import faults_of_text, read_text, sentences_in
+from hf_xorner.hub.checks import faults_of_text, read_text, sentences_in
+from hf_xorner.hub.publish import MANIFEST
 from hf_xorner.training import parse
 from hf_xorner.training.facts import Facts
 

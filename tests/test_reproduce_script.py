@@ -17,10 +17,10 @@ import pytest
 from conftest import REPOSITORY
 from helpers import fault, lock_holder, ok
 
-from hf_xorner.analysis.jobs import Settings, execute, identity_of, plan
-from hf_xorner.analysis.presentation import merge_results, to_markdown
-from hf_xorner.analysis.reproduction import fill, significance
-from hf_xorner.analysis.tables import published_number, published_text, read_table
+from hf_xorner.papers.jobs import Settings, execute, identity_of, plan
+from hf_xorner.papers.presentation import merge_results, to_markdown
+from hf_xorner.papers.reproduction import fill, significance
+from hf_xorner.papers.tables import published_number, published_text, read_table
 
 SCRIPT = str(REPOSITORY / "scripts" / "reproduce.py")
 BASE = """# Of these tests.

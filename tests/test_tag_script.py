@@ -26,7 +26,7 @@ from hf_xorner.files import LockedError
 from hf_xorner.tagging import TaggingOptions, tag_source
 from hf_xorner.tagging.output import Output
 from hf_xorner.tagging.read import Source
-from hf_xorner.tagging.run import chunks_of
+from hf_xorner.tagging.run import read_chunks
 
 TAG = str(REPOSITORY / "scripts" / "tag.py")
 HOSTILE = [
@@ -921,16 +921,16 @@ class Records(Source):
 
 
 def test_chunks_number_their_lines():
-    found = list(chunks_of(Records(b"1\n", b"2\n", b"3\n"), 2))
+    found = list(read_chunks(Records(b"1\n", b"2\n", b"3\n"), 2))
     assert [(chunk.raws, chunk.first) for chunk in found] == [([b"1\n", b"2\n"], 1), ([b"3\n"], 3)]
-    assert list(chunks_of(Records(), 2)) == []
+    assert list(read_chunks(Records(), 2)) == []
 
 
 def test_long_records_close_a_chunk():
     long = b"x" * (1 << 19) + b"\n"
-    assert [len(chunk.raws) for chunk in chunks_of(Records(*[long] * 5), 1000)] == [2, 2, 1]
+    assert [len(chunk.raws) for chunk in read_chunks(Records(*[long] * 5), 1000)] == [2, 2, 1]
 
 
 def test_a_digest_tells_inputs_apart_up_to_its_chunk():
-    digests = [[chunk.digest for chunk in chunks_of(Records(*raws), 1)] for raws in ([b"a", b"b"], [b"a", b"c"])]
+    digests = [[chunk.digest for chunk in read_chunks(Records(*raws), 1)] for raws in ([b"a", b"b"], [b"a", b"c"])]
     assert digests[0][0] == digests[1][0] and digests[0][1] != digests[1][1]

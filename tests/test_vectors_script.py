@@ -8,10 +8,8 @@ import pytest
 import tiny_encoders as tiny
 from helpers import fault, ok
 
-from hf_xorner.data.composition import read_composition
-from hf_xorner.data.distillation import Reduction, compose, encode_words
-from hf_xorner.data.encoders import read_encoder
-from hf_xorner.data.vector_files import read_vectors
+from hf_xorner.vectors.distill import Reduction, compose, encode_words, read_composition, read_encoder
+from hf_xorner.vectors.formats import read_vectors
 
 TEXT = "the 1 0\nOslo 0 2\nb2 3 4\nthe 5 5\nb0 0.5 0\n"
 

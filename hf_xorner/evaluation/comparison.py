@@ -7,18 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from .spans import (
-    BoolArray,
-    IntArray,
-    Policy,
-    Scheme,
-    Spans,
-    TagSet,
-    lengths_of,
-    number_tags,
-    scheme_of,
-    spans_of_ids,
-)
+from .spans import BoolArray, IntArray, Policy, Scheme, Spans, TagSet, lengths_of, number_tags, scheme_of, spans_of_ids
 
 
 @dataclass(frozen=True, eq=False)

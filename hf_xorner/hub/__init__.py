@@ -1,6 +1,6 @@
 """The Hub: what is checked of a model before others get it, and how it gets there."""
 
 from .checks import Checked, ModelFile, Unfit, check_folder
-from .publishing import Published, publish, ready_to_publish
+from .publish import Published, publish, ready_to_publish
 
 __all__ = ["Checked", "ModelFile", "Published", "Unfit", "check_folder", "publish", "ready_to_publish"]

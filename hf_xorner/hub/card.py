@@ -12,13 +12,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from ..data.fingerprints import file_fingerprint
+from ..corpora.assemble import file_fingerprint
 from ..errors import first_line
 from ..tagger import Tagger
 from ..training.facts import Facts, write_whole
 from ..training.model_files import files_of_model
-from .card_content import CURVE_FILE, Card
-from .card_sections import model_card, renewed
+from .card_content import CURVE_FILE, Card, model_card, renewed
 from .checks import faults_of_places
 
 CARD_FILE = "README.md"

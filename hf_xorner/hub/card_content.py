@@ -2,23 +2,391 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from huggingface_hub import EvalResult, ModelCardData
+import yaml
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from huggingface_hub.repocard import REGEX_YAML_BLOCK
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..data.files import SPLITS
+from ..corpora.formats.files import SPLITS
 from ..registration import CONFIGS, MODELS
 from ..training.facts import Facts
-from .card_scores import HeldOut
-from .card_sections import card_of
-from .card_text import code, environment, one_line
-from .citations import PAPERS, bibtex
+
+#: The paper that each architecture comes from, by `model_type`.
+PAPERS = {
+    "bilstm-cnn": "li2020",
+    "cross-bilstm-cnn": "li2020",
+    "att-bilstm-cnn": "li2020",
+    "lstm-crf": "lample2016",
+    "stack-lstm": "lample2016",
+    "cnn-lstm-crf": "ma2016",
+    "grn": "chen2019",
+    "id-cnn": "strubell2017",
+}
+
+_BIBTEX = {
+    "li2020": """\
+@inproceedings{li2020,
+  title     = {Why Attention? Analyze {BiLSTM} Deficiency and Its Remedies in the Case of {NER}},
+  author    = {Li, Peng-Hsuan and Fu, Tsu-Jui and Ma, Wei-Yun},
+  booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
+  year      = {2020},
+}""",
+    "lample2016": """\
+@inproceedings{lample2016,
+  title     = {Neural Architectures for Named Entity Recognition},
+  author    = {Lample, Guillaume and Ballesteros, Miguel and Subramanian, Sandeep and Kawakami, Kazuya and Dyer, Chris},
+  booktitle = {Proceedings of NAACL-HLT},
+  year      = {2016},
+}""",
+    "ma2016": """\
+@inproceedings{ma2016,
+  title     = {End-to-end Sequence Labeling via Bi-directional {LSTM-CNNs-CRF}},
+  author    = {Ma, Xuezhe and Hovy, Eduard},
+  booktitle = {Proceedings of the Annual Meeting of the Association for Computational Linguistics},
+  year      = {2016},
+}""",
+    "chen2019": """\
+@inproceedings{chen2019,
+  title     = {{GRN}: Gated Relation Network to Enhance Convolutional Neural Network for Named Entity Recognition},
+  author    = {Chen, Hui and Lin, Zijia and Ding, Guiguang and Lou, Jianguang and Zhang, Yusen and Karlsson, Borje},
+  booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
+  year      = {2019},
+}""",
+    "strubell2017": """\
+@inproceedings{strubell2017,
+  title     = {Fast and Accurate Entity Recognition with Iterated Dilated Convolutions},
+  author    = {Strubell, Emma and Verga, Patrick and Belanger, David and McCallum, Andrew},
+  booktitle = {Proceedings of the Conference on Empirical Methods in Natural Language Processing},
+  year      = {2017},
+}""",
+}
+
+
+def bibtex(model_type: str) -> str:
+    """The BibTeX entry of the paper that an architecture comes from."""
+    return _BIBTEX[PAPERS[model_type]]
+
+
+_SECTION = re.compile(
+    r"^<!-- hf_xorner:begin (?P<name>\w+) (?P<digest>\w+) -->\n(?P<text>.*?)^<!-- hf_xorner:end (?P=name) -->$",
+    re.MULTILINE | re.DOTALL,
+)
+_HEADER = re.compile(r"^<!-- hf_xorner:header (?P<keys>.*) -->\n", re.MULTILINE)
+#: So many levels deep may the header be nested, and by these tokens of YAML is it.
+_DEEPEST = 50
+_OPENING = (
+    *(yaml.BlockSequenceStartToken, yaml.BlockMappingStartToken),
+    *(yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken),
+)
+_CLOSING = (yaml.BlockEndToken, yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)
+_MARK = re.compile(r"^(?=[ \t]*<!-- hf_xorner:)", re.MULTILINE)
+
+
+def section(text: str, name: str) -> Markup:
+    """Put a section of the card between its marks."""
+    text = f"{text.strip()}\n"
+    return Markup(f"<!-- hf_xorner:begin {name} {_digest(text)} -->\n{text}<!-- hf_xorner:end {name} -->\n")
+
+
+def without_marks(text: str) -> str:
+    """Lines of which none can be taken for a mark."""
+    return _MARK.sub("# ", text)
+
+
+def card_of(header: Mapping[str, Any], body: str) -> str:
+    """Put a card together from its metadata and its sections."""
+    header = yaml.safe_load(_dump(header))  # digests are of what will be read
+    marks = " ".join(f"{key}={_digest(value)}" for key, value in header.items())
+    return f"---\n{_dump(header)}---\n<!-- hf_xorner:header {marks} -->\n\n{body.strip()}\n"
+
+
+def renewed(old: str, new: str) -> str:
+    """Bring a card up to date.
+
+    Sections and keys of the header that are as they were written are renewed; those that were changed stay, and so does
+    everything else. A key that was removed stays away. A section that was removed comes back: it stays away when its
+    marks are left with nothing between them. Comments inside the header are lost.
+
+    Args:
+        old: The card that is there.
+        new: The same as it is written now.
+
+    Raises:
+        ValueError: If the header or the marks of sections are not in order.
+    """
+    old_header, remembered, body = _parts(old)
+    header, digests, new_body = _parts(new)
+    changed = {key: value for key, value in old_header.items() if remembered.get(key) != _digest(value)}
+    removed = remembered.keys() - old_header.keys()
+    header = {key: value for key, value in (header | changed).items() if key not in removed}
+    marks = " ".join(f"{key}={digest}" for key, digest in digests.items())
+    return f"---\n{_dump(header)}---\n<!-- hf_xorner:header {marks} -->\n{_sections_renewed(body, new_body)}"
+
+
+def _sections_renewed(old: str, new: str) -> str:
+    """Renew the sections of a body that were not changed, and add those that it lacks where they belong."""
+    sections = {found["name"]: found[0] for found in _SECTION.finditer(new)}
+    there = [found["name"] for found in _SECTION.finditer(old)]
+    if len(_MARK.findall(old)) != 2 * len(there):
+        raise ValueError("one of the marks <!-- hf_xorner:begin …, <!-- hf_xorner:end … has lost the other")
+    body = _SECTION.sub(
+        lambda found: sections.get(found["name"], "") if _digest(found["text"]) == found["digest"] else found[0], old
+    )
+    before = ""
+    for name, text in sections.items():
+        if name not in there:
+            head, end, tail = body.partition(before) if before else (body.rstrip("\n"), "", "\n")
+            body = f"{head}{end}\n\n{text}{tail}"
+        before = f"<!-- hf_xorner:end {name} -->"
+    return body
+
+
+def model_card(text: str) -> ModelCard:
+    """Return a card as the client of the Hub reads it.
+
+    Raises:
+        ValueError: If its header cannot be read.
+    """
+    _header_of(text)
+    try:
+        card = ModelCard(text)
+        card.data.to_dict()
+        return card
+    # The client passes the keys of the header on as arguments, and looks for more below some of them.
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        raise ValueError(" ".join(str(error).split()) or type(error).__name__) from None
+
+
+def _header_of(card: str) -> dict[str, Any]:
+    """Read the header of a card: YAML of keys and values without tags, and without aliases, by which it may explode."""
+    found = REGEX_YAML_BLOCK.search(card)
+    depth = 0
+    try:
+        for token in yaml.scan(found[2] if found else ""):
+            depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+            if isinstance(token, (yaml.AliasToken, yaml.TagToken)):
+                line = token.start_mark.line + 2
+                raise ValueError(f"line {line} has an alias or a tag of YAML; write the value out")
+            if depth > _DEEPEST:
+                raise ValueError(f"the header is nested more than {_DEEPEST} levels deep")
+        header = (yaml.safe_load(found[2]) if found else None) or {}
+    except (yaml.YAMLError, OverflowError):
+        header = None
+    if not isinstance(header, dict) or not all(isinstance(key, str) for key in header):
+        raise ValueError("the header between the lines --- is not YAML of keys and values")
+    return header
+
+
+def _parts(card: str) -> tuple[dict[str, Any], dict[str, str], str]:
+    """The header of a card, the digests of what was generated of it, and its body."""
+    header = _header_of(card)
+    found = REGEX_YAML_BLOCK.search(card)
+    body = card[found.end() :] if found else card
+    mark = _HEADER.search(body)
+    keys = dict(pair.rpartition("=")[::2] for pair in mark["keys"].split()) if mark else {}
+    return header, keys, _HEADER.sub("", body)
+
+
+def _dump(header: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(header), sort_keys=False, allow_unicode=True, width=float("inf"))
+
+
+def _digest(value: Any) -> str:
+    text = value if isinstance(value, str) else yaml.safe_dump(value)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# What has a meaning in Markdown or HTML: underscores unless inside a word, stops only in web addresses.
+_MEANS = re.compile(r"""[&<>|\\`*\[\]{}~$:@#!^"]|(?<![^\W_])_|_(?![^\W_])|(?<=www)\.""", re.IGNORECASE)
+_PLAIN_CODE = re.compile(r"[^\s`|<>&\\]+(?: [^\s`|<>&\\]+)*")
+
+
+def one_line(text: str) -> str:
+    """A text with blanks in place of line breaks, and of what cannot be seen but may turn the direction of writing."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def shown(value: Any) -> Markup:
+    """Any value as Markdown that shows it in one line; what is Markdown already stays so."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, int):
+        return Markup(f"{value:,}")
+    if isinstance(value, float):
+        return Markup(f"{value:.2f}")
+    return Markup(_MEANS.sub(lambda found: f"&#{ord(found[0])};", one_line(str(value))))
+
+
+def code(value: Any) -> Markup:
+    """A value in a line, as code."""
+    text = one_line(str(value))
+    return Markup(f"`{text}`" if _PLAIN_CODE.fullmatch(text) else f"<code>{shown(text)}</code>")
+
+
+def fence(text: str, language: str) -> Markup:
+    """Lines of code, fenced by more backticks than any of them has."""
+    ticks = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
+    lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    return Markup(f"{ticks}{language}\n{without_marks(lines)}\n{ticks}")
+
+
+def listed(values: Iterable[Any]) -> Markup:
+    """Values, separated by commas."""
+    return Markup(", ").join(map(shown, values))
+
+
+def table(heads: Sequence[Any], rows: Iterable[Sequence[Any]], numbers: bool = True) -> Markup:
+    """A table; after its first column there are numbers, if so said."""
+    rule = ["---", *["---:" if numbers else "---"] * (len(heads) - 1)]
+    lines = [heads, [Markup(cell) for cell in rule], *rows]
+    return Markup("\n".join(f"| {' | '.join(map(shown, cells))} |" for cells in lines))
+
+
+def environment() -> Environment:
+    """Where templates are filled in: `shown` is what becomes of everything that is put in."""
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,  # what macros and filters make is known as Markdown
+        finalize=shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"section": section, "code": code, "fence": fence, "listed": listed}
+    made.globals["table"] = table
+    return made
+
+
+# With fewer entities than this, one more or less is over three points of recall.
+_FEW = 30
+_CONFUSIONS = 5
+_FATES = ("boundary", "boundary_and_type", "missed")
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What a model did on a split that it was not trained on; what the facts do not have has no rows.
+
+    Args:
+        name: The split's.
+        scores: See `hf_xorner.training.facts.Facts`.
+        measures: The keys of its scores: ratios and F1 of entities, or the accuracy of plain labels.
+    """
+
+    name: str
+    scores: Mapping[str, Any]
+    measures: tuple[str, ...]
+
+    @property
+    def by_type(self) -> list[list[Any]]:
+        """The scores: over all, as means, of surface forms, and by type."""
+        scores = self.scores
+        rows = [("all", scores), ("mean of the types", scores.get("macro")), ("surface forms", scores.get("surface"))]
+        return [self._row(name, row) for name, row in [*rows, *sorted(scores.get("per_type", {}).items())] if row]
+
+    @property
+    def by_length(self) -> list[list[Any]]:
+        """The scores by the lengths that its entities have."""
+        return [self._row(name, row) for name, row in sorted(self.scores["per_length"].items()) if row["support"]]
+
+    @property
+    def by_novelty(self) -> list[list[Any]]:
+        """The scores of entities that are entities of the training data, and of the others."""
+        names = {"seen": "known", "unseen": "new"}
+        found = self.scores.get("seen", {})
+        return [self._row(name, found[key]) for key, name in names.items() if key in found and found[key]["support"]]
+
+    def _row(self, name: str, row: Mapping[str, Any]) -> list[Any]:
+        return [name, *(row[measure] for measure in self.measures), *([row.get("support", "")] * self._has_entities)]
+
+    @property
+    def _has_entities(self) -> bool:
+        return "per_type" in self.scores
+
+    # --- Confidence
+
+    @property
+    def calibration(self) -> Mapping[str, Any] | None:
+        """How far confidences can be trusted, if any entity was predicted."""
+        found = self.scores.get("calibration")
+        return found if found and found["count"] else None
+
+    @property
+    def calibration_rows(self) -> list[list[Any]]:
+        """The entities that were predicted with confidences within the same bounds."""
+        return [
+            [f"{100 * row['lower']:g} to {100 * row['upper']:g}", row["confidence"], row["accuracy"], row["count"]]
+            for row in (self.calibration or {"bins": ()})["bins"]
+        ]
+
+    # --- Errors
+
+    @property
+    def error_rows(self) -> list[list[Any]]:
+        """What became of the entities of each type, and how many were predicted where there is none."""
+        errors = self.scores.get("confusion")
+        if not errors or not errors["support"]:
+            return []
+        rows = []
+        for name in sorted(errors["support"]):
+            exact = errors["matrix"].get(name, {})
+            right = exact.get(name, 0)
+            others = (errors[key].get(name, 0) for key in (*_FATES, "spurious"))
+            rows.append([errors["support"][name], right, sum(exact.values()) - right, *others])
+        return [[name, *row] for name, row in zip(sorted(errors["support"]), rows, strict=True)] + [
+            ["all", *(sum(column) for column in zip(*rows, strict=True))]
+        ]
+
+    @property
+    def confusions(self) -> list[Markup]:
+        """The types that were most often taken for another."""
+        matrix = self.scores.get("confusion", {}).get("matrix", {})
+        pairs = [(n, gold, other) for gold, row in matrix.items() for other, n in row.items() if other != gold]
+        pairs.sort(key=lambda pair: (-pair[0], *pair[1:]))
+        return [Markup(f"{shown(gold)} as {shown(other)} ({shown(n)})") for n, gold, other in pairs[:_CONFUSIONS]]
+
+    # --- What speaks against it
+
+    def limits(self, labels: Sequence[str]) -> Iterator[Markup]:
+        """What the scores say against the model, which knows types of entities."""
+        types = {name: row for name, row in sorted(self.scores["per_type"].items()) if row["support"]}
+        weakest = sorted(types, key=lambda name: types[name]["f1"])[: min(3, len(types) // 2)]
+        if weakest:
+            found = listed([Markup(f"{shown(name)} (F1 {types[name]['f1']:.2f})") for name in weakest])
+            yield Markup(f"Weakest on {self.name}: {found}.")
+        few = [Markup(f"{shown(name)} ({row['support']})") for name, row in types.items() if row["support"] < _FEW]
+        if few:
+            yield Markup(f"Scores of types with fewer than {_FEW} entities in {self.name} say little: {listed(few)}.")
+        if unjudged := [name for name in labels if name not in types]:
+            yield Markup(f"Without any entity in {self.name}, and so without a recall: {listed(unjudged)}.")
+        if (long := self.scores.get("per_length", {}).get("3+", {})).get("support"):
+            yield Markup(
+                f"Of the {long['support']:,} entities of {self.name} with more than 3 words "
+                f"it finds {long['recall']:.2f} %."
+            )
+        novelty = self.scores.get("seen", {})
+        if novelty and all(row["support"] for row in novelty.values()):
+            seen, unseen = (novelty[key]["recall"] for key in ("seen", "unseen"))
+            yield Markup(
+                f"Of the entities of {self.name} that are entities of the training data too it finds {seen:.2f} %, "
+                f"of the others {unseen:.2f} %."
+            )
+        if (surface := self.scores.get("surface")) and surface["support"]:
+            yield Markup(
+                f"Counting each distinct surface form of {self.name} once, its F1 is {surface['f1']:.2f}, "
+                f"where over all mentions it is {self.scores['f1']:.2f}."
+            )
+
 
 CURVE_FILE = "learning_curve.png"
 

@@ -18,7 +18,7 @@ from huggingface_hub.utils import hf_raise_for_status, parse_ratelimit_headers
 
 from ..errors import first_line
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 _log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ def requested_wait(answer: Any) -> float | None:
         return None
 
 
-def patiently(call: Callable[[], Answer], waits: Sequence[float] = WAITS) -> Answer:
+def patiently(call: Callable[[], _Answer], waits: Sequence[float] = WAITS) -> _Answer:
     """Call, and call again, after the wait that the Hub asks for, if the error may be temporary."""
     for seconds in waits:
         try:

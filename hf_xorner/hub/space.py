@@ -11,8 +11,7 @@ import yaml
 from ..training.model_files import CONFIG
 from .checks import TRANSFORMERS, handler_files, widget_sentences
 from .loading import INVENTED_SENTENCE
-from .publishing import MAIN, check_names
-from .shelf import write_files
+from .publish import MAIN, check_names, write_files
 
 #: What lies in which folder: what belongs into the model's repository, and what is a repository of its own.
 MODEL_PART, SPACE_PART = "model", "space"

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .configuration_attention import SelfAttentionConfig
+from .configuration_tagger import SelfAttentionConfig
 
 
 class WindowedSelfAttention(nn.Module):

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, TaggerConfig
-from .lstm import build_layer
+from .recurrent import build_layer
 
 PADDING = 0
 CHARACTER_TYPES = len(CHARACTER_TYPE_CODES) - 1

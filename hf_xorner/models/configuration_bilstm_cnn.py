@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .configuration_attention import SelfAttentionConfig
-from .configuration_tagger import TaggerConfig
+from .configuration_tagger import SelfAttentionConfig, TaggerConfig
 
 
 class BiLstmCnnConfig(TaggerConfig):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .configuration_attention import SelfAttentionConfig
+from .configuration_tagger import SelfAttentionConfig
 
 
 class CnnLstmCrfConfig(SelfAttentionConfig):

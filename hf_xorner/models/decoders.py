@@ -8,9 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
-from .crf import k_best, negative_log_likelihood, posterior, span_log_probs
-from .crf_messages import Chain
-from .crf_paths import best_path
+from .crf import Chain, best_path, k_best, negative_log_likelihood, posterior, span_log_probs
 from .tags import IGNORED, TagSpace
 
 #: What parameters' entries stand for: of each dimension their names, None where these do not depend on the labels.

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from .attention import WindowedSelfAttention
 from .configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
-from .lstm import BiLstmLayer, VariationalDropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
+from .recurrent import BiLstmLayer, VariationalDropout
 
 
 class BaselineEncoder(Encoder):

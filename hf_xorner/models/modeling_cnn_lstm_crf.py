@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from .attention import WindowedSelfAttention
 from .configuration_cnn_lstm_crf import CnnLstmCrfConfig
-from .lstm import build_layer
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
+from .recurrent import build_layer
 
 
 class CnnLstmCrfEncoder(Encoder):

@@ -6,14 +6,293 @@ Entity Recognition. AAAI 2019.
 
 from __future__ import annotations
 
+import math
+from typing import Any, ClassVar, NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
 from .configuration_grn import GrnConfig
 from .convolutions import Layout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .relation import RELATIONS
+
+#: Numbers in a slice of what is computed for all pairs of words: what a CPU keeps in its caches, by and large, and what
+#: keeps a GPU busy.
+CPU_SLICE, GPU_SLICE = 1 << 17, 1 << 24
+
+#: Fewer words than these in a slice are faster one by one, which saves two of seven passes over the slice.
+FEW_WORDS = 3
+
+#: Exponents up to this share of what a floating-point type can hold are taken apart from each other.
+SAFE_EXPONENTS = 0.9
+
+
+class PairProjection(nn.Linear):
+    """W [x_i ; x_j] + b of any two words, as the part of word i and the part of word j."""
+
+    def forward(  # type: ignore[override]
+        self, states: Tensor, lengths: Tensor, others: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """W₁ x + b and W₂ x of all words, finite for padding: states (B, T, C) → twice (B, T, out_features).
+
+        With others (B, T', C), W₂ of these.
+        """
+        first, second = self.weight.chunk(2, 1)
+        if others is None:
+            own, other = linear_of_words(states, lengths, torch.cat([first, second])).chunk(2, -1)
+        else:
+            own, other = linear_of_words(states, lengths, first), F.linear(others, second)
+        return own + self.bias, other
+
+
+class Relation(nn.Module):
+    """Relates words by r_ij; a kind of relation says what becomes of it."""
+
+    #: Numbers in r_ij; None: as many as in x.
+    relation_size: ClassVar[int | None] = None
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__()
+        self.projection = PairProjection(2 * input_size, self.relation_size or input_size)
+
+    def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """r_i of all words, without padding: states (B, T, C), lengths (B,) → (B, T, C)."""
+        raise TypeError(f"{type(self).__name__} is no relation by itself; use one of its subclasses.")
+
+    def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """p_i = tanh(r_i): states (B, T, C), lengths (B,) → (B, T, C); what is padding means nothing."""
+        return self.fuse(states, lengths).tanh()
+
+    def norms(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """L2 norms of all r_ij, (B, T, T) in float32 or wider, 0 where i or j is padding (chen2019's visualisation).
+
+        ‖r_ij‖ is the distance of word i's part from word j's part negated, so that no r_ij has to exist.
+        """
+        own, other = (part.to(wide_type(part)) for part in self.projection(states, lengths))
+        # By differences: the expanded square, which is faster, loses all digits of small norms.
+        norms = torch.cdist(own, -other, compute_mode="donot_use_mm_for_euclid_dist")
+        within = torch.arange(states.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+        return norms.masked_fill(~(within.unsqueeze(2) & within.unsqueeze(1)), 0)
+
+
+class GatedRelation(Relation):
+    """r_i = 1/T Σ_j σ(r_ij) ⊙ x_j: a gate for every pair of words and every channel (GRN, chen2019)."""
+
+    def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
+        own, other = self.projection(states, lengths)
+        wide = wide_type(own)
+        values = states.to(wide).masked_fill(beyond(states, lengths), 0)
+        # Gradients beyond the end are 0, as they are to be for `gated_sum`, since nothing reads what is there.
+        sums = gated_sum(own.to(wide), other.to(wide), values, lengths).masked_fill(beyond(states, lengths), 0)
+        return (sums / true_lengths(lengths)).to(states.dtype)
+
+
+class DirectRelation(Relation):
+    """r_i = 1/T Σ_j r_ij, without any gate (DFN, chen2019, eq. 5); that is W₁ x_i + W₂ x̄ + b with the mean word x̄."""
+
+    def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
+        mean = states.masked_fill(beyond(states, lengths), 0).sum(1, keepdim=True) / true_lengths(lengths)
+        own, other = self.projection(states, lengths, mean.to(states.dtype))
+        return own + other
+
+
+class ScalarGateRelation(Relation):
+    """r_i = 1/T Σ_j σ(w · [x_i ; x_j] + b) x_j: one gate a pair of words for all channels (GAttN, chen2019, eq. 7)."""
+
+    relation_size: ClassVar[int | None] = 1
+
+    def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
+        """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
+        own, other = self.projection(states, lengths)
+        values = states.masked_fill(beyond(states, lengths), 0)
+        batch, time, _ = states.shape
+        rows = slice_size(states) // max(1, batch * time)
+        if torch.compiler.is_compiling() or rows >= time:
+            sums = scalar_gated_sum(own, other, values)
+        else:  # Memory linear in the length: the gates of a few words at a time, computed again for the backward pass.
+            parts = own.split(max(1, rows), 1)
+            sums = torch.cat(
+                [checkpoint(scalar_gated_sum, part, other, values, use_reentrant=False) for part in parts], 1
+            )
+        return (sums / true_lengths(lengths)).to(states.dtype)
+
+
+#: The relation layers by the name that a config calls them.
+RELATIONS: dict[str, type[Relation]] = {
+    "gated": GatedRelation,
+    "direct": DirectRelation,
+    "scalar_gate": ScalarGateRelation,
+}
+
+
+def wide_type(values: Tensor) -> torch.dtype:
+    """Float32, or what is wider: sums over sentences are not for narrow types."""
+    return torch.promote_types(values.dtype, torch.float32)
+
+
+def beyond(states: Tensor, lengths: Tensor) -> Tensor:
+    """Which words of (B, T, …) are padding: (B, T, 1)."""
+    return (torch.arange(states.shape[1], device=lengths.device) >= lengths.unsqueeze(1)).unsqueeze(2)
+
+
+def true_lengths(lengths: Tensor) -> Tensor:
+    """What means over sentences divide by, (B, 1, 1); at least 1."""
+    return lengths.clamp(min=1).view(-1, 1, 1)
+
+
+def slice_size(values: Tensor) -> int:
+    """Numbers in a slice on the device of the values."""
+    return CPU_SLICE if values.device.type == "cpu" else GPU_SLICE
+
+
+def linear_of_words(states: Tensor, lengths: Tensor, weight: Tensor) -> Tensor:
+    """W x of all words: states (B, T, C), weight (D, C) → (B, T, D); a CPU computes nothing for padding."""
+    if states.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.linear(states, weight)
+    words = (~beyond(states, lengths)).flatten().nonzero().squeeze(1)
+    products = F.linear(states.flatten(0, 1).index_select(0, words), weight)
+    flat = products.new_zeros(states.shape[0] * states.shape[1], len(weight)).index_copy(0, words, products)
+    return flat.unflatten(0, states.shape[:2])
+
+
+def scalar_gated_sum(own: Tensor, other: Tensor, values: Tensor) -> Tensor:
+    """Σ_j σ(a_i + b_j) x_j with scalar gates: own (B, I, 1), other (B, T, 1), values (B, T, C) → (B, I, C)."""
+    return (own + other.transpose(1, 2)).sigmoid() @ values
+
+
+@torch.compiler.disable
+def gated_sum(own: Tensor, other: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
+    """Σ_j σ(u_i + v_j) ⊙ x_j over the words j of each sentence, in memory linear in its length.
+
+    own is u, other v and values x, all (B, T, C) in float32 or wider; values, and the gradient of the result, must be
+    0 beyond a sentence's end. Outside of compiled graphs, which would unroll it. Only an exported graph, which cannot
+    hold a loop over a length that it does not know, computes all pairs of words at once.
+    """
+    if torch.compiler.is_compiling():
+        return (torch.sigmoid(own.unsqueeze(2) + other.unsqueeze(1)) * values.unsqueeze(1)).sum(2)
+    return _GatedSum.apply(own, other, values, lengths)
+
+
+class _GatedSum(torch.autograd.Function):
+    """The gated sum, whose backward pass computes the gates again.
+
+    With g the gradient of the sums r: x_j receives Σ_i g_i σ_ij, v_j receives x_j Σ_i g_i σ'_ij and u_i receives
+    g_i Σ_j σ'_ij x_j, where σ' = σ - σ². So both passes need the same, sums of σ and of σ² over one of the two words.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, other: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
+        """Σ_j σ_ij x_j and, for u's gradient, Σ_j σ²_ij x_j."""
+        gates = Gates.of(own, other)
+        if not any(ctx.needs_input_grad):
+            return gates.sums(values, lengths, squared=False)[0]
+        sums, squares = gates.sums(values, lengths)
+        ctx.save_for_backward(gates.own, gates.other, values, squares.neg_().add_(sums), lengths)
+        ctx.factored = gates.factored
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        """Σ_i σ_ij g_i and Σ_i σ²_ij g_i: the forward pass with the two words in each other's place."""
+        own, other, values, slopes, lengths = ctx.saved_tensors
+        (gradient,) = gradients
+        sums, squares = Gates(other, own, ctx.factored).sums(gradient, lengths)
+        return gradient * slopes, squares.neg_().add_(sums).mul_(values), sums, None
+
+
+class Gates(NamedTuple):
+    """σ(u_i + v_j) of the words of a sentence, as 1 / (1 + e^(-u_i - v_j)).
+
+    Where no exponential overflows, e^(-u_i - v_j) is the product of one number a word: the gates of all pairs then cost
+    a multiplication and a division, and no exponential.
+    """
+
+    own: Tensor  # (B, T, C): e^-u, or -u
+    other: Tensor  # (B, T, C): e^-v, or -v
+    factored: bool  # whether these are exponentials
+
+    @classmethod
+    def of(cls, own: Tensor, other: Tensor) -> Gates:
+        """Take u and v, and look whether they are small enough; a GPU would have to wait for the answer."""
+        if own.device.type != "cpu" or not own.numel():
+            return cls(-own, -other, False)
+        limit = SAFE_EXPONENTS * math.log(torch.finfo(own.dtype).max)
+        extremes = torch.stack([extreme for part in (own, other) for extreme in part.aminmax()])
+        if bool((extremes.abs() <= limit).all()):
+            return cls(own.neg().exp_(), other.neg().exp_(), True)
+        return cls(-own, -other, False)
+
+    def sums(self, values: Tensor, lengths: Tensor, squared: bool = True) -> tuple[Tensor, Tensor]:
+        """Σ_j σ_ij ⊙ x_j and, where wanted, Σ_j σ²_ij ⊙ x_j of right-padded sentences: values (B, T, C) → (B, T, C)."""
+        sums = torch.zeros_like(self.own, memory_format=torch.contiguous_format)
+        squares = torch.zeros_like(sums) if squared else sums
+        for rows, time in similar_sentences(lengths, self.own):
+            gates = Gates(self.own[rows, :time], self.other[rows, :time], self.factored)
+            group_sums, group_squares = gates.sums_of_group(values[rows, :time], squared)
+            sums[rows, :time] = group_sums
+            if squared:
+                squares[rows, :time] = group_squares
+        return sums, squares
+
+    def sums_of_group(self, values: Tensor, squared: bool) -> tuple[Tensor, Tensor]:
+        """The sums over all words of all sentences, slice by slice."""
+        sums = torch.zeros_like(self.own, memory_format=torch.contiguous_format)
+        squares = torch.zeros_like(sums) if squared else sums
+        one = sums.new_ones(())
+        time = values.shape[1]
+        width = slice_size(values) // max(1, self.own.numel())
+        if width >= min(FEW_WORDS, time):
+            own = self.own.unsqueeze(2)
+            for begin in range(0, time, max(1, width)):
+                words = slice(begin, begin + width)
+                inverses = self.inverses(one, own, self.other[:, None, words])  # (B, T, words, C)
+                products = values[:, None, words] / inverses
+                sums += products.sum(2)
+                if squared:
+                    squares += products.div_(inverses).sum(2)
+            return sums, squares
+        inverses = torch.empty_like(sums)
+        for word in range(time):
+            here = slice(word, word + 1)
+            self.inverses(one, self.own, self.other[:, here], out=inverses)
+            sums.addcdiv_(values[:, here], inverses)
+            if squared:
+                squares.addcdiv_(values[:, here], inverses.square_())
+        return sums, squares
+
+    def inverses(self, one: Tensor, own: Tensor, other: Tensor, out: Tensor | None = None) -> Tensor:
+        """1 / σ of parts of own and other; infinite where σ is 0 to all digits, and dividing by it gives that 0."""
+        if self.factored:
+            return torch.addcmul(one, own, other, out=out)
+        return torch.add(own, other, out=out).exp_().add_(1)
+
+
+def similar_sentences(lengths: Tensor, values: Tensor) -> list[tuple[Tensor | slice, int]]:
+    """Groups of sentences, each with the length of its longest: padded to that, instead of to the batch's longest.
+
+    lengths (B,), values (B, T, C). As many in a group as fill a slice. Sentences without words are in none of several
+    groups. A GPU, which would have to wait for the lengths, takes all at once.
+    """
+    batch, time, size = values.shape
+    everything: list[tuple[Tensor | slice, int]] = [(slice(None), time)]
+    if values.device.type != "cpu" or values.numel() <= CPU_SLICE:
+        return everything
+    order = lengths.argsort(descending=True, stable=True)
+    longest_first = lengths[order].tolist()
+    groups: list[tuple[Tensor | slice, int]] = []
+    begin = 0
+    while begin < batch and longest_first[begin] > 0:
+        longest = longest_first[begin]
+        count = max(1, CPU_SLICE // (longest * size))
+        groups.append((order[begin : begin + count], longest))
+        begin += count
+    return groups
 
 
 class ContextLayer(nn.Module):

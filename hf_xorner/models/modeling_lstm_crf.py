@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from .configuration_lstm_crf import LstmCrfConfig
-from .lstm import build_layer
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
+from .recurrent import build_layer
 
 
 class LstmCrfEncoder(Encoder):

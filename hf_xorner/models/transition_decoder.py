@@ -2,17 +2,288 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from transformers.utils.generic import maybe_autocast
 
-from .action_scorer import ActionScorer
 from .configuration_stack_lstm import StackLstmConfig
-from .crf_messages import Chain
+from .crf import Chain
 from .decoders import Axes, Decoded, Decoder
-from .stack_decoding import Found, explore, search
+from .stack_lstm import ActionScorer, log_softmax_of_valid, lstm_cell
 from .tags import END, INSIDE, TagSpace
-from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
+from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, GoldChunks, TransitionSystem
+
+#: Steps after which sentences that are finished drop out.
+STEPS_TOGETHER = 2
+
+
+class States(NamedTuple):
+    """Where N hypotheses stand.
+
+    Of a stack, its top state is enough: it only grows until a REDUCE empties it. The same holds for the output and the
+    actions, which never shrink.
+    """
+
+    sentence: Tensor  # (N,)
+    position: Tensor  # (N,) words that have left the buffer
+    depth: Tensor  # (N,) words on the stack
+    h: Tensor  # (layers, 3, N, H), of output, stack and actions
+    c: Tensor
+    on_stack: Tensor  # (N, T), which words these are; (N, 0) where they are the last ones that left the buffer
+
+    def select(self, index: Tensor) -> States:
+        """The hypotheses of an index (M,), some perhaps more than once."""
+        h, c = self.h.index_select(2, index), self.c.index_select(2, index)
+        return States(self.sentence[index], self.position[index], self.depth[index], h, c, self.on_stack[index])
+
+
+class Stepper:
+    """Takes the actions of a batch of sentences one step further; everything that words alone say is computed before.
+
+    A step of the three LSTMs whose inputs depend on the actions is one batched product a layer.
+    """
+
+    def __init__(self, scorer: ActionScorer, words: Tensor, lengths: Tensor) -> None:
+        self.scorer, self.words, self.lengths = scorer, words, lengths
+        self.static = torch.compiler.is_compiling()  # nothing may depend on what tensors hold
+        self.time = words.shape[1]
+        output, stack, history = self.lstms = (scorer.output, scorer.stack, scorer.history)
+        flat = words.flatten(0, 1)
+        size = history.weight_hh.shape[2]
+        # The layer over all four states reads them in the order output, stack, buffer, actions.
+        parts = scorer.hidden.weight.split(size, 1)
+        buffer = scorer.buffer_states(words, lengths).flatten(0, 1)
+        self.from_buffer = torch.addmm(scorer.hidden.bias, buffer, parts[2].T)
+        self.from_others = torch.cat([parts[0], parts[1], parts[3]], 1).T.contiguous()
+        self.to_actions = scorer.classifier.weight.T.contiguous()
+        self.to_output = output.weight_ih.T.contiguous()
+        # What the lowest layers make of every word and action.
+        self.products = scorer.composition.products(flat)
+        outside = flat
+        if not scorer.raw_words_outside:
+            every_word = torch.arange(len(flat), device=flat.device)
+            types = torch.full_like(every_word, scorer.system.num_types)
+            outside = scorer.composition.compose(
+                self.products, every_word.unsqueeze(1), torch.ones_like(every_word), types
+            )
+        self.gates_of_outs = torch.addmm(output.bias[0], outside, self.to_output)
+        self.gates_of_shifts = torch.addmm(stack.bias[0], flat, stack.weight_ih.T)
+        self.gates_of_actions = torch.addmm(history.bias[0], scorer.actions.weight, history.weight_ih.T)
+        recurrent = torch.stack([lstm.weight_hh for lstm in self.lstms], 1).transpose(2, 3)  # (layers, 3, H, 4H)
+        self.weights = [recurrent[0].contiguous()]
+        upward: list[Tensor] = [lstm.weight_up for lstm in self.lstms if lstm.weight_up is not None]
+        if upward:
+            self.weights += torch.cat([torch.stack(upward, 1).transpose(2, 3), recurrent[1:]], 2)
+        self.biases = torch.stack([lstm.bias for lstm in self.lstms], 1).unsqueeze(2)  # (layers, 3, 1, 4H)
+        starts = [lstm.empty() for lstm in self.lstms]
+        self.h, self.c = (torch.stack(states, 1).unsqueeze(2) for states in zip(*starts, strict=True))
+
+    def start(self, hypotheses: int = 1) -> States:
+        """The states of all sentences before their first action, each of them several times."""
+        sentence = torch.arange(len(self.words), device=self.lengths.device).repeat_interleave(hypotheses)
+        nothing = torch.zeros_like(sentence)
+        h, c = (states.expand(-1, -1, len(sentence), -1) for states in (self.h, self.c))
+        kept = self.time if self.scorer.system.discontiguous else 0
+        return States(sentence, nothing, nothing, h, c, nothing.unsqueeze(1).repeat(1, kept))
+
+    def unfinished(self, states: States) -> Tensor:
+        """Which hypotheses need another action, (N,)."""
+        return (states.position < self.lengths[states.sentence]) | (states.depth > 0)
+
+    def log_probs(self, states: States) -> Tensor:
+        """Log probabilities of the next action, (N, actions)."""
+        length = self.lengths[states.sentence]
+        left = states.sentence * (self.time + 1) + length - states.position
+        others = states.h[-1].transpose(0, 1).flatten(1)
+        p = torch.addmm(self.from_buffer.index_select(0, left), others, self.from_others).relu_()
+        scores = torch.addmm(self.scorer.classifier.bias, p, self.to_actions)
+        return log_softmax_of_valid(scores, self.scorer.system.valid(states.position, states.depth, length))
+
+    def push(self, states: States, action: Tensor) -> States:
+        """Do an action (N,) each, or none."""
+        shifts, outs, reduces = action == SHIFT, action == OUT, action >= FIRST_REDUCE
+        word = states.sentence * self.time + states.position.clamp(max=self.time - 1)
+        gates = torch.stack(
+            [
+                self.gates_of_chunks(states, action, self.gates_of_outs.index_select(0, word)),
+                self.gates_of_shifts.index_select(0, word),
+                self.gates_of_actions.index_select(0, action.clamp(min=0)),
+            ]
+        )
+        pushes = torch.stack([action >= OUT, shifts, action >= 0]).unsqueeze(-1)
+        empties = torch.stack([torch.zeros_like(reduces), reduces, torch.zeros_like(reduces)]).unsqueeze(-1)
+        below, hidden, cells = None, [], []
+        for layer, weight in enumerate(self.weights):
+            h, c = states.h[layer], states.c[layer]
+            if below is None:
+                gates = torch.baddbmm(gates, h, weight)
+            else:
+                gates = torch.baddbmm(self.biases[layer], torch.cat([below, h], -1), weight)
+            below, cell = lstm_cell(gates, c)
+            hidden.append(torch.where(pushes, below, torch.where(empties, self.h[layer], h)))
+            cells.append(torch.where(pushes, cell, torch.where(empties, self.c[layer], c)))
+        on_stack = states.on_stack
+        if on_stack.shape[1]:
+            top = states.depth.clamp(max=self.time - 1).unsqueeze(1)
+            new = torch.where(shifts.unsqueeze(1), states.position.unsqueeze(1), on_stack.gather(1, top))
+            on_stack = on_stack.scatter(1, top, new)
+        position = states.position + (shifts | outs)
+        depth = (states.depth + shifts).masked_fill(reduces, 0)
+        return States(states.sentence, position, depth, torch.stack(hidden), torch.stack(cells), on_stack)
+
+    def gates_of_chunks(self, states: States, action: Tensor, gates: Tensor) -> Tensor:
+        """What the output's lowest layer makes of the chunks that REDUCE builds; `gates` (N, 4H) for other actions."""
+        reduces = action >= FIRST_REDUCE
+        if self.static:
+            chunks = self.composed(states, action.clamp(min=FIRST_REDUCE), self.time)
+            return torch.where(reduces.unsqueeze(1), chunks, gates)
+        index = reduces.nonzero().squeeze(1)
+        if not len(index):
+            return gates
+        chosen = states.select(index)
+        width = int(chosen.depth.max())
+        return gates.index_copy(0, index, self.composed(chosen, action[index], width))
+
+    def composed(self, states: States, action: Tensor, width: int) -> Tensor:
+        """What the output's lowest layer makes of the words on stacks of up to `width`, were they reduced: (N, 4H)."""
+        offset = torch.arange(width, device=action.device)
+        if states.on_stack.shape[1]:
+            place = states.on_stack[:, :width]
+        else:
+            place = (states.position - states.depth).unsqueeze(1) + offset
+        place = (states.sentence * self.time).unsqueeze(1) + place.clamp(max=self.time - 1)
+        lengths, types = states.depth.clamp(min=1), action - FIRST_REDUCE
+        chunk = self.scorer.composition.compose(self.products, place, lengths, types)
+        return torch.addmm(self.scorer.output.bias[0], chunk, self.to_output)
+
+
+class _Found(NamedTuple):
+    """What a search has found, the best hypothesis of each sentence first."""
+
+    actions: Tensor  # (B, k, S), NO_ACTION after the last
+    log_probs: Tensor  # (B, k), of the whole sequences; −∞ for hypotheses that are none
+    alternatives: Tensor  # (B, S, actions), log probabilities along the best one
+
+
+@torch.no_grad()
+def search(scorer: ActionScorer, words: Tensor, lengths: Tensor, size: int = 1) -> _Found:
+    """Beam search for the most probable actions; greedy for size 1.
+
+    Hypotheses that have made equally many actions compete; one that is finished stays as it is. Sequences of actions of
+    a sentence are probabilities that add up to 1 whatever their lengths, so nothing has to be weighed against these.
+    """
+    stepper = Stepper(scorer, words, lengths)
+    batch, time, _ = words.shape
+    steps, choices = 2 * time, scorer.system.num_actions
+    states = stepper.start(size)
+    rows = torch.arange(batch, device=lengths.device)
+    first = torch.arange(size, device=lengths.device)
+    wide = torch.promote_types(words.dtype, torch.float32)
+    actions = lengths.new_full((steps, batch, size), NO_ACTION)
+    parents = first.repeat(steps, batch, 1)
+    alternatives = words.new_zeros((steps, batch, size, choices), dtype=wide)
+    totals = words.new_zeros((batch, size), dtype=wide).masked_fill(first > 0, -torch.inf)
+    total = totals
+    for step in range(steps):
+        if not stepper.static and step % STEPS_TOGETHER == 0:
+            under_way = (stepper.unfinished(states).view(-1, size) & (total > -torch.inf)).any(1)
+            totals = totals.index_copy(0, rows, total)
+            kept = under_way.nonzero().squeeze(1)
+            if len(kept) < len(rows):
+                rows, total = rows[kept], total[kept]
+                states = states.select((kept.unsqueeze(1) * size + first).flatten())
+            if not len(rows):
+                actions, parents, alternatives = actions[:step], parents[:step], alternatives[:step]
+                break
+        log_probs = stepper.log_probs(states).unflatten(0, (-1, size))
+        going_on = stepper.unfinished(states).view(-1, size) & (total > -torch.inf)
+        total, parent, action = choose(total, log_probs, going_on)
+        if size > 1:
+            states = states.select((torch.arange(len(rows), device=rows.device).unsqueeze(1) * size + parent).flatten())
+            parents[step, rows] = parent
+        states = stepper.push(states, action.flatten())
+        actions[step, rows], alternatives[step, rows] = action, log_probs
+    totals = totals.index_copy(0, rows, total)
+    return trace_back(actions, parents, alternatives, totals)
+
+
+def choose(total: Tensor, log_probs: Tensor, going_on: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The best continuations of each sentence's hypotheses.
+
+    Args:
+        total: Log probabilities (R, k) of the hypotheses so far.
+        log_probs: (R, k, actions) of their next actions.
+        going_on: (R, k), whether they need one. The others keep their log probability and do nothing.
+
+    Returns:
+        Log probabilities, hypotheses that were continued, and actions, (R, k) each, best first.
+    """
+    size, choices = log_probs.shape[1:]
+    if size == 1:
+        best, action = log_probs.max(-1)
+        return (
+            total + best.masked_fill(~going_on, 0),
+            torch.zeros_like(action),
+            action.masked_fill(~going_on, NO_ACTION),
+        )
+    nothing = total.new_full((choices,), -torch.inf)
+    nothing[0] = 0
+    increments = torch.where(going_on.unsqueeze(-1), log_probs, nothing)
+    total, place = (total.unsqueeze(-1) + increments).flatten(1).topk(size)
+    parent, action = place // choices, place % choices
+    idle = ~going_on.gather(1, parent) | (total == -torch.inf)
+    return total, parent, action.masked_fill(idle, NO_ACTION)
+
+
+def trace_back(actions: Tensor, parents: Tensor, alternatives: Tensor, totals: Tensor) -> _Found:
+    """Follow the hypotheses that are left back to their starts: (S, B, k) of actions and parents, last step last."""
+    steps, batch, size = actions.shape
+    if size == 1 or not steps:
+        return _Found(actions.permute(1, 2, 0), totals, alternatives[:, :, 0].transpose(0, 1))
+    current = torch.arange(size, device=actions.device).expand(batch, size)
+    sequences, along = [], []
+    row = torch.arange(batch, device=actions.device)
+    for step in reversed(range(steps)):
+        sequences.append(actions[step].gather(1, current))
+        current = parents[step].gather(1, current)
+        along.append(alternatives[step, row, current[:, 0]])
+    return _Found(torch.stack(sequences[::-1], 2), totals, torch.stack(along[::-1], 1))
+
+
+@torch.no_grad()
+def explore(
+    scorer: ActionScorer, words: Tensor, lengths: Tensor, gold: GoldChunks, rate: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sequences of actions that stray from the gold ones (Goldberg and Nivre 2012), for the model to learn to go on.
+
+    Each action is drawn from the model's probabilities, with probability `rate` among all that are valid, else among
+    the best ones.
+
+    Returns:
+        Actions (B, S), the best ones before each of them (B, S, actions), and whether these are known to be (B, S).
+    """
+    stepper = Stepper(scorer, words, lengths)
+    states = stepper.start()
+    sequences, best, known = [], [], []
+    for _ in range(2 * stepper.time):
+        unfinished = stepper.unfinished(states)
+        if not unfinished.any():
+            break
+        log_probs = stepper.log_probs(states)
+        right = scorer.system.best_actions(gold, states.sentence, states.position, states.depth, lengths)
+        strays = torch.rand(len(states.sentence), 1, device=words.device) < rate
+        drawn = log_probs - torch.empty_like(log_probs).exponential_().log()  # Gumbel noise: its maximum is a sample
+        action = drawn.masked_fill(~(right | strays), -torch.inf).argmax(1).masked_fill(~unfinished, NO_ACTION)
+        sequences.append(action)
+        best.append(right)
+        known.append(gold.known_at(states.sentence, states.position, states.depth))
+        states = stepper.push(states, action)
+    if not sequences:
+        nothing = lengths.new_zeros(len(words), 0)
+        return nothing, nothing.unsqueeze(2).bool(), nothing.bool()
+    return torch.stack(sequences, 1), torch.stack(best, 1), torch.stack(known, 1)
 
 
 class TransitionDecoder(Decoder):
@@ -98,7 +369,7 @@ class TransitionDecoder(Decoder):
         paths = self.scorer.system.tags_of(found.actions.flatten(0, 1), words.shape[1])
         return paths.unflatten(0, found.log_probs.shape), found.log_probs
 
-    def search(self, words: Tensor, lengths: Tensor, size: int) -> Found:
+    def search(self, words: Tensor, lengths: Tensor, size: int) -> _Found:
         """Beam search, in the type of the weights."""
         with maybe_autocast(words.device.type, enabled=False):
             return search(self.scorer, words, lengths, size)
@@ -179,7 +450,7 @@ def local_posterior(system: TransitionSystem, actions: Tensor, log_probs: Tensor
 
 def beam_posterior(
     system: TransitionSystem,
-    found: Found,
+    found: _Found,
     path: Tensor,
     local: Tensor,
     decided: Tensor,

@@ -9,10 +9,10 @@ from dataclasses import field as option
 from pathlib import Path
 from typing import NamedTuple
 
-from ..data.columns import DOCUMENT_START
-from ..data.files import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
-from ..data.json_lines import sniff_json
-from ..data.reading import AUTO
+from ..corpora.formats.columns import DOCUMENT_START
+from ..corpora.formats.files import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
+from ..corpora.formats.json_lines import sniff_json
+from ..corpora.source import AUTO
 from ..errors import DataError
 from .output import MANIFESTS
 from .read import STDIN, Columns, HubRows, JsonLines, Lines, ParquetColumn, Source, TextLines
@@ -104,14 +104,14 @@ class Part(NamedTuple):
     shard: tuple[int, int] = (0, 1)
 
 
-class Plan(NamedTuple):
+class TaggingPlan(NamedTuple):
     """The inputs of one process, and the files of a folder that are ignored for their suffix."""
 
     parts: list[Part]
     ignored: list[str]
 
 
-def plan(source: str, options: TaggingOptions, rank: int = 0, world: int = 1) -> Plan:
+def plan_tagging(source: str, options: TaggingOptions, rank: int = 0, world: int = 1) -> TaggingPlan:
     """Find the inputs of a process and their outputs.
 
     Several processes share the files of a folder. Of a single input each tags a shard of consecutive records, and
@@ -137,10 +137,10 @@ def plan(source: str, options: TaggingOptions, rank: int = 0, world: int = 1) ->
     if output and output.is_dir():
         raise DataError(f"{output}: is a folder; name a file for the output of one input.")
     found = _open(source, options)
-    return Plan([Part(found, _form(found, output.name if output else None, options), output)], [])
+    return TaggingPlan([Part(found, _form(found, output.name if output else None, options), output)], [])
 
 
-def _plan_of_shard(source: str, output: Path, options: TaggingOptions, rank: int, world: int) -> Plan:
+def _plan_of_shard(source: str, output: Path, options: TaggingOptions, rank: int, world: int) -> TaggingPlan:
     if has_data_suffix(output) or output.is_file():
         raise DataError(f"{output}: each of several processes writes a file of its own; name a folder for them.")
     found = _open(source, options)
@@ -149,10 +149,10 @@ def _plan_of_shard(source: str, output: Path, options: TaggingOptions, rank: int
     name = Path(f"part-{rank:05d}-of-{world:05d}{suffix}")
     form = _form(found, None, options, name)
     target = _target(name, form)
-    return Plan([Part(found, form, output / target, output / MANIFESTS / f"{target}.json", (rank, world))], [])
+    return TaggingPlan([Part(found, form, output / target, output / MANIFESTS / f"{target}.json", (rank, world))], [])
 
 
-def _plan_of_folder(folder: Path, output: Path | None, options: TaggingOptions, rank: int, world: int) -> Plan:
+def _plan_of_folder(folder: Path, output: Path | None, options: TaggingOptions, rank: int, world: int) -> TaggingPlan:
     if output is None:
         raise DataError(f"{folder}: is a folder; name another as output.")
     if output.is_file():
@@ -180,7 +180,7 @@ def _plan_of_folder(folder: Path, output: Path | None, options: TaggingOptions, 
         parts[target] = Part(found, form, output / target, output / MANIFESTS / f"{target}.json")
     if not parts:
         raise DataError(f"{folder}: no file in it has a known suffix; name the format as input_format.")
-    return Plan(list(parts.values())[rank::world], ignored)
+    return TaggingPlan(list(parts.values())[rank::world], ignored)
 
 
 def _target(name: Path, form: Form) -> str:

@@ -14,10 +14,10 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 from datasets import IterableDataset, load_dataset
 
-from ..data.columns import BLANKS, DOCUMENT_START
-from ..data.json_lines import TEXT_KEY, TOKEN_KEYS, check_characters, find_key, kind_of, record_of, strings
-from ..data.tables import ParquetRows, open_table
-from ..data.textfile import BYTE_ORDER_MARK, bounded, damage_said, open_bytes
+from ..corpora.formats.columns import BLANKS, DOCUMENT_START
+from ..corpora.formats.files import BYTE_ORDER_MARK, bounded, damage_said, open_bytes
+from ..corpora.formats.json_lines import TEXT_KEY, TOKEN_KEYS, check_characters, find_key, kind_of, record_of, strings
+from ..corpora.formats.tables import ParquetRows, open_table
 from ..errors import DataError, first_line
 
 STDIN = "-"
@@ -75,7 +75,7 @@ def _standard_input() -> IO[bytes]:
     return bounded(sys.stdin.buffer, "standard input")
 
 
-def decoded(raw: bytes, place: str) -> str:
+def _decoded(raw: bytes, place: str) -> str:
     """Return the text of bytes.
 
     Raises:
@@ -111,7 +111,7 @@ class Record(NamedTuple):
     fault: str = ""
 
 
-class Block(NamedTuple):
+class RecordBlock(NamedTuple):
     """The lines of a file of columns up to an empty line.
 
     Attributes:
@@ -175,7 +175,7 @@ class TextLines(Source):
 
     def record(self, raw: bytes, number: int) -> Record:
         """Return a line without its end; a byte-order mark at the beginning of the file is removed."""
-        text = decoded(raw, f"{self.name}:{number}").removesuffix("\n").rstrip("\r")
+        text = _decoded(raw, f"{self.name}:{number}").removesuffix("\n").rstrip("\r")
         return Record(text.removeprefix(BYTE_ORDER_MARK) if number == 1 else text, None)
 
 
@@ -197,7 +197,7 @@ class JsonLines(TextLines):
     def record(self, raw: bytes, number: int) -> Record:
         """Return the text or the words of an object; a blank line has none."""
         place = f"{self.name}:{number}"
-        line = decoded(raw, place)
+        line = _decoded(raw, place)
         found = record_of(line, place, found=number > 1)
         return Record(None, line) if found is None else Record(value_of(found, self.field, place), (line, found))
 
@@ -242,8 +242,8 @@ class Columns(TextLines):
 
     def record(self, raw: bytes, number: int) -> Record:
         """Return the words of a block."""
-        lines = decoded(raw, f"{self.name}:{number}").split("\n")
-        block = Block(lines, [], [], "\t" if self.by_tab or self.columns == 1 else " ")
+        lines = _decoded(raw, f"{self.name}:{number}").split("\n")
+        block = RecordBlock(lines, [], [], "\t" if self.by_tab or self.columns == 1 else " ")
         words: list[str] = []
         for place, line in enumerate(lines):
             fields = self._fields(line)
@@ -338,7 +338,7 @@ def check_words(words: Iterable[str], place: str) -> None:
             raise DataError(f"{place}: the word {word!r} holds a TAB or a line break; write spans instead of conll.")
 
 
-class Rows(Source):
+class RowFile(Source):
     """The values of one column, each a text or a list of words."""
 
     kind = "rows"
@@ -359,7 +359,7 @@ class Rows(Source):
         return Record(value_of({str(self.field): raw}, self.field, place), None)
 
 
-class ParquetColumn(Rows):
+class ParquetColumn(RowFile):
     """A column of a Parquet file."""
 
     kind = "parquet"
@@ -411,7 +411,7 @@ class ParquetColumn(Rows):
         return int(self._read * (self.size or 0) / max(1, len(self._rows)))
 
 
-class HubRows(Rows):
+class HubRows(RowFile):
     """A column of a dataset on the Hub, streamed."""
 
     def __init__(self, name: str, split: str | None, field: str | None) -> None:

@@ -20,7 +20,7 @@ from ..errors import DataError, first_line
 from ..files import locked
 from ..tagger import BATCHES_AHEAD, Tagger
 from .output import Output, Piece, partial_of
-from .plan import SKIP, Part, TaggingOptions, ignored_line, plan
+from .plan import SKIP, Part, TaggingOptions, ignored_line, plan_tagging
 from .read import ParquetColumn, Record, Source, check_words
 from .write import CONLL, SAME, add_column, added_field, written
 
@@ -72,7 +72,7 @@ def tag_source(source: str, options: TaggingOptions, stdout: IO[bytes] | None = 
     """Tag a source as a stream: one record is written for each that is read, in order, in constant memory.
 
     A file appears when it is complete; until then a run with the same options continues it. In a process of `torchrun`
-    or `accelerate launch` only this process's share is tagged: see `plan`.
+    or `accelerate launch` only this process's share is tagged: see `plan_tagging`.
 
     Args:
         source: A file, a folder, ``-`` for standard input, or ``owner/name`` of the Hub.
@@ -84,7 +84,7 @@ def tag_source(source: str, options: TaggingOptions, stdout: IO[bytes] | None = 
         LockedError: If another run is writing the output.
     """
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    parts, ignored = plan(source, options, rank, world)
+    parts, ignored = plan_tagging(source, options, rank, world)
     run = _Run(options, [part.source for part in parts])
     try:
         for part in parts:
@@ -129,7 +129,7 @@ class _Run:
 
     def write_stream(self, part: Part, stream: IO[bytes]) -> None:
         """Tag an input into an open stream."""
-        for chunk in chunks_of(part.source, self._chunk_size):
+        for chunk in read_chunks(part.source, self._chunk_size):
             piece = self.piece_of(part, chunk)
             stream.write(piece.content)
             stream.flush()
@@ -185,7 +185,7 @@ class _Run:
         number, shards = part.shard
         if shards == 1:
             return slice(0, None)
-        count = sum(1 for _ in chunks_of(part.source, self._chunk_size))
+        count = sum(1 for _ in read_chunks(part.source, self._chunk_size))
         return slice(count * number // shards, count * (number + 1) // shards)
 
     def _continued(self, part: Part, output: Output, shard: slice) -> Iterator[Chunk]:
@@ -193,7 +193,7 @@ class _Run:
         done = output.state.chunks
 
         def begin() -> Iterator[Chunk]:
-            return islice(chunks_of(part.source, self._chunk_size), shard.start, shard.stop)
+            return islice(read_chunks(part.source, self._chunk_size), shard.start, shard.stop)
 
         feed = begin()
         if not done:
@@ -214,7 +214,7 @@ class _Run:
             output.finish()
             return
         words = source.holds_words
-        first = sum(len(chunk.raws) for chunk in islice(chunks_of(source, self._chunk_size), shard.start))
+        first = sum(len(chunk.raws) for chunk in islice(read_chunks(source, self._chunk_size), shard.start))
         output.finish(
             lambda values, target: add_column(source.path, values, target, added_field(words, form), words, first)
         )
@@ -266,7 +266,7 @@ class _Run:
         self.bar.update((self.before + position if self.in_bytes else self.records) - self.bar.n)
 
 
-def chunks_of(source: Source, most: int) -> Iterator[Chunk]:
+def read_chunks(source: Source, most: int) -> Iterator[Chunk]:
     """Iterate over an input in chunks; an empty input has none.
 
     Args:

@@ -12,15 +12,15 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..data.tables import ParquetRows
+from ..corpora.formats.tables import ParquetRows
 from ..errors import DataError
 from ..tagger import Annotation, Entity
-from .read import Block, Record
+from .read import Record, RecordBlock
 
 SPANS, CONLL, SAME = "spans", "conll", "same"
 OUTPUTS = (SPANS, CONLL, SAME)
 ENTITIES, TAGS = "predicted_entities", "predicted_tags"
-OUTSIDE = "O"
+_OUTSIDE = "O"
 _SCORE_DIGITS = 6
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -83,10 +83,10 @@ def _columns(record: Record, found: Annotation | None, labels: Sequence[str], fo
     """Return the lines of the input, with a column added to those of words."""
     if record.fault:
         return record.form
-    block: Block = record.form
+    block: RecordBlock = record.form
     tags = [] if found is None else [labels[label] for label in found.labels.tolist()]
     lines = list(block.lines)
-    for place, tag in [*zip(block.words, tags, strict=True), *((place, OUTSIDE) for place in block.documents)]:
+    for place, tag in [*zip(block.words, tags, strict=True), *((place, _OUTSIDE) for place in block.documents)]:
         bare = lines[place].rstrip("\r")
         end = lines[place][len(bare) :]
         bare = bare if block.separator == "\t" else bare.rstrip(" \t")

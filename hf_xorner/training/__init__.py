@@ -1,12 +1,11 @@
 """Training: the Trainer subclass, its collator, and a whole run from data to a saved model."""
 
+from ..errors import TrainingError
 from .arguments import RunArguments, TaggerTrainingArguments, parse
+from .batches import TaggingCollator
 from .checkpoints import folder_locked
-from .collator import TaggingCollator
-from .errors import TrainingError
-from .run import TrainingRun, check_output, prepare
-from .seeds import best_seed, check_seeds, folder_of, of_each_seed, seed_table
-from .stopping import Stopped, stoppable
+from .progress import Stopped, stoppable
+from .run import TrainingRun, best_seed, check_output, check_seeds, folder_of, of_each_seed, prepare, seed_table
 from .trainer import TaggerTrainer
 
 __all__ = [

@@ -9,13 +9,12 @@ import torch
 from datasets import DatasetDict, Features, Value
 from transformers import PreTrainedModel
 
-from ..data.composition import Composition
-from ..data.encoders import PretrainedEncoder, usual_layers
 from ..errors import DataError
 from ..models.contextual import ContextualFeatures
 from ..models.pieces import WordPieces
 from ..models.tokenization_word_char import WordCharTokenizer
-from .collator import CONTEXT_STATES
+from ..vectors.distill import Composition, PretrainedEncoder, usual_layers
+from .batches import CONTEXT_STATES
 
 #: Sentences whose states are computed together, padded to the longest of them.
 _BATCH = 32

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from huggingface_hub.utils import are_progress_bars_disabled
@@ -13,7 +16,38 @@ from tqdm.auto import tqdm
 from transformers import ProgressCallback
 from transformers.utils import logging
 
-from .sampling import has_words, word_counts
+from .batches import has_words, word_counts
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked to stop. No `except Exception` on the way holds this up.
+
+    Args:
+        number: The signal's number.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = 128 + number
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Raise `Stopped` where SIGINT or SIGTERM arrives, so that what is half written is cleared away.
+
+    Only the main thread of a process may call this.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 #: Scores of an evaluation by their names, and how a line calls them.
 _SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
@@ -80,7 +114,7 @@ class EpochProgress(ProgressCallback):
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
         """Say how the model scored."""
         super().on_evaluate(args, state, control, **kwargs)
-        scores, said = scores_of(metrics or {})
+        scores, said = logged_scores(metrics or {})
         for name in list(scores)[-1:]:
             self._set_postfix({name: f"{scores[name]:.4g}"})
         if self.training and not self.unsaid:
@@ -144,7 +178,7 @@ class EpochProgress(ProgressCallback):
             sys.stdout.flush()
 
 
-def scores_of(metrics: dict[str, Any]) -> tuple[dict[str, float], list[str]]:
+def logged_scores(metrics: dict[str, Any]) -> tuple[dict[str, float], list[str]]:
     """Precision, recall and F1 of an evaluation; of plain labels the accuracy; else the loss; and the same in words."""
     for names in (tuple(_SCORES), ("accuracy",), ("loss",)):
         last = next((key for key in metrics if key.endswith(f"_{names[-1]}")), None)

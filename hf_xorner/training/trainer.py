@@ -16,14 +16,11 @@ from transformers.trainer_utils import HubStrategy
 
 from ..evaluation import compute_metrics_for
 from ..models.tags import IGNORED
-from .collator import TaggingCollator
-from .early_stopping import EarlyStopping
+from .batches import LengthBuckets, Shuffled, TaggingCollator, has_words, word_counts
+from .checkpoints import ResumableTrainer
 from .model_files import CARD, files_of_model
-from .optimizers import Nadam
+from .optimization import EarlyStopping, Nadam, decay_by_epoch
 from .progress import EpochProgress, without_bars
-from .resuming import ResumableTrainer
-from .sampling import LengthBuckets, Shuffled, has_words, word_counts
-from .schedules import decay_by_epoch
 
 #: What says how training goes, if the user brings none: each is put in the place of another.
 _REPORTERS = (ProgressCallback, PrinterCallback)

@@ -170,7 +170,7 @@ def test_scripts_do_not_take_evaluate_py_for_the_library():
     program = f"""
 import sys
 sys.path.insert(0, {str(REPOSITORY / "scripts")!r})
-import hf_xorner.data, hf_xorner.evaluation.report
+import hf_xorner.corpora, hf_xorner.evaluation.report
 assert "hf_xorner.tagger" not in sys.modules, "files of predictions are scored without loading what models need"
 import hf_xorner.training, hf_xorner.tagger
 assert "evaluate" not in sys.modules

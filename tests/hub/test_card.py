@@ -20,10 +20,7 @@ from huggingface_hub import ModelCard
 
 from hf_xorner.hub import card as module
 from hf_xorner.hub.card import Card, varied, write_card
-from hf_xorner.hub.card_scores import HeldOut
-from hf_xorner.hub.card_sections import renewed
-from hf_xorner.hub.card_text import code, fence, shown
-from hf_xorner.hub.citations import PAPERS, bibtex
+from hf_xorner.hub.card_content import PAPERS, HeldOut, bibtex, code, fence, renewed, shown
 from hf_xorner.registration import CONFIGS
 from hf_xorner.tagger import Entity
 from hf_xorner.training import parse, prepare

@@ -11,8 +11,7 @@ from conftest import ARCHITECTURES, REPOSITORY, build_model
 from safetensors.numpy import save_file
 
 from hf_xorner.hub import Unfit, check_folder
-from hf_xorner.hub.corpus import sentences_of
-from hf_xorner.hub.text_checks import faults_of_text, read_text, secrets_in, sentences_in
+from hf_xorner.hub.checks import faults_of_text, read_text, secrets_in, sentences_in, sentences_of
 from hf_xorner.training.model_files import files_of_model, travelling_modules
 
 CARD = "---\nlicense: mit\nwidget:\n- text: Ann met Zeus\n---\n# A tagger\n"
@@ -537,7 +536,7 @@ def test_sentences_are_found_as_by_plain_search():
     words = ["a", "bb", "ccc", "dddd"]
     corpus = [[words[place] for place in generator.integers(4, size=generator.integers(8, 12))] for _ in range(300)]
     held = "".join(words[place] for place in generator.integers(4, size=2000))
-    from hf_xorner.hub.text_checks import Text
+    from hf_xorner.hub.checks import Text
 
     found = [bool(sentences_in([Text("a", [(0, held)])], [sentence])) for sentence in corpus]
     assert found == ["".join(sentence) in held for sentence in corpus]

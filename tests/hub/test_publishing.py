@@ -470,7 +470,7 @@ def test_without_a_hub_it_is_said_within_two_seconds(hub, api, folder, monkeypat
 
 
 def test_a_hub_that_falls_silent_is_given_up(hub, api, folder, monkeypatch):
-    monkeypatch.setattr("hf_xorner.hub.publishing.SILENCE", 0.2)
+    monkeypatch.setattr("hf_xorner.hub.publish.SILENCE", 0.2)
     hub.fault("POST", "/commit/", hang=True)
     start = time.monotonic()
     found = refusal(folder, NAME, api=api)

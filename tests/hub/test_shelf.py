@@ -10,7 +10,7 @@ from conftest import build_model
 from transformers import AutoConfig, AutoTokenizer, pipeline
 
 from hf_xorner.hub import check_folder
-from hf_xorner.hub.shelf import MANIFEST, shelve, write_files
+from hf_xorner.hub.publish import MANIFEST, shelve, write_files
 
 TEXT = "Ann met Zeus"
 CARD = f"---\nlicense: mit\nwidget:\n- text: {TEXT}\n---\n# A tagger\n\n![](learning_curve.png)\n"

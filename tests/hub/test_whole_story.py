@@ -14,7 +14,7 @@ from local_hub import LocalHub
 from transformers import pipeline
 
 from hf_xorner import Tagger
-from hf_xorner.data import load_corpus
+from hf_xorner.corpora import load_corpus
 
 NAME = "ann/xor-tagger"
 

@@ -10,7 +10,7 @@ from tokenizers import AddedToken
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from hf_xorner import WordCharTokenizer
-from hf_xorner.training.carrying import carry_over
+from hf_xorner.training.build import carry_over
 
 SENTENCES = [["Ann", "saw", "Oslo", "saw"], ["saw", "Oslo", "xyz"]]
 #: Seen words have the ids 2 to 5, words that only have a pretrained vector 6 and 7.

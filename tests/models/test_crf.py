@@ -9,15 +9,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hf_xorner.models import crf
 from hf_xorner.models.crf import (
+    IMPOSSIBLE,
+    Chain,
+    LogMessages,
+    best_path,
     k_best,
     log_marginals,
     log_partition,
     negative_log_likelihood,
+    path_score,
     posterior,
     span_log_probs,
 )
-from hf_xorner.models.crf_messages import IMPOSSIBLE, Chain, LogMessages
-from hf_xorner.models.crf_paths import best_path, path_score
 from hf_xorner.models.tags import IGNORED
 
 LENGTHS = torch.tensor([4, 0, 1, 6, 2, 3, 5])

@@ -7,9 +7,20 @@ import pytest
 import torch
 
 from hf_xorner.models import crf
-from hf_xorner.models.crf import log_marginals, log_partition, negative_log_likelihood, posterior, span_log_probs
-from hf_xorner.models.crf_messages import IMPOSSIBLE, Chain, LogMessages, ScaledMessages, messages
-from hf_xorner.models.crf_paths import best_path, path_score
+from hf_xorner.models.crf import (
+    IMPOSSIBLE,
+    Chain,
+    LogMessages,
+    ScaledMessages,
+    best_path,
+    log_marginals,
+    log_partition,
+    messages,
+    negative_log_likelihood,
+    path_score,
+    posterior,
+    span_log_probs,
+)
 from hf_xorner.models.tags import IGNORED, TagSpace
 
 LENGTHS = torch.tensor([8, 0, 1, 5, 2])
@@ -128,7 +139,7 @@ def test_partial_labels_are_summed_the_fast_way(monkeypatch):
     gold = best_path(chain, LENGTHS)
     gold[:, 1::3] = IGNORED
     by_logarithms = []
-    monkeypatch.setattr("hf_xorner.models.crf_messages.LogMessages", lambda *_: by_logarithms.append(1))
+    monkeypatch.setattr("hf_xorner.models.crf.LogMessages", lambda *_: by_logarithms.append(1))
     assert (negative_log_likelihood(chain, LENGTHS, gold) >= 0).all()
     assert not by_logarithms
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 from test_crf import IDS, KINDS, LENGTHS, TIME, each_sentence, random_chain, random_paths
 
-from hf_xorner.models.crf_messages import Chain
-from hf_xorner.models.crf_paths import best_path, k_best_paths, path_score
+from hf_xorner.models.crf import Chain, best_path, k_best_paths, path_score
 
 
 @pytest.fixture(params=KINDS, ids=IDS)

@@ -6,9 +6,7 @@ import time
 import pytest
 import torch
 
-from hf_xorner.models.crf import log_marginals, negative_log_likelihood
-from hf_xorner.models.crf_messages import Chain
-from hf_xorner.models.crf_paths import best_path
+from hf_xorner.models.crf import Chain, best_path, log_marginals, negative_log_likelihood
 
 ROUNDS, SECONDS = 15, 10  # of measuring, at the least, for each size
 LEAST = {"loss and backward": 2.5, "Viterbi": 2.0}

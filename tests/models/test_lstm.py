@@ -7,8 +7,7 @@ import references as ref
 import torch
 from conftest import LI2020, build_model
 
-from hf_xorner.models.lstm import BiLstmLayer, VariationalDropout, build_layer
-from hf_xorner.models.recurrence import Packing
+from hf_xorner.models.recurrent import BiLstmLayer, Packing, VariationalDropout, build_layer
 
 LENGTHS = torch.tensor([5, 0, 3, 1])
 INPUT, HIDDEN, TIME = 3, 4, 5

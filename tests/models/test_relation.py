@@ -13,8 +13,8 @@ import torch
 from conftest import REPOSITORY
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hf_xorner.models import relation
-from hf_xorner.models.relation import RELATIONS, gated_sum
+from hf_xorner.models import modeling_grn as relation
+from hf_xorner.models.modeling_grn import RELATIONS, gated_sum
 
 LENGTHS = torch.tensor([5, 0, 7, 1, 3])
 TIME, SIZE = 8, 6
@@ -227,7 +227,7 @@ DIRECT_FORMULA = """
 PEAK = (
     """
     import resource, sys, torch
-    from hf_xorner.models.relation import gated_sum
+    from hf_xorner.models.modeling_grn import gated_sum
     torch.set_num_threads(1)
 """
     + DIRECT_FORMULA

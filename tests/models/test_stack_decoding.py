@@ -10,7 +10,7 @@ import torch
 from test_stack_lstm import LABEL_SETS, LENGTHS, VARIANTS, build, labelled_batch, reference_of
 
 from hf_xorner import Tagger
-from hf_xorner.models.stack_decoding import search
+from hf_xorner.models.transition_decoder import search
 from hf_xorner.models.transitions import NO_ACTION, TransitionSystem
 
 EVERYTHING = 4000  # more hypotheses than there are sequences of actions

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hf_xorner.training import parse, prepare
-from hf_xorner.training.averaging import EpochAverage, keep_the_better, place_weights, weights_of
+from hf_xorner.training.optimization import EpochAverage, keep_the_better, place_weights, weights_of
 
 CORPUS = {
     "train.conll": "Ann B-PER\nsaw O\nOslo B-LOC\n\nBob B-PER\nsaw O\nRome B-LOC\n\n" * 8,

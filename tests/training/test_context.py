@@ -12,13 +12,11 @@ from safetensors.torch import load_file
 from transformers import ByT5Tokenizer, T5Config, T5Model, Trainer, TrainingArguments
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.data import DataError
-from hf_xorner.data.composition import write_composition
-from hf_xorner.data.distillation import compose
-from hf_xorner.data.encoders import encoder_of, read_encoder
+from hf_xorner.corpora import DataError
 from hf_xorner.models.contextual import ContextualFeatures
 from hf_xorner.training import TaggerTrainer, TaggingCollator, parse, prepare
-from hf_xorner.training.collator import CONTEXT_STATES
+from hf_xorner.training.batches import CONTEXT_STATES
+from hf_xorner.vectors.distill import compose, encoder_of, read_encoder, write_composition
 
 TOWNS = ["Annaville", "Berta's", "Carl-a", "Doraville"]
 RESTS = ["is far away", "has two bridges .", "burns", "\u200b saw İstanbul and [SEP] 12:30 , again and again and again"]

@@ -15,10 +15,7 @@ from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.models.pieces import WordPieces
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import RunArguments, parse, prepare
-from hf_xorner.training.carrying import fill
-from hf_xorner.training.continuation import _FREE, go_on
-from hf_xorner.training.start import build_afresh
-from hf_xorner.training.vocabulary import extended, known_words
+from hf_xorner.training.build import _FREE, build_afresh, extended, fill_rows, go_on, known_words
 
 #: GOD is gone, ORG is new, and the others come in another order.
 NEW_LABELS = ["O", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-PER", "I-PER"]
@@ -214,7 +211,7 @@ def test_plain_labels_are_found_by_name_too(tokenizer, tmp_path):
 
 def test_a_tensor_that_nothing_explains_is_not_stretched():
     with pytest.raises(RuntimeError, match=r"\(1, 3\) does not fit \(2, 3\)"):
-        fill(torch.zeros(2, 3), torch.ones(1, 3), ())
+        fill_rows(torch.zeros(2, 3), torch.ones(1, 3), ())
 
 
 # --- Words and characters --------------------------------------------------------------------------------------------

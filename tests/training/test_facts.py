@@ -21,12 +21,21 @@ from transformers import TrainerCallback
 
 import hf_xorner
 from hf_xorner import Tagger
-from hf_xorner.data import load_corpus
-from hf_xorner.data.fingerprints import corpus_fingerprint, file_fingerprint
+from hf_xorner.corpora import load_corpus
+from hf_xorner.corpora.assemble import corpus_fingerprint, file_fingerprint
 from hf_xorner.evaluation.report import System, Training, report
 from hf_xorner.training import TrainingError, parse, prepare
-from hf_xorner.training.facts import Facts, command_of, curve_of, options_of, versions
-from hf_xorner.training.ledger import Judged, _figures, data_facts, surfaces_in
+from hf_xorner.training.facts import (
+    Facts,
+    Judged,
+    _figures,
+    command_of,
+    curve_of,
+    data_facts,
+    options_of,
+    surfaces_in,
+    versions,
+)
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,7 @@ from datasets import Dataset
 from transformers import TrainerCallback
 
 from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments
-from hf_xorner.training.early_stopping import EarlyStopping
-from hf_xorner.training.optimizers import Nadam
-from hf_xorner.training.schedules import decay_by_epoch
+from hf_xorner.training.optimization import EarlyStopping, Nadam, decay_by_epoch
 
 SHAPES = [(3, 4), (5,), (), (2, 1, 3)]
 

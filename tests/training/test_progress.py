@@ -14,7 +14,7 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from transformers.utils import logging
 
 from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments
-from hf_xorner.training.progress import EpochProgress, scores_of, without_bars
+from hf_xorner.training.progress import EpochProgress, logged_scores, without_bars
 
 LINE = re.compile(
     r"epoch (?P<epoch>[\d.]+)/(?P<of>[\d.]+)"
@@ -193,7 +193,7 @@ def test_other_callbacks_of_the_user_change_nothing(trainer_of):
     ids=str,
 )
 def test_what_is_said_of_scores(metrics, said):
-    assert scores_of(metrics)[1] == said
+    assert logged_scores(metrics)[1] == said
 
 
 def test_bars_that_the_user_silenced_stay_silent():

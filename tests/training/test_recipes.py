@@ -8,7 +8,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY
 
-from hf_xorner.analysis.tables import read_table
+from hf_xorner.papers.tables import read_table
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import parse
 from hf_xorner.training.recipes import ROOT, read_recipe, recipe_names, table_names

@@ -28,7 +28,7 @@ from hf_xorner.training.checkpoints import (
     fault_in_resuming,
     fault_of,
     install_model,
-    publish,
+    move_into_place,
     rotate,
     written_aside,
 )
@@ -262,7 +262,7 @@ def test_a_checkpoint_whose_best_is_damaged_is_none(tmp_path):
         staged.mkdir(parents=True)
         (staged / "rng_state.pth").write_bytes(b"states")
         (staged / "trainer_state.json").write_text('{"best_model_checkpoint": "elsewhere/checkpoint-7"}')
-        publish(staged, tmp_path / staged.name)
+        move_into_place(staged, tmp_path / staged.name)
     assert fault_in_resuming(tmp_path / "checkpoint-14", needs_best=True) is None
     (tmp_path / "checkpoint-7" / "rng_state.pth").write_bytes(b"stale!")
     fault = "needs checkpoint-7, which has other bytes in rng_state.pth than were written"

@@ -14,7 +14,7 @@ from transformers import Trainer, TrainingArguments
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.training import TaggerTrainer
-from hf_xorner.training.sampling import LengthBuckets, Shuffled, bucketed, has_words, word_counts
+from hf_xorner.training.batches import LengthBuckets, Shuffled, bucketed, has_words, word_counts
 
 
 def sentences_of(lengths):

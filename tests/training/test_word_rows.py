@@ -8,9 +8,9 @@ import torch
 from conftest import SENTENCES
 
 from hf_xorner import WordCharTokenizer
-from hf_xorner.data.encoders import encoder_of
 from hf_xorner.training import TaggingCollator
-from hf_xorner.training.word_rows import WordRows
+from hf_xorner.training.batches import WordRows
+from hf_xorner.vectors.distill import encoder_of
 
 ODD = ["[PAD]", "[UNK]", "", "İ", "ß" * 40, "\ue000x", "１２", "zeus", "ZEUS", "𝔸𝔸", " ", "a b"]
 

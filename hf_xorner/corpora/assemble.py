@@ -1,0 +1,515 @@
+"""From sentences with tags as their source has them to a cached data set with one numbering of the labels."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from datasets import (
+    ArrowBasedBuilder,
+    BuilderConfig,
+    ClassLabel,
+    Dataset,
+    DatasetDict,
+    DatasetInfo,
+    Features,
+    List,
+    NamedSplit,
+    SplitGenerator,
+    Value,
+    config,
+)
+from datasets.exceptions import DatasetGenerationError
+from numpy.typing import NDArray
+
+from ..errors import DataError, first_line
+from .schemes import EDGE, Pair, entity_type, iob2_of, is_of, label_names, prefixes_of, recognise, repairs_of, tags_of
+from .source import AUTO, Reading, Repairs, Sentence
+
+#: More distinct tags than this are words or numbers, read from a wrong column.
+MOST_TAGS = 10_000
+#: A second column with more values than this, or with one only, holds no parts of speech.
+MOST_POS = 128
+
+
+class Split(NamedTuple):
+    """A split that can be read again and again, sentence by sentence.
+
+    Attributes:
+        read: Begins to read; what the reader repairs is counted there.
+        identity: Text that changes whenever what is read may have changed.
+        source: What is read, for messages.
+        guesses_pos: Whether nobody said that what is read as parts of speech is that, so that it must look like it.
+    """
+
+    read: Callable[[Repairs], Iterator[Sentence]]
+    identity: str
+    source: str
+    guesses_pos: bool = False
+
+
+class Survey(NamedTuple):
+    """The outcome of reading a split once.
+
+    Attributes:
+        pairs: How often each pair of neighbouring tags occurs, edges of sentences included.
+        has_pos: Whether every sentence has parts of speech, and they look like some.
+        has_documents: Whether any sentence belongs to a document.
+    """
+
+    pairs: Counter[Pair]
+    has_pos: bool
+    has_documents: bool
+
+    @property
+    def tags(self) -> set[str]:
+        """The distinct tags."""
+        return tags_of(self.pairs)
+
+
+def survey(split: Split, repairs: Repairs) -> Survey:
+    """Read a split once.
+
+    Args:
+        split: What to read.
+        repairs: Where repairs of the reader are counted.
+
+    Raises:
+        DataError: For whatever the reader refuses, and for more distinct tags than any scheme has.
+    """
+    pairs: Counter[Pair] = Counter()
+    has_pos, has_documents = True, False
+    seen_pos: set[str] = set()
+    # A tag takes part in at least one pair, so pairs are a cheap bound on tags.
+    bound = MOST_TAGS
+    for sentence in split.read(repairs):
+        pairs.update(zip([EDGE, *sentence.tags], [*sentence.tags, EDGE], strict=True))
+        has_pos = has_pos and sentence.pos_tags is not None
+        if split.guesses_pos and has_pos and len(seen_pos) <= MOST_POS:
+            seen_pos.update(sentence.pos_tags or ())
+        has_documents = has_documents or sentence.doc_id is not None
+        if len(pairs) > bound:
+            if len(tags_of(pairs)) > MOST_TAGS:
+                raise DataError(
+                    f"{sentence.place()}: more than {MOST_TAGS:,} different tags by now; "
+                    "name the column that holds the tags as tag_column."
+                )
+            bound = 2 * len(pairs)
+    has_pos = has_pos and (1 < len(seen_pos) <= MOST_POS or not split.guesses_pos)
+    return Survey(pairs, has_pos, has_documents)
+
+
+def find(split: Split, wanted: Callable[[Pair], bool]) -> tuple[str, str]:
+    """Find the first pair of a kind: the place of its second tag, or of the sentence's last one, and that tag.
+
+    Reading again costs time, but only where there is something to complain about.
+    """
+    for sentence in split.read(Repairs()):
+        tags = sentence.tags
+        for index, pair in enumerate(zip([EDGE, *tags], [*tags, EDGE], strict=True)):
+            if wanted(pair):
+                return sentence.place(min(index, len(tags) - 1)), pair[1]
+    raise DataError(f"{split.source}: changed while it was read; load it again.")
+
+
+_NAME = "hf_xorner"
+_ELSEWHERE = "name another folder as cache_dir, or by the variable HF_DATASETS_CACHE"
+
+_Batches = Callable[[], Iterator[pa.Table]]
+
+
+@dataclass
+class _Content(BuilderConfig):
+    tables: _Batches | None = None
+    features: Features | None = None
+    split: NamedSplit | None = None
+
+
+class _Builder(ArrowBasedBuilder):
+    """A split of Arrow tables, as `datasets` builds and caches it."""
+
+    BUILDER_CONFIG_CLASS = _Content
+
+    def _info(self) -> DatasetInfo:
+        return DatasetInfo(features=self.config.features)
+
+    def _split_generators(self, dl_manager: object) -> list[SplitGenerator]:
+        return [SplitGenerator(name=self.config.split)]
+
+    def _generate_tables(self) -> Iterator[tuple[int, pa.Table]]:
+        yield from enumerate(self.config.tables())
+
+
+def cached(
+    tables: _Batches,
+    features: Features,
+    split: str,
+    fingerprint: str,
+    source: str,
+    cache_dir: str | Path | None = None,
+) -> Dataset:
+    """Return the data set of a split, built if the cache does not hold it.
+
+    Args:
+        tables: Begins to yield the rows of the split, as tables of the features' types.
+        features: The columns.
+        split: The name of the split.
+        fingerprint: Tells this content from any other: what bears it is found again, whatever ``tables`` would yield.
+        source: Where the rows come from, for messages.
+        cache_dir: Where the data set is cached; by default where `datasets` does.
+
+    Raises:
+        DataError: If the cache cannot be written or is damaged, or if the source is no longer what the fingerprint was
+            made from.
+    """
+    folder = str(cache_dir or config.HF_DATASETS_CACHE)
+    if "::" in folder:
+        # fsspec would take what follows for another place, and all data sets would share the folder before it.
+        raise DataError(f"{folder}: a folder with '::' in its name cannot be a cache; {_ELSEWHERE}.")
+    content = f"{split}-{fingerprint}"
+    try:
+        # The content is named by its fingerprint, so that nothing has to be pickled to know it again.
+        builder = _Builder(
+            cache_dir=folder,
+            dataset_name=_NAME,
+            config_id=content,
+            features=features,
+            tables=tables,
+            split=NamedSplit(split),
+        )
+        builder.download_and_prepare()
+        dataset = builder.as_dataset(split=NamedSplit(split))
+    except DatasetGenerationError as error:
+        if isinstance(error.__cause__, (DataError, KeyError)):
+            raise DataError(f"{source}: changed while it was read; load it again.") from error
+        if isinstance(error.__cause__, OSError):
+            raise _unwritable(folder, error.__cause__) from error
+        raise
+    # What was written before is incomplete, or is no Arrow any more.
+    except (FileNotFoundError, ValueError) as error:
+        raise DataError(
+            f"{folder}/{_NAME}/{content}: this part of the cache is damaged ({first_line(error)}); "
+            "remove it, and load again."
+        ) from error
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    dataset._fingerprint = fingerprint
+    return dataset
+
+
+def _unwritable(folder: str, error: OSError) -> DataError:
+    return DataError(f"{folder}: the cache cannot be written ({first_line(error)}); {_ELSEWHERE}.")
+
+
+TOKENS, TAGS, POS_TAGS, DOC_ID = "tokens", "ner_tags", "pos_tags", "doc_id"
+BATCH = 2000
+
+
+class FlatBatch(NamedTuple):
+    """Some consecutive sentences of a split, their words in one array.
+
+    Attributes:
+        split: The name of the split.
+        first_row: The row of the first sentence.
+        lengths: The number of tokens of each sentence. Shape: (sentences,).
+        tokens: The words, sentence after sentence, none of them null. Shape: (tokens,), as the next two.
+        ids: The number of each word's label, none without a name.
+        pos_tags: The parts of speech, where the split has them.
+        doc_ids: The document of each sentence, null where it is unknown, where the split has them. Shape: (sentences,).
+    """
+
+    split: str
+    first_row: int
+    lengths: NDArray[np.int64]
+    tokens: pa.Array
+    ids: NDArray[np.int64]
+    pos_tags: pa.Array | None
+    doc_ids: pa.Array | None
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """The index after the last token of each sentence. Shape: (sentences,)."""
+        return np.cumsum(self.lengths)
+
+    def place(self, token: int) -> str:
+        """Say in which row the token of an index stands."""
+        return self.place_of_sentence(int(np.searchsorted(self.ends, token, side="right")))
+
+    def place_of_sentence(self, sentence: int) -> str:
+        """Say in which row the sentence of an index stands."""
+        return f"{self.split}, row {self.first_row + sentence}"
+
+
+def label_names_of(dataset: Dataset, split: str) -> list[str]:
+    """Return the names of a split's labels.
+
+    Raises:
+        DataError: If the split is not of the form that `hf_xorner.corpora.load_corpus` returns.
+    """
+    feature = getattr(dataset.features.get(TAGS), "feature", None)
+    if TOKENS not in dataset.features or not isinstance(feature, ClassLabel):
+        raise DataError(
+            f"{split}: expected the columns {TOKENS}: List(string) and {TAGS}: List(ClassLabel), "
+            f"found {', '.join(dataset.column_names)}; load the corpus with load_corpus."
+        )
+    return list(feature.names)
+
+
+def flat_batches(dataset: Dataset, split: str) -> Iterator[FlatBatch]:
+    """Yield a split in flat arrays, in its order; a selected or shuffled one as it was selected or shuffled.
+
+    Args:
+        dataset: The split in the form that `hf_xorner.corpora.load_corpus` returns.
+        split: Its name, for messages.
+
+    Raises:
+        DataError: If a row lacks its tokens or has more or fewer tags than tokens, or a label has no name.
+    """
+    count = len(label_names_of(dataset, split))
+    columns = [name for name in (TOKENS, TAGS, POS_TAGS, DOC_ID) if name in dataset.column_names]
+    row = 0
+    for table in dataset.select_columns(columns).with_format("arrow").iter(BATCH):
+        found = {name: table.column(name).combine_chunks() for name in columns}
+        lengths = _lengths(found[TOKENS])
+        batch = FlatBatch(
+            split,
+            row,
+            lengths,
+            tokens=found[TOKENS].flatten(),
+            ids=_numbers(found[TAGS].flatten()),
+            pos_tags=found[POS_TAGS].flatten() if POS_TAGS in found else None,
+            doc_ids=found.get(DOC_ID),
+        )
+        _check(batch, found, count)
+        yield batch
+        row += len(lengths)
+
+
+def _lengths(lists: pa.Array) -> NDArray[np.int64]:
+    # -1 for a missing list, so that it differs from every length that a list can have.
+    return lists.value_lengths().fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _numbers(labels: pa.Array) -> NDArray[np.int64]:
+    return labels.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+
+
+def _check(batch: FlatBatch, found: dict[str, pa.Array], labels: int) -> None:
+    if len(batch.lengths) and batch.lengths.min() < 0:
+        raise DataError(f"{batch.place_of_sentence(int(batch.lengths.argmin()))}: the tokens are missing.")
+    for name in (TAGS, POS_TAGS):
+        if name in found and not np.array_equal(_lengths(found[name]), batch.lengths):
+            sentence = int(np.flatnonzero(_lengths(found[name]) != batch.lengths)[0])
+            here, there = batch.lengths[sentence], max(_lengths(found[name])[sentence], 0)
+            raise DataError(f"{batch.place_of_sentence(sentence)}: {here} tokens but {there} {name}.")
+    for name, flat in ((TOKENS, batch.tokens), (POS_TAGS, batch.pos_tags)):
+        if flat is not None and flat.null_count:
+            token = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0])
+            raise DataError(f"{batch.place(token)}: a null among the {name}; give every token a string.")
+    nameless = np.flatnonzero((batch.ids < 0) | (batch.ids >= labels))
+    if len(nameless):
+        token = int(nameless[0])
+        raise DataError(f"{batch.place(token)}: the label {batch.ids[token]} has no name; give every token a label.")
+
+
+def corpus_fingerprint(corpus: DatasetDict) -> str:
+    """Return the SHA-256 of a corpus: its splits, labels, sentences, words and tags.
+
+    Where the files lie, in what format, and other columns than words and tags play no role.
+
+    Args:
+        corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
+    """
+    rows = [[name, split_fingerprint(corpus[name], name)] for name in sorted(corpus)]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def split_fingerprint(split: Dataset, name: str) -> str:
+    """Return the SHA-256 of a split: its labels, sentences, words and tags.
+
+    Args:
+        split: The split.
+        name: What messages call it.
+    """
+    parts = [hashlib.sha256() for _ in range(3)]
+    for batch in flat_batches(split, name):
+        words = "".join(f"{len(word)}:{word}" for word in batch.tokens.to_pylist())
+        for part, content in zip(
+            parts,
+            (words.encode(), batch.lengths.astype("<i8").tobytes(), batch.ids.astype("<i8").tobytes()),
+            strict=True,
+        ):
+            part.update(content)
+    row = [label_names_of(split, name), *(part.hexdigest() for part in parts)]
+    return hashlib.sha256(json.dumps(row).encode()).hexdigest()
+
+
+def file_fingerprint(path: Path) -> dict[str, str | int]:
+    """Return the ``bytes`` and the ``sha256`` of a file, or of all files of a folder with their names in it."""
+    if path.is_file():
+        with path.open("rb") as file:
+            return {"bytes": path.stat().st_size, "sha256": _digest(file)}
+    whole, size = hashlib.sha256(), 0
+    for inside in sorted(inside for inside in path.rglob("*") if inside.is_file()):
+        with inside.open("rb") as file:
+            whole.update(json.dumps([inside.relative_to(path).as_posix(), _digest(file)]).encode())
+        size += inside.stat().st_size
+    return {"bytes": size, "sha256": whole.hexdigest()}
+
+
+def _digest(file: BinaryIO) -> str:
+    # hashlib.file_digest came with Python 3.11.
+    digest = hashlib.sha256()
+    while chunk := file.read(1 << 20):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+TRAIN = "train"
+
+# Part of every fingerprint: another number makes all cached data sets be built anew.
+_VERSION = 1
+# Sentences of a table.
+_BATCH = 1000
+
+
+def assemble(
+    splits: Mapping[str, Split], reading: Reading, source: str, cache_dir: str | Path | None = None
+) -> DatasetDict:
+    """Build the data set of a corpus, its tags as plain labels or IOB2, cached and memory-mapped.
+
+    Every split is read twice: the labels, and what has to be repaired, must be known before the first row is written.
+
+    Args:
+        splits: The splits by name. ``train`` sets the labels; without it all splits together do.
+        reading: How it is to be read.
+        source: The corpus in words, for messages.
+        cache_dir: Where the data sets are cached; by default where `datasets` does.
+
+    Returns:
+        The splits in the given order, with ``tokens: List(string)`` and ``ner_tags: List(ClassLabel)``, and with
+        ``pos_tags: List(string)`` and ``doc_id: string`` where the source has them.
+
+    Raises:
+        DataError: If a split has no sentence, if a tag is none of its scheme, if a split has a tag (of chunks: a type)
+            that the training split lacks, or for a repair that ``reading.strict`` refuses.
+    """
+    repairs = Repairs(reading.strict)
+    surveys = {name: survey(split, repairs) for name, split in splits.items()}
+    for name, found in surveys.items():
+        if not found.pairs:
+            raise DataError(f"{splits[name].source}: the split holds no sentence; fill it, or leave it out.")
+    pairs = set().union(*(found.pairs for found in surveys.values()))
+    scheme = recognise(pairs) if reading.scheme == AUTO else reading.scheme
+    if scheme != "plain":
+        for name, found in surveys.items():
+            _check_prefixes(splits[name], found, scheme)
+    known = surveys[TRAIN].tags if TRAIN in surveys else set().union(*(found.tags for found in surveys.values()))
+    labels = label_names(known, scheme == "plain")
+    for name, found in surveys.items():
+        _check_known(splits[name], found, labels, scheme)
+        _count_repairs(splits[name], found, scheme, repairs)
+    repairs.report(source)
+    extra = _extra_columns(surveys.values())
+    return DatasetDict(
+        {name: _build(name, split, surveys[name], scheme, labels, extra, cache_dir) for name, split in splits.items()}
+    )
+
+
+def _check_prefixes(split: Split, found: Survey, scheme: str) -> None:
+    strange = {tag for tag in found.tags if not is_of(scheme, tag)}
+    if strange:
+        place, tag = find(split, lambda pair: pair[1] in strange)
+        raise DataError(
+            f"{place}: unknown tag {tag!r}; expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()}); "
+            "correct it, or say scheme=plain."
+        )
+
+
+def _check_known(split: Split, found: Survey, labels: list[str], scheme: str) -> None:
+    plain = scheme == "plain"
+    known = set(labels) if plain else {entity_type(label) for label in labels}
+    unknown = {tag for tag in found.tags if (tag if plain else entity_type(tag)) not in known}
+    if unknown:
+        place, tag = find(split, lambda pair: pair[1] in unknown)
+        raise DataError(
+            f"{place}: the tag {tag!r} has no example in the training split; "
+            "correct it, or add examples to the training data."
+        )
+
+
+def _count_repairs(split: Split, found: Survey, scheme: str, repairs: Repairs) -> None:
+    counts: Counter[str] = Counter()
+    for pair, count in found.pairs.items():
+        for kind in repairs_of(pair, scheme):
+            counts[kind] += count
+    for kind, count in counts.items():
+        repairs.add(kind, _first_repair(split, scheme, kind), count)
+
+
+def _first_repair(split: Split, scheme: str, kind: str) -> str:
+    return find(split, lambda pair: kind in repairs_of(pair, scheme))[0]
+
+
+def _extra_columns(surveys: Collection[Survey]) -> dict[str, Any]:
+    """Return the columns besides tokens and tags: parts of speech if all splits have them, documents if any has."""
+    extra: dict[str, Any] = {}
+    if all(found.has_pos for found in surveys):
+        extra["pos_tags"] = List(Value("string"))
+    if any(found.has_documents for found in surveys):
+        extra["doc_id"] = Value("string")
+    return extra
+
+
+def _build(
+    name: str,
+    split: Split,
+    found: Survey,
+    scheme: str,
+    labels: list[str],
+    extra: dict[str, Any],
+    cache_dir: str | Path | None,
+) -> Dataset:
+    features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=labels)), **extra})
+    number = {label: index for index, label in enumerate(labels)}
+    label_of = {pair: number[iob2_of(pair, scheme)] for pair in found.pairs if pair[1] != EDGE}
+
+    def tables() -> Iterator[pa.Table]:
+        sentences = split.read(Repairs())
+        while batch := list(islice(sentences, _BATCH)):
+            yield _table(batch, label_of, features)
+
+    identity = json.dumps([_VERSION, split.identity, scheme, labels, sorted(extra)])
+    fingerprint = hashlib.sha256(identity.encode()).hexdigest()[:32]
+    return cached(tables, features, name, fingerprint, split.source, cache_dir)
+
+
+def _table(sentences: Sequence[Sentence], label_of: Mapping[Pair, int], features: Features) -> pa.Table:
+    """Return sentences as a table, through flat arrays: a list of lists takes several times as long."""
+    offsets = np.zeros(len(sentences) + 1, dtype=np.int32)
+    np.cumsum([len(sentence.tokens) for sentence in sentences], out=offsets[1:])
+    tags = chain.from_iterable(zip([EDGE, *found.tags], found.tags, strict=False) for found in sentences)
+    labels = np.fromiter(map(label_of.__getitem__, tags), dtype=np.int64, count=int(offsets[-1]))
+    columns = {
+        "tokens": _lists(offsets, pa.array(_flat(found.tokens for found in sentences), pa.string())),
+        "ner_tags": _lists(offsets, pa.array(labels)),
+    }
+    if "pos_tags" in features:
+        columns["pos_tags"] = _lists(offsets, pa.array(_flat(found.pos_tags for found in sentences), pa.string()))
+    if "doc_id" in features:
+        columns["doc_id"] = pa.array([found.doc_id for found in sentences], pa.string())
+    return pa.table(columns)
+
+
+def _lists(offsets: NDArray[np.int32], values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+
+def _flat(lists: Iterable[Any]) -> list[Any]:
+    return list(chain.from_iterable(lists))

@@ -1,0 +1,1 @@
+"""Read one kind of corpus file each."""

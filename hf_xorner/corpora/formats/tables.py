@@ -1,0 +1,284 @@
+"""Read tables of the Hugging Face world, from the Hub or from disk, as a stream of sentences."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from datasets.table import MemoryMappedTable
+
+from ...errors import DataError, first_line
+from ..source import NONE, Reading, Sentence
+from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS, keys_to_try
+
+# Rows a batch: enough for Arrow to be quick, too few to be felt in memory.
+_ROWS = 1000
+_ARROW_FILE = b"ARROW1"
+_PARQUET = b"PAR1"
+# A column in which no row has a value yet has the type null.
+_STRINGS = {"string", "large_string", "string_view", "null"}
+
+
+class ParquetRows:
+    """The rows of a file of Parquet, read as a stream, and nothing of them kept in any cache."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = pq.ParquetFile(path)
+        self.schema = self._file.schema_arrow
+        self.features = Features.from_arrow_schema(self.schema)
+        self.column_names = list(self.features)
+
+    def __len__(self) -> int:
+        return self._file.metadata.num_rows
+
+    def batches(self, names: list[str]) -> Iterator[pa.Table]:
+        """Yield some columns of the rows, a batch at a time."""
+        try:
+            for batch in self._file.iter_batches(_ROWS, columns=names):
+                yield pa.Table.from_batches([batch])
+        except (OSError, pa.ArrowException) as error:
+            raise _unsound(self._path, error) from error
+
+
+Rows: TypeAlias = Dataset | ParquetRows
+
+
+def _batches(rows: Rows, names: list[str]) -> Iterator[pa.Table]:
+    if isinstance(rows, ParquetRows):
+        return rows.batches(names)
+    return rows.select_columns(names).with_format("arrow").iter(_ROWS)
+
+
+def sentences_of_table(dataset: Rows, source: str, reading: Reading) -> Iterator[Sentence]:
+    """Yield the rows of a data set of words and tags.
+
+    The words are the first column there is of ``tokens`` and ``words``, the tags the first of ``ner_tags``, ``tags``
+    and ``labels``, as class labels or strings; parts of speech (``pos_tags`` or ``pos``) and ``doc_id`` are read where
+    there are any.
+
+    Args:
+        dataset: The data set.
+        source: Where it comes from, in words that the number of a row can follow: ``"owner/name, train, row "``.
+        reading: Other columns than these.
+
+    Yields:
+        The rows in their order, one sentence each.
+
+    Raises:
+        DataError: If columns are missing or of other types, or a row has more words than tags or fewer, an empty word
+            or tag, a class without a name, or nothing where a value should be.
+    """
+    tokens = _Lists(dataset, _find(dataset, TOKEN_KEYS, reading.token_column, "words", "token_column", source), source)
+    tags = _Lists(dataset, _find(dataset, TAG_KEYS, reading.tag_column, "tags", "tag_column", source), source)
+    pos_name = _find_pos(dataset, reading, source)
+    pos_tags = _Lists(dataset, pos_name, source, f"or give {NONE!r} as pos_column") if pos_name else None
+    with_documents = _has_documents(dataset, source)
+
+    # What the rows hold besides may be large, and is not read.
+    names = (
+        {tokens.name, tags.name}
+        | ({pos_tags.name} if pos_tags else set())
+        | ({DOCUMENT_KEY} if with_documents else set())
+    )
+    first = 0
+    for batch in _batches(dataset, sorted(names)):
+        rows = zip(
+            tokens.read(batch, first),
+            tags.read(batch, first),
+            pos_tags.read(batch, first) if pos_tags else repeat(None, len(batch)),
+            _documents(batch) if with_documents else repeat(None, len(batch)),
+            strict=True,
+        )
+        for row, (words, labels, parts, document) in enumerate(rows, start=first):
+            if words is None or labels is None:
+                name = tokens.name if words is None else tags.name
+                raise DataError(f"{source}{row}: the column {name} holds nothing; fill or remove the row.")
+            if len(words) != len(labels):
+                raise DataError(f"{source}{row}: {len(words)} tokens but {len(labels)} tags; give every token one tag.")
+            if parts is not None and len(parts) != len(words):
+                raise DataError(
+                    f"{source}{row}: {len(words)} tokens but {len(parts)} parts of speech; "
+                    "give every token one, or leave them out."
+                )
+            yield Sentence(words, labels, source, row, 0, parts, document)
+        first += len(batch)
+
+
+def open_table(path: Path) -> Rows:
+    """Open a file of Parquet or Arrow, the latter as a stream or a file (Feather), without reading it into memory.
+
+    Args:
+        path: The file; what it is, its first bytes tell.
+
+    Raises:
+        DataError: If the file is damaged or of another kind.
+    """
+    with path.open("rb") as file:
+        magic = file.read(len(_ARROW_FILE))
+    name = str(path.absolute())
+    try:
+        if magic.startswith(_PARQUET):
+            return ParquetRows(path)
+        if magic == _ARROW_FILE:
+            return Dataset(MemoryMappedTable(pa.ipc.open_file(pa.memory_map(name)).read_all(), name))
+        return Dataset.from_file(name)
+    # What the libraries raise for a damaged file has no common type.
+    except Exception as error:
+        raise _unsound(path, error) from error
+
+
+def _unsound(path: Path, error: Exception) -> DataError:
+    return DataError(f"{path}: the file is no sound Parquet or Arrow file ({_reason(error)}); write or fetch it again.")
+
+
+def open_saved(folder: Path) -> DatasetDict:
+    """Open a folder that ``save_to_disk`` has written; a single data set becomes ``train``.
+
+    Raises:
+        DataError: If the folder is damaged or of another kind.
+    """
+    name = str(folder.absolute())
+    if "::" in name:
+        raise DataError(f"{folder}: datasets takes the :: for a chain of places; give the folder a path without it.")
+    try:
+        if (folder / "dataset_dict.json").is_file():
+            return DatasetDict.load_from_disk(name)
+        return DatasetDict({"train": Dataset.load_from_disk(name)})
+    except PermissionError:
+        raise
+    # What the library raises for a damaged folder has no common type.
+    except Exception as error:
+        raise DataError(
+            f"{folder}: the folder is no sound data set of save_to_disk ({_reason(error)}); save or fetch it again."
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"no {error}"
+    return first_line(error)
+
+
+# --- Columns ---------------------------------------------------------------------------------------------------------
+
+
+def _where(source: str) -> str:
+    return source.removesuffix(", row ")
+
+
+def _find(dataset: Rows, usual: Sequence[str], told: str | None, what: str, option: str, source: str) -> str:
+    """Return the name of the column of words, or of whatever else is looked for."""
+    keys = keys_to_try(usual, told)
+    name = next((key for key in keys if key in dataset.column_names), None)
+    if name is None:
+        raise DataError(
+            f"{_where(source)}: expected {what} in a column {' or '.join(keys)}, "
+            f"found the columns {', '.join(dataset.column_names)}; rename one, or name it as {option}."
+        )
+    return name
+
+
+def _find_pos(dataset: Rows, reading: Reading, source: str) -> str | None:
+    if reading.pos_column == NONE:
+        return None
+    if reading.pos_column is not None:
+        return _find(dataset, (), reading.pos_column, "parts of speech", "pos_column", source)
+    return next((key for key in POS_KEYS if key in dataset.column_names), None)
+
+
+def _has_documents(dataset: Rows, source: str) -> bool:
+    feature = dataset.features.get(DOCUMENT_KEY)
+    if feature is None:
+        return False
+    # Numbers serve as names, but those of classes stand for others.
+    kind = feature.dtype if isinstance(feature, Value) else ""
+    if kind not in _STRINGS and "int" not in kind:
+        raise DataError(f"{_where(source)}: the column {DOCUMENT_KEY} holds {feature}; make it one of strings.")
+    return True
+
+
+def _documents(batch: pa.Table) -> list[str | None]:
+    return [None if name is None else str(name) for name in batch[DOCUMENT_KEY].to_pylist()]
+
+
+class _Lists:
+    """A column of lists of strings, or of classes, which become their names."""
+
+    def __init__(self, dataset: Rows, name: str, source: str, else_: str = "or write strings") -> None:
+        """Check a column of a data set.
+
+        Args:
+            dataset: The data set.
+            name: The column's name.
+            source: Where the data set comes from.
+            else_: What else can be done about a column of numbers than to name them.
+        """
+        self.name = name
+        self.source = source
+        feature = dataset.features[name]
+        inner = getattr(feature, "feature", None)
+        self.classes: list[str] | None = inner.names if isinstance(inner, ClassLabel) else None
+        if self.classes is not None or (isinstance(inner, Value) and inner.dtype in _STRINGS):
+            return
+        if isinstance(inner, Value) and "int" in inner.dtype:
+            raise DataError(
+                f"{_where(source)}: the column {name} holds numbers without names; make it a List(ClassLabel), {else_}."
+            )
+        raise DataError(f"{_where(source)}: the column {name} is a {feature}; make it one of lists of strings.")
+
+    def read(self, batch: pa.Table, first_row: int) -> list[list[str] | None]:
+        """Return the lists of a batch of rows, the first of which has a number; None where a row has nothing."""
+        array = batch[self.name].combine_chunks()
+        # All values of the batch at once, which takes a fraction of the time that lists take one by one.
+        flat = pc.list_flatten(array)
+        if flat.null_count:
+            raise self._fault(array, first_row, lambda value: not value.is_valid, "nothing")
+        values = self._texts(flat, array, first_row) if self.classes is None else self._names(flat, array, first_row)
+        if "" in values:
+            raise self._fault(array, first_row, lambda value: value.as_py() == "", "an empty string")
+        counts = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+        ends = counts.cumsum()
+        lists: list[list[str] | None] = [
+            values[start:end] for start, end in zip((ends - counts).tolist(), ends.tolist(), strict=True)
+        ]
+        if array.null_count:
+            return [found if valid else None for found, valid in zip(lists, array.is_valid().to_pylist(), strict=True)]
+        return lists
+
+    def _texts(self, flat: pa.Array, array: pa.Array, first_row: int) -> list[str]:
+        try:
+            return flat.to_pylist()
+        except UnicodeDecodeError:
+            raise self._fault(array, first_row, _is_undecodable, "bytes that are no UTF-8") from None
+
+    def _names(self, flat: pa.Array, array: pa.Array, first_row: int) -> list[str]:
+        names = np.array(self.classes, dtype=object)
+        ids = flat.to_numpy(zero_copy_only=False)
+        if ((ids < 0) | (ids >= len(names))).any():
+            unknown = f"a number beyond its {len(names)} classes"
+            raise self._fault(array, first_row, lambda value: not 0 <= value.as_py() < len(names), unknown)
+        return names[ids].tolist()
+
+    def _fault(self, array: pa.Array, first_row: int, is_faulty: Callable[[pa.Scalar], bool], what: str) -> DataError:
+        """Return the error for the first faulty value of a batch."""
+        row, index = next(
+            (row, index)
+            for row, values in enumerate(array, start=first_row)
+            for index, value in enumerate(values.values or ())
+            if is_faulty(value)
+        )
+        return DataError(f"{self.source}{row}: the column {self.name} holds {what} at index {index}; correct it.")
+
+
+def _is_undecodable(value: pa.Scalar) -> bool:
+    try:
+        value.as_py()
+    except UnicodeDecodeError:
+        return True
+    return False

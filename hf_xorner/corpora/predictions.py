@@ -1,0 +1,114 @@
+"""Predictions of any system in a file: token, gold tag and predicted tag, so that the system can be judged."""
+
+import os
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import DataError
+from .formats.files import BYTE_ORDER_MARK, open_text
+
+
+class Predictions(NamedTuple):
+    """What a file of predictions holds, by sentence."""
+
+    tokens: list[list[str]]
+    gold: list[list[str]]
+    predicted: list[list[str]]
+
+
+def read_predictions(path: str | Path) -> Predictions:
+    """Read a file of predictions.
+
+    Every line holds a token, its gold tag and its predicted tag, separated by TABs; the token may hold any other
+    character. A line that is empty, or holds nothing but blanks and TABs, ends a sentence. A byte-order mark at the
+    beginning of the file is no part of the first token.
+
+    Args:
+        path: A file in UTF-8, plain or compressed by gzip.
+
+    Raises:
+        DataError: For a line of other than three columns, an empty column, a tag that blanks surround, or a file
+            without any sentence.
+    """
+    path = Path(path)
+    found = Predictions([], [], [])
+    rows: list[list[str]] = []
+    tags: set[str] = set()
+    with open_text(path) as file:
+        lines = chain([file.readline().removeprefix(BYTE_ORDER_MARK)], file)
+        for number, line in enumerate(lines, start=1):
+            line = line.rstrip("\r\n")
+            if not line.strip(" \t"):
+                _add(rows, found)
+                rows = []
+                continue
+            row = line.split("\t")
+            if len(row) != 3 or "" in row:
+                what = "an empty column" if len(row) == 3 else f"{len(row)} columns where 3 are expected"
+                raise DataError(
+                    f"{path}:{number}: {what}; give a token, its gold tag and its predicted tag, separated by TABs."
+                )
+            if not tags.issuperset(row[1:]):
+                _check_tags(row[1:], f"{path}:{number}")
+                tags.update(row[1:])
+            rows.append(row)
+    _add(rows, found)
+    if not found.tokens:
+        raise DataError(f"{path}:1: the file holds no sentence; expected lines of token, gold tag and predicted tag.")
+    return found
+
+
+def write_predictions(
+    path: str | Path,
+    tokens: Sequence[Sequence[str]],
+    gold: Sequence[Sequence[str]],
+    predicted: Sequence[Sequence[str]],
+) -> None:
+    """Write a file of predictions, as `read_predictions` reads it.
+
+    Sentences without words are left out, as such a file cannot show them. The folder is made if need be.
+
+    Args:
+        path: The file, which is replaced as a whole if it exists.
+        tokens: The words of each sentence.
+        gold: The gold tag of each word.
+        predicted: The predicted tag of each word.
+
+    Raises:
+        DataError: For a token that such a file cannot hold.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with new.open("w", encoding="utf-8", newline="\n") as file:
+            if next(chain.from_iterable(tokens), "").startswith(BYTE_ORDER_MARK):
+                file.write(BYTE_ORDER_MARK)  # without it, that of the token would be taken for the file's
+            for number, sentence in enumerate(zip(tokens, gold, predicted, strict=True)):
+                for row in zip(*sentence, strict=True):
+                    line = "\t".join(row)
+                    if line.count("\t") != 2 or "\n" in line or not row[0]:
+                        raise DataError(
+                            f"{path}: sentence {number} (counted from 0) has the token {row[0]!r}, which lines of "
+                            "columns separated by TABs cannot hold; remove it from the data."
+                        )
+                    file.write(f"{line}\n")
+                if len(sentence[0]):
+                    file.write("\n")
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _check_tags(tags: Sequence[str], place: str) -> None:
+    for tag in tags:
+        if tag != tag.strip():
+            raise DataError(f"{place}: the tag {tag!r} begins or ends with a blank; remove the blank.")
+
+
+def _add(rows: list[list[str]], found: Predictions) -> None:
+    if rows:
+        for column, values in zip(found, zip(*rows, strict=True), strict=True):
+            column.append(list(values))

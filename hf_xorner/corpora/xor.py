@@ -1,0 +1,206 @@
+"""The XOR corpus of li2020, generated from a seed.
+
+Li, Fu and Ma (AAAI 2020) show that a BiLSTM whose directions are stacked each on itself scores a word by a *sum* of
+what it saw to the left and what it saw to the right, and that no such sum can label the middle word of four phrases:
+
+====================  ====================
+``Key and Peele``     a work of art
+``You and I``         a work of art
+``Key and I``         nothing
+``You and Peele``     nothing
+====================  ====================
+
+The corpus has many names in place of the four. Those on the left are of class A (like Key) or B (like You), those on
+the right likewise (like Peele, like I), and a phrase holds an entity when the classes of its two names agree. Nothing
+else tells: the phrases come in blocks of four sentences, the same words but for the names, in which two names on either
+side make all four phrases. So for every name, and every word around, exactly half of the phrases hold an entity.
+
+What class a name is of, a model must be able to find out. The paper's words bring vectors that tell; here vectors start
+at random, and from the phrases alone the classes are a problem of parity: a two-layer bidirectional LSTM showed no sign
+of learning after 2,000 steps. The training split therefore also shows each name alone, in sentences without a phrase,
+where class A is a person and class B nothing, as Key is a person and You is not.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
+from typing import Any, NamedTuple
+
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+
+# The two kinds of the paper in its chunk tags: the whole phrase is the entity, or the middle word alone is.
+WHOLE_PHRASE = "B-I-E"
+MIDDLE_WORD = "O-S-O"
+_KINDS = (WHOLE_PHRASE, MIDDLE_WORD)
+# The kind of the training sentences that hold a single name and no phrase.
+ALONE = "alone"
+LABELS = ("O", "B-LINK", "I-LINK", "B-PER", "I-PER", "B-WORK", "I-WORK")
+
+# Each kind has its own middle word; with a common one the two would contradict each other.
+_MIDDLE = {WHOLE_PHRASE: "and", MIDDLE_WORD: "with"}
+_TAGS = {WHOLE_PHRASE: ("B-WORK", "I-WORK", "I-WORK"), MIDDLE_WORD: ("O", "B-LINK", "O")}
+_TAG_ALONE = {"A": "B-PER", "B": "O"}
+# The sentences of a block: class of the left name, class of the right name.
+_CLASSES = tuple(product("AB", repeat=2))
+_BLOCK = len(_CLASSES)
+
+_BEFORE = (
+    "we",
+    "we saw",
+    "she wrote about",
+    "nobody there knew",
+    "my sister told us of",
+    "last week they showed",
+    "people on our street like",
+    "he said that",
+)
+_AFTER = (
+    "again",
+    "on Sunday",
+    "at the fair",
+    "before the rain",
+    "in our old school",
+    "for the third time",
+    "to my surprise",
+    "as he had hoped to",
+)
+_ENDS = (".", "!", "?")
+_ONSETS = ("B", "D", "F", "G", "H", "J", "K", "L", "M", "N", "P", "R", "S", "T", "V", "Z", "Br", "Dr", "Gr", "Tr")
+_MIDDLES = ("al", "am", "an", "ar", "el", "en", "er", "im", "in", "ol", "on", "or")
+_CODAS = ("a", "by", "dre", "ek", "i", "ko", "ley", "mo", "na", "o", "ric", "son", "ta", "vi", "wen", "zo")
+_EVERY_NAME = ["".join(parts) for parts in product(_ONSETS, _MIDDLES, _CODAS)]
+
+_Row = dict[str, Any]
+
+
+class _Block(NamedTuple):
+    """Four sentences that differ in their names alone: the name of either class for either side."""
+
+    kind: str
+    left: dict[str, str]
+    right: dict[str, str]
+
+
+def xor_corpus(
+    seed: int = 13, train: int = 1920, validation: int = 320, test: int = 640, names: int = 40, alone: int = 4
+) -> DatasetDict:
+    """Generate the XOR corpus: sentences whose middle word depends on both its neighbours at once.
+
+    Half of the phrases are of either kind. With *and* between two names the whole phrase is an entity ``WORK`` or
+    nothing (IOB2 ``B I I``, in BIOES ``B I E``); with *with* the middle word alone is an entity ``LINK`` or nothing
+    (``O B O``, in BIOES ``O S O``). No pair of names occurs twice in the corpus, so validation and test hold none that
+    training held. Training shows every name in phrases of either kind from a size of ``8 * names`` on; by default it
+    shows each in 24 phrases and 4 times alone, in 2560 sentences altogether.
+
+    Args:
+        seed: The corpus is a function of its arguments; another seed gives other names, pairs and sentences.
+        train: The number of training phrases, a multiple of 8: a block of four of either kind.
+        validation: The number of validation phrases, likewise; a split of size 0 is left out.
+        test: The number of test phrases, likewise.
+        names: The number of names in each of the four pools: left and right, class A and class B.
+        alone: The number of further training sentences in which each name stands alone. 0 leaves a corpus of phrases
+            only, which takes far longer to learn.
+
+    Returns:
+        The splits with the columns ``tokens``, ``ner_tags``, ``kind`` and ``middle``. ``kind`` is ``"B-I-E"``,
+        ``"O-S-O"`` or, in training only, ``"alone"``; ``middle`` is the index of the middle word of the
+        phrase, or of the name that stands alone. A phrase holds an entity when the label at ``middle`` is not ``O``.
+
+    Raises:
+        ValueError: If a size is negative or no multiple of 8, or if the names make too few pairs for the sizes.
+    """
+    sizes = {"train": train, "validation": validation, "test": test}
+    unit = _BLOCK * len(_KINDS)
+    for split, size in sizes.items():
+        if size < 0 or size % unit:
+            raise ValueError(
+                f"{split}={size}: the phrases come in blocks of four of either kind; give a multiple of {unit}."
+            )
+    capacity = unit * names * (names // 2)
+    if sum(sizes.values()) > capacity:
+        raise ValueError(
+            f"{sum(sizes.values())} phrases asked for, but {names} names a pool make {capacity}; "
+            "give more names or smaller splits."
+        )
+    if 4 * names > len(_EVERY_NAME):
+        raise ValueError(f"names={names}: there are {len(_EVERY_NAME)} names for four pools; give a smaller number.")
+    rng = random.Random(seed)
+    pools = _name_pools(names, rng)
+    blocks = {kind: _blocks(kind, pools) for kind in _KINDS}
+    splits = {}
+    for split, size in sizes.items():
+        chosen = [next(blocks[kind]) for _ in range(size // unit) for kind in _KINDS]
+        rows = [row for block in chosen for row in _phrases(block, rng)]
+        if split == "train" and rows:
+            rows += [_alone(name, its_class, rng) for (_, its_class), pool in pools.items() for name in pool * alone]
+        rng.shuffle(rows)
+        if rows:
+            splits[split] = Dataset.from_list(rows, features=_features())
+    return DatasetDict(splits)
+
+
+def _features() -> Features:
+    return Features(
+        {
+            "tokens": List(Value("string")),
+            "ner_tags": List(ClassLabel(names=list(LABELS))),
+            "kind": Value("string"),
+            "middle": Value("int32"),
+        }
+    )
+
+
+def _name_pools(size: int, rng: random.Random) -> dict[tuple[str, str], list[str]]:
+    """Return pools of invented names by side and class, no name in two of them."""
+    # Drawn at random, so that no spelling hints at a side or a class.
+    drawn = iter(rng.sample(_EVERY_NAME, 4 * size))
+    return {(side, name): list(islice(drawn, size)) for side in ("left", "right") for name in "AB"}
+
+
+def _blocks(kind: str, pools: dict[tuple[str, str], list[str]]) -> Iterator[_Block]:
+    """Yield the blocks of a kind, round after round, in an order that splits can cut anywhere.
+
+    Round r joins the left names i with the right names i + r, each once with its own class and once with the other.
+    Neighbouring rounds share names, so that a training split of a few rounds ties all names together: if it fell into
+    parts without a common name, the phrases could not tell the classes of one part from those of another. Each
+    kind has rounds of its own, and so pairs of its own.
+    """
+    size = len(pools["left", "A"])
+    rounds = size // 2
+    first = _KINDS.index(kind) * rounds
+    for shift in range(first, first + rounds):
+        for index in range(size):
+            yield _Block(
+                kind,
+                left={name: pools["left", name][index] for name in "AB"},
+                right={name: pools["right", name][(index + shift) % size] for name in "AB"},
+            )
+
+
+def _phrases(block: _Block, rng: random.Random) -> Iterator[_Row]:
+    before, after = _surroundings(rng)
+    for left, right in _CLASSES:
+        words = [block.left[left], _MIDDLE[block.kind], block.right[right]]
+        tags = _TAGS[block.kind] if left == right else ("O", "O", "O")
+        yield _row(before, words, tags, after, block.kind, len(before) + 1)
+
+
+def _alone(name: str, its_class: str, rng: random.Random) -> _Row:
+    before, after = _surroundings(rng)
+    return _row(before, [name], [_TAG_ALONE[its_class]], after, ALONE, len(before))
+
+
+def _surroundings(rng: random.Random) -> tuple[list[str], list[str]]:
+    return rng.choice(_BEFORE).split(), [*rng.choice(_AFTER).split(), rng.choice(_ENDS)]
+
+
+def _row(
+    before: list[str], words: Sequence[str], tags: Sequence[str], after: list[str], kind: str, middle: int
+) -> _Row:
+    labels = ["O"] * len(before) + list(tags) + ["O"] * len(after)
+    return {
+        "tokens": [*before, *words, *after],
+        "ner_tags": [LABELS.index(label) for label in labels],
+        "kind": kind,
+        "middle": middle,
+    }

@@ -1,0 +1,1 @@
+"""Read, look up, distill and write word vectors."""

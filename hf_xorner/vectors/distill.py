@@ -1,0 +1,380 @@
+"""Static vectors of words or of pieces distilled from a pretrained encoder: encoded alone, averaged and reduced."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel
+
+from ..errors import DataError, first_line
+from ..models.pieces import WordPieces
+from .sources import fetch_beside, locate
+
+#: The file of the vectors, and beside it that of the tokenizer.
+FILES = ("composed.safetensors", "piece_tokenizer.json")
+
+#: How many words the plain mean is worth, against which the composition is fitted.
+_PRIOR_WORDS = 30
+
+
+class Composition(NamedTuple):
+    """A word of one piece has that piece's vector, a word of several mix @ [first ; mean ; last] + bias.
+
+    Attributes:
+        vectors: The pieces' vectors. Shape: (pieces, dim), float32 or float16.
+        mix: Shape: (dim, 3 · dim).
+        bias: Shape: (dim,).
+        pieces: What cuts words into pieces.
+    """
+
+    vectors: NDArray[np.floating]
+    mix: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    pieces: WordPieces
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the vectors."""
+        return self.vectors.shape[1]
+
+
+def roles_of(vectors: NDArray[np.floating], piece_ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return [first ; mean ; last] of the vectors of each word's pieces.
+
+    Args:
+        vectors: The pieces' vectors. Shape: (pieces, dim).
+        piece_ids: A piece's number and one more, 0 for none, at least one for each word. Shape: (words, width).
+
+    Returns:
+        Shape: (words, 3 · dim).
+    """
+    counts = (piece_ids > 0).sum(1)
+    padded = np.concatenate([np.zeros((1, vectors.shape[1])), vectors.astype(np.float64)])
+    sums = np.zeros((len(piece_ids), vectors.shape[1]))
+    for column in piece_ids.T:
+        sums += padded[column]
+    last = piece_ids[np.arange(len(piece_ids)), counts - 1]
+    return np.concatenate([padded[piece_ids[:, 0]], sums / counts[:, None], padded[last]], 1)
+
+
+def fit_composition(
+    vectors: NDArray[np.float32], words: NDArray[np.float32], piece_ids: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Fit mix and bias to the vectors that an encoder gives whole words: least squares, drawn towards the plain mean.
+
+    Args:
+        vectors: The pieces' vectors. Shape: (pieces, dim).
+        words: The words' vectors. Shape: (words, dim).
+        piece_ids: The words' pieces, as in `roles_of`; words of less than two are passed over. Shape: (words, width).
+    """
+    several = (piece_ids > 0).sum(1) > 1
+    dim = vectors.shape[1]
+    mix = np.zeros((3 * dim + 1, dim))
+    mix[dim : 2 * dim] = np.eye(dim)
+    if several.any():
+        roles = np.pad(roles_of(vectors, piece_ids[several]), ((0, 0), (0, 1)), constant_values=1)
+        squares = roles.T @ roles + _PRIOR_WORDS * np.eye(roles.shape[1])
+        mix += np.linalg.solve(squares, roles.T @ (words[several] - roles @ mix))
+    return mix[:-1].T.astype(np.float32), mix[-1].astype(np.float32)
+
+
+def check_composition_target(folder: str | Path, overwrite: bool = False) -> list[Path]:
+    """Return the files that `write_composition` would write, or refuse as it would.
+
+    Args:
+        folder: The folder.
+        overwrite: Replace files that exist.
+    """
+    path = Path(folder).expanduser()
+    if path.exists() and not path.is_dir():
+        raise DataError(f"{path}: is no folder; name one to write {' and '.join(FILES)} into.")
+    for name in FILES:
+        if (path / name).exists() and not overwrite:
+            raise DataError(f"{path / name}: exists already; choose another place to write to, or overwrite it.")
+    return [path / name for name in FILES]
+
+
+def write_composition(composition: Composition, folder: str | Path, overwrite: bool = False) -> list[Path]:
+    """Write a composition into a folder.
+
+    Args:
+        composition: What to write.
+        folder: The folder, made if it is not there.
+        overwrite: Replace files that exist.
+    """
+    tensors, tokenizer = check_composition_target(folder, overwrite)
+    tensors.parent.mkdir(parents=True, exist_ok=True)
+    tokenizer.write_text(composition.pieces.to_str(), encoding="utf-8")
+    parts = {"vectors": composition.vectors, "mix": composition.mix, "bias": composition.bias}
+    save_file({name: np.ascontiguousarray(part) for name, part in parts.items()}, tensors)
+    return [tensors, tokenizer]
+
+
+def read_composition(source: str | Path) -> Composition:
+    """Read what `write_composition` wrote.
+
+    Args:
+        source: The folder, or ``owner/name:composed.safetensors`` on the Hub.
+
+    Raises:
+        DataError: If it is not there, or does not hold together.
+    """
+    place = locate(source)
+    tensors = place.path / FILES[0] if place.path.is_dir() else place.path
+    tokenizer = fetch_beside(place, FILES[1:]) if place.remote else tensors.with_name(FILES[1])
+    for path in (tensors, tokenizer):
+        if not path.is_file():
+            raise DataError(f"{path}: there is no such file; distil one with vectors.py distill --composed true.")
+    try:
+        parts = load_file(tensors)
+    # The last for numbers that NumPy does not know, such as bfloat16.
+    except (SafetensorError, OSError, TypeError) as error:
+        raise DataError(f"{tensors}: cannot be read ({first_line(error)}); distil it again.") from None
+    try:
+        pieces = WordPieces(tokenizer.read_text(encoding="utf-8"))
+    # What the tokenizers library raises has no type of its own.
+    except Exception as error:
+        raise DataError(f"{tokenizer}: is no tokenizer ({first_line(error)}); distil it again.") from None
+    dim = parts["bias"].size if "bias" in parts else 0
+    expected = {"vectors": (pieces.size, dim), "mix": (dim, 3 * dim), "bias": (dim,)}
+    found = {name: part.shape for name, part in parts.items()}
+    if found != expected:
+        raise DataError(f"{tensors}: expected the tensors {expected}, found {found}; distil it again.")
+    if not all(np.isfinite(part).all() for part in parts.values()):
+        raise DataError(f"{tensors}: holds a number that is NaN or infinite; distil it again.")
+    return Composition(parts["vectors"], parts["mix"], parts["bias"], pieces)
+
+
+#: An encoder reads no more pieces than this at once, though it may be able to: attention's cost grows with the square.
+LONGEST_WINDOW = 512
+
+
+class PretrainedEncoder(NamedTuple):
+    """A pretrained encoder with the tokenizer of its pieces.
+
+    Attributes:
+        model: The encoder.
+        pieces: What cuts words into its pieces.
+        window: How many pieces it reads at once, special ones included.
+    """
+
+    model: PreTrainedModel
+    pieces: WordPieces
+    window: int
+
+
+def read_encoder(source: str) -> PretrainedEncoder:
+    """Load a pretrained encoder, whose weights must be safetensors.
+
+    Args:
+        source: A folder, or a repository on the Hub.
+
+    Raises:
+        DataError: If there is none, or it has no tokenizer of the `tokenizers` library.
+    """
+    try:
+        model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    # What goes wrong there (no such folder, no network, broken files, weights in a pickle) has no common type.
+    except Exception as error:
+        raise DataError(f"{str(source)!r} is no encoder that can be loaded: {first_line(error)}") from None
+    return encoder_of(model, tokenizer, str(source))
+
+
+def encoder_of(model: Any, tokenizer: Any, source: str = "the encoder") -> PretrainedEncoder:
+    """Put a loaded encoder and its tokenizer together.
+
+    Args:
+        model: An encoder of transformers.
+        tokenizer: Its tokenizer.
+        source: What messages call it.
+
+    Raises:
+        DataError: If the tokenizer is not of the `tokenizers` library, or knows nothing but special pieces, as one has
+            that was loaded without its files.
+    """
+    if not getattr(tokenizer, "is_fast", False):
+        raise DataError(f"{source!r} has no tokenizer.json; choose an encoder with a fast tokenizer.")
+    if model.config.is_encoder_decoder:
+        raise DataError(f"{source!r} is an encoder with a decoder behind it; choose an encoder alone.")
+    pieces = WordPieces(tokenizer.backend_tokenizer)
+    if pieces.size <= len(tokenizer.all_special_ids):
+        raise DataError(f"{source!r} has no tokenizer's files; copy the whole folder of the encoder.")
+    known = model.get_input_embeddings().num_embeddings
+    if pieces.size > known:
+        raise DataError(
+            f"{source!r} knows {known} pieces, and its tokenizer {pieces.size}; "
+            "save it after model.resize_token_embeddings(len(tokenizer))."
+        )
+    # Some count positions from behind the padding's, so that two of them are not for use.
+    positions = getattr(model.config, "max_position_embeddings", None)
+    limits = [LONGEST_WINDOW, tokenizer.model_max_length, *([positions - 2] if positions and positions > 2 else [])]
+    return PretrainedEncoder(model, pieces, min(limits))
+
+
+def usual_layers(last: int) -> list[int]:
+    """Return all hidden states but the first two, which know little besides a word's form.
+
+    Args:
+        last: The number of the encoder's layers.
+    """
+    return list(range(min(2, last), last + 1))
+
+
+#: Words that are encoded at a time; they are of like length, so hardly any padding is computed.
+_BATCH = 256
+
+#: Pieces of a word that its composition is fitted to.
+LONGEST_WORD = 12
+
+
+def encode_words(
+    words: Sequence[str],
+    encoder: PretrainedEncoder,
+    layers: Sequence[int] | None = None,
+    progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+) -> NDArray[np.float32]:
+    """Encode each word by itself: the mean over its pieces, special ones left out, and over layers.
+
+    Args:
+        words: The words. Of one that is longer than the encoder can read, the beginning is read.
+        encoder: The encoder.
+        layers: The hidden states that are averaged; 0 is what enters the first layer. By default all but the first two.
+        progress: Wraps the batches, to show how far it is.
+
+    Returns:
+        One vector a word, zeros for those of which the tokenizer leaves nothing. Shape: (words, hidden size).
+    """
+    model, layers = encoder.model, _checked(layers, encoder.model)
+    frame = encoder.pieces.frame()
+    longest = encoder.window - sum(map(len, frame))
+    order = sorted(range(len(words)), key=lambda index: len(words[index]))
+    vectors = np.zeros((len(words), model.config.hidden_size), dtype=np.float32)
+    model.eval()
+    batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
+    for batch in progress(batches):
+        vectors[batch] = _means(encoder.pieces.of([words[index] for index in batch], longest), model, frame, layers)
+    return vectors
+
+
+def encode_pieces(
+    encoder: PretrainedEncoder,
+    layers: Sequence[int] | None = None,
+    progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+) -> NDArray[np.float32]:
+    """Encode each piece by itself, between the special ones: the mean over layers.
+
+    Args:
+        encoder: The encoder.
+        layers: As for `encode_words`.
+        progress: As for `encode_words`.
+
+    Returns:
+        One vector a piece. Shape: (pieces, hidden size).
+    """
+    model, pieces, layers = encoder.model, encoder.pieces, _checked(layers, encoder.model)
+    vectors = np.zeros((pieces.size, model.config.hidden_size), dtype=np.float32)
+    model.eval()
+    batches = [np.arange(start, min(start + _BATCH, pieces.size)) for start in range(0, pieces.size, _BATCH)]
+    for batch in progress(batches):
+        vectors[batch] = _means(batch[:, None] + 1, model, pieces.frame(), layers)
+    return vectors
+
+
+@torch.inference_mode()
+def _means(
+    piece_ids: NDArray[np.int64], model: Any, frame: tuple[list[int], list[int]], layers: list[int]
+) -> NDArray[np.float32]:
+    """The mean states of words, given as `WordPieces.of` gives them, each between the special pieces."""
+    before, after = frame
+    counts = (piece_ids > 0).sum(1)
+    width = max(int(counts.max()), 1)
+    ids = np.zeros((len(piece_ids), len(before) + width + len(after)), dtype=np.int64)
+    place = np.arange(ids.shape[1]) - len(before)
+    inside = (place >= 0) & (place < counts[:, None])
+    mask = place < counts[:, None] + len(after)
+    ids[~mask] = model.config.pad_token_id or 0
+    ids[:, : len(before)] = before
+    ids[inside] = piece_ids[piece_ids > 0] - 1
+    for number, piece in enumerate(after):
+        ids[np.arange(len(ids)), len(before) + counts + number] = piece
+    tensors = (torch.from_numpy(array).to(model.device) for array in (ids, mask.astype(np.int64)))
+    states = model(**dict(zip(("input_ids", "attention_mask"), tensors, strict=True)), output_hidden_states=True)
+    mean = torch.stack([states.hidden_states[layer] for layer in layers]).mean(0).float().cpu().numpy()
+    return (mean * inside[..., None]).sum(1) / np.maximum(counts, 1)[:, None]
+
+
+def _checked(layers: Sequence[int] | None, model: Any) -> list[int]:
+    """The layers that are averaged, all of which the encoder has."""
+    last = model.config.num_hidden_layers
+    chosen = usual_layers(last) if layers is None else list(layers)
+    if any(not 0 <= layer <= last for layer in chosen):
+        raise DataError(f"layers={chosen}: the encoder has the layers 0 to {last}; choose among them.")
+    return chosen
+
+
+class Reduction(NamedTuple):
+    """A projection onto principal components, scaled so that these have a variance of 1 on average.
+
+    Attributes:
+        mean: Shape: (dimensions,).
+        directions: Shape: (dimensions, size).
+    """
+
+    mean: NDArray[np.float64]
+    directions: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, vectors: NDArray[np.float32], size: int) -> "Reduction":
+        """Find the first principal components of vectors.
+
+        Args:
+            vectors: The vectors. Shape: (words, dimensions).
+            size: The number of components kept.
+        """
+        if not 0 < size <= vectors.shape[1]:
+            raise DataError(
+                f"dim={size}: the encoder's vectors have {vectors.shape[1]} dimensions; give 1 to {vectors.shape[1]}."
+            )
+        wide = vectors.astype(np.float64)
+        mean = wide.mean(0)
+        variances, directions = np.linalg.eigh((wide - mean).T @ (wide - mean) / len(wide))
+        kept = directions[:, ::-1][:, :size]
+        # The sign of an eigenvector is arbitrary: the largest entry of each is made positive.
+        kept = kept * np.sign(kept[np.abs(kept).argmax(0), np.arange(size)])
+        scale = np.sqrt(variances[::-1][:size].mean())
+        return cls(mean, kept / max(scale, np.finfo(np.float64).tiny))
+
+    def __call__(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Reduce vectors: (words, dimensions) to (words, size)."""
+        return ((vectors - self.mean) @ self.directions).astype(np.float32)
+
+
+def compose(
+    words: Sequence[str],
+    encoder: PretrainedEncoder,
+    size: int,
+    layers: Sequence[int] | None = None,
+    progress: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+) -> Composition:
+    """Distil a vector for each piece of an encoder, and fit how words are composed of them.
+
+    Args:
+        words: The words that the composition is fitted to, and whose principal components are kept.
+        encoder: The encoder.
+        size: The number of components kept.
+        layers: As for `encode_words`.
+        progress: As for `encode_words`.
+    """
+    pieces = encoder.pieces
+    of_words = encode_words(words, encoder, layers, progress)
+    of_pieces = encode_pieces(encoder, layers, progress)
+    reduction = Reduction.of(of_words, size)
+    vectors = reduction(of_pieces)
+    mix, bias = fit_composition(vectors, reduction(of_words), pieces.of(words, LONGEST_WORD))
+    return Composition(vectors, mix, bias, pieces)

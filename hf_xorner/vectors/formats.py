@@ -1,0 +1,406 @@
+"""Read files of word vectors, of every form that they are published in."""
+
+import logging
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ..corpora.formats.files import LONGEST_LINE
+from ..corpora.source import AUTO
+from ..errors import DataError
+from .sources import Block, Place, Progress, Selection, Stream, check_name, decoded, locate, open_stream
+from .tensors import SUFFIX as TENSOR_SUFFIX
+from .tensors import TensorReader, looks_like_tensors
+from .text import TextReader, ends_in_numbers, header_of
+
+# word2vec itself takes words of up to 60 bytes.
+_LONGEST_HEADER = 100
+_FLOAT = np.dtype("<f4")
+
+
+class BinaryReader:
+    r"""Reads words and vectors of one file.
+
+    After a header line, each word ends with a blank and is followed by its vector as little-endian 32-bit floats. Some
+    programs end a vector with a line break, some do not: line breaks before a word do not belong to it.
+    """
+
+    format = "word2vec-binary"
+
+    def __init__(self, stream: Stream, largest: float) -> None:
+        """Read the header.
+
+        Args:
+            stream: The file.
+            largest: The largest number that can be kept.
+
+        Raises:
+            DataError: If there is no header, or it promises nothing.
+        """
+        self.label = stream.label
+        self._largest = np.float32(largest)
+        self._chunks = stream.rest
+        line, line_end, rest = stream.head.partition(b"\n")
+        header = header_of(line) if line_end and len(line) < _LONGEST_HEADER else None
+        if header is None:
+            raise DataError(
+                f"{self.label}: expected the header of {self.format}, which is the number of words and the dimension; "
+                "give the format that the file has, or export the vectors as text."
+            )
+        self.promised, self.dim = header
+        if not self.promised or not self.dim:
+            what = "no word" if self.dim else "vectors of dimension 0"
+            raise DataError(f"{self.label}: the header promises {what}; fetch or write the file again.")
+        self._buffer = bytearray(rest)
+
+    def blocks(self, selection: Selection) -> Iterator[Block]:
+        """Yield the words that are kept, with their vectors.
+
+        A word that is not UTF-8 is left out and counted.
+
+        Args:
+            selection: Chooses them.
+
+        Raises:
+            DataError: For a kept vector that is not of finite numbers, for a file that ends too early or too late.
+        """
+        done = 0
+        while done < self.promised and not selection.is_complete:
+            words, offsets, end = self._complete_words(self.promised - done)
+            if words:
+                yield from self._chosen(words, offsets, done, selection)
+                done += len(words)
+                del self._buffer[:end]
+            elif not self._read_on():
+                raise DataError(
+                    f"{self.label}, word {done + 1}: the file ends here, but its header promises "
+                    f"{self.promised} words; fetch or write it again."
+                )
+        if done == self.promised:
+            self._check_end()
+
+    def _complete_words(self, most: int) -> tuple[list[bytes], list[int], int]:
+        """Return the words whose vectors lie in the buffer, where these begin, and where the last of them ends."""
+        buffer, size = self._buffer, self.dim * _FLOAT.itemsize
+        words: list[bytes] = []
+        offsets: list[int] = []
+        end = 0
+        while len(words) < most:
+            blank = buffer.find(b" ", end)
+            if blank < 0 or blank + 1 + size > len(buffer):
+                break
+            words.append(bytes(buffer[end:blank]).lstrip(b"\n"))
+            offsets.append(blank + 1)
+            end = blank + 1 + size
+        return words, offsets, end
+
+    def _chosen(self, words: list[bytes], offsets: list[int], done: int, selection: Selection) -> Iterator[Block]:
+        chosen = selection.choose(decoded(words))
+        if not chosen:
+            return
+        rows = np.empty((len(chosen), self.dim), dtype=np.float32)
+        for row, index in enumerate(chosen):
+            rows[row] = np.frombuffer(self._buffer, _FLOAT, self.dim, offsets[index])
+        self._check(rows, [done + 1 + index for index in chosen])
+        yield Block([words[index].decode("utf-8") for index in chosen], rows)
+
+    def _check(self, rows: NDArray[np.float32], numbers: list[int]) -> None:
+        # Not the other way around: a comparison with NaN is false.
+        fits = (np.abs(rows) <= self._largest).all(axis=1)
+        if not fits.all():
+            row = int(np.argmin(fits))
+            fault = f"beyond ±{self._largest:.5g}" if np.isfinite(rows[row]).all() else "NaN or infinite"
+            raise DataError(
+                f"{self.label}, word {numbers[row]}: the vector holds a number that is {fault}; "
+                "correct the vectors, or read the format that the file has."
+            )
+
+    def _read_on(self) -> bool:
+        if len(self._buffer) > LONGEST_LINE:
+            raise DataError(f"{self.label}: a word with its vector takes more than {LONGEST_LINE:,} bytes; mend it.")
+        chunk = next(self._chunks, b"")
+        self._buffer += chunk
+        return bool(chunk)
+
+    def _check_end(self) -> None:
+        """Refuse what follows the last word, but for line breaks."""
+        while True:
+            if self._buffer.strip(b"\r\n"):
+                raise DataError(
+                    f"{self.label}: there is more in the file than the {self.promised} words that its header promises; "
+                    "fetch or write it again."
+                )
+            self._buffer.clear()
+            if not self._read_on():
+                return
+
+
+VECTOR_FORMATS = ("glove", "word2vec", "fasttext", "word2vec-binary", "safetensors")
+_TYPES = (np.dtype(np.float32), np.dtype(np.float16))
+# More is reserved only when it is needed: a header may promise anything.
+_MOST_RESERVED = 1 << 30
+_GROWTH = 1.125
+_FIRST_WORDS = 10
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Vectors:
+    """Words and their vectors.
+
+    Attributes:
+        words: The words; no word stands here twice.
+        matrix: A row for each, float32 or float16.
+        words_in_file: How many words the file holds, all of them counted; None if it does not say so and was not read
+            to its end, or if there is no file.
+        duplicates: Words that were left out as they had been kept before.
+        undecodable: Words that were left out as they are not UTF-8.
+    """
+
+    words: list[str]
+    matrix: NDArray[Any]  # shape: (words, dim)
+    words_in_file: int | None = None
+    duplicates: int = 0
+    undecodable: int = 0
+
+    def __post_init__(self) -> None:
+        if self.matrix.ndim != 2 or len(self.words) != len(self.matrix):
+            raise DataError(
+                f"{len(self.words)} words for vectors of the shape {self.matrix.shape}; give every word one row."
+            )
+        if self.matrix.dtype not in _TYPES:
+            raise DataError(f"the vectors are {self.matrix.dtype}; convert them to float32 or float16.")
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def dim(self) -> int:
+        """The dimension of a vector."""
+        return self.matrix.shape[1]
+
+
+@dataclass
+class VectorSummary:
+    """What a file of vectors holds.
+
+    Attributes:
+        source: The file that was read.
+        format: Its format.
+        words: Distinct words.
+        dim: The dimension.
+        duplicates: Words that occur again.
+        undecodable: Words that are not UTF-8.
+        first: The first words.
+        norms: The least, mean and greatest Euclidean norm of a vector, under "min", "mean" and "max".
+    """
+
+    source: str
+    format: str
+    words: int
+    dim: int
+    duplicates: int
+    undecodable: int
+    first: list[str] = field(default_factory=list)
+    norms: dict[str, float] = field(default_factory=dict)
+
+
+class _Reader(Protocol):
+    label: str
+    format: str
+    dim: int
+
+    @property
+    def promised(self) -> int | None: ...
+
+    def blocks(self, selection: Selection) -> Iterator[Block]: ...
+
+
+def read_vectors(
+    source: str | Path,
+    wanted: Collection[str] | None = None,
+    most_frequent: int | None = None,
+    dtype: DTypeLike = np.float32,
+    format: str = AUTO,
+    on_progress: Progress | None = None,
+) -> Vectors:
+    """Read the vectors of some words, or of all, as a stream: no more is held than what is kept.
+
+    The formats are
+
+    - ``glove``: text, a word and its numbers a line;
+    - ``word2vec`` and ``fasttext``: the same after a line with the number of words and the dimension;
+    - ``word2vec-binary``: that line, then words and vectors as word2vec writes them with ``-binary 1``;
+    - ``safetensors``: one tensor of two dimensions, float16, float32 or float64, and beside it ``vocabulary.txt`` with
+      a word a line, or ``vocabulary.json`` with a list of words or a map from words to rows (``vocab.txt`` and
+      ``vocab.json`` will do). The folder that holds them may be named in place of the file.
+
+    All but the last may be compressed by gzip or lie in a zip archive; of several parts the largest is read unless
+    one is named. Fields of text are separated by blanks or TABs and by no other character; the numbers are the last
+    fields, so a word may hold blanks. Of words that occur twice the first vector counts. Words that are not UTF-8, as
+    word2vec and fastText leave where they cut long ones, are left out and logged. Pickles are refused, by name or first
+    bytes: gensim's own ``.kv`` and ``.model``, PyTorch's ``.pt``; so is fastText's own ``.bin``.
+
+    Args:
+        source: A path, ``archive.zip:part``, or ``owner/name:file`` on the Hub (``datasets/owner/name:file`` for a data
+            set); what exists here is never looked for on the Hub.
+        wanted: Words to keep, spelt exactly so.
+        most_frequent: How many words to keep from the beginning of the file, where the frequent ones stand. With
+            ``wanted`` too, a word is kept for either reason; with neither, every word is. Reading stops as soon as
+            nothing more would be kept.
+        dtype: float32 or float16.
+        format: One of the formats, where it is not to be recognised.
+        on_progress: Called now and then with how much of the file has been read, and of how much.
+
+    Returns:
+        The kept words in the order of the file.
+
+    Raises:
+        DataError: If there is no such source, or it is not in order. Lines that are not kept are checked for the number
+            of their fields, but not for what their numbers are.
+    """
+    target = np.dtype(dtype)
+    if target not in _TYPES:
+        raise DataError(f"dtype={target} is not kept; choose float32 or float16.")
+    selection = Selection(wanted, most_frequent)
+    words: list[str] = []
+    with _opened(source, format, float(np.finfo(target).max), on_progress) as reader:
+        rows = _Rows(reader.dim, target, selection.most(reader.promised))
+        for block in reader.blocks(selection):
+            words += block.words
+            rows.add(block.rows)
+        label, promised = reader.label, reader.promised
+    _tell_undecodable(selection, label)
+    in_file = promised if selection.is_complete else selection.passed
+    return Vectors(words, rows.finished(), in_file, selection.duplicates, selection.undecodable)
+
+
+def inspect_vectors(source: str | Path, format: str = AUTO, on_progress: Progress | None = None) -> VectorSummary:
+    """Read a file of vectors to its end and say what it holds; no vector is kept.
+
+    Args:
+        source: As for `read_vectors`.
+        format: Likewise.
+        on_progress: Likewise.
+
+    Raises:
+        DataError: If there is no such source, or it is not in order.
+    """
+    selection = Selection()
+    first: list[str] = []
+    words, total, least, greatest = 0, 0.0, np.inf, 0.0
+    with _opened(source, format, float(np.finfo(np.float32).max), on_progress) as reader:
+        for block in reader.blocks(selection):
+            first += block.words[: _FIRST_WORDS - len(first)]
+            words += len(block.words)
+            norms = np.sqrt(np.einsum("ij,ij->i", block.rows, block.rows, dtype=np.float64))
+            total += norms.sum()
+            least, greatest = min(least, norms.min()), max(greatest, norms.max())
+        found = VectorSummary(
+            reader.label, reader.format, words, reader.dim, selection.duplicates, selection.undecodable, first
+        )
+    if words:
+        found.norms = {"min": float(least), "mean": float(total / words), "max": float(greatest)}
+    return found
+
+
+class _Rows:
+    """A matrix that grows without ever being held twice."""
+
+    def __init__(self, dim: int, dtype: np.dtype[Any], most: int | None) -> None:
+        self._count = 0
+        self._most = most
+        self._reserved = max(1, _MOST_RESERVED // (dim * dtype.itemsize))
+        self._rows = np.empty((0, dim), dtype=dtype)
+
+    def add(self, rows: NDArray[np.float32]) -> None:
+        """Append rows."""
+        end = self._count + len(rows)
+        if end > len(self._rows):
+            # What is reserved takes no memory before it is written to.
+            reserved = max(end, int(len(self._rows) * _GROWTH))
+            if self._most is not None:
+                reserved = max(end, min(self._most, max(reserved, self._reserved)))
+            if self._count:
+                # Grows where it lies, or moves by the tables of pages; numpy fills it with zeros.
+                self._rows.resize((reserved, self._rows.shape[1]), refcheck=False)
+            else:
+                self._rows = np.empty((reserved, self._rows.shape[1]), dtype=self._rows.dtype)
+        self._rows[self._count : end] = rows
+        self._count = end
+
+    def finished(self) -> NDArray[Any]:
+        """Return the rows, and give back what was reserved beyond them."""
+        self._rows.resize((self._count, self._rows.shape[1]), refcheck=False)
+        return self._rows
+
+
+def _tell_undecodable(selection: Selection, label: str) -> None:
+    if selection.undecodable:
+        _log.warning("%s: left out %d of %d words, which are not UTF-8", label, selection.undecodable, selection.passed)
+
+
+@contextmanager
+def _opened(source: str | Path, format: str, largest: float, on_progress: Progress | None) -> Iterator[_Reader]:
+    """Open a source by the reader of its format."""
+    if format not in (AUTO, *VECTOR_FORMATS):
+        raise DataError(f"format={format!r} is unknown; choose one of {', '.join((AUTO, *VECTOR_FORMATS))}.")
+    if format == AUTO:
+        check_name(source)
+    place = locate(source)
+    if format == "safetensors" or (format == AUTO and _holds_tensors(place)):
+        yield TensorReader(place, largest, on_progress)
+        return
+    if place.path.is_dir():
+        raise DataError(f"{place.path}: is a folder, and no {format} file; name the file.")
+    with open_stream(place, on_progress) as stream:
+        found = _recognised(stream) if format == AUTO else format
+        if found == BinaryReader.format:
+            yield BinaryReader(stream, largest)
+        else:
+            yield TextReader(stream, found, largest)
+
+
+def _holds_tensors(place: Place) -> bool:
+    if place.member is not None:
+        return False
+    return place.path.is_dir() or place.path.suffix.lower() == TENSOR_SUFFIX
+
+
+def _recognised(stream: Stream) -> str:
+    """Return the format of a stream of words and numbers."""
+    if looks_like_tensors(stream.head):
+        raise DataError(
+            f"{stream.label}: is a safetensors file; unpack it beside its vocabulary, and name it with the suffix "
+            f"{TENSOR_SUFFIX}."
+        )
+    first, _, rest = stream.head.partition(b"\n")
+    header = header_of(first)
+    if header is None:
+        if b"\0" in stream.head and not ends_in_numbers(first, 1):
+            raise DataError(
+                f"{stream.label}: neither text nor word2vec's binary; name the format, or export the vectors as text."
+            )
+        return "glove"
+    name = stream.name.lower().removesuffix(".gz")
+    as_text = "fasttext" if name.endswith(".vec") else "word2vec"
+    dim = header[1]
+    second = next((line for line in rest.split(b"\n", 100) if line.strip()), b"")
+    if not rest or ends_in_numbers(second, dim):
+        return as_text
+    # It is a binary file, or text with a fault in its first line.
+    vector = rest.partition(b" ")[2][: 4 * dim]
+    return BinaryReader.format if name.endswith(".bin") or not _is_clean_text(vector) else as_text
+
+
+def _is_clean_text(sample: bytes) -> bool:
+    if any(byte < ord(" ") and byte not in b"\t\r\n" for byte in sample):
+        return False
+    # A character may be cut at the end.
+    return "\ufffd" not in sample.decode("utf-8", errors="replace").rstrip("\ufffd")

@@ -1,0 +1,365 @@
+"""Find a file of word vectors and open it as a stream of bytes: plain, gzip, in a zip archive, local or on the Hub."""
+
+import gzip
+import io
+import logging
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, NamedTuple, cast
+
+import numpy as np
+from huggingface_hub import hf_hub_download
+from numpy.typing import NDArray
+
+from ..errors import DataError, first_line
+
+
+class Block(NamedTuple):
+    """Some words that are kept, and their vectors.
+
+    Attributes:
+        words: The words, in the order of the file.
+        rows: Their vectors, a row each.
+    """
+
+    words: list[str]
+    rows: NDArray[np.float32]  # shape: (words, dim)
+
+
+def decoded(words: Sequence[bytes]) -> list[str | None]:
+    """Return words as text, and None for those that are not UTF-8: word2vec and fastText cut long words anywhere.
+
+    Args:
+        words: Words in bytes.
+    """
+    try:
+        return [word.decode("utf-8") for word in words]
+    except UnicodeDecodeError:
+        return [_decoded(word) for word in words]
+
+
+def _decoded(word: bytes) -> str | None:
+    try:
+        return word.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+class Selection:
+    """Chooses the words to keep as they pass, and counts what passes."""
+
+    def __init__(self, wanted: Collection[str] | None = None, most_frequent: int | None = None) -> None:
+        """Begin a choice.
+
+        Args:
+            wanted: Words to keep.
+            most_frequent: How many words to keep from the beginning of the file. With both, a word is kept for either
+                reason; with neither, every word is.
+
+        Raises:
+            DataError: If this asks for nothing.
+        """
+        if isinstance(wanted, str):
+            raise DataError(f"wanted={wanted!r} is one string; give a collection of words.")
+        if most_frequent is not None and most_frequent < 1:
+            raise DataError(f"most_frequent={most_frequent} keeps nothing; give a number from 1, or leave it out.")
+        self.wanted = wanted if wanted is None or isinstance(wanted, Set) else frozenset(wanted)
+        self.most_frequent = most_frequent
+        #: Words that have passed, whether kept or not.
+        self.passed = 0
+        #: Words that were left out as they had been kept before.
+        self.duplicates = 0
+        #: Words that were left out as they are not UTF-8.
+        self.undecodable = 0
+        self._kept: set[str] = set()
+        self._missing = 0 if self.wanted is None else len(self.wanted)
+        self._takes_all = wanted is None and most_frequent is None
+
+    def choose(self, words: Sequence[str | None]) -> list[int]:
+        """Return the positions of the words that are kept, each the first of its kind.
+
+        Args:
+            words: The words that pass next, None for what is not UTF-8.
+        """
+        kept, wanted = self._kept, self.wanted
+        from_start = len(kept) + len(words) if self._takes_all else self.most_frequent or 0
+        chosen = []
+        for index, word in enumerate(words):
+            if word is None:
+                self.undecodable += 1
+                continue
+            if word in kept:
+                self.duplicates += 1
+                continue
+            is_wanted = wanted is not None and word in wanted
+            # All words are kept until these are complete, so that their number is that of the words kept.
+            if is_wanted or len(kept) < from_start:
+                kept.add(word)
+                self._missing -= is_wanted
+                chosen.append(index)
+        self.passed += len(words)
+        return chosen
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that may still pass would be kept."""
+        return not self._takes_all and self._missing == 0 and len(self._kept) >= (self.most_frequent or 0)
+
+    def most(self, promised: int | None) -> int | None:
+        """Return the most words that can be kept, or None if that is not known.
+
+        Args:
+            promised: How many words the file says it holds.
+        """
+        if self._takes_all:
+            return promised
+        asked = (self.most_frequent or 0) + (0 if self.wanted is None else len(self.wanted))
+        return asked if promised is None else min(asked, promised)
+
+
+#: Told how many bytes of a file have been read, and how many there are to read.
+Progress = Callable[[int, int], None]
+
+#: Bytes that are read at a time: few enough that what is made of them stays in the processor's cache.
+READ_SIZE = 1 << 20
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
+# "datasets/" as in the addresses of the Hub.
+_ON_HUB = re.compile(r"(?P<kind>datasets/)?(?P<repo>\w[\w.-]*/\w[\w.-]*):(?P<file>.+)")
+_ZIP_ON_HUB = re.compile(r"(?P<file>.+?\.zip):(?P<member>.+)", re.IGNORECASE)
+# What a Mac adds to the archives that it packs.
+_NOT_CONTENT = "__MACOSX/"
+_SHOWN = 4
+_AS_TEXT = "export the vectors as text, as gensim's save_word2vec_format does"
+_PICKLE_SUFFIXES = {".kv", ".model", ".pkl", ".pickle", ".pt", ".pth", ".joblib"}
+_FOREIGN = {
+    b"\xba\x16\x4f\x2f": f"is fastText's own binary; read the .vec file beside it, or {_AS_TEXT}",
+    b"\x93NUMPY": "is a NumPy array without its words; save it as safetensors with a vocabulary.txt beside it",
+    b"\x89HDF\r\n\x1a\n": f"is an HDF5 file; {_AS_TEXT}",
+    b"PK": "is an archive in an archive; unpack the outer one",
+}
+_PICKLE_MAGIC = re.compile(rb"\x80[\x02-\x05]")
+
+_log = logging.getLogger(__name__)
+
+
+class Place(NamedTuple):
+    """Where vectors lie.
+
+    Attributes:
+        path: A local file or folder.
+        member: The part of a zip archive, where one is named.
+        remote: Repository, file and kind that it was fetched from, as `download` takes them; None for a local path.
+    """
+
+    path: Path
+    member: str | None = None
+    remote: tuple[str, str, str] | None = None
+
+
+class Stream(NamedTuple):
+    """The bytes of a file, unpacked.
+
+    Attributes:
+        label: What is read, for messages: a path, or ``archive.zip:part``.
+        name: The file's own name.
+        head: The first chunk; empty only if the file is.
+        rest: The other chunks.
+    """
+
+    label: str
+    name: str
+    head: bytes
+    rest: Iterator[bytes]
+
+
+def download(repo: str, file: str, kind: str) -> Path:
+    """Return a file of a Hub repository, fetched if the cache does not hold it: all that reaches for the network here.
+
+    Args:
+        repo: ``owner/name``.
+        file: The path of the file in it.
+        kind: "model" or "dataset".
+
+    Raises:
+        DataError: If it cannot be had.
+    """
+    try:
+        return Path(hf_hub_download(repo, file, repo_type=kind))
+    # What goes wrong there (no such file, no network, a gate) has no common type.
+    except Exception as error:
+        raise DataError(f"{repo}:{file}: not to be had from the Hub ({first_line(error)}).") from error
+
+
+def locate(source: str | Path) -> Place:
+    """Return where a source lies, fetched if it is on the Hub.
+
+    Args:
+        source: A path, ``archive.zip:part``, or ``owner/name:file`` on the Hub, where the file may be an archive with
+            its part in turn and data sets are written ``datasets/owner/name:file``. What exists here is never looked
+            for on the Hub.
+
+    Raises:
+        DataError: If there is no such thing.
+    """
+    text = os.path.expanduser(source)
+    if Path(text).exists():
+        return Place(Path(text))
+    for colon in re.finditer(":", text):
+        archive = Path(text[: colon.start()])
+        if archive.is_file():
+            return Place(archive, text[colon.end() :])
+    on_hub = _ON_HUB.fullmatch(text) if isinstance(source, str) else None
+    if on_hub is None:
+        raise DataError(
+            f"{source}: there is no such file; give a path, archive.zip:part, or owner/name:file for one on the Hub."
+        )
+    part = _ZIP_ON_HUB.fullmatch(on_hub["file"])
+    file, member = (part["file"], part["member"]) if part else (on_hub["file"], None)
+    remote = (on_hub["repo"], file, "dataset" if on_hub["kind"] else "model")
+    return Place(download(*remote), member, remote)
+
+
+def check_name(source: str | Path) -> None:
+    """Refuse what its name says to be a pickle, before it is fetched.
+
+    Args:
+        source: As for `locate`.
+    """
+    path = Path(os.path.expanduser(source))
+    if path.suffix.lower() in _PICKLE_SUFFIXES and not path.is_dir():
+        raise _pickle(str(source))
+
+
+def fetch_beside(place: Place, names: Sequence[str]) -> Path:
+    """Return a file that lies beside one of the Hub, fetched.
+
+    Args:
+        place: The file of the Hub.
+        names: What the other may be called; the first that exists is taken.
+
+    Raises:
+        DataError: If there is none.
+    """
+    assert place.remote is not None
+    repo, file, kind = place.remote
+    faults = []
+    for name in names:
+        try:
+            return download(repo, PurePosixPath(file).with_name(name).as_posix(), kind)
+        except DataError as error:
+            faults.append(error)
+    raise faults[0]
+
+
+@contextmanager
+def open_stream(place: Place, on_progress: Progress | None = None) -> Iterator[Stream]:
+    """Open a file as a stream of chunks.
+
+    Args:
+        place: Where it lies.
+        on_progress: Called with each chunk that is read from disk.
+
+    Raises:
+        DataError: At once for what is no file of vectors by its first bytes, and while it is read for damage.
+    """
+    path, label, name = place.path, str(place.path), place.path.name
+    kind = "file"
+    try:
+        with ExitStack() as stack:
+            file: IO[bytes] = stack.enter_context(_open_counted(path, on_progress))
+            start = _start_of(file, 4)
+            if start in _ZIP_MAGICS:
+                kind = "zip archive"
+                archive = stack.enter_context(zipfile.ZipFile(file))
+                member = _member(archive, label, place.member)
+                label, name = f"{path}:{member.filename}", Path(member.filename).name
+                file = stack.enter_context(_open_member(archive, member, label))
+                start = _start_of(file, 4)
+            elif place.member is not None:
+                raise DataError(f"{path}: is no zip archive, so it has no part {place.member!r}; name the file alone.")
+            if start.startswith(_GZIP_MAGIC):
+                kind = "gzip file"
+                file = stack.enter_context(cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb")))
+            head = file.read(READ_SIZE)
+            _check_start(head, label)
+            # `read` of a decompressor may return less than it is asked for, but nothing only at the end.
+            yield Stream(label, name, head, iter(lambda: file.read(READ_SIZE), b""))
+    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        raise DataError(f"{label}: the {kind} is damaged ({first_line(error)}); fetch or compress it again.") from None
+
+
+class _Counted(io.FileIO):
+    """A file that tells how much of it has been read."""
+
+    on_progress: Progress | None = None
+    size = 0
+
+    def readinto(self, buffer: object) -> int | None:
+        count = super().readinto(buffer)  # type: ignore[arg-type]
+        if self.on_progress is not None:
+            self.on_progress(min(self.tell(), self.size), self.size)
+        return count
+
+
+def _open_counted(path: Path, on_progress: Progress | None) -> io.BufferedReader:
+    file = _Counted(path)
+    file.on_progress = on_progress
+    file.size = os.fstat(file.fileno()).st_size
+    return io.BufferedReader(file, READ_SIZE)
+
+
+def _start_of(file: IO[bytes], count: int) -> bytes:
+    start = file.read(count)
+    file.seek(0)
+    return start
+
+
+def _check_start(head: bytes, label: str) -> None:
+    if _PICKLE_MAGIC.match(head):
+        raise _pickle(label)
+    for magic, what in _FOREIGN.items():
+        if head.startswith(magic):
+            raise DataError(f"{label}: {what}.")
+
+
+def _pickle(label: str) -> DataError:
+    return DataError(f"{label}: looks like a pickle, which runs whatever program it holds when read; {_AS_TEXT}.")
+
+
+def _member(archive: zipfile.ZipFile, label: str, named: str | None) -> zipfile.ZipInfo:
+    """Return the part of an archive that is named, or else the largest."""
+    found = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith(_NOT_CONTENT)]
+    names = [info.filename for info in found]
+    if named is not None:
+        for info in found:
+            if info.filename == named:
+                return info
+        others = f" and {len(names) - _SHOWN} others" if len(names) > _SHOWN else ""
+        shown = ", ".join(names[:_SHOWN]) or "nothing"
+        raise DataError(f"{label}: the archive has no part {named!r}; it holds {shown}{others}.")
+    if not found:
+        raise DataError(f"{label}: the archive is empty; fetch or pack it again.")
+    # So does PyTorch pack its checkpoints.
+    if any(Path(name).name == "data.pkl" for name in names):
+        raise _pickle(label)
+    largest = max(found, key=lambda info: info.file_size)
+    if len(found) > 1:
+        _log.warning(
+            "%s: reading the largest of its %d parts; name another as %s:part", label, len(found), Path(label).name
+        )
+    return largest
+
+
+def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, label: str) -> IO[bytes]:
+    try:
+        return archive.open(member)
+    # For a password, or a compression that is not known.
+    except (RuntimeError, NotImplementedError) as error:
+        raise DataError(f"{label}: cannot be unpacked ({first_line(error)}); unpack it by another program.") from None

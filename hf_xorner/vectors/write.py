@@ -1,0 +1,207 @@
+"""Write word vectors to files that reading gives back."""
+
+import gzip
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from safetensors.numpy import save_file
+
+from ..corpora.formats.files import BYTE_ORDER_MARK
+from ..errors import DataError
+from .formats import VECTOR_FORMATS, Vectors
+from .tensors import SUFFIX as TENSOR_SUFFIX
+from .tensors import VOCABULARIES
+from .text import header_of, is_number_like
+
+_TENSOR = "vectors"
+_VOCABULARY = VOCABULARIES[0]
+# Numbers of a block.
+_BLOCK = 1 << 18
+# A byte-order mark at their beginning is none of the word.
+_BEGIN_WITH_A_WORD = ("glove", "safetensors")
+_FLOAT = np.dtype("<f4")
+# A tenth less in size, which is what more effort gains, would take nearly three times as long.
+_GZIP_LEVEL = 4
+
+
+def write_vectors(
+    vectors: Vectors, path: str | Path, format: str = "safetensors", overwrite: bool = False
+) -> list[Path]:
+    """Write vectors in a format that `hf_xorner.vectors.formats.read_vectors` reads back without loss.
+
+    The formats are
+
+    - ``safetensors``: a folder with ``vectors.safetensors``, of the matrix's own type, and ``vocabulary.txt``, a word a
+      line;
+    - ``glove``, ``word2vec``, ``fasttext``: text; the last two are one format. Every number has the fewest digits that
+      float32 reads back as the same;
+    - ``word2vec-binary``: 32-bit floats.
+
+    The last four are compressed if the file's name ends in ``.gz``. Nothing is left half written: what is written takes
+    its place at the end, when it is complete.
+
+    Args:
+        vectors: What to write. A float16 matrix is written without loss in every format.
+        path: The file, or for ``safetensors`` the folder; folders on the way are made.
+        format: One of the formats.
+        overwrite: Replace files that exist.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        DataError: If a file exists and is not to be replaced, or for what the format cannot hold.
+    """
+    targets = check_target(path, format, overwrite)
+    path = Path(path).expanduser()
+    _check_content(vectors, path)
+    _check_words(vectors, path, format)
+    targets[0].parent.mkdir(parents=True, exist_ok=True)
+    if format == "safetensors":
+        _write_tensor(vectors, *targets)
+        return targets
+    blocks = _binary(vectors) if format == "word2vec-binary" else _text(vectors, with_header=format != "glove")
+    with _aside(path) as new:
+        _write(blocks, new, path.suffix.lower() == ".gz")
+    return targets
+
+
+def check_target(path: str | Path, format: str, overwrite: bool = False) -> list[Path]:
+    """Return the files that `write_vectors` would write, or refuse as it would; to be asked before a long work.
+
+    Args:
+        path: As for `write_vectors`.
+        format: Likewise.
+        overwrite: Likewise.
+
+    Raises:
+        DataError: If there is no such format, or files stand in the way.
+    """
+    if format not in VECTOR_FORMATS:
+        raise DataError(f"format={format!r} cannot be written; choose one of {', '.join(VECTOR_FORMATS)}.")
+    path = Path(path).expanduser()
+    if format != "safetensors":
+        if path.is_dir():
+            raise DataError(f"{path}: is a folder; name a file to write {format} into.")
+        targets = [path]
+    elif path.suffix.lower() == TENSOR_SUFFIX or (path.exists() and not path.is_dir()):
+        raise DataError(f"{path}: is no folder; name one to write safetensors and vocabulary into.")
+    else:
+        targets = [path / f"{_TENSOR}{TENSOR_SUFFIX}", path / _VOCABULARY]
+    for target in targets:
+        if target.exists() and not overwrite:
+            raise DataError(f"{target}: exists already; choose another place to write to, or overwrite it.")
+    return targets
+
+
+def _check_content(vectors: Vectors, path: Path) -> None:
+    if not len(vectors) or not vectors.dim:
+        raise DataError(f"{path}: there is nothing to write, as no word was kept, or the dimension is 0.")
+    if len(set(vectors.words)) != len(vectors):
+        raise DataError(f"{path}: a word has several vectors; give every word one.")
+    step = max(1, _BLOCK // vectors.dim)
+    for start in range(0, len(vectors), step):
+        finite = np.isfinite(vectors.matrix[start : start + step]).all(axis=1)
+        if not finite.all():
+            word = vectors.words[start + int(np.argmin(finite))]
+            raise DataError(f"{path}: the vector of {word!r} holds a number that is NaN or infinite; correct it.")
+
+
+def _check_words(vectors: Vectors, path: Path, format: str) -> None:
+    """Refuse the words that reading would not give back."""
+    fault = {"safetensors": _fault_in_vocabulary, "word2vec-binary": _fault_in_binary}.get(format, _fault_in_text)
+    for index, word in enumerate(vectors.words):
+        try:
+            word.encode("utf-8")
+        except UnicodeEncodeError:
+            found: str | None = "holds half a surrogate pair"
+        else:
+            found = fault(word)
+        if index == 0 and found is None and format in _BEGIN_WITH_A_WORD and word.startswith(BYTE_ORDER_MARK):
+            found = "begins with a byte-order mark"
+        if found is not None:
+            raise DataError(f"{path}: {format} cannot hold the word {word!r}, which {found}; remove it.")
+    if format == "glove" and vectors.dim == 1 and header_of(next(_text(vectors, with_header=False)).split(b"\n")[0]):
+        raise DataError(f"{path}: the first line would be taken for a header; write word2vec, which has one.")
+
+
+def _fault_in_vocabulary(word: str) -> str | None:
+    if "\n" in word or word.endswith("\r"):
+        return "holds a line break"
+    return None
+
+
+def _fault_in_binary(word: str) -> str | None:
+    if " " in word:
+        return "holds a blank"
+    return "begins with a line break" if word.startswith("\n") else None
+
+
+def _fault_in_text(word: str) -> str | None:
+    if "\n" in word:
+        return "holds a line break"
+    if word.strip(" \t") != word:
+        return "begins or ends with a blank"
+    if any(is_number_like(field) for field in word.encode().replace(b"\t", b" ").split(b" ")[1:]):
+        return "holds a number after a blank"
+    return None
+
+
+def _write_tensor(vectors: Vectors, tensor: Path, vocabulary: Path) -> None:
+    with _aside(vocabulary) as new_vocabulary:
+        _write((f"{word}\n".encode() for word in vectors.words), new_vocabulary, compressed=False)
+        with _aside(tensor) as new_tensor:
+            save_file({_TENSOR: np.ascontiguousarray(vectors.matrix)}, new_tensor)
+            # It comes readable by its owner alone.
+            new_tensor.chmod(new_vocabulary.stat().st_mode)
+            # Should this end here, there are vectors without words, which are refused, and never those of others.
+            vocabulary.unlink(missing_ok=True)
+
+
+def _text(vectors: Vectors, with_header: bool) -> Iterator[bytes]:
+    """Yield the lines of words and numbers."""
+    if with_header:
+        yield f"{len(vectors)} {vectors.dim}\n".encode()
+    step = max(1, _BLOCK // vectors.dim)
+    for start in range(0, len(vectors), step):
+        rows = vectors.matrix[start : start + step].astype(np.float32)
+        # Arrow writes the fewest digits that tell a number from its neighbours.
+        numbers = pa.array(rows.reshape(-1)).cast(pa.string())
+        offsets = np.arange(0, rows.size + 1, vectors.dim, dtype=np.int32)
+        joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), numbers), " ")
+        lines = pc.binary_join_element_wise(pa.array(vectors.words[start : start + step], pa.string()), joined, " ")
+        yield "\n".join([*lines.to_pylist(), ""]).encode()
+
+
+def _binary(vectors: Vectors) -> Iterator[bytes]:
+    """Yield the words and floats, each vector with the line break behind it that word2vec itself writes."""
+    yield f"{len(vectors)} {vectors.dim}\n".encode()
+    for word, row in zip(vectors.words, vectors.matrix, strict=True):
+        yield f"{word} ".encode() + row.astype(_FLOAT).tobytes() + b"\n"
+
+
+def _write(blocks: Iterable[bytes], path: Path, compressed: bool) -> None:
+    with path.open("wb") as plain:
+        if not compressed:
+            plain.writelines(blocks)
+            return
+        # Without a time and a name inside, the same vectors give the same file.
+        with gzip.GzipFile("", "wb", _GZIP_LEVEL, cast("IO[bytes]", plain), mtime=0) as packed:
+            packed.writelines(blocks)
+
+
+@contextmanager
+def _aside(path: Path) -> Iterator[Path]:
+    """Give a path to write to; what is there takes the place of the other at the end, unless something goes wrong."""
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        yield new
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)

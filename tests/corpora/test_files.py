@@ -1,0 +1,161 @@
+"""Which files a source means: odd names, links and homes, and the ways in which splits are laid out."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+from datasets import Dataset, DatasetDict
+
+from hf_xorner.corpora import DataError, load_corpus
+
+ROWS = {"tokens": [["Ann", "left"]], "ner_tags": [["B-PER", "O"]]}
+CONTENTS = {
+    "x.conll": "Ann\tB-PER\nleft\tO\n",
+    "x.jsonl": '{"tokens": ["Ann", "left"], "tags": ["B-PER", "O"]}\n',
+    "x.gold_conll": "#begin document (a)\na 0 0 Ann - - - - - - (PER)\na 0 1 left - - - - - - *\n#end document\n",
+}
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load(source, data_dir=None, **told):
+        return load_corpus(source, data_dir, tmp_path / "cache", **told)
+
+    return load
+
+
+def words(corpus):
+    return {name: [" ".join(row) for row in split["tokens"]] for name, split in corpus.items()}
+
+
+def write(path, content=CONTENTS["x.conll"]):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+# --- Paths -----------------------------------------------------------------------------------------------------------
+
+ODD_NAMES = ["sp ace", "ünï", "gl[o]b*?", "per%20cent", "#hash", "q?x=1&y", "~", "-", "new\nline", "s3:x", "{a}", "..."]
+
+
+@pytest.mark.parametrize("odd", ODD_NAMES)
+def test_any_name_of_a_file_or_folder_serves(tmp_path, monkeypatch, load, odd):
+    folder = tmp_path / odd
+    (tmp_path / "other").mkdir()
+    for name, content in CONTENTS.items():
+        write(folder / name, content)
+        write(folder / f"{name}.gz", gzip.compress(content.encode()))
+    with (folder / "x.parquet").open("wb") as file:
+        Dataset.from_dict(ROWS).to_parquet(file)
+    DatasetDict({"train": Dataset.from_dict(ROWS)}).save_to_disk(folder / odd)
+    monkeypatch.chdir(tmp_path)
+    for path in folder.iterdir():
+        for source in (path, str(path), Path("other", "..", odd, path.name)):
+            assert words(load(source)) == {"train": ["Ann left"]}
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_two_colons_in_a_row_are_no_address(tmp_path, load, name):
+    assert words(load(write(tmp_path / "a::b" / name, CONTENTS[name]))) == {"train": ["Ann left"]}
+
+
+def test_a_tilde_is_the_home_wherever_it_may_stand(tmp_path, monkeypatch, load):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(tmp_path / "x.conll")
+    assert words(load("~/x.conll")) == words(load(Path("~/x.conll"))) == words(load("x.conll", "~"))
+    load_corpus("~/x.conll", cache_dir="~/my cache")
+    assert list((tmp_path / "my cache").rglob("*.arrow"))
+    with pytest.raises(DataError) as error:
+        load("~nobody_of_this_name/x.conll")
+    assert str(error.value).startswith("~nobody_of_this_name/x.conll: no such file or folder;")
+
+
+def test_a_path_is_no_name_of_a_corpus(tmp_path, monkeypatch, load):
+    monkeypatch.chdir(tmp_path)
+    for name in ("xor", "wnut17"):
+        write(Path(name, "train.conll"))
+        assert words(load(Path(name))) == words(load(f"./{name}")) == {"train": ["Ann left"]}
+
+
+def test_a_link_is_what_it_leads_to(tmp_path, load):
+    write(tmp_path / "in" / "train.conll")
+    (tmp_path / "link.conll").symlink_to(tmp_path / "in" / "train.conll")
+    (tmp_path / "folder").symlink_to(tmp_path / "in")
+    files = {load(tmp_path / name)["train"].cache_files[0]["filename"] for name in ("link.conll", "folder", "in")}
+    assert len(files) == 1
+    (tmp_path / "broken.conll").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"broken\.conll: no such file or folder;"):
+        load(tmp_path / "broken.conll")
+
+
+def test_nothing_is_written_but_the_cache(tmp_path, monkeypatch, load):
+    write(tmp_path / "in" / "train.conll")
+    monkeypatch.chdir(tmp_path / "in")
+    load("train.conll")
+    load(".")
+    assert os.listdir(".") == ["train.conll"]
+
+
+# --- Splits ----------------------------------------------------------------------------------------------------------
+
+
+def conll2012(word):
+    return CONTENTS["x.gold_conll"].replace("Ann", word)
+
+
+def test_what_programs_annotated_is_left_out_where_people_did(tmp_path, load):
+    folder = tmp_path / "data" / "train" / "nw"
+    write(folder / "a.v4_gold_conll", conll2012("Ann"))
+    write(folder / "a.v4_auto_conll", conll2012("Auto"))
+    write(tmp_path / "data" / "test" / "nw" / "b.v9_auto_conll", conll2012("Bo"))
+    assert words(load(tmp_path / "data")) == {"train": ["Ann left"], "test": ["Bo left"]}
+    write(tmp_path / "flat" / "train.v4_gold_conll", conll2012("Ann"))
+    write(tmp_path / "flat" / "train.v4_auto_conll", conll2012("Auto"))
+    assert words(load(tmp_path / "flat")) == {"train": ["Ann left"]}
+
+
+def test_one_split_may_lie_elsewhere_than_another(tmp_path, load):
+    write(tmp_path / "v4/data/train/english/a.v4_gold_conll", conll2012("Ann"))
+    write(tmp_path / "v4/data/train/chinese/a.v4_gold_conll", conll2012("An"))
+    write(tmp_path / "v9/data/test/english/a.v9_gold_conll", conll2012("Bo"))
+    assert words(load(tmp_path)) == {"train": ["An left", "Ann left"], "test": ["Bo left"]}
+
+
+def parts(folder, name, numbers, of):
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in numbers:
+        rows = {"tokens": [[f"{name}{number}"]], "ner_tags": [["B-X"]]}
+        with (folder / f"{name}-{number:05d}-of-{of:05d}.parquet").open("wb") as file:
+            Dataset.from_dict(rows).to_parquet(file)
+
+
+@pytest.mark.parametrize("inside", ["", "data", "data/plain_text"])
+def test_numbered_parts_are_one_split_in_their_order(tmp_path, load, inside):
+    parts(tmp_path / "in" / inside, "train", [2, 0, 1], of=3)
+    parts(tmp_path / "in" / inside, "test", [0], of=1)
+    assert words(load(tmp_path / "in")) == {"train": ["train0", "train1", "train2"], "test": ["test0"]}
+
+
+@pytest.mark.parametrize("inside", ["", "data"])
+def test_a_part_that_is_missing_is_told(tmp_path, load, inside):
+    folder = tmp_path / "in" / inside
+    parts(folder, "train", [0, 1, 3], of=5)
+    with pytest.raises(DataError) as error:
+        load(tmp_path / "in")
+    assert str(error.value) == (f"{folder}/train-*-of-00005.parquet: part 00002 is missing; fetch or write all parts.")
+    # By its own name a part may be wanted alone.
+    assert words(load(folder / "train-00003-of-00005.parquet")) == {"train": ["train3"]}
+
+
+def test_two_data_sets_in_one_folder_are_not_mixed(tmp_path, load):
+    for name in "abcdef":
+        parts(tmp_path / "in" / name, "train", [0, 1], of=2)
+    with pytest.raises(DataError) as error:
+        load(tmp_path / "in")
+    assert str(error.value) == (
+        f"{tmp_path}/in: a/train.parquet and b/train.parquet and c/train.parquet and d/train.parquet and 2 others all "
+        "look like the train split; keep one of them in the folder."
+    )
+    assert words(load(tmp_path / "in" / "c")) == {"train": ["train0", "train1"]}

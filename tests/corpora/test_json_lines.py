@@ -1,0 +1,270 @@
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_xorner.corpora import DataError
+from hf_xorner.corpora.formats.json_lines import read_json_lines, records, sniff_json
+from hf_xorner.corpora.source import Reading
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="some.jsonl"):
+        path = tmp_path / name
+        if not isinstance(content, bytes):
+            content = "".join(
+                line if isinstance(line, str) else json.dumps(line) + "\n"
+                for line in ([content] if isinstance(content, str) else content)
+            ).encode()
+        path.write_bytes(content)
+        return path
+
+    return write
+
+
+def read(path, **told):
+    return [(sentence.tokens, sentence.tags) for sentence in read_json_lines(path, Reading(**told))]
+
+
+EXPECTED = [(["Ann", "left"], ["B-PER", "O"]), (["Rain"], ["O"])]
+
+
+@pytest.mark.parametrize("tags", ["ner_tags", "tags", "labels"])
+@pytest.mark.parametrize("words", ["tokens", "words"])
+def test_words_and_tags_are_found_under_their_usual_keys(write, words, tags):
+    assert read(write([{words: tokens, tags: labels} for tokens, labels in EXPECTED])) == EXPECTED
+
+
+def test_the_first_of_the_usual_keys_is_taken(write):
+    record = {"labels": ["L"], "tags": ["T"], "ner_tags": ["O"], "words": ["w"], "tokens": ["t"]}
+    assert read(write([record])) == [(["t"], ["O"])]
+
+
+def test_other_keys_can_be_named(write):
+    record = {
+        "tokens": ["no"],
+        "form": ["Ann"],
+        "ner_tags": ["no"],
+        "entity": ["B-PER"],
+        "pos_tags": ["no"],
+        "x": ["N"],
+    }
+    (sentence,) = read_json_lines(write([record]), Reading(token_column="form", tag_column="entity", pos_column="x"))
+    assert sentence[:2] == (["Ann"], ["B-PER"])
+    assert sentence.pos_tags == ["N"]
+
+
+@pytest.mark.parametrize("key", ["pos_tags", "pos"])
+def test_parts_of_speech_are_read_unless_they_are_to_be_left_out(write, key):
+    path = write([{"tokens": ["Ann"], "tags": ["O"], key: ["NNP"]}, {"tokens": ["x"], "tags": ["O"], key: None}])
+    assert [sentence.pos_tags for sentence in read_json_lines(path, Reading())] == [["NNP"], None]
+    assert [sentence.pos_tags for sentence in read_json_lines(path, Reading(pos_column="none"))] == [None, None]
+
+
+def test_documents_are_named_by_strings_or_whole_numbers(write):
+    path = write([{"tokens": [], "tags": []} | more for more in ({"doc_id": "a"}, {"doc_id": 7}, {"doc_id": None}, {})])
+    assert [sentence.doc_id for sentence in read_json_lines(path, Reading())] == ["a", "7", None, None]
+
+
+def test_sentences_know_their_lines(write):
+    path = write(["\n \t\n", {"tokens": ["a", "b"], "tags": ["O", "O"]}, "\r\n", {"tokens": ["c"], "tags": ["O"]}])
+    sentences = list(read_json_lines(path, Reading()))
+    assert [sentence.line for sentence in sentences] == [3, 5]
+    assert sentences[0].place(1) == f"{path}:3"
+
+
+def test_a_row_may_have_no_words(write):
+    assert read(write([{"tokens": [], "tags": []}])) == [([], [])]
+
+
+LINE = '{"tokens": ["Ann", "left"], "tags": ["B-PER", "O"]}'
+NEXT = '{"tokens": ["Rain"], "tags": ["O"]}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"{LINE}\n{NEXT}\n",
+        f"{LINE}\r\n\r\n{NEXT}",
+        f"\ufeff{LINE}\n\ufeff{NEXT}\n\ufeff\n",
+        f" {LINE} \n\t{NEXT}\n",
+        f"{LINE}\n{NEXT}\n".replace("Ann", "\ufeffAnn").replace("B-PER", "B-PER\ufeff"),
+        f"{LINE}\n{NEXT}\n".replace("Rain", "Ra\\ufeffin"),
+        gzip.compress(f"{LINE}\n{NEXT}\n".encode()),
+    ],
+    ids=["plain", "crlf", "marks", "indented", "marks inside", "escaped mark", "gzip"],
+)
+def test_every_form_of_the_same_text_reads_the_same(write, content):
+    assert read(write(content)) == EXPECTED
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\u2028", "\u0085", "\x0b", "\x1c", "\n", " "])
+def test_any_blank_may_stand_inside_a_token(write, blank):
+    token = f"1{blank}000"
+    assert read(write([{"tokens": [token], "tags": ["O"]}])) == [([token], ["O"])]
+    if blank.isprintable() or blank > "\x7f":
+        assert read(write(f'{{"tokens": ["{token}"], "tags": ["O"]}}\n')) == [([token], ["O"])]
+
+
+def test_sentences_come_before_the_rest_of_the_file_is_read(write):
+    sentences = read_json_lines(write([{"tokens": ["a"], "tags": ["O"]}, "{"]), Reading())
+    assert next(sentences).tokens == ["a"]
+    with pytest.raises(DataError):
+        next(sentences)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufeff"), min_size=1)
+
+
+@given(
+    sentences=st.lists(st.lists(st.tuples(TEXTS, TEXTS)), min_size=1),
+    escaped=st.booleans(),
+    marks=st.booleans(),
+    newline=st.sampled_from(["\n", "\r\n", "\n\n"]),
+)
+def test_whatever_is_written_comes_back(tmp_path_factory, sentences, escaped, marks, newline):
+    rows = [{"tokens": [t for t, _ in pairs], "ner_tags": [t for _, t in pairs]} for pairs in sentences]
+    lines = [json.dumps(row, ensure_ascii=escaped) for row in rows]
+    path = tmp_path_factory.mktemp("round") / "trip.jsonl"
+    path.write_bytes(newline.join(("\ufeff" if marks else "") + line for line in lines).encode())
+    assert read(path) == [(row["tokens"], row["ner_tags"]) for row in rows]
+
+
+GOOD = {"tokens": ["Ann"], "tags": ["O"]}
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("", ":1: the file holds no sentence; expected one JSON object a line."),
+        ("\n\ufeff\n", ":1: the file holds no sentence; expected one JSON object a line."),
+        (
+            [GOOD, '{"tokens": ["a"]\n'],
+            ":2: the line is no JSON (expecting ',' delimiter, column 17); write one whole object a line.",
+        ),
+        ("a O\n", ":1: the line is no JSON (expecting value, column 1); write one whole object a line."),
+        (
+            '{\n "tokens": []}\n',
+            ":1: the line is no JSON (expecting property name enclosed in double quotes, column 2); "
+            "write one whole object a line.",
+        ),
+        (
+            [json.dumps(GOOD) + json.dumps(GOOD)],
+            ":1: the line is no JSON (extra data, column 35); write one whole object a line.",
+        ),
+        ("[" * 100_000 + "\n", ":1: the file is a JSON array; write one object a line, without the brackets."),
+        (
+            '{"a": ' + "[" * 100_000 + "\n",
+            ":1: the line is no JSON (nested too deep); write one whole object a line.",
+        ),
+        ([[GOOD, GOOD]], ":1: the file is a JSON array; write one object a line, without the brackets."),
+        ("[\n{},\n", ":1: the file is a JSON array; write one object a line, without the brackets."),
+        ([GOOD, ["Ann"]], ":2: the line holds a list; write one object a line."),
+        ([GOOD, "3\n"], ":2: the line holds a number; write one object a line."),
+        (["null\n"], ":1: the line holds null; write one object a line."),
+        (['"a"\n'], ":1: the line holds a string; write one object a line."),
+        ([{"tags": []}], ":1: no words under 'tokens' or 'words'; name the key as token_column, or add it."),
+        (
+            [GOOD, {"tokens": ["a"]}],
+            ":2: no tags under 'ner_tags' or 'tags' or 'labels'; name the key as tag_column, or add it.",
+        ),
+        ([{"tokens": "Ann", "tags": ["O"]}], ":1: 'tokens' holds a string; write a list of strings."),
+        ([{"tokens": None, "tags": ["O"]}], ":1: 'tokens' holds null; write a list of strings."),
+        ([{"tokens": {}, "tags": ["O"]}], ":1: 'tokens' holds an object; write a list of strings."),
+        ([{"tokens": ["a", 1], "tags": []}], ":1: 'tokens' holds a number at index 1; write a list of strings."),
+        ([{"tokens": [[0, 3]], "tags": []}], ":1: 'tokens' holds a list at index 0; write a list of strings."),
+        ([{"tokens": ["a"], "tags": [0]}], ":1: 'tags' holds numbers without names; write the tags as strings."),
+        ([{"tokens": ["a"], "tags": [True]}], ":1: 'tags' holds true or false at index 0; write a list of strings."),
+        (
+            [{"tokens": ["a", "b"], "tags": ["O", 1]}],
+            ":1: 'tags' holds a number at index 1; write a list of strings.",
+        ),
+        ([{"tokens": ["a", "b"], "tags": ["O"]}], ":1: 2 tokens but 1 tags; give every token one tag."),
+        ([{"tokens": ["a", ""], "tags": []}], ":1: 'tokens' holds an empty string at index 1; fill or remove it."),
+        ([{"tokens": ["\ufeff"], "tags": []}], ":1: 'tokens' holds an empty string at index 0; fill or remove it."),
+        ([{"tokens": ["a"], "tags": [""]}], ":1: 'tags' holds an empty string at index 0; fill or remove it."),
+        (
+            ['{"tokens": ["\\ud83d"], "tags": ["O"]}\n'],
+            ":1: 'tokens' holds a lone surrogate, U+D83D, which is no character; write both its halves, or remove it.",
+        ),
+        (
+            [GOOD | {"pos": ["N", "N"]}],
+            ":1: 1 tokens but 2 parts of speech under 'pos'; give every token one, or none.",
+        ),
+        (
+            [GOOD | {"pos_tags": [3]}],
+            ":1: 'pos_tags' holds numbers without names; write the parts of speech as strings.",
+        ),
+        ([GOOD | {"doc_id": 1.5}], ":1: 'doc_id' holds a number; write a string or a whole number."),
+        ([GOOD | {"doc_id": True}], ":1: 'doc_id' holds true or false; write a string or a whole number."),
+        (b'{"tokens": ["na\xefve"]}', ":1: byte 0xef is not valid UTF-8; save the file as UTF-8."),
+    ],
+)
+def test_faults_are_told_with_file_and_line(write, lines, message):
+    path = write(lines)
+    with pytest.raises(DataError) as error:
+        read(path)
+    assert str(error.value) == f"{path}{message}"
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"token_column": "x"}, ":1: no words under 'x'; name the key as token_column, or add it."),
+        ({"tag_column": "0"}, ":1: no tags under '0'; name the key as tag_column, or add it."),
+        ({"pos_column": "x"}, ":1: no parts of speech under 'x'; name the key as pos_column, or add it."),
+    ],
+)
+def test_a_key_that_was_named_must_be_there(write, told, message):
+    path = write([GOOD])
+    with pytest.raises(DataError) as error:
+        read(path, **told)
+    assert str(error.value) == f"{path}{message}"
+
+
+def test_numbers_of_any_length_are_no_crash(write):
+    path = write('{"id": ' + "9" * 10_000 + "}\n")
+    with pytest.raises(DataError, match=r"some\.jsonl:1: the line is no JSON \(exceeds the limit"):
+        read(path)
+
+
+def test_records_come_with_their_lines(write):
+    assert list(records(write(["\n", {"a": 1}, "\n", {"b": [2]}]))) == [(2, {"a": 1}), (4, {"b": [2]})]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ('{"tokens": ["Ann"], "ner_tags": ["O"]}', "jsonl"),
+        ('\ufeff {"words": [], "tags": []}\r\n', "jsonl"),
+        ('{"text": "Ann", "tokens": ["Ann"], "labels": ["O"]}', "jsonl"),
+        ('{"text": "", "tokens": [], "tags": []}', "jsonl"),
+        ('{"text": ["Ann"]}', "jsonl"),
+        ("{}", "jsonl"),
+        ('{"text": "Ann", "label": [[0, 3, "PER"]]}', "spans"),
+        ('{"text": "Ann", "spans": [], "tokens": [{"text": "Ann", "start": 0, "end": 3}]}', "spans"),
+        ('{"text": "Ann", "spans": [], "tokens": [[0, 3]]}', "spans"),
+        ('{"text": "", "spans": [], "tokens": []}', "spans"),
+        ('{"text": "Ann"}', "spans"),
+        ("{ O", None),
+        ("{", None),
+        ("{}\tO", None),
+        ("Ann B-PER", None),
+        ('["Ann"]', None),
+        ("3", None),
+        ('{"a":' * 100_000, None),
+        ("", None),
+    ],
+)
+def test_the_first_line_tells_the_kind(line, kind):
+    assert sniff_json(line) == kind
+
+
+def test_a_named_key_tells_the_kind_too():
+    told = Reading(token_column="body")
+    assert sniff_json('{"body": "Ann", "ents": []}', told) == "spans"
+    assert sniff_json('{"body": ["Ann"], "text": "Ann"}', told) == "jsonl"
+    assert sniff_json('{"text": "Ann"}', told) == "spans"

@@ -1,0 +1,107 @@
+"""Files of predictions: what they may hold, and what is refused."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_xorner.corpora import DataError
+from hf_xorner.corpora.predictions import read_predictions, write_predictions
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content):
+        path = tmp_path / "p.tsv"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+def test_sentences_are_read(write):
+    found = read_predictions(write("Ann\tB-PER\tB-PER\nleft\tO\tB-LOC\n\n\nRain\tO\tO"))
+    assert found == ([["Ann", "left"], ["Rain"]], [["B-PER", "O"], ["O"]], [["B-PER", "B-LOC"], ["O"]])
+
+
+@pytest.mark.parametrize(
+    "token", ["#", "# a", "-DOCSTART-", "a b", " ", "\u00a0", "\u2028", "\u0085", "\x0b", '"', "{", "'\\t'"]
+)
+def test_tokens_may_hold_anything_but_what_separates(write, token):
+    assert read_predictions(write(f"{token}\tO\tB-X\nb\tO\tO\n")).tokens == [[token, "b"]]
+
+
+@pytest.mark.parametrize("token", ["a", "\ufeff", "\ufeffa"])
+def test_a_byte_order_mark_is_no_part_of_the_first_token(write, token):
+    rows = f"{token}\tO\tO\n{token}\tO\tO\n"
+    assert read_predictions(write(f"\ufeff{rows}")).tokens == [[token, token]]
+    path = write("")
+    write_predictions(path, [[], [token]], [[], ["O"]], [[], ["O"]])
+    assert read_predictions(path).tokens == [[token]]
+
+
+def test_the_folder_is_made(tmp_path):
+    write_predictions(tmp_path / "new" / "p.tsv", [["a"]], [["O"]], [["O"]])
+    assert read_predictions(tmp_path / "new" / "p.tsv").tokens == [["a"]]
+
+
+@pytest.mark.parametrize("content", ["a\tO\tO\r\n\r\nb\tO\tO\r\n", "\n\na\tO\tO\n \n\t\t\nb\tO\tO\n\n\n"])
+def test_sentences_end_at_lines_without_anything(write, content):
+    assert read_predictions(write(content)).tokens == [["a"], ["b"]]
+    assert read_predictions(write(gzip.compress(content.encode()))).tokens == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "a\tO\tO\nb O O\n",
+            ":2: 1 columns where 3 are expected; give a token, its gold tag and its predicted tag, separated by TABs.",
+        ),
+        (
+            "a\tO\tO\tO\n",
+            ":1: 4 columns where 3 are expected; give a token, its gold tag and its predicted tag, separated by TABs.",
+        ),
+        (
+            "a\tO\tO\n\na\tO\t\n",
+            ":3: an empty column; give a token, its gold tag and its predicted tag, separated by TABs.",
+        ),
+        ("a\tO\tO\nb\tB-X\tB-X \n", ":2: the tag 'B-X ' begins or ends with a blank; remove the blank."),
+        ("a\tO\tO\nb\t\u00a0O\tO\n", ":2: the tag '\\xa0O' begins or ends with a blank; remove the blank."),
+        ("\ufeff", ":1: the file holds no sentence; expected lines of token, gold tag and predicted tag."),
+        ("", ":1: the file holds no sentence; expected lines of token, gold tag and predicted tag."),
+        (b"a\tO\tO\n\xff\tO\tO\n", ":2: byte 0xff is not valid UTF-8; save the file as UTF-8."),
+    ],
+)
+def test_faults_are_told(write, content, message):
+    path = write(content)
+    with pytest.raises(DataError) as error:
+        read_predictions(path)
+    assert str(error.value) == f"{path}{message}"
+
+
+TOKEN = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r"), min_size=1, max_size=6)
+SENTENCE = st.lists(st.tuples(TOKEN, st.sampled_from(["O", "B-X"]), st.sampled_from(["O", "I-Y"])), min_size=1)
+
+
+@given(st.lists(SENTENCE, min_size=1, max_size=5))
+def test_what_is_written_is_read(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("p") / "p.tsv"
+    columns = [[[row[index] for row in sentence] for sentence in rows] for index in range(3)]
+    write_predictions(path, *columns)
+    assert list(read_predictions(path)) == columns
+
+
+@pytest.mark.parametrize("token", ["a\tb", "a\nb", ""])
+def test_what_cannot_be_written_leaves_the_old_file(tmp_path, token):
+    path = tmp_path / "p.tsv"
+    write_predictions(path, [["old"]], [["O"]], [["O"]])
+    with pytest.raises(DataError) as error:
+        write_predictions(path, [["x"], [token]], [["O"], ["O"]], [["O"], ["O"]])
+    assert str(error.value) == (
+        f"{path}: sentence 1 (counted from 0) has the token {token!r}, which lines of columns separated by TABs cannot "
+        "hold; remove it from the data."
+    )
+    assert read_predictions(path).tokens == [["old"]]
+    assert [file.name for file in tmp_path.iterdir()] == ["p.tsv"]

@@ -1,0 +1,262 @@
+"""Counts against loops that anyone can read, and against the published ones."""
+
+import json
+import random
+import statistics as standard
+import time
+from collections import Counter
+from math import ceil
+
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value, concatenate_datasets
+
+from hf_xorner.corpora import DataError, load_corpus
+from hf_xorner.corpora.statistics import corpus_statistics, statistics_table
+
+LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+
+
+def split_of(sentences, tags, labels=LABELS, docs=None):
+    columns = {"tokens": sentences, "ner_tags": [[labels.index(tag) for tag in row] for row in tags]}
+    features = {"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=labels))}
+    if docs is not None:
+        columns["doc_id"], features["doc_id"] = docs, Value("string")
+    return Dataset.from_dict(columns, Features(features))
+
+
+def random_split(seed, size, words, docs=False):
+    chooser = random.Random(seed)
+    sentences, tags = [], []
+    for _ in range(size):
+        length = chooser.choice([0, 1, 2, 5, 9, 20])
+        sentences.append([f"w{chooser.randrange(words)}" for _ in range(length)])
+        row = []
+        for _ in range(length):
+            free = ["O", "B-LOC", "B-PER"]
+            row.append(chooser.choice(free if not row or row[-1] == "O" else [*free, f"I-{row[-1][2:]}"]))
+        tags.append(row)
+    return split_of(sentences, tags, docs=[str(number // 9) for number in range(size)] if docs else None)
+
+
+def naive(split, train=None):
+    labels = split.features["ner_tags"].feature.names
+    entities = []
+    for row in split:
+        for token, tag in zip(row["tokens"], (labels[tag] for tag in row["ner_tags"]), strict=True):
+            if tag.startswith("B-"):
+                entities.append((tag[2:], [token]))
+            elif tag.startswith("I-"):
+                entities[-1][1].append(token)
+    lengths = [len(row["tokens"]) for row in split]
+    words = [token for row in split for token in row["tokens"]]
+    forms = [" ".join(entity) for _, entity in entities]
+    report = {"sentences": len(lengths), "tokens": len(words)}
+    if "doc_id" in split.column_names:
+        documents = len(set(split["doc_id"]))
+        report["documents"] = documents
+        report["with_document_lines"] = {"sentences": len(lengths) + documents, "tokens": len(words) + documents}
+    sizes = Counter(str(len(entity)) if len(entity) <= 3 else "3+" for _, entity in entities)
+    report |= {
+        "distinct_words": len(set(words)),
+        "sentence_lengths": {
+            "min": min(lengths),
+            "mean": pytest.approx(standard.mean(lengths)),
+            "median": standard.median(lengths),
+            "p95": sorted(lengths)[ceil(0.95 * len(lengths)) - 1],
+            "max": max(lengths),
+        },
+        "entities": len(entities),
+        "per_type": {name: sum(kind == name for kind, _ in entities) for name in ("LOC", "PER")},
+        "entity_lengths": {key: sizes[key] for key in ("1", "2", "3", "3+")},
+    }
+    if train is not None:
+        known_words, known_forms = train
+
+        def share(values, known):
+            return pytest.approx(100 * sum(value not in known for value in values) / len(values))
+
+        report["unseen"] = {
+            "tokens": share(words, known_words),
+            "words": share(set(words), known_words),
+            "entity_mentions": share(forms, known_forms),
+            "entity_forms": share(set(forms), known_forms),
+        }
+    return report, (set(words), set(forms))
+
+
+@pytest.mark.parametrize("docs", [False, True])
+def test_counts_are_those_of_plain_loops(docs):
+    corpus = DatasetDict(
+        train=random_split(0, 4500, 900, docs),
+        validation=random_split(1, 40, 1200),
+        test=random_split(2, 2300, 2000, docs),
+    )
+    train, known = naive(corpus["train"])
+    expected = {"train": train, **{name: naive(corpus[name], known)[0] for name in ("validation", "test")}}
+    assert corpus_statistics(corpus) == expected
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda split: split.shuffle(seed=5),
+        lambda split: split.select(range(700, 3100)),
+        lambda split: split.select([5, 5, 4, 4000, 17]),
+        lambda split: split.shuffle(seed=5).select(range(2001)),
+        lambda split: concatenate_datasets([split, split.select(range(3))]),
+        lambda split: split.with_format("numpy"),
+    ],
+    ids=["shuffled", "slice", "picked", "part of shuffled", "joined", "of another format"],
+)
+def test_rows_count_as_they_were_selected(change):
+    split = change(random_split(0, 4500, 900, docs=True))
+    expected, _ = naive(split.with_format(None))
+    assert corpus_statistics(DatasetDict(train=split)) == {"train": expected}
+
+
+def test_plain_tags_are_counted_by_tag():
+    labels = ["-LRB-", "NN", "VB", "XX"]
+    corpus = DatasetDict(
+        train=split_of([["a", "b"], ["("]], [["NN", "VB"], ["-LRB-"]], labels),
+        test=split_of([["a", "c"]], [["NN"] * 2], labels),
+    )
+    found = corpus_statistics(corpus)
+    assert found["train"]["per_tag"] == {"-LRB-": 1, "NN": 1, "VB": 1, "XX": 0}
+    assert found["test"]["per_tag"] == {"-LRB-": 0, "NN": 2, "VB": 0, "XX": 0}
+    assert found["test"]["unseen"] == {"tokens": 50.0, "words": 50.0}
+    assert not {"entities", "per_type", "entity_lengths"} & found["test"].keys()
+
+
+def test_sentences_of_no_document_are_one_document_where_others_are_known():
+    sentences, tags = [["a"]] * 3, [["O"]] * 3
+    corpus = DatasetDict(
+        train=split_of(sentences, tags, docs=[None, "0", "1"]), test=split_of(sentences, tags, docs=[None] * 3)
+    )
+    found = corpus_statistics(corpus)
+    assert found["train"]["documents"] == 3
+    assert found["train"]["with_document_lines"] == {"sentences": 6, "tokens": 6}
+    assert "documents" not in found["test"]
+
+
+def test_where_there_is_nothing_there_is_no_share():
+    corpus = DatasetDict(
+        train=split_of([["a"]], [["B-PER"]]), validation=split_of([["a"]], [["O"]]), test=split_of([], [])
+    )
+    found = corpus_statistics(corpus)
+    assert found["validation"]["unseen"] == {"tokens": 0.0, "words": 0.0, "entity_mentions": None, "entity_forms": None}
+    assert found["test"]["unseen"]["tokens"] is None
+    assert found["test"]["sentence_lengths"] == dict.fromkeys(("min", "mean", "median", "p95", "max"))
+    assert "unseen" not in found["train"]
+    assert "unseen" not in corpus_statistics(DatasetDict(test=corpus["test"]))["test"]
+
+
+def test_statistics_are_json():
+    corpus = DatasetDict(train=random_split(0, 50, 9, docs=True), test=random_split(1, 50, 9))
+    found = corpus_statistics(corpus)
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_the_table():
+    corpus = DatasetDict(
+        train=split_of(
+            [["Ann", "saw", "New", "York"], ["Bo"]], [["B-PER", "O", "B-LOC", "I-LOC"], ["B-PER"]], docs=["0", "1"]
+        ),
+        test=split_of([["x"] * 1200, ["Bo"]], [["O"] * 1200, ["B-LOC"]]),
+    )
+    assert statistics_table(corpus_statistics(corpus)) == "\n".join(
+        [
+            "                      train    test",
+            "sentences                 2       2",
+            "tokens                    5   1,201",
+            "documents                 2       -",
+            "with document lines",
+            "  sentences               4       -",
+            "  tokens                  7       -",
+            "distinct words            5       2",
+            "tokens of a sentence",
+            "  min                     1       1",
+            "  mean                 2.50  600.50",
+            "  median               2.50  600.50",
+            "  p95                     4   1,200",
+            "  max                     4   1,200",
+            "entities                  3       1",
+            "entities by type",
+            "  LOC                     1       1",
+            "  PER                     2       0",
+            "entities by words",
+            "  1                       2       1",
+            "  2                       1       0",
+            "  3                       0       0",
+            "  3+                      0       0",
+            "not in train, %",
+            "  tokens                  -   99.92",
+            "  words                   -   50.00",
+            "  entity mentions         -    0.00",
+            "  entity forms            -    0.00",
+        ]
+    )
+
+
+def test_the_table_of_plain_tags():
+    split = split_of([["a", "b"]], [["NN_x", "VB"]], ["NN_x", "VB"])
+    table = statistics_table(corpus_statistics(DatasetDict(train=split)))
+    assert table.splitlines()[-3:] == ["tokens by tag", "  NN_x                    1", "  VB                      1"]
+
+
+def test_what_is_no_corpus_is_refused():
+    strings = DatasetDict(train=Dataset.from_dict({"tokens": [["a"]], "ner_tags": [["O"]]}))
+    with pytest.raises(DataError) as error:
+        corpus_statistics(strings)
+    assert str(error.value) == (
+        "train: expected the columns tokens: List(string) and ner_tags: List(ClassLabel), found tokens, ner_tags; "
+        "load the corpus with load_corpus."
+    )
+
+
+def test_a_million_tokens_take_seconds():
+    split = random_split(0, 2000, 900, docs=True)
+    tokens = sum(map(len, split["tokens"]))
+    corpus = DatasetDict(train=concatenate_datasets([split] * ceil(1_000_000 / tokens)), test=split)
+    start = time.perf_counter()
+    found = corpus_statistics(corpus)
+    seconds = time.perf_counter() - start
+    assert found["train"]["tokens"] >= 1_000_000
+    # Measured at about 0.3 s; a busy machine may take several times that.
+    assert seconds < 5
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("wnut17", {"train": (3394, 62730, 1975), "validation": (1009, 15733, 836), "test": (1287, 23394, 1079)}),
+        (
+            "conll2003",
+            {"train": (14041, 203621, 23499), "validation": (3250, 51362, 5942), "test": (3453, 46435, 5648)},
+        ),
+    ],
+)
+def test_published_counts(corpora, tmp_path, name, counts):
+    found = corpus_statistics(load_corpus(name, corpora, tmp_path))
+    assert {
+        split: (report["sentences"], report["tokens"], report["entities"]) for split, report in found.items()
+    } == counts
+
+
+def test_published_counts_with_document_lines(corpora, tmp_path):
+    found = corpus_statistics(load_corpus("conll2003", corpora, tmp_path))
+    assert {split: report["with_document_lines"]["sentences"] for split, report in found.items()} == {
+        "train": 14987,
+        "validation": 3466,
+        "test": 3684,
+    }
+    assert {split: report["documents"] for split, report in found.items()} == {
+        "train": 946,
+        "validation": 216,
+        "test": 231,
+    }
+    assert {split: report["with_document_lines"]["tokens"] for split, report in found.items()} == {
+        "train": 203621 + 946,
+        "validation": 51362 + 216,
+        "test": 46435 + 231,
+    }
+    assert "documents" not in corpus_statistics(load_corpus("wnut17", corpora, tmp_path))["train"]

@@ -1,0 +1,283 @@
+"""How words are composed of pieces: what is fitted, written and read, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+import tiny_encoders as tiny
+import torch
+from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file as load_torch_file
+from safetensors.torch import save_file as save_torch_file
+
+from hf_xorner.corpora import DataError
+from hf_xorner.training.context import pieces_of
+from hf_xorner.vectors.distill import (
+    FILES,
+    Composition,
+    check_composition_target,
+    encoder_of,
+    fit_composition,
+    read_composition,
+    roles_of,
+    write_composition,
+)
+
+PIECES = tiny.pieces_of(tiny.bert_tokenizer())
+DIM = 3
+
+
+def random_composition(dtype=np.float32):
+    draw = np.random.default_rng(0)
+    vectors = draw.normal(size=(PIECES.size, DIM)).astype(dtype)
+    mix, bias = draw.normal(size=(DIM, 3 * DIM)), draw.normal(size=DIM)
+    return Composition(vectors, mix.astype(np.float32), bias.astype(np.float32), PIECES)
+
+
+def random_pieces(draw, words, vocabulary, width=5):
+    counts = draw.integers(1, width + 1, size=(words, 1))
+    ids = draw.integers(1, vocabulary + 1, size=(words, width))
+    return np.where(np.arange(width) < counts, ids, 0)
+
+
+def composed(vectors, mix, bias, row):
+    own = [vectors[index - 1].astype(np.float64) for index in row if index]
+    if len(own) == 1:
+        return own[0]
+    return mix @ np.concatenate([own[0], sum(own) / len(own), own[-1]]) + bias
+
+
+def plain_mean():
+    mix = np.zeros((DIM, 3 * DIM))
+    mix[:, DIM : 2 * DIM] = np.eye(DIM)
+    return mix
+
+
+# --- The fit ----------------------------------------------------------------------------------------------------------
+
+
+def test_roles_are_the_first_the_mean_and_the_last():
+    draw = np.random.default_rng(1)
+    vectors, ids = draw.normal(size=(9, DIM)), random_pieces(draw, 50, 9)
+    for row, found in zip(ids, roles_of(vectors, ids), strict=True):
+        own = [vectors[index - 1] for index in row if index]
+        assert found == pytest.approx(np.concatenate([own[0], np.mean(own, 0), own[-1]]))
+    assert roles_of(vectors, ids[:0]).shape == (0, 3 * DIM)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_a_linear_map_is_found_again_in_enough_words(dtype):
+    draw = np.random.default_rng(2)
+    vectors = draw.normal(size=(400, DIM)).astype(dtype)
+    ids = random_pieces(draw, 40_000, 400)
+    mix, bias = draw.normal(size=(DIM, 3 * DIM)), draw.normal(size=DIM)
+    words = np.stack([composed(vectors, mix, bias, row) for row in ids])
+    words += draw.normal(size=words.shape) * 0.01
+    found_mix, found_bias = fit_composition(vectors, words.astype(np.float32), ids)
+    assert found_mix.dtype == found_bias.dtype == np.float32
+    # Thirty words' worth of the plain mean are left in it.
+    assert found_mix == pytest.approx(mix, abs=0.06)
+    assert found_bias == pytest.approx(bias, abs=0.02)
+
+
+def test_it_is_the_least_sum_of_squares_that_the_plain_mean_draws_on():
+    draw = np.random.default_rng(3)
+    vectors, ids = draw.normal(size=(20, DIM)).astype(np.float32), random_pieces(draw, 60, 20)
+    words = draw.normal(size=(60, DIM)).astype(np.float32)
+    mix, bias = fit_composition(vectors, words, ids)
+
+    def cost(mix, bias):
+        several = [number for number, row in enumerate(ids) if (row > 0).sum() > 1]
+        errors = sum(((composed(vectors, mix, bias, ids[at]) - words[at]) ** 2).sum() for at in several)
+        return errors + 30 * (((mix - plain_mean()) ** 2).sum() + (bias**2).sum())
+
+    mix, bias = mix.astype(np.float64), bias.astype(np.float64)
+    least = cost(mix, bias)
+    for _ in range(20):
+        assert cost(mix + draw.normal(size=mix.shape) * 0.01, bias + draw.normal(size=DIM) * 0.01) > least
+
+
+@pytest.mark.parametrize("rows", [[], [[3, 0, 0]], [[3, 0, 0], [0, 0, 0], [1, 0, 0]]])
+def test_without_words_of_several_pieces_it_is_the_plain_mean(rows):
+    vectors = np.random.default_rng(4).normal(size=(9, DIM)).astype(np.float32)
+    ids = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    mix, bias = fit_composition(vectors, np.ones((len(ids), DIM), dtype=np.float32), ids)
+    assert np.array_equal(mix, plain_mean())
+    assert not bias.any()
+
+
+def test_a_few_words_hardly_move_the_plain_mean():
+    draw = np.random.default_rng(5)
+    vectors = draw.normal(size=(9, DIM)).astype(np.float32)
+    mix, bias = fit_composition(vectors, draw.normal(size=(1, DIM)).astype(np.float32), np.array([[1, 2, 0]]))
+    assert 0 < np.abs(mix - plain_mean()).max() < 0.2
+    assert np.abs(bias).max() < 0.2
+
+
+# --- Files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_what_is_written_is_read(tmp_path, dtype):
+    composition = random_composition(dtype)
+    written = write_composition(composition, tmp_path / "a" / "b")
+    assert [path.name for path in written] == list(FILES)
+    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == sorted(FILES)
+    for source in (tmp_path / "a" / "b", str(tmp_path / "a" / "b"), written[0]):
+        found = read_composition(source)
+        assert found.dim == DIM
+        for name in ("vectors", "mix", "bias"):
+            part = getattr(found, name)
+            assert part.dtype == getattr(composition, name).dtype
+            assert np.array_equal(part, getattr(composition, name))
+        assert found.pieces.to_str() == PIECES.to_str()
+        assert np.array_equal(found.pieces.of(tiny.ODD_WORDS, 9), PIECES.of(tiny.ODD_WORDS, 9))
+
+
+def test_parts_that_do_not_lie_in_one_piece_are_written(tmp_path):
+    composition = random_composition()
+    write_composition(composition._replace(vectors=composition.vectors[::-1], mix=composition.mix[:, ::-1]), tmp_path)
+    found = read_composition(tmp_path)
+    assert np.array_equal(found.vectors, composition.vectors[::-1])
+    assert np.array_equal(found.mix, composition.mix[:, ::-1])
+
+
+def test_nothing_is_overwritten_unless_asked(tmp_path):
+    write_composition(random_composition(), tmp_path)
+    for name in FILES:
+        for other in FILES:
+            (tmp_path / other).touch()
+        (tmp_path / next(other for other in FILES if other != name)).unlink()
+        for refuse in (check_composition_target, lambda folder: write_composition(random_composition(), folder)):
+            with pytest.raises(DataError) as error:
+                refuse(tmp_path)
+            assert str(error.value) == (
+                f"{tmp_path / name}: exists already; choose another place to write to, or overwrite it."
+            )
+    write_composition(random_composition(), tmp_path, overwrite=True)
+    assert read_composition(tmp_path).dim == DIM
+
+
+def test_a_file_is_no_folder_to_write_into(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError) as error:
+        check_composition_target(tmp_path / "file")
+    assert str(error.value) == (
+        f"{tmp_path / 'file'}: is no folder; name one to write composed.safetensors and piece_tokenizer.json into."
+    )
+
+
+# --- Faults -----------------------------------------------------------------------------------------------------------
+
+
+def change_parts(**changes):
+    def change(folder):
+        parts = load_file(folder / FILES[0])
+        for name, edit in changes.items():
+            value = edit(parts.get(name))
+            parts = {**parts, name: value} if value is not None else {k: v for k, v in parts.items() if k != name}
+        save_file({name: np.ascontiguousarray(part) for name, part in parts.items()}, folder / FILES[0])
+
+    return change
+
+
+def with_entry(value):
+    def edit(part):
+        part = part.copy()
+        part.flat[-1] = value
+        return part
+
+    return edit
+
+
+def cut_short(folder):
+    whole = (folder / FILES[0]).read_bytes()
+    (folder / FILES[0]).write_bytes(whole[: len(whole) // 2])
+
+
+SIZE = PIECES.size
+EXPECTED = {"vectors": (SIZE, DIM), "mix": (DIM, 3 * DIM), "bias": (DIM,)}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda folder: (folder / FILES[0]).unlink(),
+         "{tensors}: there is no such file; distil one with vectors.py distill --composed true."),
+        (lambda folder: (folder / FILES[1]).unlink(),
+         "{tokenizer}: there is no such file; distil one with vectors.py distill --composed true."),
+        (lambda folder: (folder / FILES[0]).write_bytes(b"x"), "{tensors}: cannot be read (*); distil it again."),
+        (cut_short, "{tensors}: cannot be read (*); distil it again."),
+        (lambda folder: (folder / FILES[1]).write_text("{"), "{tokenizer}: is no tokenizer (*); distil it again."),
+        (lambda folder: (folder / FILES[1]).write_bytes(b"\xff"), "{tokenizer}: is no tokenizer (*); distil it again."),
+        (lambda folder: (folder / FILES[1]).write_text("[]"), "{tokenizer}: is no tokenizer (*); distil it again."),
+        (change_parts(vectors=lambda part: part[1:]), "{tensors}: expected the tensors " + str(EXPECTED) + ", found "
+         + str({"bias": (DIM,), "mix": (DIM, 3 * DIM), "vectors": (SIZE - 1, DIM)}) + "; distil it again."),
+        (change_parts(mix=lambda part: part.T), "{tensors}: expected the tensors *; distil it again."),
+        (change_parts(mix=lambda part: None), "{tensors}: expected the tensors *; distil it again."),
+        (change_parts(bias=lambda part: None), "{tensors}: expected the tensors *; distil it again."),
+        (change_parts(bias=lambda part: part[0]), "{tensors}: expected the tensors *; distil it again."),
+        (change_parts(more=lambda part: np.ones(2)), "{tensors}: expected the tensors *; distil it again."),
+        (change_parts(vectors=with_entry(np.nan)),
+         "{tensors}: holds a number that is NaN or infinite; distil it again."),
+        (change_parts(mix=with_entry(-np.inf)), "{tensors}: holds a number that is NaN or infinite; distil it again."),
+        (change_parts(bias=with_entry(np.inf)), "{tensors}: holds a number that is NaN or infinite; distil it again."),
+    ],
+)  # fmt: skip
+def test_faults_are_one_sentence(tmp_path, spoil, message):
+    write_composition(random_composition(), tmp_path)
+    spoil(tmp_path)
+    with pytest.raises(DataError) as error:
+        read_composition(tmp_path)
+    found, sign = str(error.value), "\0"
+    assert "\n" not in found
+    expected = message.replace("{tensors}", str(tmp_path / FILES[0])).replace("{tokenizer}", str(tmp_path / FILES[1]))
+    begin, _, end = expected.replace("*", sign).partition(sign)
+    assert found.startswith(begin) and found.endswith(end), found
+    assert sign in expected.replace("*", sign) or found == expected
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"bias": torch.tensor(1.0)}, {"vectors": torch.ones(SIZE, DIM, dtype=torch.bfloat16)}],
+    ids=["a number alone", "bfloat16"],
+)
+def test_tensors_of_another_kind_are_refused_too(tmp_path, change):
+    write_composition(random_composition(), tmp_path)
+    tensors = tmp_path / FILES[0]
+    save_torch_file({**load_torch_file(tensors), **change}, tensors)
+    with pytest.raises(DataError, match=r"composed\.safetensors: .+; distil it again\.$"):
+        read_composition(tmp_path)
+
+
+def test_a_place_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(DataError) as error:
+        read_composition(tmp_path / "nowhere")
+    assert str(error.value).startswith(f"{tmp_path / 'nowhere'}: there is no such file")
+
+
+# --- Beside an encoder ------------------------------------------------------------------------------------------------
+
+
+def test_pieces_that_disagree_with_the_encoder_are_refused():
+    composition = random_composition()
+    same = encoder_of(tiny.bert(), tiny.bert_tokenizer())
+    other = encoder_of(tiny.roberta(), tiny.roberta_tokenizer())
+    assert pieces_of(same, composition).to_str() == PIECES.to_str()
+    assert pieces_of(None, composition) is PIECES
+    assert pieces_of(other, None) is other.pieces
+    assert pieces_of(None, None) is None
+    with pytest.raises(DataError) as error:
+        pieces_of(other, composition)
+    assert str(error.value) == (
+        "context and composed cut words into different pieces; distil the vectors from that encoder."
+    )
+
+
+def test_pieces_are_the_encoders_own_after_it_was_used(tmp_path):
+    tokenizer = tiny.bert_tokenizer()
+    tokenizer(["rain", "in Oslo"], padding=True, truncation=True, max_length=3)
+    assert json.loads(tokenizer.backend_tokenizer.to_str())["padding"]
+    write_composition(random_composition()._replace(pieces=tiny.pieces_of(tokenizer)), tmp_path)
+    encoder = encoder_of(tiny.bert(), tiny.bert_tokenizer())
+    assert pieces_of(encoder, read_composition(tmp_path)) is encoder.pieces

@@ -1,0 +1,192 @@
+"""Distilled vectors against a slow reading of their definition, one word or one piece at a time."""
+
+import numpy as np
+import pytest
+import tiny_encoders as tiny
+import torch
+from transformers import BertConfig, BertModel, BertTokenizer
+
+from hf_xorner.corpora import DataError
+from hf_xorner.vectors.distill import (
+    LONGEST_WORD,
+    Reduction,
+    compose,
+    encode_pieces,
+    encode_words,
+    encoder_of,
+    fit_composition,
+    usual_layers,
+)
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "oslo", "rain", "##s", "##y", "a", "##b", "##c"]
+WORDS = ["oslo", "rains", "rainy", "a", "abcbcb", "zzz", "rain"]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(PIECES), hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16
+    )
+    return BertModel(config).eval(), BertTokenizer(vocab={piece: place for place, piece in enumerate(PIECES)})
+
+
+@torch.no_grad()
+def slowly(word, model, tokenizer, layers):
+    pieces = tokenizer.tokenize(word)
+    ids = tokenizer.convert_tokens_to_ids(["[CLS]", *pieces, "[SEP]"])
+    states = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
+    per_piece = [sum(states[layer][0, 1 + at] for layer in layers) / len(layers) for at in range(len(pieces))]
+    return (sum(per_piece) / len(pieces)).numpy()
+
+
+@pytest.mark.parametrize(("told", "layers"), [(None, [2, 3]), ([0], [0]), ([1, 3], [1, 3])])
+def test_a_word_is_the_mean_of_its_pieces_and_of_layers(encoder, told, layers):
+    found = encode_words(WORDS, encoder_of(*encoder), told)
+    expected = np.stack([slowly(word, *encoder, layers) for word in WORDS])
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_layers_that_are_not_there_are_refused(encoder):
+    with pytest.raises(DataError) as error:
+        encode_words(WORDS, encoder_of(*encoder), [2, 4])
+    assert str(error.value) == "layers=[2, 4]: the encoder has the layers 0 to 3; choose among them."
+
+
+def test_reduced_vectors_keep_the_most_variance_and_are_scaled():
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=(500, 6)) * [9, 5, 3, 1, 0.1, 0.01]).astype(np.float32) @ rng.normal(size=(6, 6))
+    reduction = Reduction.of(vectors.astype(np.float32), 3)
+    found = reduction(vectors.astype(np.float32))
+    assert found.dtype == np.float32
+    assert found.mean(0) == pytest.approx(0, abs=1e-5)
+    assert found.var(0).mean() == pytest.approx(1, rel=1e-5)
+    # The singular value decomposition of the centred vectors, up to signs and to one scale for all.
+    _, singular, directions = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
+    expected = (vectors - vectors.mean(0)) @ directions[:3].T
+    expected /= np.sqrt((singular[:3] ** 2 / len(vectors)).mean())
+    assert np.abs(found) == pytest.approx(np.abs(expected), abs=1e-4)
+    assert np.array_equal(found, Reduction.of(vectors.astype(np.float32), 3)(vectors.astype(np.float32)))
+    # Other vectors go the same way: the mean that is taken off is that of the words.
+    others = rng.normal(size=(5, 6))
+    flips = np.sign((found * expected).sum(0))
+    wanted = (others - vectors.mean(0)) @ directions[:3].T / np.sqrt((singular[:3] ** 2 / len(vectors)).mean()) * flips
+    assert reduction(others.astype(np.float32)) == pytest.approx(wanted, abs=1e-4)
+
+
+def test_words_that_are_all_alike_reduce_to_zeros():
+    vectors = np.ones((4, 3), dtype=np.float32)
+    assert not Reduction.of(vectors, 2)(vectors).any()
+
+
+@pytest.mark.parametrize("size", [0, 5])
+def test_more_dimensions_than_there_are_are_refused(size):
+    with pytest.raises(DataError) as error:
+        Reduction.of(np.ones((3, 4), dtype=np.float32), size)
+    assert str(error.value) == f"dim={size}: the encoder's vectors have 4 dimensions; give 1 to 4."
+
+
+# --- Pieces -----------------------------------------------------------------------------------------------------------
+
+ENCODERS = {
+    "bert": encoder_of(tiny.bert(), tiny.bert_tokenizer()),
+    # As it comes from the Hub, told nothing of blanks before words.
+    "roberta": encoder_of(tiny.roberta(layers=3), tiny.roberta_tokenizer()),
+    "gpt2": encoder_of(tiny.gpt2(layers=3), tiny.gpt2_tokenizer()),
+}
+# What they make of a word after a blank, between their special pieces.
+OWN = {
+    "bert": tiny.bert_tokenizer(),
+    "roberta": tiny.roberta_tokenizer(add_prefix_space=True),
+    "gpt2": tiny.gpt2_tokenizer(add_prefix_space=True),
+}
+FRAMES = {"bert": ([2], [3]), "roberta": ([0], [2]), "gpt2": ([], [])}
+LONGER = [*WORDS, "annex", "zeus", "isn't", "New", "rainiest", "12:30", "York", "a-b-c-d-e-f-g-h"]
+encoders = pytest.mark.parametrize("name", ENCODERS)
+
+
+@torch.no_grad()
+def piece_slowly(piece, name, layers):
+    before, after = FRAMES[name]
+    ids = torch.tensor([[*before, piece, *after]])
+    states = ENCODERS[name].model(ids, output_hidden_states=True).hidden_states
+    return (sum(states[layer][0, len(before)] for layer in layers) / len(layers)).numpy()
+
+
+@encoders
+@pytest.mark.parametrize(("told", "layers"), [(None, [2, 3]), ([0, 3], [0, 3])])
+def test_a_piece_is_encoded_between_the_special_ones(name, told, layers):
+    size = len(OWN[name])
+    found = encode_pieces(ENCODERS[name], told)
+    assert found.shape == (size, 8) and found.dtype == np.float32
+    expected = np.stack([piece_slowly(piece, name, layers) for piece in range(size)])
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_tokenizer_that_knows_more_pieces_than_its_encoder_is_refused():
+    tokenizer = tiny.bert_tokenizer()
+    tokenizer.add_tokens(["newcomer"])
+    with pytest.raises(DataError) as error:
+        encoder_of(tiny.bert(), tokenizer, "mine")
+    known = len(tiny.BERT_PIECES)
+    assert str(error.value) == (
+        f"'mine' knows {known} pieces, and its tokenizer {known + 1}; "
+        "save it after model.resize_token_embeddings(len(tokenizer))."
+    )
+
+
+def test_layers_of_pieces_that_are_not_there_are_refused():
+    with pytest.raises(DataError) as error:
+        encode_pieces(ENCODERS["bert"], [4])
+    assert str(error.value) == "layers=[4]: the encoder has the layers 0 to 3; choose among them."
+
+
+@pytest.mark.parametrize(("last", "layers"), [(1, [1]), (2, [2]), (3, [2, 3]), (6, [2, 3, 4, 5, 6]), (0, [0])])
+def test_the_first_two_layers_are_left_out_where_there_are_more(last, layers):
+    assert usual_layers(last) == layers
+
+
+@torch.no_grad()
+def word_slowly(word, name, layers):
+    before, after = FRAMES[name]
+    own = OWN[name](word, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    if not own:
+        return np.zeros(8)
+    states = ENCODERS[name].model(torch.tensor([[*before, *own, *after]]), output_hidden_states=True).hidden_states
+    per_layer = [states[layer][0, len(before) : len(before) + len(own)].mean(0) for layer in layers]
+    return (sum(per_layer) / len(layers)).numpy()
+
+
+@encoders
+def test_words_are_composed_of_what_the_encoder_makes_of_their_pieces(name):
+    encoder, size = ENCODERS[name], len(OWN[name])
+    found = compose(LONGER, encoder, 5, [1, 3])
+    assert found.pieces is encoder.pieces
+    assert (found.vectors.shape, found.mix.shape, found.bias.shape) == ((size, 5), (5, 15), (5,))
+    words = np.stack([word_slowly(word, name, [1, 3]) for word in LONGER])
+    reduction = Reduction.of(words, 5)
+    vectors = reduction(np.stack([piece_slowly(piece, name, [1, 3]) for piece in range(size)]))
+    assert found.vectors == pytest.approx(vectors, abs=1e-3)
+    mix, bias = fit_composition(vectors, reduction(words), encoder.pieces.of(LONGER, LONGEST_WORD))
+    assert found.mix == pytest.approx(mix, abs=1e-3)
+    assert found.bias == pytest.approx(bias, abs=1e-3)
+
+
+@encoders
+def test_a_word_is_encoded_as_it_stands_in_a_sentence(name):
+    words = [*LONGER, "", "[SEP]", "<s>", "\u200b", "İstanbul", "👩🏽\u200d🚀"]
+    found = encode_words(words, ENCODERS[name], [2])
+    assert found == pytest.approx(np.stack([word_slowly(word, name, [2]) for word in words]), abs=1e-5)
+    assert encode_words([], ENCODERS[name]).shape == (0, 8)
+
+
+@encoders
+def test_of_a_word_that_is_longer_than_the_encoder_reads_the_beginning_is_read(name):
+    encoder = ENCODERS[name]
+    room = encoder.window - sum(map(len, FRAMES[name]))
+    own = OWN[name]("a-" * 60, add_special_tokens=False)["input_ids"]
+    assert len(own) > room
+    before, after = FRAMES[name]
+    states = encoder.model(torch.tensor([[*before, *own[:room], *after]]), output_hidden_states=True).hidden_states[3]
+    expected = states[0, len(before) : len(before) + room].mean(0).detach().numpy()
+    assert encode_words(["rain", "a-" * 60], encoder, [3])[1] == pytest.approx(expected, abs=1e-5)

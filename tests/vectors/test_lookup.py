@@ -1,0 +1,97 @@
+"""The look-up of vectors: the same forms when a model is built and when it tags."""
+
+import numpy as np
+import pytest
+from conftest import build_model
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_xorner import WordCharTokenizer
+from hf_xorner.training.build import place_vectors, vector_fields
+from hf_xorner.vectors.formats import Vectors
+from hf_xorner.vectors.lookup import coverage_of, look_up
+
+SENTENCES = [["Ann", "saw", "Oslo", "saw", "1996"], ["oslo", "xyz", "B-52"]]
+WORDS = ["saw", "oslo", "0000", "rome", "b-00", "Ann"]
+MATRIX = np.arange(12, dtype=np.float32).reshape(6, 2) + 1
+
+
+def tokenizer_of(*fallback, **options):
+    return WordCharTokenizer.from_corpus(SENTENCES, vector_words=WORDS, fallback=fallback, **options)
+
+
+def first_known(word, fallback, words):
+    """The paper's order, written out: the word, then each further form of it."""
+    lower = word.lower()
+    zero = "".join("0" if character.isdigit() else character for character in word)
+    forms = {"lower": lower, "zero": zero, "lower_zero": zero.lower()}
+    return next((form for form in [word, *(forms[step] for step in fallback)] if form in words), None)
+
+
+@given(
+    words=st.lists(st.text("aAbB09.", min_size=1, max_size=4), min_size=1),
+    vectors=st.lists(st.text("aAbB09.", min_size=1, max_size=4), unique=True),
+    fallback=st.permutations(["lower", "zero", "lower_zero"]).flatmap(
+        lambda steps: st.integers(0, 3).map(lambda count: steps[:count])
+    ),
+)
+def test_words_have_the_vector_of_the_first_form_that_has_one(words, vectors, fallback):
+    tokenizer = WordCharTokenizer.from_corpus([words], vector_words=vectors, fallback=fallback)
+    found = look_up(tokenizer, vectors)
+    row_of = dict(zip(found.ids.tolist(), found.rows.tolist(), strict=True))
+    for word in words:
+        form = first_known(word, fallback, set(vectors))
+        row = row_of.get(tokenizer.convert_tokens_to_ids(word))
+        assert (None if row is None else vectors[row]) == form
+
+
+def test_a_word_unseen_in_training_has_its_vector_when_it_is_tagged():
+    tokenizer = tokenizer_of("lower", "lower_zero")
+    ids = tokenizer([["Rome", "ROME", "rome", "Lima", "2001"]], is_split_into_words=True)["input_ids"][0]
+    rome = tokenizer.get_vocab()["rome"]
+    assert ids == [rome, rome, rome, 1, tokenizer.get_vocab()["0000"]]
+    assert ids == tokenizer.convert_tokens_to_ids(["Rome", "ROME", "rome", "Lima", "2001"])
+    fields = tokenizer.model_fields()
+    assert rome >= fields["trained_vocab_size"] > tokenizer.get_vocab()["xyz"]
+    assert fields["vocab_size"] == fields["trained_vocab_size"] + len({"0000", "rome", "b-00"})
+
+
+def test_without_further_steps_only_the_word_as_it_stands_is_found():
+    tokenizer = tokenizer_of()
+    assert tokenizer([["Rome", "rome"]], is_split_into_words=True)["input_ids"][0][0] == 1
+
+
+def test_steps_that_are_unknown_are_refused():
+    with pytest.raises(ValueError) as error:
+        tokenizer_of("upper")
+    assert str(error.value) == "fallback step 'upper' is unknown; choose among 'lower', 'zero', 'lower_zero'."
+
+
+def test_coverage_counts_the_first_step_that_finds_a_vector():
+    coverage = coverage_of(tokenizer_of("lower", "lower_zero"), WORDS, SENTENCES)
+    # Exactly: Ann, saw twice, oslo; lower-cased: Oslo; with digits as 0: 1996, B-52; not at all: xyz.
+    expected = {"exact": 4, "folded": 0, "lower": 1, "lower_zero": 2, "none": 1}
+    assert coverage.tokens == {step: pytest.approx(100 * count / 8) for step, count in expected.items()}
+    expected["exact"] = 3
+    assert coverage.types == {step: pytest.approx(100 * count / 7) for step, count in expected.items()}
+    assert "lower_zero         25.00" in str(coverage)
+
+
+@pytest.mark.parametrize("use", ["frozen", "tuned", "beside"])
+def test_vectors_reach_their_words(model_type, use):
+    tokenizer = tokenizer_of("lower", "lower_zero")
+    model = build_model(model_type, tokenizer, **{"word_dim": 3, **vector_fields(use, 2)})
+    before = model.features.words.weight.clone()
+    place_vectors(model.features, tokenizer, Vectors(WORDS, MATRIX), use)
+    vocabulary = tokenizer.get_vocab()
+    table = model.features.words.weight if use == "tuned" else model.features.static.weight
+    for word, row in {"saw": 0, "Oslo": 1, "oslo": 1, "1996": 2, "rome": 3, "B-52": 4, "Ann": 5}.items():
+        assert table[vocabulary[word]].tolist() == MATRIX[row].tolist()
+    unseen = vocabulary["xyz"]
+    assert table[unseen].tolist() == (before[unseen].tolist() if use == "tuned" else [0, 0])
+    rows = {"frozen": (10, 0), "tuned": (12, 2), "beside": (9, 3)}
+    assert table.shape[0] == len(tokenizer)
+    if use != "tuned":
+        assert model.features.words.weight.shape == (tokenizer.model_fields()["trained_vocab_size"], rows[use][1])
+        has = model.features.static.has_vector
+        assert has.sum() == len(look_up(tokenizer, WORDS).ids)
