@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .tagger import Entity, Tagger
     from .training import TaggerTrainer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AttBiLstmCnnConfig",

@@ -81,7 +81,7 @@ _CHOICES: dict[str, type[Enum]] = {
 }
 
 #: Fields of a config that follow from the training data, and from the encoder.
-_DERIVED = {
+DERIVED = {
     *("vocab_size", "pad_token_id", "trained_vocab_size", "first_singleton_id"),
     *("char_vocab_size", "char_types", "piece_vocab_size", "context_encoder"),
 }
@@ -358,7 +358,7 @@ def as_words(options: dict[str, Any]) -> list[str]:
 
 def _config_fields(config_class: type[PreTrainedConfig], words: list[str], source: str) -> dict[str, Any]:
     """What is left of the options, as fields of the config."""
-    left_out = {*_DERIVED, *(entry.name for entry in fields(PreTrainedConfig))}
+    left_out = {*DERIVED, *(entry.name for entry in fields(PreTrainedConfig))}
     types = {entry.name: entry.type for entry in fields(config_class) if entry.name not in left_out}
     known = {*types, *(entry.name for kind in (RunArguments, TaggerTrainingArguments) for entry in fields(kind))}
     values: dict[str, Any] = {}

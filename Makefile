@@ -1,0 +1,31 @@
+.PHONY: setup test lint format typecheck docs help published-code
+
+setup:
+	pip install -e ".[dev,docs]"
+	pre-commit install
+
+test:
+	pytest
+
+lint:
+	ruff check .
+	ruff format --check .
+
+format:
+	ruff check --fix .
+	ruff format .
+
+typecheck:
+	mypy
+
+docs:
+	mkdocs build --strict
+
+# The help texts and option names of the command line, from its parsers.
+help:
+	python -c "from hf_xorner.cli.options import write_help; write_help()"
+
+# The code beside the weights of the model in this repository.
+published-code:
+	cd model_cards/cross-bilstm-cnn-wnut17 && for file in *.py; do cp ../../hf_xorner/models/$$file .; done \
+	  && sha256sum $$(ls -A | grep -v .hf_xorner.sha256) > .hf_xorner.sha256

@@ -1,0 +1,49 @@
+"""The `hf-xorner` command: finds the subcommand, answers `--help`, and checks option names before torch loads."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+from .options import COMMANDS, check_options, help_of, overview
+
+
+def main(command: str | None = None, words: list[str] | None = None) -> None:
+    """Run a subcommand.
+
+    Args:
+        command: The subcommand; by default the first word of the command line.
+        words: Its options; by default the rest of the command line.
+    """
+    words = sys.argv[1:] if words is None else words
+    if command is None:
+        if not words or words[0] in ("-h", "--help"):
+            print(overview())
+            return
+        if words[0] == "--version":
+            from .. import __version__
+
+            print(__version__)
+            return
+        command, *words = words
+    try:
+        if text := help_of(command, words):
+            print(text)
+            return
+        words = check_options(command, words)
+    except ValueError as error:
+        fail(command, error, 2)
+    # A word or a label that the terminal cannot encode must not end a run.
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        import_module(f".{command}", __name__).run(words)
+    except (ValueError, OSError, ImportError) as error:
+        fail(command, error)
+
+
+def fail(command: str, error: Exception | str, code: int = 1) -> NoReturn:
+    """Print an error after the name of the subcommand, and exit."""
+    name = f"hf-xorner {command}" if command in COMMANDS else "hf-xorner"
+    print("\n".join(f"{name}: {line}" for line in str(error).splitlines()), file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,256 @@
+"""`hf-xorner benchmark`: tokens per second of training and tagging, beside floors measured in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AutoModelForTokenClassification, pipeline
+
+from .. import CrossBiLstmCnnConfig, StackLstmConfig, Tagger, WordCharTokenizer, load_corpus
+from ..models.transitions import OUT
+from ..registration import CONFIGS
+from ..training import TaggingCollator
+
+STANDARD = {"cell": "standard", "char_lstm_cell": "standard"}
+CHEN2019 = {"conditioned_transitions": False, "crf_boundaries": "none"}
+
+#: Architecture and fields of what can be measured, by name.
+CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS} | {
+    "lstm-crf/standard": ("lstm-crf", STANDARD),
+    "lstm-crf/softmax": ("lstm-crf", {"decoder": "softmax"}),
+    "cnn-lstm-crf/brnn": ("cnn-lstm-crf", {"encoder": "rnn", "char_features": "none", "decoder": "softmax"}),
+    "cnn-lstm-crf/blstm": ("cnn-lstm-crf", {"char_features": "none", "decoder": "softmax"}),
+    "cnn-lstm-crf/blstm-cnn": ("cnn-lstm-crf", {"decoder": "softmax"}),
+    "cnn-lstm-crf/chen2019": ("cnn-lstm-crf", CHEN2019),
+    "cnn-lstm-crf/attention": ("cnn-lstm-crf", {**CHEN2019, "self_attention": True}),
+    "grn/dfn": ("grn", {"relation": "direct"}),
+    "grn/gattn": ("grn", {"relation": "scalar_gate"}),
+    "grn/no-relation": ("grn", {"relation": "none"}),
+    "grn/no-context": ("grn", {"context_widths": (), "relation": "gated"}),
+    "grn/branch-3": ("grn", {"context_widths": (3,)}),
+    "id-cnn/crf": ("id-cnn", {"decoder": "crf"}),
+    "id-cnn/once": ("id-cnn", {"iterations": 1}),
+    "stack-lstm/beam-4": ("stack-lstm", {"beam_size": 4}),
+}
+
+EXAMPLES = (
+    "hf-xorner benchmark",
+    "hf-xorner benchmark --models cross-bilstm-cnn,grn --device cpu --json figures.json",
+)
+DESCRIPTION = (
+    "Machines are noisy: compare figures of one run. The floors are what no BiLSTM tagger of these sizes can beat: a "
+    "bare two-layer bidirectional nn.LSTM(364 -> 100) over the same batches (forward and backward for training, "
+    "forward alone for tagging), and the stock pipeline around a model that costs nothing. The rounds of all models "
+    "alternate, and the best one counts."
+)
+
+TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 32, 64, 32
+FLOOR_INPUT, FLOOR_HIDDEN = 364, 100
+
+
+class FreeModel(nn.Module):
+    """Labels everything alike, at no cost: what is left of the pipeline's time is the pipeline's own."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config, self.dtype = config, torch.float32
+        self.device = torch.device("cpu")
+        self.__class__.__name__ = "CrossBiLstmCnnForTokenClassification"
+
+    def can_generate(self) -> bool:
+        """What every pipeline asks."""
+        return False
+
+    def forward(self, input_ids: torch.Tensor, **_: Any) -> dict:
+        """Scores that are all zero."""
+        return {"logits": torch.zeros(*input_ids.shape, self.config.num_labels)}
+
+
+def batches(sentences: list, size: int) -> Iterator[list]:
+    """Consecutive batches."""
+    return (sentences[start : start + size] for start in range(0, len(sentences), size))
+
+
+def synchronise(device: str) -> None:
+    """Wait for a GPU, so that its work is timed and not its launching."""
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+
+
+def floors(sentences: list, device: str, config: Any) -> dict[str, Callable[[], object]]:
+    """The three floors, as calls to be timed."""
+    lstm = nn.LSTM(FLOOR_INPUT, FLOOR_HIDDEN, num_layers=2, bidirectional=True, batch_first=True).to(device)
+    longest_first = sorted(sentences, key=len, reverse=True)
+
+    def features(batch: list) -> torch.Tensor:
+        return torch.randn(len(batch), max(map(len, batch)), FLOOR_INPUT, device=device)
+
+    to_train = [features(batch) for batch in batches(sentences, TRAIN_BATCH)]
+    to_tag = [features(batch) for batch in batches(longest_first, TAG_BATCH)]
+    return {
+        "train": lambda: [lstm(batch)[0].sum().backward() for batch in to_train],
+        "tag": torch.inference_mode()(lambda: [lstm(batch) for batch in to_tag]),
+    }
+
+
+@torch.no_grad()
+def bias_to_outside(model: Any) -> None:
+    """Favour what leaves words outside.
+
+    Untrained weights find entities everywhere, and the pipeline would spend its time on listing them; the free model
+    finds none.
+    """
+    if isinstance(model.config, StackLstmConfig):
+        model.decoder.scorer.classifier.bias[OUT] = 10.0
+    else:
+        model.classifier.bias[model.tags.inner_tags.index("O")] = 10.0
+
+
+def contestant(
+    name: str, sentences: list, tokenizers: dict, labels: list[str], device: str
+) -> dict[str, Callable[[], object]]:
+    """A model's training and tagging, as calls to be timed; tokenizers by the characters of a word that they give."""
+    model_type, fields = CONTESTANTS[name]
+    tokenizer = tokenizers[CONFIGS[model_type].max_word_chars]
+    config = CONFIGS[model_type](**tokenizer.model_fields(), id2label=dict(enumerate(labels)), **fields)
+    model = AutoModelForTokenClassification.from_config(config).to(device)
+    bias_to_outside(model)
+    collate = TaggingCollator(tokenizer)
+    generator = torch.Generator().manual_seed(0)
+
+    def example(words: list[str]) -> dict:
+        return {"tokens": words, "ner_tags": torch.randint(len(labels), (len(words),), generator=generator).tolist()}
+
+    to_train = [collate([example(words) for words in batch]) for batch in batches(sentences, TRAIN_BATCH)]
+    to_train = [{key: value.to(device) for key, value in batch.items()} for batch in to_train]
+    tagger = Tagger(model, tokenizer)
+
+    def train() -> None:
+        model.train()
+        for batch in to_train:
+            model.zero_grad()
+            model(**batch).loss.backward()
+
+    def tag() -> None:
+        model.eval()
+        for _ in tagger.tag(sentences, batch_size=TAG_BATCH):
+            pass
+
+    return {"train": train, "tag": tag, "pipeline": pipeline_over(model, tokenizer, sentences, device)}
+
+
+def pipeline_over(model: Any, tokenizer: Any, sentences: list, device: str) -> Callable[[], object]:
+    """The stock pipeline over texts, as a call to be timed."""
+    ner = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple", device=device)
+    texts = [" ".join(words) for words in sentences]
+
+    def run() -> None:
+        model.eval()
+        ner(texts, batch_size=PIPELINE_BATCH)
+
+    return run
+
+
+def best_seconds(calls: dict[tuple[str, str], Callable[[], object]], rounds: int, device: str) -> dict:
+    """The best time of every call; rounds alternate, so that a busy moment of the machine hits all alike."""
+    best: dict[tuple[str, str], float] = {}
+    for number in range(rounds + 1):
+        for key, call in calls.items():
+            synchronise(device)
+            start = time.perf_counter()
+            call()
+            synchronise(device)
+            elapsed = time.perf_counter() - start
+            if number:  # The first round warms up.
+                best[key] = min(elapsed, best.get(key, elapsed))
+    return best
+
+
+def own_peak_mb() -> float:
+    """Peak memory of this process, in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Linux counts into ru_maxrss what the process that started this one held at that time.
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def peak_mb(name: str, device: str) -> float:
+    """Peak memory of a process of its own that trains and tags the model once, in MB."""
+    command = [sys.executable, "-m", "hf_xorner", "benchmark", "--models", name, "--device", device, "--measure_memory"]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of `hf-xorner benchmark`."""
+    parser = argparse.ArgumentParser(prog="hf-xorner benchmark", description=DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--models", default=",".join(CONFIGS), help="Names, separated by commas, or all.")
+    parser.add_argument("--device", default="cpu", help="The device: cpu, cuda, …")
+    parser.add_argument("--dataset", default="xor", help="The corpus whose training split is used.")
+    parser.add_argument("--data_dir", help="The folder of the files of a named corpus.")
+    parser.add_argument("--sentences", type=int, default=1280, help="Number of sentences.")
+    parser.add_argument("--rounds", type=int, default=5, help="Number of rounds.")
+    parser.add_argument("--json", type=Path, help="Write the figures to this file.")
+    parser.add_argument("--measure_memory", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def run(words: Sequence[str]) -> None:
+    """Measure, and print a table."""
+    options = parser().parse_args(words)
+    names = list(CONTESTANTS) if options.models == "all" else options.models.split(",")
+    unknown = set(names) - set(CONTESTANTS)
+    if unknown:
+        raise ValueError(f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONTESTANTS)}.")
+    train = load_corpus(options.dataset, options.data_dir)["train"]
+    corpus = train["tokens"][:]
+    tokenizers = {
+        width: WordCharTokenizer.from_corpus(corpus, max_word_chars=width)
+        for width in {config.max_word_chars for config in CONFIGS.values()}
+    }
+    labels = train.features["ner_tags"].feature.names
+    sentences = train.select(range(min(options.sentences, len(train))))["tokens"][:]
+    if options.measure_memory:
+        one = contestant(names[0], sentences, tokenizers, labels, options.device)
+        one["train"](), one["tag"]()
+        print(torch.cuda.max_memory_allocated() / 2**20 if options.device.startswith("cuda") else own_peak_mb())
+        return
+
+    config = SimpleNamespace(num_labels=len(labels))
+    calls: dict[tuple[str, str], Callable[[], object]] = {
+        ("floor", kind): call for kind, call in floors(sentences, options.device, config).items()
+    }
+    tokenizer = tokenizers[CrossBiLstmCnnConfig.max_word_chars]
+    free = CrossBiLstmCnnConfig(**tokenizer.model_fields(), id2label=dict(enumerate(labels)))
+    calls["floor", "pipeline"] = pipeline_over(FreeModel(free), tokenizer, sentences, options.device)
+    for name in names:
+        for kind, call in contestant(name, sentences, tokenizers, labels, options.device).items():
+            calls[name, kind] = call
+    tokens = sum(map(len, sentences))
+    rates = {key: tokens / seconds for key, seconds in best_seconds(calls, options.rounds, options.device).items()}
+    figures: dict = {"floor": {}, "models": {}}
+    for (name, kind), rate in rates.items():
+        (figures["floor"] if name == "floor" else figures["models"].setdefault(name, {}))[kind] = round(rate, 1)
+    for name, row in figures["models"].items():
+        row["peak_mb"] = round(peak_mb(name, options.device), 1)
+    print(
+        f"tokens per second on {options.device}, {torch.get_num_threads()} threads ({options.dataset}, {tokens} tokens)"
+    )
+    print(f"{'':<24}{'train':>16}{'tag':>18}{'pipeline':>18}{'peak MB':>10}")
+    for name, row in [("floor", figures["floor"]), *figures["models"].items()]:
+        cells = "".join(f"{row[k]:>10.0f} {row[k] / figures['floor'][k]:>6.2f}" for k in ("train", "tag", "pipeline"))
+        print(f"{name:<24}{cells}{row.get('peak_mb', ''):>10}")
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,228 @@
+"""`hf-xorner train`: train a tagger, score it, save it, and tag a sentence with what was saved."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from datasets import DatasetDict
+from huggingface_hub import HfApi
+from transformers import HfArgumentParser, PreTrainedConfig, pipeline
+
+from ..evaluation.tables import score_table
+from ..hub import publish, ready_to_publish
+from ..hub.checks import OWN
+from ..registration import CONFIGS
+from ..training import (
+    RunArguments,
+    Stopped,
+    TaggerTrainingArguments,
+    TrainingError,
+    TrainingRun,
+    best_seed,
+    check_output,
+    check_seeds,
+    folder_locked,
+    folder_of,
+    of_each_seed,
+    parse,
+    prepare,
+    seed_table,
+    stoppable,
+)
+from ..training.arguments import DERIVED
+from ..training.recipes import recipe_names
+from . import fail
+
+EXAMPLES = (
+    "hf-xorner train my_corpus/ --model_type cnn-lstm-crf --output_dir my_tagger",
+    "hf-xorner train li2020/table1/cross --vectors glove.6B.300d.txt --seeds 1 2 3",
+)
+DESCRIPTION = (
+    "RECIPE is a recipe of the package, such as ma2016/table7/full, or a YAML file of options. CORPUS is the same as "
+    "--dataset. Without either, Cross-BiLSTM-CNN is trained on the XOR corpus. Also runs under `accelerate launch "
+    "scripts/train.py` and `torchrun`. Every argument of the Transformers Trainer and every field of the "
+    "architecture's config is an option."
+)
+#: The options that --help shows; --help-all shows the rest, too.
+GROUPS = {
+    "data": ("dataset", "data_dir", "vectors", "composed", "context"),
+    "model": ("model_type", "decoder", "hidden_size", "dropout", "singleton_dropout", "model_name_or_path"),
+    "training": (
+        *("num_train_epochs", "per_device_train_batch_size", "learning_rate", "optimizer", "early_stopping"),
+        *("average_epochs", "seeds"),
+    ),
+    "output": ("output_dir", "resume_from_checkpoint", "push_to_hub", "hub_model_id"),
+}
+
+
+#: Help for arguments of the Trainer that mean something else or something narrower here.
+HELP = {
+    "resume_from_checkpoint": "true: continue an interrupted run from its last checkpoint, or start if there is none.",
+    "push_to_hub": "Publish the model at the end, as `hf-xorner publish` does.",
+    "hub_model_id": "The repository to publish to, owner/name.",
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return a parser of all options for the help texts; `hf_xorner.training.parse` reads them."""
+    parser = HfArgumentParser(
+        (RunArguments, TaggerTrainingArguments), prog="hf-xorner train", description=DESCRIPTION, allow_abbrev=False
+    )
+    parser.add_argument("recipe", nargs="?", metavar="RECIPE|CORPUS")
+    for action in parser._actions:
+        action.help = HELP.get(action.dest, action.help)
+    options = {option for action in parser._actions for option in action.option_strings}
+    inherited = {entry.name for entry in fields(PreTrainedConfig)}
+    for config in CONFIGS.values():
+        help_texts = described(config)
+        for name in (entry.name for entry in fields(config)):
+            if name not in inherited | DERIVED and f"--{name}" not in options:
+                options.add(f"--{name}")
+                parser.add_argument(f"--{name}", help=help_texts.get(name))
+    return parser
+
+
+def described(config: type) -> dict[str, str]:
+    """Return what the docstrings of a config class say about its fields."""
+    found: dict[str, str] = {}
+    for documented in reversed(config.__mro__):
+        _, _, arguments = (vars(documented).get("__doc__") or "").partition("Args:\n")
+        for name, text in re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", arguments, re.MULTILINE):
+            found[name] = " ".join(text.split())
+    return found
+
+
+def run(words: Sequence[str]) -> None:
+    """Train, score, save, and publish where asked."""
+    with ExitStack() as stack:
+        run, training, config_fields = parse(recipe_or_dataset(words))
+        check_seeds(run, training)
+        destination = where_to_publish(training)
+        # Held until the model is published, so that one run's model is scored, used and uploaded.
+        stack.enter_context(folder_locked(str(training.output_dir), training))
+        for one, settings in of_each_seed(run, training):
+            check_output(one, settings)
+        train_and_publish(run, training, config_fields, destination)
+
+
+def recipe_or_dataset(words: Sequence[str]) -> list[str]:
+    """Return the words with `--dataset` before a first word that names a corpus and not a recipe."""
+    if not words or words[0].startswith("-"):
+        return list(words)
+    first, known = words[0], recipe_names()
+    misspelt = (
+        first.count("/") > 1 and not Path(first).exists() and first.split("/")[0] in {n.split("/")[0] for n in known}
+    )
+    if first in known or misspelt or first.endswith((".yaml", ".yml")):
+        return list(words)
+    return ["--dataset", *words]
+
+
+def train_and_publish(
+    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], destination: dict[str, Any]
+) -> None:
+    """Train, show what the model can do, and publish it where a destination is given."""
+    ready, scores = train(run, training, config_fields)
+    if training.process_index != 0:
+        return
+    folder = str(training.output_dir)
+    if run.seeds:
+        print(seed_table(scores))
+        folder = folder_of(folder, best_seed(scores))
+        print(f"the best by its validation scores is in {folder}")
+    use(folder, ready.corpus)
+    if destination:
+        try:
+            card = (Path(folder) / "README.md").exists()
+            done = publish(folder, **destination, card=card, sentences=sentences_behind(ready.corpus, run))
+        except ValueError as error:
+            fail("train", "\n".join(f"not published: {line}" for line in str(error).splitlines()))
+        print(f"published as {done.url}, commit {done.commit}")
+
+
+def train(
+    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]
+) -> tuple[TrainingRun, dict[int, dict[str, Any]]]:
+    """Train, for each seed where there are several; return the last run, and the scores by seed."""
+    scores, exit_code = {}, 0
+    for one, settings in of_each_seed(run, training):
+        try:
+            ready = prepare(one, settings, config_fields)
+        except ValueError as error:
+            fail("train", error)
+        introduce(ready, settings.seed if run.seeds else None)
+        try:
+            with stoppable():
+                scores[settings.seed] = ready.train()
+        except TrainingError as error:
+            fail("train", error)
+        except Stopped as stop:
+            if training.process_index == 0:
+                print(f"hf-xorner train: stopped by {stop}; --resume_from_checkpoint true continues.", file=sys.stderr)
+            exit_code = stop.exit_code
+            break
+        if training.process_index == 0:
+            print(score_table(scores[settings.seed]))
+            print(f"saved in {settings.output_dir}", flush=True)
+    # Only now: an exception that is being handled holds all that it came through.
+    ready.leave()
+    if exit_code:
+        sys.exit(exit_code)
+    return ready, scores
+
+
+def introduce(ready: TrainingRun, seed: int | None) -> None:
+    """Say what is trained on what, and what part of the words has a pretrained vector."""
+    if not ready.trainer.is_world_process_zero():
+        return
+    sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
+    which = "" if seed is None else f", seed {seed}"
+    print(f"{ready.run.model_type} on {ready.run.dataset} ({sizes} sentences){which}", flush=True)
+    for name, found in ready.coverage.items():
+        print(f"words of {name} that have a vector\n{found}", flush=True)
+
+
+def use(folder: str, corpus: DatasetDict) -> None:
+    """Tag a sentence of the held-out data with what was saved, as anyone would."""
+    rows = (row for row in list(corpus.values())[-1] if row["tokens"])
+    first = next(rows, None)
+    if first is None:
+        return
+    row = first if any(first["ner_tags"]) else next((row for row in rows if any(row["ner_tags"])), first)
+    sentence = " ".join(row["tokens"])
+    tagger = pipeline("ner", model=folder, aggregation_strategy="simple")
+    print(sentence)
+    for entity in tagger(sentence):
+        print(f"  {entity['entity_group']:<8} {sentence[entity['start'] : entity['end']]!r} {entity['score']:.3f}")
+
+
+def where_to_publish(training: TaggerTrainingArguments) -> dict:
+    """Take publishing from the Trainer, which checks nothing, and look whether it can be done before training."""
+    if not training.push_to_hub:
+        return {}
+    training.push_to_hub = False
+    if not training.hub_model_id:
+        raise ValueError("push_to_hub needs hub_model_id, the repository as owner/name.")
+    destination = {
+        "repo_id": training.hub_model_id,
+        "private": training.hub_private_repo,
+        "revision": training.hub_revision or "main",
+        "api": HfApi(token=training.hub_token),
+    }
+    if training.process_index == 0:
+        ready_to_publish(**destination)
+    return destination
+
+
+def sentences_behind(corpus: DatasetDict, run: RunArguments) -> Iterator[list[str]]:
+    """The sentences that must not be published along; those of the generated corpus are anyone's."""
+    if run.dataset != OWN:
+        for split in corpus.values():
+            yield from split["tokens"]
