@@ -21,6 +21,7 @@ from .. import CrossBiLstmCnnConfig, StackLstmConfig, Tagger, WordCharTokenizer,
 from ..models.transitions import OUT
 from ..registration import CONFIGS
 from ..training import TaggingCollator
+from .parser import Parser
 
 STANDARD = {"cell": "standard", "char_lstm_cell": "standard"}
 CHEN2019 = {"conditioned_transitions": False, "crf_boundaries": "none"}
@@ -195,7 +196,7 @@ def peak_mb(name: str, device: str) -> float:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of `hf-xorner benchmark`."""
-    parser = argparse.ArgumentParser(prog="hf-xorner benchmark", description=DESCRIPTION, allow_abbrev=False)
+    parser = Parser(prog="hf-xorner benchmark", description=DESCRIPTION, allow_abbrev=False)
     parser.add_argument("--models", default=",".join(CONFIGS), help="Names, separated by commas, or all.")
     parser.add_argument("--device", default="cpu", help="The device: cpu, cuda, …")
     parser.add_argument("--dataset", default="xor", help="The corpus whose training split is used.")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..hub.card import write_card
+from .parser import Parser
 
 EXAMPLES = (
     "hf-xorner card my_tagger --language en --license apache-2.0",
@@ -16,7 +17,7 @@ EXAMPLES = (
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of `hf-xorner card`."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="hf-xorner card",
         description="Write README.md, the model card, into a model's folder. Changes made to it by hand stay. The "
         "usage examples on the card are run, and with them the Python files of the folder.",

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from transformers import HfArgumentParser
 from transformers.hf_argparser import string_to_bool
 
 from ..corpora import Reading, corpus_statistics, load_corpus, statistics_table, write_corpus
 from ..corpora.schemes import WRITTEN_SCHEMES
 from ..corpora.source import FORMATS, SEPARATORS
+from .parser import DataclassParser, Parser
 
 EXAMPLES = (
     "hf-xorner data stats conll2003 --data_dir corpora/",
@@ -24,8 +24,8 @@ EXAMPLES = (
 def parser() -> argparse.ArgumentParser:
     """Return the parser of `hf-xorner data`."""
     # The names of writing's options differ from those of reading, which say how the source is written.
-    reading = HfArgumentParser(Reading, add_help=False, allow_abbrev=False)
-    parser = argparse.ArgumentParser(
+    reading = DataclassParser(Reading, add_help=False, allow_abbrev=False)
+    parser = Parser(
         prog="hf-xorner data",
         description="Count what a corpus contains, or write it in another format. SOURCE is a corpus by name (xor, "
         "wnut17, conll2003, ontonotes5), a file, a folder of files, or owner/name on the Hub.",

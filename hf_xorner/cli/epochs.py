@@ -21,6 +21,7 @@ from transformers import TrainerCallback
 from ..registration import CONFIGS
 from ..training import TaggerTrainer, TaggingCollator, parse, prepare
 from ..training.recipes import read_recipe, recipe_names
+from .parser import Parser
 
 EXAMPLES = (
     "hf-xorner epochs cross-bilstm-cnn grn --sentences 640",
@@ -186,7 +187,7 @@ def fault_of(options: argparse.Namespace) -> str | None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of `hf-xorner epochs`."""
-    parser = argparse.ArgumentParser(prog="hf-xorner epochs", description=DESCRIPTION, allow_abbrev=False)
+    parser = Parser(prog="hf-xorner epochs", description=DESCRIPTION, allow_abbrev=False)
     parser.add_argument("names", nargs="*", metavar="NAME", help="Recipes and architectures, or `recipes` for all.")
     parser.add_argument("--dataset", nargs="+", default=["xor"], help="Corpora whose training split is used.")
     parser.add_argument("--data_dir", help="The folder of the files of a named corpus.")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
-from transformers import HfArgumentParser
 
 from ..corpora import Reading, load_corpus
 from ..corpora.formats.files import open_text
@@ -18,10 +17,11 @@ from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
 from ..evaluation.report import System, Training, compare, report
-from ..evaluation.spans import POLICIES
+from ..evaluation.spans import POLICIES, Policy
 from ..evaluation.tables import report_text
 from ..tagger import Tagger
 from . import fail
+from .parser import DataclassParser
 
 EXAMPLES = (
     "hf-xorner evaluate --model my_tagger --dataset my_corpus/ --json scores.json --plots pictures/",
@@ -49,7 +49,7 @@ class Options(Reading):
     vector_words: str | None = field(
         default=None, metadata={"help": "A file of the words that have pretrained vectors, each the first of its line."}
     )
-    policy: Any = field(
+    policy: Policy = field(
         default="conlleval",
         metadata={"help": f"What malformed spans are: {' (repaired) or '.join(POLICIES[::-1])} (dropped)."},
     )
@@ -76,9 +76,9 @@ class Options(Reading):
                 raise ValueError(f"{name}={getattr(self, name)} is a folder; name a file.")
 
 
-def parser() -> HfArgumentParser:
+def parser() -> DataclassParser:
     """Return the parser of `hf-xorner evaluate`."""
-    return HfArgumentParser(Options, prog="hf-xorner evaluate", description=DESCRIPTION, allow_abbrev=False)
+    return DataclassParser(Options, prog="hf-xorner evaluate", description=DESCRIPTION, allow_abbrev=False)
 
 
 def run(words: Sequence[str]) -> None:

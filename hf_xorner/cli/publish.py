@@ -8,12 +8,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from transformers import HfArgumentParser
-
 from ..hub import Checked, ModelFile, check_folder, publish
 from ..hub.checks import sentences_of
 from ..hub.publish import ANSWER_WITHIN, MAIN, check_names, shelve
 from ..hub.space import write_space
+from .parser import DataclassParser
 
 EXAMPLES = (
     "hf-xorner publish my_tagger --repo_id me/my-tagger --dry_run true",
@@ -68,9 +67,9 @@ MEANINGLESS = {
 }
 
 
-def parser() -> HfArgumentParser:
+def parser() -> DataclassParser:
     """Return the parser of `hf-xorner publish`."""
-    parser = HfArgumentParser(Options, prog="hf-xorner publish", description=DESCRIPTION, allow_abbrev=False)
+    parser = DataclassParser(Options, prog="hf-xorner publish", description=DESCRIPTION, allow_abbrev=False)
     parser.add_argument("model_dir", metavar="MODEL_DIR", help="The folder of the model.")
     return parser
 

@@ -17,6 +17,7 @@ from ..papers.tables import Table, read_table
 from ..training.facts import write_whole
 from ..training.recipes import table_names
 from . import fail
+from .parser import Parser
 
 TRAIN = [sys.executable, "-m", "hf_xorner", "train"]
 EXAMPLES = (
@@ -27,7 +28,7 @@ EXAMPLES = (
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of `hf-xorner reproduce`."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="hf-xorner reproduce",
         description="Train the rows of a paper's table over seeds, and write the table as Markdown, JSON and a "
         "picture. Runs go below --output, each into a folder of its own. Finished runs are not repeated; "

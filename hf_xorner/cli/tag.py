@@ -8,10 +8,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from transformers import HfArgumentParser
-
 from ..tagging import TaggingOptions, tag_source
 from . import fail
+from .parser import DataclassParser, Parser
 
 EXAMPLES = (
     "hf-xorner tag texts.txt --model my_tagger --output entities.jsonl",
@@ -21,8 +20,8 @@ EXAMPLES = (
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of `hf-xorner tag`."""
-    options = HfArgumentParser(TaggingOptions, add_help=False, allow_abbrev=False)
-    parser = argparse.ArgumentParser(
+    options = DataclassParser(TaggingOptions, add_help=False, allow_abbrev=False)
+    parser = Parser(
         prog="hf-xorner tag",
         description="Tag texts (one a line), CoNLL columns, JSON Lines or Parquet, plain or compressed by gzip: a "
         "file, a folder of files, - for standard input, or owner/name on the Hub. Writes one record for "

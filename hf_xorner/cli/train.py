@@ -13,7 +13,7 @@ from typing import Any
 
 from datasets import DatasetDict
 from huggingface_hub import HfApi
-from transformers import HfArgumentParser, PreTrainedConfig, pipeline
+from transformers import PreTrainedConfig, pipeline
 
 from ..evaluation.tables import score_table
 from ..hub import publish, ready_to_publish
@@ -39,6 +39,7 @@ from ..training import (
 from ..training.arguments import DERIVED
 from ..training.recipes import recipe_names
 from . import fail
+from .parser import DataclassParser
 
 EXAMPLES = (
     "hf-xorner train my_corpus/ --model_type cnn-lstm-crf --output_dir my_tagger",
@@ -72,7 +73,7 @@ HELP = {
 
 def parser() -> argparse.ArgumentParser:
     """Return a parser of all options for the help texts; `hf_xorner.training.parse` reads them."""
-    parser = HfArgumentParser(
+    parser = DataclassParser(
         (RunArguments, TaggerTrainingArguments), prog="hf-xorner train", description=DESCRIPTION, allow_abbrev=False
     )
     parser.add_argument("recipe", nargs="?", metavar="RECIPE|CORPUS")

@@ -30,6 +30,7 @@ from ..vectors.formats import VECTOR_FORMATS, Vectors, VectorSummary, inspect_ve
 from ..vectors.lookup import coverage_of, join, read_words, with_foldings
 from ..vectors.sources import Progress
 from ..vectors.write import check_target, write_vectors
+from .parser import Parser
 
 MEBIBYTE = 1 << 20
 FORMATS = ", ".join(VECTOR_FORMATS)
@@ -38,7 +39,7 @@ FORMATS = ", ".join(VECTOR_FORMATS)
 EXAMPLES = (
     "hf-xorner vectors inspect glove.6B.100d.txt",
     "hf-xorner vectors convert glove.6B.zip:glove.6B.100d.txt --to safetensors --output glove/ --vocab my_corpus/",
-    "hf-xorner vectors join distilled/ glove.6B.100d.txt --output both/ --fallback lower",
+    "hf-xorner vectors join distilled/ glove.6B.100d.txt --fallback lower --output both/",
     "hf-xorner vectors coverage glove.6B.100d.txt --vocab my_corpus/ --fallback lower",
     "hf-xorner vectors distill --encoder some/encoder --vocab my_corpus/ --output distilled/",
 )
@@ -46,7 +47,7 @@ EXAMPLES = (
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of `hf-xorner vectors`."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="hf-xorner vectors",
         description="SOURCE is a path, archive.zip:part, or owner/name:file on the Hub: GloVe text, word2vec text or "
         "binary, fastText .vec, each plain, gzip or in a zip archive, or safetensors with a vocabulary beside it.",

@@ -1,0 +1,195 @@
+"""The `hf-xorner` command: its help, its check of option names, and every example of the documentation."""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+from tiny_encoders import save_encoder
+
+from hf_xorner import __version__
+from hf_xorner.cli import main
+from hf_xorner.cli.options import COMMANDS, SHORT_NAMES, check_options, generate, help_of
+
+HELP_FILE = REPOSITORY / "hf_xorner" / "cli" / "help.json"
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+
+#: Examples that are not run here, and why.
+NOT_RUN = {
+    "train.py": "the README's first command, which test_readme runs",
+    "--nnodes": "needs two machines",
+    "accelerate": "test_run starts two processes",
+    "torchrun": "test_run and test_tag_script start two processes",
+    "--model_type att-bilstm-cnn --decoder crf": "the first example of train differs from it in two options",
+    "new_corpus/": "test_continuation continues from models",
+    "--context": "test_context trains with an encoder",
+    "--seeds": "test_seeds trains over seeds",
+    "train ma2016": "needs GloVe's full file and CoNLL-2003; test_recipes reads every recipe",
+    "reproduce ma2016": "trains for hours; test_reproduce_script runs a small table",
+    "zcat": "reads standard input, as test_tag_script does",
+    "benchmark": "takes minutes; test_benchmark runs it on a few sentences",
+    "epochs": "takes minutes; test_epochs_script runs it on a few sentences",
+    "conll2003": "needs CoNLL-2003; test_data_script counts other corpora",
+    "--repo_id me/my-tagger --private": "needs the Hub; test_publishing publishes to a local one",
+    "publish my_tagger --repo_id me/my-tagger": "needs the Hub; test_publishing publishes to a local one",
+    "glove.6B.zip": "test_vectors_script reads archives",
+    "card runs/seed-1": "test_card compares seeds",
+    "hf auth": "a command of another package",
+    "hf upload": "a command of another package",
+    "pip install": "run by .ci/run",
+    "python -c": "test_loading loads a published model in a new process",
+    "app.py": "test_space starts the Space",
+}  # fmt: skip
+
+
+def documented_commands():
+    """Return the commands in bash blocks of the documentation and in the examples of the help texts, by place."""
+    found = {}
+    for page in PAGES:
+        for block in re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for line in re.sub(r"python -c '[^']*'", "python -c", block).splitlines():
+                found.setdefault(line.partition("  #")[0].strip(), page.name)
+    for command in COMMANDS:
+        examples = help_of(command, ["--help"]).partition("examples:\n")[2].partition("\n\n")[0]
+        for line in examples.splitlines():
+            found.setdefault(line.strip(), f"help of {command}")
+    return {line: place for line, place in found.items() if line and not line.startswith("#")}
+
+
+DOCUMENTED = documented_commands()
+
+
+def subcommand(line):
+    """Return the subcommand and the options of a documented command; None for other programs."""
+    words = shlex.split(line.rpartition("|")[2] if "hf-xorner" in line.rpartition("|")[2] else line.partition("|")[0])
+    for place, word in enumerate(words):
+        if word == "hf-xorner":
+            return words[place + 1], words[place + 2 :]
+        if match := re.fullmatch(r"scripts/(\w+)\.py", word):
+            return match[1], words[place + 1 :]
+    return None
+
+
+def test_help_file_matches_the_parsers():
+    assert json.loads(HELP_FILE.read_text(encoding="utf-8")) == generate(), "run `make help`"
+
+
+def test_every_subcommand_is_documented():
+    assert {found[0] for line in DOCUMENTED if (found := subcommand(line))} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_starts_with_examples_and_shows_few_options(command, capsys):
+    main(command, ["--help"])
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: hf-xorner {command}")
+    examples, _, options = text.partition("examples:\n")[2].partition("\n\n")
+    assert len(examples.splitlines()) >= 1
+    assert len(re.findall(r"^  --", options, re.MULTILINE)) <= 26
+    main(command, ["--help-all"])
+    assert set(re.findall(r"^  (--\w+)", text, re.MULTILINE)) <= set(
+        re.findall(r"^  (--\w+)", capsys.readouterr().out, re.MULTILINE)
+    )
+
+
+@pytest.mark.parametrize(("line", "place"), DOCUMENTED.items(), ids=range(len(DOCUMENTED)))
+def test_documented_commands_use_known_options(line, place):
+    if found := subcommand(line):
+        command, words = found
+        assert [word.replace("-", "_") for word in words] == [
+            word.replace("-", "_") for word in check_options(command, words)
+        ], f"{place}: a short name where the documentation should have the full one"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["trian"], "unknown command 'trian'; did you mean 'train'"),
+        (["train", "--epcohs", "3"], "unknown option --epcohs; did you mean --epochs (num_train_epochs)"),
+        (["train", "--learning-rat=1"], "unknown option --learning-rat; did you mean --learning_rate"),
+        (["tag", "x", "--zzzz"], "unknown option --zzzz; hf-xorner tag --help-all"),
+        (["vectors", "convert", "x", "--ouput", "y"], "did you mean --output"),
+    ],
+)
+def test_unknown_names_are_told_with_a_suggestion(words, expected, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(None, words)
+    assert stop.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_short_and_hyphenated_names_are_written_out():
+    words = ["--epochs=3", "--lr", "0.1", "--per-device-eval-batch-size", "4", "--data", "my-corpus/--x"]
+    assert check_options("train", words) == [
+        *("--num_train_epochs=3", "--learning_rate", "0.1", "--per_device_eval_batch_size", "4"),
+        *("--dataset", "my-corpus/--x"),
+    ]
+    described = json.loads(HELP_FILE.read_text(encoding="utf-8"))
+    known = {option for entry in described.values() for option in entry["options"]}
+    assert set(SHORT_NAMES.values()) <= known
+
+
+def test_wrong_options_are_told_before_torch_is_imported(tmp_path):
+    entry = tmp_path / "hf-xorner"
+    entry.write_text(
+        "import sys\nfrom hf_xorner.cli import main\ntry:\n    main()\nexcept SystemExit as stop:\n"
+        "    print(stop.code, 'torch' in sys.modules, 'transformers' in sys.modules)\n"
+    )
+    result = subprocess.run([sys.executable, entry, "train", "--epcohs", "3"], capture_output=True, text=True)
+    assert result.stdout.split() == ["2", "False", "False"], result.stderr
+    assert "--epochs" in result.stderr
+
+
+def test_version_and_overview(capsys):
+    main(None, ["--version"])
+    assert capsys.readouterr().out.strip() == __version__
+    main(None, [])
+    overview = capsys.readouterr().out
+    assert all(f"  {command} " in overview for command in COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def workplace(default_run, tmp_path_factory):
+    """A folder with the files that the documentation names."""
+    folder = tmp_path_factory.mktemp("documented")
+    trained, _ = default_run
+    shutil.copytree(trained / "runs" / "xor-cross-bilstm-cnn", folder / "my_tagger")
+    (folder / "my_corpus").mkdir()
+    text = "Ann B-PER\nSmith I-PER\nmet O\nZeus B-GOD\n\nwe O\nsaw O\nOslo B-LOC\n\n" * 4
+    for split in ("train", "dev", "test"):
+        (folder / "my_corpus" / f"{split}.conll").write_text(text.replace(" ", "\t"), encoding="utf-8")
+    (folder / "texts.txt").write_text("Ann met Zeus .\nnobody\n", encoding="utf-8")
+    rows = (
+        f"{word} {' '.join(map(str, np.arange(100) / (100 + place)))}\n" for place, word in enumerate(("ann", "zeus"))
+    )
+    (folder / "glove.6B.100d.txt").write_text("".join(rows), encoding="utf-8")
+    predictions = "Ann\tB-PER\tB-PER\nmet\tO\tO\nZeus\tB-GOD\tO\n\n"
+    for name in ("any_system.tsv", "another_system.tsv"):
+        (folder / name).write_text(predictions, encoding="utf-8")
+    save_encoder(folder / "some" / "encoder")
+    return folder
+
+
+RUN = {line: found for line in DOCUMENTED if (found := subcommand(line)) and not any(part in line for part in NOT_RUN)}
+
+
+def test_reasons_for_examples_that_are_not_run_are_needed():
+    assert all(any(part in line for line in DOCUMENTED) for part in NOT_RUN)
+
+
+# One test, as some examples use what earlier ones wrote.
+def test_documented_commands_run(workplace, monkeypatch, capsys):
+    assert len(RUN) >= 12
+    monkeypatch.chdir(workplace)
+    for line, (command, words) in RUN.items():
+        small = {"train": ["--num_train_epochs", "1", "--disable_tqdm", "true"], "vectors": ["--dim", "4"]}
+        more = small.get(command, []) if command == "train" or "distill" in words else []
+        try:
+            main(command, [*words, *more])
+        except SystemExit as stop:
+            assert not stop.code, f"{line}: {capsys.readouterr().err}"
