@@ -49,6 +49,15 @@ def corpus_spans(sentences, scheme, policy):
     ]
 
 
+def tuples_of(spans, comparison):
+    """The spans (sentence, start, end, type) of one side of a comparison."""
+    first = np.cumsum(comparison.lengths) - comparison.lengths
+    sentence = np.repeat(np.arange(len(first)), comparison.lengths)[spans.start]
+    columns = (sentence, spans.start - first[sentence], spans.end - first[sentence], spans.type)
+    types = comparison.tag_set.types
+    return [(*row, types[index]) for *row, index in zip(*(column.tolist() for column in columns), strict=True)]
+
+
 def tags_of_spans(spans, length, scheme):
     """The well-formed tags of one sentence's spans (start, end, type)."""
     begin, inside, end, single = LETTERS[scheme]

@@ -23,28 +23,8 @@ TRAINING = Training.of([["Oslo", "and", "Ann", "Lee"]], [["B-LOC", "O", "B-PER",
 
 def test_every_figure_has_its_key():
     found = report(SYSTEM, training=TRAINING, vector_words=["ann", "lee", "saw", "oslo", "left"], resamples=100)
-    assert list(found) == [
-        "policy",
-        "scheme",
-        "sentences",
-        "tokens",
-        "precision",
-        "recall",
-        "f1",
-        "support",
-        "accuracy",
-        "macro",
-        "per_type",
-        "malformed",
-        "per_length",
-        "chunk_tags",
-        "surface",
-        "confusion",
-        "vocabulary",
-        "seen",
-        "calibration",
-        "ci95",
-    ]
+    scores = "precision recall f1 support accuracy macro per_type malformed per_length chunk_tags surface confusion"
+    assert list(found) == f"policy scheme sentences tokens {scores} vocabulary seen calibration ci95".split()
     assert {name: found[name] for name in span_scores(GOLD, PREDICTED)} == span_scores(GOLD, PREDICTED)
     assert (found["sentences"], found["tokens"]) == (3, 8)
     assert found["surface"] == {
@@ -77,18 +57,8 @@ def test_training_is_its_words_and_the_surface_forms_of_its_entities():
 def test_plain_tags_have_figures_of_their_own():
     system = System([["a", "b", "c"]], [["DT", "NN", "VB"]], [["DT", "NN", "NN"]], [1.0, 0.5, 0.5])
     found = report(system, training=Training.of([["a", "b"]], [["DT", "NN"]]), resamples=10)
-    assert list(found) == [
-        "policy",
-        "scheme",
-        "sentences",
-        "tokens",
-        "accuracy",
-        "support",
-        "per_tag",
-        "confusions",
-        "vocabulary",
-        "ci95",
-    ]
+    scores = "accuracy support per_tag confusions"
+    assert list(found) == f"policy scheme sentences tokens {scores} vocabulary ci95".split()
     assert found["confusions"] == [{"gold": "VB", "predicted": "NN", "count": 1}]
     assert found["vocabulary"]["words"]["OOTV"] == {"accuracy": 0.0, "support": 1}
     assert list(found["ci95"]) == ["accuracy"]
@@ -210,21 +180,14 @@ def test_sentences_without_words_play_no_role_in_a_comparison():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (System(TOKENS[:2], GOLD[:2], GOLD[:2]), "3 sentences here and 2 there; compare two systems on one corpus."),
-        (
-            System([TOKENS[0], ["Rome", "rains"], TOKENS[2]], GOLD, GOLD),
-            "the words of sentence 1 (counted from 0) differ; compare two systems on one corpus.",
-        ),
-        (
-            System(TOKENS, [*GOLD[:2], ["O", "O"]], GOLD),
-            "the gold tags of sentence 2 (counted from 0) differ; compare two systems on one corpus.",
-        ),
+        (System(TOKENS[:2], GOLD[:2], GOLD[:2]), "words of sentence 2"),
+        (System([TOKENS[0], ["Rome", "rains"], TOKENS[2]], GOLD, GOLD), "words of sentence 1"),
+        (System(TOKENS, [*GOLD[:2], ["O", "O"]], GOLD), "gold tags of sentence 2"),
     ],
 )
-def test_systems_on_other_sentences_are_not_compared(other, message):
-    with pytest.raises(ValueError) as error:
+def test_systems_on_other_sentences_are_refused(other, message):
+    with pytest.raises(ValueError, match=message):
         compare(SYSTEM, other)
-    assert str(error.value) == message
 
 
 @pytest.mark.parametrize(("model_type", "decoder"), with_decoders(ARCHITECTURES, ["softmax", "crf"]))
