@@ -1,4 +1,4 @@
-"""scripts/evaluate.py as a stranger runs it."""
+"""scripts/evaluate.py from the command line."""
 
 import json
 import runpy
@@ -202,95 +202,65 @@ def test_saved_predictions_can_be_compared_where_the_corpus_has_sentences_withou
     assert (found["sentences"], found["compare"]["f1"]["p"]) == (2, 1)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--json", "file/out.json"], "[Errno 17] File exists: 'file'"),
-        (["--save_predictions", "file/p.tsv"], "[Errno 17] File exists: 'file'"),
-        (["--plots", "file"], "[Errno 17] File exists: 'file'"),
-    ],
-)
-def test_what_cannot_be_written_costs_no_scores(folder, evaluate, capsys, options, message):
+@pytest.mark.parametrize("option", ["--json", "--save_predictions", "--plots"])
+def test_a_file_that_cannot_be_written_costs_no_scores(folder, evaluate, capsys, option):
     (folder / "file").touch()
-    assert evaluate("--predictions", "p.tsv", *options, fails=True) == f"evaluate.py: {message}"
+    path = "file" if option == "--plots" else "file/out"
+    assert "File exists: 'file'" in evaluate("--predictions", "p.tsv", option, path, fails=True)
     assert "all entities                 50.00       50.00       50.00           2" in capsys.readouterr().out
 
 
+PREDICTED = "--predictions p.tsv"
+ON_XOR = "--model m --dataset xor"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "give either --model and --dataset, or --predictions."),
-        (["--model", "m"], "give either --model and --dataset, or --predictions."),
-        (["--model", "m", "--predictions", "p.tsv"], "give either --model and --dataset, or --predictions."),
-        (
-            ["--predict", "p.tsv"],
-            "Some specified arguments are not used by the HfArgumentParser: ['--predict', 'p.tsv']",
-        ),
-        (["--predictions", "p.tsv", "--policy", "loose"], "unknown policy 'loose'; expected one of strict, conlleval."),
-        (
-            ["--predictions", "p.tsv", "--scheme", "iobes"],
-            "scheme='iobes' is unknown; choose one of auto, plain, iob1, iob2, bioes, bilou, bmes.",
-        ),
-        (
-            ["--predictions", "p.tsv", "--scheme", "bmes"],
-            "the tag 'I-PER' is not bmes: its tags are O, or a type after B-, M-, E-, S-.",
-        ),
-        (["--predictions", "p.tsv", "--resamples", -1], "resamples=-1 is too small; give 0 or more."),
-        (["--predictions", "p.tsv", "--trials", 0], "trials=0 is too small; give 1 or more."),
-        (["--predictions", "p.tsv", "--seed", -1], "seed=-1 is too small; give 0 or more."),
-        (["--predictions", "p.tsv", "--batch_size", 0], "batch_size=0 is too small; give 1 or more."),
-        (["--predictions", "p.tsv", "--json", "."], "json=. is a folder; name a file."),
-        (["--predictions", "p.tsv", "--save_predictions", "."], "save_predictions=. is a folder; name a file."),
-        (
-            ["--predictions", "p.tsv", "--vector_words", "p.tsv"],
-            "vector_words tells words apart together with those of the training data; name them as train.",
-        ),
-        (["--predictions", "p.tsv", "--compare", "no.tsv"], "[Errno 2] No such file or directory: 'no.tsv'"),
-        (
-            ["--predictions", "p.tsv", "--compare", "other.tsv"],
-            "the gold tags of sentence 0 (counted from 0) differ; compare two systems on one corpus.",
-        ),
-        # What stands beside the model is looked at before it, which would take long, and is not there.
-        (
-            ["--model", "m", "--dataset", "xor", "--split", "dev"],
-            "xor has no split 'dev'; choose one of train, validation, test.",
-        ),
-        (
-            ["--model", "m", "--dataset", "xor", "--compare", "no.tsv"],
-            "[Errno 2] No such file or directory: 'no.tsv'",
-        ),
-        (
-            ["--model", "m", "--dataset", "xor", "--vector_words", "no.txt"],
-            "[Errno 2] No such file or directory: 'no.txt'",
-        ),
+        ("", "give either --model and --dataset, or --predictions"),
+        ("--model m", "give either --model and --dataset, or --predictions"),
+        (f"--model m {PREDICTED}", "give either --model and --dataset, or --predictions"),
+        ("--predict p.tsv", "['--predict', 'p.tsv']"),
+        (f"{PREDICTED} --policy loose", "'loose'; expected one of strict, conlleval"),
+        (f"{PREDICTED} --scheme iobes", "scheme='iobes'"),
+        (f"{PREDICTED} --scheme bmes", "the tag 'I-PER' is not bmes"),
+        (f"{PREDICTED} --resamples -1", "resamples=-1"),
+        (f"{PREDICTED} --trials 0", "trials=0"),
+        (f"{PREDICTED} --seed -1", "seed=-1"),
+        (f"{PREDICTED} --batch_size 0", "batch_size=0"),
+        (f"{PREDICTED} --json .", "json=. is a folder"),
+        (f"{PREDICTED} --save_predictions .", "save_predictions=. is a folder"),
+        (f"{PREDICTED} --vector_words p.tsv", "as train"),
+        (f"{PREDICTED} --compare no.tsv", "No such file or directory: 'no.tsv'"),
+        (f"{PREDICTED} --compare other.tsv", "gold tags of sentence 0"),
+        # Other inputs are checked before the model, which would take long, and does not exist.
+        (f"{ON_XOR} --split dev", "xor has no split 'dev'"),
+        (f"{ON_XOR} --compare no.tsv", "No such file or directory: 'no.tsv'"),
+        (f"{ON_XOR} --vector_words no.txt", "No such file or directory: 'no.txt'"),
     ],
 )
 def test_faults_are_one_sentence(folder, evaluate, options, message):
     (folder / "other.tsv").write_text(PREDICTIONS.replace("B-LOC\tB-PER", "B-PER\tB-PER"))
-    assert evaluate(*options, fails=True) == f"evaluate.py: {message}"
+    said = evaluate(*options.split(), fails=True)
+    assert said.startswith("evaluate.py: ") and message in said and "\n" not in said
 
 
-def test_models_that_cannot_be_judged_are_refused_in_one_sentence(folder, corpus, model, evaluate, tokenizer):
+def test_models_that_cannot_be_scored_are_refused_in_one_sentence(folder, corpus, model, evaluate, tokenizer):
     def refused(name, *options):
-        return evaluate("--model", name, "--dataset", "data", "--resamples", 0, *options, fails=True)
+        said = evaluate("--model", name, "--dataset", "data", "--resamples", 0, *options, fails=True)
+        assert "\n" not in said
+        return said
 
-    assert refused(model("other", labels=["O", "B-person", "I-person", "B-place", "I-place"])) == (
-        "evaluate.py: other knows none of the labels of data: it has B-person, I-person, B-place, …, and the corpus "
-        "B-PER, I-PER, …; score it on a corpus with its labels."
-    )
+    said = refused(model("other", labels=["O", "B-person", "I-person", "B-place", "I-place"]))
+    assert "B-person" in said and "B-PER" in said
     broken = build_model("cross-bilstm-cnn", tokenizer)
     with torch.no_grad():
         for parameter in broken.parameters():
             parameter.fill_(torch.nan)
     broken.save_pretrained(folder / "nan")
     tokenizer.save_pretrained(folder / "nan")
-    assert refused("nan") == (
-        "evaluate.py: the model's probabilities are nan, as after training that diverged; score another model."
-    )
-    assert refused("data") == (
-        "evaluate.py: data: Unrecognized model in data. Should have a `model_type` key in its config.json."
-    )
-    assert refused(model("m"), "--device", "nowhere").startswith("evaluate.py: m: Expected one of cpu, cuda")
+    assert "probabilities are nan" in refused("nan")
+    assert refused("data").startswith("evaluate.py: data: ")
+    assert refused(model("m"), "--device", "nowhere").startswith("evaluate.py: m: ")
     (folder / "m" / "model.safetensors").write_bytes(b"nothing")
-    assert refused("m").startswith("evaluate.py: m: Error while deserializing header")
-    assert "\n" not in refused("m")
+    assert refused("m").startswith("evaluate.py: m: ")

@@ -1,4 +1,4 @@
-"""Which package may import which, what published code may contain, how big modules are, and what has a docstring."""
+"""Rules of the layout: imports between packages, published code, sizes of modules, docstrings."""
 
 import ast
 import importlib
@@ -50,7 +50,7 @@ def tree_of(path):
 
 
 def imported(path):
-    """Every module that a file imports, anywhere in it, by its full name; `from a import b` gives a and a.b."""
+    """Return the full names of all modules that a file imports; `from a import b` gives a and a.b."""
     package = path.relative_to(REPOSITORY).with_suffix("").parts[:-1]
     names = set()
     for node in ast.walk(tree_of(path)):
