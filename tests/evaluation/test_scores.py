@@ -43,7 +43,7 @@ def assert_equals_seqevals(found, gold, predicted, **mode):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(data=st.data())
 def test_every_figure_equals_seqevals_default(scheme, data):
     gold, predicted = data.draw(pairs(scheme))
@@ -52,7 +52,7 @@ def test_every_figure_equals_seqevals_default(scheme, data):
 
 
 @pytest.mark.parametrize("scheme", STRICT)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(data=st.data())
 def test_every_figure_equals_seqevals_strict(scheme, data):
     gold, predicted = data.draw(pairs(scheme))
@@ -60,7 +60,7 @@ def test_every_figure_equals_seqevals_strict(scheme, data):
     assert_equals_seqevals(found, gold, predicted, mode="strict", scheme=STRICT[scheme])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(pairs("iob1", well_formed=True))
 def test_every_figure_of_well_formed_iob1_equals_seqevals_strict(pair):
     assert_equals_seqevals(span_scores(*pair, "strict", "iob1"), *pair, mode="strict", scheme=IOB1)
@@ -118,18 +118,6 @@ def test_scores_by_hand():
         },
     }
     assert list(found) == ["precision", "recall", "f1", "support", "accuracy", "macro", "per_type"]
-
-
-def test_iob1_has_to_be_asked_for():
-    gold, predicted = [["I-X", "B-X", "O"]], [["I-X", "B-X", "O"]]
-    assert span_scores(gold, predicted, "strict", "iob1")["support"] == 2
-    assert span_scores(gold, predicted, "strict")["support"] == 1
-
-
-def test_the_policies_differ_on_malformed_spans():
-    gold, predicted = [["B-X", "I-X"]], [["I-X", "I-X"]]
-    assert span_scores(gold, predicted, "conlleval")["f1"] == 100
-    assert span_scores(gold, predicted, "strict")["f1"] == 0
 
 
 def test_plain_tags_have_an_accuracy_only():

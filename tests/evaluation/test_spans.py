@@ -129,7 +129,7 @@ def test_conlleval_is_the_perl_script_on_its_corner_cases(scheme, tags):
 
 
 @pytest.mark.parametrize("scheme", ["iob1", "iob2"])
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(data=st.data())
 def test_conlleval_is_the_perl_script_on_b_and_i(scheme, data):
     for sentences in data.draw(pairs(scheme)):
@@ -161,7 +161,7 @@ def test_conlleval_is_the_perl_script_on_single_runs_with_ends(tags):
 
 
 @pytest.mark.parametrize("scheme", STRICT)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(data=st.data())
 def test_strict_equals_seqevals_strict(scheme, data):
     for sentences in data.draw(pairs(scheme)):
@@ -169,7 +169,7 @@ def test_strict_equals_seqevals_strict(scheme, data):
         assert spans(sentences, "strict", scheme) == seqevals_strict(renamed, STRICT[scheme])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(data=st.data())
 def test_iob1_equals_seqevals_strict_where_b_stands_only_where_it_must(data):
     for sentences in data.draw(pairs("iob1", well_formed=True)):
