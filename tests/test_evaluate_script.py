@@ -1,13 +1,13 @@
 """scripts/evaluate.py from the command line."""
 
 import json
-import runpy
 import subprocess
 import sys
 
 import pytest
 import torch
 from conftest import REPOSITORY, SENTENCES, build_model
+from helpers import fault, ok
 
 SCRIPT = str(REPOSITORY / "scripts" / "evaluate.py")
 PREDICTIONS = "Ann\tB-PER\tB-PER\nLee\tI-PER\tI-PER\nsaw\tO\tO\nOslo\tB-LOC\tB-PER\n\nrain\tO\tO\n"
@@ -17,28 +17,19 @@ IOB1 = "Ann\tI-PER\tI-PER\nBo\tB-PER\tB-PER\n\nOslo\tI-LOC\tI-LOC\n"
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+def folder(tmp_path, script):
     (tmp_path / "p.tsv").write_text(PREDICTIONS)
     (tmp_path / "gold.tsv").write_text(GOLD)
     return tmp_path
 
 
 @pytest.fixture
-def evaluate(folder, monkeypatch, capsys):
-    """Runs the script in this process, as most of the time goes into imports; returns what it says."""
+def evaluate(folder, script):
+    """Runs the script in this process; returns its output, or its error line if it must fail."""
 
     def run(*options, fails=False):
-        monkeypatch.setattr(sys, "argv", [SCRIPT, *map(str, options)])
-        code = None
-        capsys.readouterr()
-        try:
-            runpy.run_path(SCRIPT, run_name="__main__")
-        except SystemExit as stop:
-            code = stop.code
-        assert isinstance(code, str) == fails, code
-        return code if fails else capsys.readouterr().out.strip()
+        result = script("evaluate.py", *options)
+        return fault(result) if fails else ok(result).strip()
 
     return run
 
@@ -203,11 +194,12 @@ def test_saved_predictions_can_be_compared_where_the_corpus_has_sentences_withou
 
 
 @pytest.mark.parametrize("option", ["--json", "--save_predictions", "--plots"])
-def test_a_file_that_cannot_be_written_costs_no_scores(folder, evaluate, capsys, option):
+def test_a_file_that_cannot_be_written_costs_no_scores(folder, script, option):
     (folder / "file").touch()
     path = "file" if option == "--plots" else "file/out"
-    assert "File exists: 'file'" in evaluate("--predictions", "p.tsv", option, path, fails=True)
-    assert "all entities                 50.00       50.00       50.00           2" in capsys.readouterr().out
+    code, out, errors = script("evaluate.py", "--predictions", "p.tsv", option, path)
+    assert code == 1 and "File exists: 'file'" in errors
+    assert "all entities                 50.00       50.00       50.00           2" in out
 
 
 PREDICTED = "--predictions p.tsv"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 _RATIOS = {"precision": "precision", "recall": "recall", "f1": "F1"}
@@ -44,7 +44,7 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
 
 def report_text(report: Mapping[str, Any]) -> str:
     """Format a report of `hf_xorner.evaluation.report.report` as tables; every score is in percent."""
-    return "\n\n".join("\n".join(table) for table in _tables(report))
+    return "\n\n".join("\n".join(table) for table in _tables({**report, **report.get("vocabulary", {})}))
 
 
 def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -53,30 +53,21 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
     if "confusion" in report:
         yield _confusion(report["confusion"])
     if report.get("confusions"):
-        rows = [(row["gold"], [row["predicted"], row["count"]]) for row in report["confusions"]]
-        yield ["Most frequent confusions", _row("gold", ["predicted", "words"]), *(_row(*row) for row in rows)]
-    yield from _groups(report.get("vocabulary", {}), _AFTER_CONFUSION)
+        rows = [(row["gold"], row) for row in report["confusions"]]
+        yield _table("Most frequent confusions", {"predicted": "predicted", "count": "words"}, rows, "gold")
+    yield from _groups(report, _AFTER_CONFUSION)
     if "calibration" in report:
-        calibration = report["calibration"]
-        yield [
-            f"Confidence of {calibration['count']:,} predicted entities: "
-            f"expected calibration error {calibration['ece']:.2f} %",
-            _row("", ["confidence", "precision", "entities"]),
-            *(
-                _row(f"{row['lower']:.2f} to {row['upper']:.2f}", [row["confidence"], row["accuracy"], row["count"]])
-                for row in calibration["bins"]
-                if row["count"]
-            ),
-        ]
+        found = report["calibration"]
+        title = f"Confidence of {found['count']:,} predicted entities: expected calibration error {found['ece']:.2f} %"
+        rows = [(f"{row['lower']:.2f} to {row['upper']:.2f}", row) for row in found["bins"] if row["count"]]
+        yield _table(title, {"confidence": "confidence", "accuracy": "precision", "count": "entities"}, rows)
     if "compare" in report:
-        yield [
-            "Difference to the other system, and its p value by randomisation",
-            _row("", ["difference", "p", "trials"]),
-            *(
-                _row(name, [row["difference"], f"{row['p']:.4g}", f"{row['trials']:,}{' (all)' * row['exact']}"])
-                for name, row in report["compare"].items()
-            ),
+        rows = [
+            (name, {**row, "p": f"{row['p']:.4g}", "trials": f"{row['trials']:,}{' (all)' * row['exact']}"})
+            for name, row in report["compare"].items()
         ]
+        columns = {name: name for name in ("difference", "p", "trials")}
+        yield _table("Difference to the other system, and its p value by randomisation", columns, rows)
 
 
 def _overview(report: Mapping[str, Any]) -> list[str]:
@@ -101,11 +92,15 @@ def _overview(report: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _groups(found: Mapping[str, Any], tables: Mapping[str, tuple[str, dict[str, str]]]) -> Iterator[list[str]]:
-    for key, (title, columns) in tables.items():
-        if found.get(key):
-            rows = [_row(name, [row[column] for column in columns]) for name, row in found[key].items()]
-            yield [title, _row("", list(columns.values())), *rows]
+def _groups(report: Mapping[str, Any], tables: Mapping[str, tuple[str, dict[str, str]]]) -> Iterator[list[str]]:
+    return (_table(*tables[key], report[key].items()) for key in tables if report.get(key))
+
+
+def _table(
+    title: str, columns: Mapping[str, str], rows: Iterable[tuple[str, Mapping[str, Any]]], corner: str = ""
+) -> list[str]:
+    lines = [_row(name, [row[column] for column in columns]) for name, row in rows]
+    return [title, _row(corner, list(columns.values())), *lines]
 
 
 def _confusion(confusion: Mapping[str, Any]) -> list[str]:
