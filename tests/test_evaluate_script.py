@@ -67,7 +67,7 @@ def model(folder, tokenizer):
     return save
 
 
-def test_predictions_of_any_system_are_judged(folder):
+def test_predictions_of_any_system_are_scored(folder):
     command = [
         *(sys.executable, SCRIPT, "--predictions", "p.tsv", "--compare", "gold.tsv", "--policy", "strict"),
         *("--json", "new/out.json", "--plots", "new/plots", "--save_predictions", "new/p.tsv", "--resamples", "50"),
@@ -90,13 +90,13 @@ def test_predictions_of_any_system_are_judged(folder):
     assert len(list((folder / "new" / "plots").iterdir())) == 2
 
 
-def test_an_error_is_one_line_and_a_status(folder):
+def test_an_error_is_one_line_and_an_exit_status(folder):
     result = subprocess.run([sys.executable, SCRIPT, "--predictions", "no.tsv"], capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == "evaluate.py: [Errno 2] No such file or directory: 'no.tsv'\n"
 
 
-def test_a_model_is_judged_on_a_corpus(folder, corpus, model, evaluate):
+def test_a_model_is_scored_on_a_corpus(folder, corpus, model, evaluate):
     (folder / "vectors.txt").write_text("ann 0.1 0.2\nsmith 0.3\n")
     said = evaluate(
         *("--model", model("m", decoder="crf"), "--dataset", "data", "--json", "out.json"),
@@ -118,14 +118,14 @@ def test_a_model_is_judged_on_a_corpus(folder, corpus, model, evaluate):
     }
 
 
-def test_a_model_on_its_training_split_has_seen_everything_and_nothing_is_said_of_it(corpus, model, figures):
+def test_seen_entities_are_left_out_for_the_training_split(corpus, model, figures):
     found = figures("--model", model("m"), "--dataset", "data", "--split", "train")
     assert not {"seen", "vocabulary"} & set(found)
     found = figures("--model", "m", "--dataset", "data", "--split", "train", "--train", "data")
     assert found["seen"]["seen"]["support"] == found["support"] > 0
 
 
-def test_the_corpus_that_trained_a_foreign_system_can_be_named(folder, corpus, figures):
+def test_the_training_corpus_of_another_system_can_be_named(folder, corpus, figures):
     assert figures("--predictions", "p.tsv", "--train", "data")["seen"]["unseen"]["support"] == 2
     # The data set is what train is by default. The scheme speaks of the predictions: BMES has no I-.
     (corpus / "train.conll").write_text("Oslo\tB-PER\nBay\tI-PER\n")
@@ -147,14 +147,14 @@ def test_iob1_is_recognised(folder, figures, policy, options):
     assert found["compare"]["f1"]["difference"] == 20
 
 
-def test_iob2_is_taken_for_itself_where_it_is_asked_for(folder, figures):
+def test_a_given_scheme_is_used(folder, figures):
     (folder / "iob1.tsv").write_text(IOB1)
     found = figures("--predictions", "iob1.tsv", "--policy", "strict", "--scheme", "iob2")
     assert (found["scheme"], found["support"]) == ("iob2", 1)
     assert found["malformed"] == {"gold": 2, "predicted": 2}
 
 
-def test_seeds_trials_and_resamples_are_those_asked_for(folder, evaluate):
+def test_seeds_trials_and_resamples_are_passed_on(folder, evaluate):
     rows = "a\tB-X\t{}\nb\tB-X\t{}\n\n"
     kinds = [("B-X", "O"), ("O", "O"), ("B-X", "B-X"), ("B-X", "I-X"), ("B-Y", "B-X")]
     (folder / "one.tsv").write_text("".join(rows.format(*kinds[index % 5]) for index in range(40)))
@@ -173,7 +173,7 @@ def test_seeds_trials_and_resamples_are_those_asked_for(folder, evaluate):
     assert run(51, 1)[0] != found[0]
 
 
-def test_parts_of_speech_and_odd_names_are_judged(folder, evaluate, figures):
+def test_parts_of_speech_and_odd_names_are_scored(folder, evaluate, figures):
     (folder / "pos.tsv").write_text("a\tDT\tDT\nb\tNN\tVB\n")
     assert figures("--predictions", "pos.tsv", "--plots", "plots")["accuracy"] == 50
     assert not (folder / "plots").exists()
@@ -184,7 +184,7 @@ def test_parts_of_speech_and_odd_names_are_judged(folder, evaluate, figures):
     assert (found["support"], found["recall"]) == (3, pytest.approx(100 / 3))
 
 
-def test_saved_predictions_can_be_compared_where_the_corpus_has_sentences_without_words(folder, model, figures):
+def test_saved_predictions_can_be_compared_despite_sentences_without_words(folder, model, figures):
     rows = [{"tokens": ["Ann", "left"], "ner_tags": ["B-PER", "O"]}, {"tokens": [], "ner_tags": []}]
     (folder / "c.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     options = ("--model", model("m"), "--dataset", "c.jsonl", "--split", "train")
@@ -194,7 +194,7 @@ def test_saved_predictions_can_be_compared_where_the_corpus_has_sentences_withou
 
 
 @pytest.mark.parametrize("option", ["--json", "--save_predictions", "--plots"])
-def test_a_file_that_cannot_be_written_costs_no_scores(folder, script, option):
+def test_scores_are_printed_even_if_a_file_cannot_be_written(folder, script, option):
     (folder / "file").touch()
     path = "file" if option == "--plots" else "file/out"
     code, out, errors = script("evaluate.py", "--predictions", "p.tsv", option, path)
@@ -253,6 +253,6 @@ def test_models_that_cannot_be_scored_are_refused_in_one_sentence(folder, corpus
     tokenizer.save_pretrained(folder / "nan")
     assert "probabilities are nan" in refused("nan")
     assert refused("data").startswith("evaluate.py: data: ")
-    assert refused(model("m"), "--device", "nowhere").startswith("evaluate.py: m: ")
+    assert "Expected one of cpu, cuda" in refused(model("m"), "--device", "nowhere")
     (folder / "m" / "model.safetensors").write_bytes(b"nothing")
     assert refused("m").startswith("evaluate.py: m: ")

@@ -270,14 +270,14 @@ def first_line(docstring):
 
 
 @pytest.mark.parametrize("path", [*MODULES, *SCRIPTS], ids=lambda path: path.name)
-def test_public_code_says_what_it_is(path):
+def test_public_code_has_docstrings(path):
     tree = tree_of(path)
     assert first_line(ast.get_docstring(tree)), "the module has no docstring"
     assert list(undocumented(tree)) == []
 
 
 @pytest.mark.parametrize("name", hf_xorner.__all__)
-def test_public_names_say_what_they_are(name):
+def test_public_names_have_one_sentence_of_documentation(name):
     documented = getattr(hf_xorner, name)
     sentence = first_line(vars(documented).get("__doc__") if isinstance(documented, type) else documented.__doc__)
     assert sentence.endswith((".", ":")), sentence

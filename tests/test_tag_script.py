@@ -1,4 +1,4 @@
-"""scripts/tag.py: one record out for each that comes in, from every format, in every way of running it."""
+"""scripts/tag.py: one record is written for each record read, for every format and every way of running it."""
 
 import gzip
 import io
@@ -46,7 +46,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory, tokenizer):
-    """The folder of a model that finds much."""
+    """The folder of a model that predicts many entities."""
     folder = tmp_path_factory.mktemp("model")
     lively_model("cross-bilstm-cnn", tokenizer, "crf").save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -60,7 +60,7 @@ def tagger(model):
 
 @pytest.fixture
 def tag(script, model):
-    """Runs the script with the model in this process."""
+    """Run the script with the model in this process."""
     return lambda source, *options: script("tag.py", source, "--model", model, "--device", "cpu", *options)
 
 
@@ -74,13 +74,13 @@ def run(arguments, **options):
 
 
 def objects(text):
-    """The objects of JSON Lines, which only \\n separates."""
+    """Return the objects of JSON Lines, which only \\n separates."""
     assert text.endswith("\n")
     return [json.loads(line) for line in text.removesuffix("\n").split("\n")]
 
 
 def same_entities(written, tagger, item):
-    """Whether the entities of a record are those of the tagger for this item alone."""
+    """Check that the entities of a record are those of the tagger for this item alone."""
     expected = tagger(item)
     assert [(one["label"], one["start"], one["end"], one["text"]) for one in written] == [
         (one.label, one.start, one.end, one.text) for one in expected
@@ -93,7 +93,7 @@ def same_entities(written, tagger, item):
 
 
 def labels_alone(tagger, item):
-    """The words of an item alone, and their labels."""
+    """Return the words of an item, and their labels when it is tagged alone."""
     words = tagger.tokenizer.tokenize(item) if isinstance(item, str) else item
     return words, next(tagger.label([words]))[0]
 
@@ -113,7 +113,7 @@ def test_lines_of_text_become_spans_one_for_one(tag, tagger, tmp_path, end, fina
         same_entities(one["entities"], tagger, one["text"])
 
 
-def test_a_byte_order_mark_at_the_beginning_is_no_text(tag, tmp_path):
+def test_a_byte_order_mark_at_the_beginning_is_removed(tag, tmp_path):
     (tmp_path / "in.txt").write_bytes("\ufeffAnn\n\ufeffAnn\n".encode())
     assert [one["text"] for one in objects(ok(tag("in.txt")))] == ["Ann", "\ufeffAnn"]
 
@@ -160,7 +160,7 @@ York NNP I-LOC\r
 Nobody NN O"""
 
 
-def test_columns_pass_through_and_gain_one(tag, tagger, tmp_path):
+def test_columns_are_copied_with_one_column_added(tag, tagger, tmp_path):
     text = COLUMNS.replace("# x y O\n", "")
     (tmp_path / "in.conll").write_bytes(text.encode())
     ok(tag("in.conll", "--output", "out.conll", "--batch_size", 1))
@@ -186,7 +186,7 @@ def test_columns_pass_through_and_gain_one(tag, tagger, tmp_path):
 
 @pytest.mark.parametrize("separator", ["\t", " "])
 @pytest.mark.parametrize("columns", [1, 2, 4])
-def test_random_columns_are_what_they_were_once_the_last_one_is_cut_off(tag, tagger, tmp_path, separator, columns):
+def test_random_columns_are_unchanged_without_the_added_one(tag, tagger, tmp_path, separator, columns):
     draw = random.Random(columns)
     sentences = random_sentences(50, seed=columns)
     column = draw.randrange(columns)
@@ -206,7 +206,7 @@ def test_random_columns_are_what_they_were_once_the_last_one_is_cut_off(tag, tag
     assert [line.rpartition(added)[2] for line in written if line] == tags
 
 
-def test_json_lines_gain_a_field_and_keep_every_byte(tag, tagger, tmp_path):
+def test_json_lines_are_copied_with_one_field_added(tag, tagger, tmp_path):
     lines = [
         '{"id": 1.50, "text" : "Ann Smith saw Zeus"}',
         "",
@@ -244,7 +244,7 @@ def test_json_lines_gain_a_field_and_keep_every_byte(tag, tagger, tmp_path):
 
 
 @pytest.mark.parametrize("words", [False, True])
-def test_a_parquet_file_gains_a_column(tag, tagger, tmp_path, words):
+def test_a_parquet_file_is_copied_with_one_column_added(tag, tagger, tmp_path, words):
     items = random_sentences(2300, longest=4) if words else [*TEXTS, *HOSTILE]
     column = pa.array(items)
     table = pa.table({"id": range(len(items)), "words" if words else "text": column, "z": [None] * len(items)})
@@ -315,7 +315,7 @@ def test_a_folder_is_mirrored(tag, tmp_path):
     assert "would both be written to out2/deep/er/a.jsonl" in fault(tag("in", "--output", "out2", "--format", "spans"))
 
 
-def test_a_data_set_of_the_hub_is_read_as_a_stream(tag, tagger, monkeypatch, tmp_path):
+def test_a_dataset_on_the_hub_is_streamed(tag, tagger, monkeypatch, tmp_path):
     asked = []
 
     def load(name, streaming):
@@ -425,13 +425,13 @@ def check_the_place(kind, format, written):
         assert b"\n\n" + (line if isinstance(line, bytes) else line.encode()) in written
 
 
-def test_words_that_columns_cannot_hold_are_refused_there_alone(tag, tmp_path):
+def test_words_with_tabs_are_refused_in_columns_only(tag, tmp_path):
     (tmp_path / "in.jsonl").write_text('{"words": ["a\\tb"]}\n')
     assert "in.jsonl:1: the word 'a\\tb' holds a TAB or a line break" in fault(tag("in.jsonl", "--format", "conll"))
     assert objects(ok(tag("in.jsonl", "--format", "spans")))[0]["words"] == ["a\tb"]
 
 
-def test_parquet_without_a_value_is_named_by_its_row(tag, tmp_path):
+def test_a_parquet_row_without_a_value_is_reported_by_its_number(tag, tmp_path):
     pq.write_table(pa.table({"text": ["Ann", None, "Zeus"]}), tmp_path / "in.parquet")
     assert "in.parquet, row 1: the column text holds nothing" in fault(tag("in.parquet"))
     assert tag("in.parquet", "--on_error", "skip", "--output", "out.parquet")[0] == 0
@@ -440,7 +440,7 @@ def test_parquet_without_a_value_is_named_by_its_row(tag, tmp_path):
     ]  # fmt: skip
 
 
-def test_options_that_say_nonsense_are_refused(tag, script, tmp_path):
+def test_invalid_options_are_refused(tag, script, tmp_path):
     (tmp_path / "in.txt").write_text("Ann\n")
     for options, sentence in (
         (("--format", "xml"), "format='xml' is unknown"),
@@ -459,7 +459,7 @@ def test_options_that_say_nonsense_are_refused(tag, script, tmp_path):
     assert "neither a local path nor a dataset" in fault(tag("nobody/nothing"))
 
 
-# --- Going on --------------------------------------------------------------------------------------------------------
+# --- Resuming --------------------------------------------------------------------------------------------------------
 
 
 def options_for(model, output, **more):
@@ -467,12 +467,12 @@ def options_for(model, output, **more):
 
 
 class Killed(BaseException):
-    """What nothing catches."""
+    """An exception that no code catches."""
 
 
 @pytest.fixture
 def killed(monkeypatch):
-    """Runs with a death at some moment: before, between or after the two writings of a piece."""
+    """Run and raise Killed after some chunks, before or after their state is written; returns whether it was raised."""
     write = output_module._write_state
 
     def run(source, options, pieces, moment):
@@ -500,7 +500,7 @@ def killed(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["txt", "txt.gz", "jsonl", "conll", "parquet", "folder"])
-def test_a_run_killed_at_any_piece_goes_on_to_the_same_bytes(tmp_path, model, killed, kind):
+def test_a_run_killed_at_any_chunk_continues_to_the_same_bytes(tmp_path, model, killed, kind):
     texts = [*TEXTS, *HOSTILE] * 2
     source = tmp_path / f"in.{kind}"
     contents = {
@@ -576,7 +576,7 @@ def test_the_output_of_another_run_is_refused_or_overwritten(tmp_path, model, to
     assert output.read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-def test_an_output_that_exists_is_kept_unless_it_may_be_overwritten(tag, tmp_path):
+def test_an_output_that_exists_is_kept_without_overwrite(tag, tmp_path):
     (tmp_path / "in.txt").write_text("Ann\n")
     (tmp_path / "out.jsonl").write_text("mine")
     assert "out.jsonl: exists already; choose another output, or overwrite it" in fault(
@@ -759,7 +759,7 @@ def test_standard_streams_are_for_one_process(monkeypatch, model, tmp_path):
 
 @pytest.fixture
 def stdin(monkeypatch):
-    """Puts bytes where standard input is."""
+    """Replace standard input by bytes."""
 
     def put(content):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
@@ -797,7 +797,7 @@ def test_standard_input_is_recognised_and_continued(tag, stdin, tmp_path):
     assert len(objects((tmp_path / "out.jsonl").read_text().removeprefix("\n"))) == 60
 
 
-def test_a_reader_that_has_enough_ends_the_run_quietly(tmp_path, model):
+def test_a_closed_pipe_ends_the_run_without_an_error(tmp_path, model):
     source = many(tmp_path / "in.txt", 20_000)
     process = subprocess.Popen(
         command(model, source, "--batch_size", 1), stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -809,7 +809,7 @@ def test_a_reader_that_has_enough_ends_the_run_quietly(tmp_path, model):
     assert "Traceback" not in errors and "Broken" not in errors and "tag.py" not in errors
 
 
-def test_progress_is_shown_in_a_terminal_alone(tmp_path, model, monkeypatch):
+def test_progress_is_shown_in_a_terminal_only(tmp_path, model, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -838,7 +838,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 
 
 def peak(tmp_path, model, source, *options):
-    """Peak memory of a child that tags a file, in MB."""
+    """Return the peak memory of a process that tags a file, in MB."""
     (tmp_path / "peak.py").write_text(PEAK)
     done = run([sys.executable, str(tmp_path / "peak.py"), *command(model, source, *options)[1:]])
     assert done.returncode == 0, done.stderr.decode()[-2000:]
@@ -847,7 +847,7 @@ def peak(tmp_path, model, source, *options):
 
 @needs_proc
 def test_memory_does_not_grow_with_the_input(tmp_path, model):
-    """Records of 5 kB, so that what is kept of them, read or written, shows at once."""
+    """The records have 5 kB each, so that keeping them in memory would be measured."""
     draw, peaks = random.Random(0), []
     for count in (1000, 6000):
         source = tmp_path / f"{count}.jsonl"
@@ -873,7 +873,7 @@ def test_a_million_sentences_take_the_memory_of_a_quarter(tmp_path, model):
 
 @pytest.mark.slow
 def test_the_script_is_about_as_fast_as_the_tagger(tmp_path, tokenizer):
-    """Tokens per second beside Tagger.tag over the same texts; rounds alternate, and the best one counts."""
+    """The time of the script and of Tagger.tag on the same texts; rounds alternate, and the best one counts."""
     words = WordCharTokenizer.from_corpus(SENTENCES)
     folder = tmp_path / "model"
     model = build_model("cross-bilstm-cnn", words, labels=LABELS, hidden_size=200, word_dim=100, decoder="crf")

@@ -1,4 +1,4 @@
-"""Spans and their comparison by plain loops, written from the definitions; and random tags to try them on."""
+"""Spans and their scores by plain loops, written from the definitions, and random tags to test with."""
 
 import numpy as np
 from hypothesis import strategies as st

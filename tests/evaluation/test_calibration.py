@@ -26,7 +26,7 @@ def test_a_table_by_hand():
     assert table["ece"] == pytest.approx((1 * 5 + 3 * (65 - 100 / 3) + 2 * 4) / 6)
 
 
-def test_borders_are_the_numbers_one_writes_and_belong_to_the_bin_below():
+def test_borders_are_decimal_numbers_and_belong_to_the_bin_below():
     borders = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
     table = calibration([0.0, *borders], [True] * 11)
     # 0 has no bin below and shares the first with its upper border.

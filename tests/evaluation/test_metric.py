@@ -37,7 +37,7 @@ def test_figures_are_the_checked_scores(policy):
     assert 0 < found["f1"] < 100
 
 
-def test_the_scheme_is_that_asked_for_and_plain_tags_have_an_accuracy_only():
+def test_the_given_scheme_is_used_and_plain_tags_have_an_accuracy_only():
     gold, predicted = [["I-X", "B-X"]], [["I-X", "I-X"]]
     found = TaggingMetric("strict", scheme="iob1").compute(predictions=predicted, references=gold)
     assert found == span_scores(gold, predicted, "strict", "iob1")
@@ -134,7 +134,7 @@ def test_unknown_options_are_refused():
         TaggingMetric().compute(predictions=[["O"]], references=[["O"]], scheme="iob1")
 
 
-def test_scripts_do_not_take_evaluate_py_for_the_library():
+def test_scripts_do_not_import_evaluate_py_as_the_library():
     # Python finds modules beside a script before all others.
     program = f"""
 import sys
@@ -202,7 +202,7 @@ def run_evaluator(model, dataset, policy="conlleval", **options):
 
 
 @pytest.mark.parametrize("policy", ["conlleval", "strict"])
-def test_the_evaluator_comes_to_the_scores_on_the_given_words(model, tokenizer, sentences, policy, cache):
+def test_the_evaluator_computes_the_scores_of_the_given_words(model, tokenizer, sentences, policy, cache):
     tagged = Tagger(model, tokenizer).tag(sentences)
     predicted = [tags_of(entities, words) for entities, words in zip(tagged, sentences, strict=True)]
     gold = gold_for(predicted)
@@ -233,7 +233,7 @@ def test_the_evaluator_takes_tags_as_strings_and_models_as_folders(tokenizer, se
         }
 
 
-def test_a_word_that_comes_back_in_parts_has_the_label_of_the_first(tokenizer):
+def test_a_word_that_is_split_has_the_label_of_its_first_part(tokenizer):
     model = lively_model("bilstm-cnn", tokenizer, "softmax")
     words = ["Ann's", "dog", "met", "Smith,", "London."]
     assert not comes_back(words, tokenizer)

@@ -140,7 +140,7 @@ def test_only_what_the_report_holds_is_drawn(tmp_path):
     ],
     ids=["empty", "plain", "no spans", "nulls"],
 )
-def test_nothing_is_drawn_of_nothing(tmp_path, report):
+def test_empty_reports_draw_nothing(tmp_path, report):
     assert draw(report, tmp_path / "plots") == []
     assert not (tmp_path / "plots").exists()
 
@@ -152,7 +152,7 @@ def test_a_report_without_any_count_is_drawn(tmp_path):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("types", [["$A_", "B$", "$\\frac$", "{}%"], ["a-long-name-of-a-type" * 3, "X"]])
-def test_any_name_is_text(tmp_path, types):
+def test_type_names_are_drawn_as_plain_text(tmp_path, types):
     (tmp_path / "confusion.png").write_text("replaced")
     assert len(draw(report_of(types), tmp_path)) == 3
     assert (tmp_path / "confusion.png").read_bytes().startswith(b"\x89PNG")
@@ -173,7 +173,7 @@ assert "matplotlib.pyplot" not in sys.modules
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
-def test_a_missing_matplotlib_is_told(tmp_path, monkeypatch):
+def test_a_missing_matplotlib_is_reported(tmp_path, monkeypatch):
     ordinary = builtins.__import__
 
     def without(name, *arguments, **options):

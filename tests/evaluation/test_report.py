@@ -1,4 +1,4 @@
-"""The report: every figure under its key, seqeval agreeing, and tables that show them."""
+"""The report: its keys, the check against seqeval, the tables, and the comparison of two systems."""
 
 import json
 import random
@@ -65,14 +65,14 @@ def test_plain_tags_have_figures_of_their_own():
     assert "VB" in report_text(found)
 
 
-def test_a_figure_that_seqeval_does_not_share_stops_the_report(monkeypatch):
+def test_a_score_that_differs_from_seqevals_stops_the_report(monkeypatch):
     monkeypatch.setattr(scores, "prfs", lambda *arguments, **options: (0.5, 0.5, 0.123, 4))
     with pytest.raises(RuntimeError, match=r"f1 is 50\.0 here and 12\.3 by seqeval"):
         report(SYSTEM)
 
 
 @pytest.mark.parametrize("policy", ["conlleval", "strict"])
-def test_malformed_spans_are_counted_whatever_becomes_of_them(policy):
+def test_malformed_spans_are_counted_under_both_policies(policy):
     tags = [["I-X", "O", "I-X", "I-X", "B-X"], ["B-X", "I-Y"]]
     system = System([["a"] * 5, ["b", "c"]], tags, [["B-X", "O", "B-X", "I-X", "B-X"], ["O", "I-Y"]])
     assert report(system, policy, resamples=0)["malformed"] == {"gold": 3, "predicted": 1}
@@ -143,7 +143,7 @@ def test_the_tables_show_the_figures():
     assert "Confidence of 4 predicted entities: expected calibration error 33.75 %" in text
 
 
-def test_figures_stand_below_their_names():
+def test_figures_are_aligned_with_their_headings():
     found = report(System([["a", "b", "c"]], [["B-X", "B-X", "B-X"]], [["B-X", "O", "O"]]), resamples=0)
     names, row = report_text(found).split("\n")[1:3]
     for name, value in (("precision", " 100.00"), ("recall", " 33.33"), ("F1", " 50.00"), ("entities", "  3")):
@@ -159,7 +159,7 @@ def test_two_systems_on_the_same_sentences_are_compared():
     assert compare(SYSTEM, SYSTEM)["f1"]["p"] == 1
 
 
-def test_sentences_without_words_play_no_role_in_a_comparison():
+def test_sentences_without_words_are_ignored_in_a_comparison():
     gapped = System([[], *TOKENS, []], [[], *GOLD, []], [[], *PREDICTED, []])
     perfect = System(TOKENS, GOLD, GOLD)
     assert compare(gapped, perfect) == compare(SYSTEM, perfect)
@@ -200,7 +200,7 @@ def test_a_tagger_is_a_system_whose_spans_are_its_entities(tokenizer, model_type
     assert mean == pytest.approx(100 * np.mean(scores), abs=1e-3)
 
 
-def test_a_model_whose_numbers_are_none_is_refused(tokenizer):
+def test_a_model_with_nan_probabilities_is_refused(tokenizer):
     model = build_model("bilstm-cnn", tokenizer)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -209,6 +209,6 @@ def test_a_model_whose_numbers_are_none_is_refused(tokenizer):
         System.of_tagger(Tagger(model, tokenizer), SENTENCES, [["O"] * len(words) for words in SENTENCES])
 
 
-def test_nothing_can_be_reported_of_no_sentence():
+def test_a_report_without_sentences_has_zeros():
     found = report(System([], [], []), resamples=10)
     assert (found["f1"], found["tokens"]) == (0, 0)

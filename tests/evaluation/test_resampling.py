@@ -105,7 +105,7 @@ def test_a_case_by_hand():
     assert randomisation_test(counts_b, counts_a)["f1"] == {"p": 0.25, "difference": -75.0, "trials": 4, "exact": True}
 
 
-def test_many_sentences_that_differ_alike_are_weighed_exactly():
+def test_many_sentences_that_differ_alike_are_weighted_exactly():
     # The sign test: of 300 sentences, one system is right in 180 and the other in 120.
     counts_a = np.array([[1, 1]] * 180 + [[0, 1]] * 120)
     counts_b = 1 - counts_a
@@ -164,7 +164,7 @@ def test_identical_systems_do_not_differ(columns, sentences):
         assert found == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
 
 
-def test_one_sentence_tells_nothing():
+def test_one_sentence_has_a_p_value_of_1():
     found = randomisation_test(np.array([[3, 3, 3]]), np.array([[0, 2, 3]]))
     for name in SPAN_FIGURES:
         assert found[name] == {"p": 1.0, "difference": 100.0, "trials": 2, "exact": True}
@@ -189,7 +189,7 @@ def test_counts_of_any_size_are_compared_exactly():
     assert randomisation_test(counts_a, counts_b)["f1"]["p"] == 0.5
 
 
-def test_the_seed_decides():
+def test_the_seed_determines_the_p_value():
     rng = np.random.default_rng(4)
     gold = rng.integers(0, 4, 100)
     pair = system(rng, gold, 0.85), system(rng, gold, 0.8)
@@ -245,7 +245,7 @@ def test_intervals_of_one_column_are_those_of_a_binomial():
 
 
 @pytest.mark.parametrize("counts", [[[2, 3, 4]], [[2, 3, 4]] * 5], ids=["one", "all alike"])
-def test_sentences_of_one_kind_leave_no_doubt(counts):
+def test_sentences_of_one_kind_have_an_interval_of_one_point(counts):
     found = bootstrap_intervals(np.array(counts))
     assert found["recall"] == [50.0, 50.0]
     assert found["precision"] == pytest.approx([200 / 3] * 2)
@@ -266,7 +266,7 @@ def test_sentences_without_spans_are_drawn_like_others():
     assert bootstrap_intervals(counts, confidence=0.6)["f1"] == [0.0, 100.0]
 
 
-def test_the_seed_decides_the_intervals():
+def test_the_seed_determines_the_intervals():
     counts = system(np.random.default_rng(0), np.arange(200) % 4, 0.8)
     assert bootstrap_intervals(counts) == bootstrap_intervals(counts)
     assert bootstrap_intervals(counts) != bootstrap_intervals(counts, seed=14)

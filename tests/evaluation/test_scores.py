@@ -132,7 +132,7 @@ def test_nothing_scores_nothing():
 
 @pytest.mark.parametrize(("policy", "function"), [("conlleval", "prfs"), ("strict", "strict_prfs")])
 @pytest.mark.parametrize(("index", "name"), [(0, "precision"), (1, "recall"), (2, "f1"), (3, "support")])
-def test_a_figure_that_seqeval_does_not_share_is_refused(monkeypatch, policy, function, index, name):
+def test_a_score_that_differs_from_seqevals_is_refused(monkeypatch, policy, function, index, name):
     seqevals = [1.0, 1.0, 1.0, 1]
     seqevals[index] = 2 if name == "support" else 1 - 1e-10
     monkeypatch.setattr(scores, function, lambda *arguments, **options: seqevals)
@@ -142,7 +142,7 @@ def test_a_figure_that_seqeval_does_not_share_is_refused(monkeypatch, policy, fu
 
 
 @pytest.mark.parametrize("tag", ["B-X", "NN"])
-def test_an_accuracy_that_seqeval_does_not_share_is_refused(monkeypatch, tag):
+def test_an_accuracy_that_differs_from_seqevals_is_refused(monkeypatch, tag):
     monkeypatch.setattr(scores, "accuracy_score", lambda *arguments, **options: 0.5)
     with pytest.raises(RuntimeError, match=r"^accuracy is 100\.0 here and 50\.0 by seqeval"):
         span_scores([[tag]], [[tag]])

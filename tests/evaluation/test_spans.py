@@ -78,7 +78,7 @@ def test_the_policies_on_iob2(tags, strict, conlleval):
 
 @pytest.mark.parametrize("scheme", ["bioes", "bilou", "bmes"])
 @pytest.mark.parametrize(("tags", "strict", "conlleval"), BIOES_CASES)
-def test_the_policies_on_bioes_and_its_kin(tags, strict, conlleval, scheme):
+def test_the_policies_on_bioes_bilou_and_bmes(tags, strict, conlleval, scheme):
     letter = dict(zip("BIES", LETTERS[scheme], strict=True))
     tags = [tag if tag == "O" else letter[tag[0]] + tag[1:] for tag in tags.split()]
     assert spans([tags], "strict", scheme) == [(0, *span) for span in strict]
@@ -97,7 +97,7 @@ def test_no_span_crosses_a_sentence():
     assert spans([["B-X"], ["E-X"]], "strict", "bioes") == []
 
 
-def test_nothing_gives_nothing():
+def test_no_sentences_have_no_spans():
     for scheme in SCHEMES:
         for policy in POLICIES:
             assert spans([], policy, scheme) == spans([[], []], policy, scheme) == []
@@ -171,7 +171,7 @@ def test_strict_equals_seqevals_strict(scheme, data):
 
 @settings(deadline=None, max_examples=120)
 @given(data=st.data())
-def test_iob1_equals_seqevals_strict_where_b_stands_only_where_it_must(data):
+def test_iob1_equals_seqevals_strict_with_b_only_where_it_is_needed(data):
     for sentences in data.draw(pairs("iob1", well_formed=True)):
         assert spans(sentences, "strict", "iob1") == seqevals_strict(sentences, IOB1)
 
