@@ -905,24 +905,25 @@ def test_the_script_is_about_as_fast_as_the_tagger(tmp_path, tokenizer):
 class Records(Source):
     """A source in memory."""
 
-    def __init__(self, *raws):
-        self.kept = raws
+    def __init__(self, *records):
+        self.kept = records
 
-    def raws(self):
+    def raw_records(self):
         return iter(self.kept)
 
 
 def test_chunks_number_their_lines():
     found = list(read_chunks(Records(b"1\n", b"2\n", b"3\n"), 2))
-    assert [(chunk.raws, chunk.first) for chunk in found] == [([b"1\n", b"2\n"], 1), ([b"3\n"], 3)]
+    assert [(chunk.raw_records, chunk.first) for chunk in found] == [([b"1\n", b"2\n"], 1), ([b"3\n"], 3)]
     assert list(read_chunks(Records(), 2)) == []
 
 
 def test_long_records_close_a_chunk():
     long = b"x" * (1 << 19) + b"\n"
-    assert [len(chunk.raws) for chunk in read_chunks(Records(*[long] * 5), 1000)] == [2, 2, 1]
+    assert [len(chunk.raw_records) for chunk in read_chunks(Records(*[long] * 5), 1000)] == [2, 2, 1]
 
 
 def test_a_digest_covers_the_input_up_to_its_chunk():
-    digests = [[chunk.digest for chunk in read_chunks(Records(*raws), 1)] for raws in ([b"a", b"b"], [b"a", b"c"])]
+    inputs = ([b"a", b"b"], [b"a", b"c"])
+    digests = [[chunk.digest for chunk in read_chunks(Records(*records), 1)] for records in inputs]
     assert digests[0][0] == digests[1][0] and digests[0][1] != digests[1][1]

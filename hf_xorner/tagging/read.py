@@ -121,7 +121,7 @@ class Source:
     first = 1  # the number of the first line or row
     size: int | None = None  # in bytes, if it is known
 
-    def raws(self) -> Iterator[Any]:
+    def raw_records(self) -> Iterator[Any]:
         """Iterate over the raw records from the beginning; standard input can be read only once."""
         raise NotImplementedError
 
@@ -147,7 +147,7 @@ class TextLines(Source):
         self.lines = lines
         self.name, self.size = lines.name, lines.size
 
-    def raws(self) -> Iterator[Any]:
+    def raw_records(self) -> Iterator[Any]:
         """Iterate over the lines."""
         return iter(self.lines)
 
@@ -200,11 +200,11 @@ class Columns(TextLines):
         if field is not None and not re.fullmatch(r"-?\d+", field):
             raise DataError(f"field={field!r} is not the number of a column; columns are counted from 0.")
         self.column = int(field or 0)
-        # Known with the first line that must be one of a word.
+        # Set by the first line that must hold a word.
         self.by_tab = False
         self.columns = 0
 
-    def raws(self) -> Iterator[bytes]:
+    def raw_records(self) -> Iterator[bytes]:
         """Iterate over blocks of lines up to an empty line: a sentence, or only comments and document lines."""
         block: list[bytes] = []
         self.columns = 0
@@ -214,7 +214,7 @@ class Columns(TextLines):
                 yield b"".join(block)
                 block = []
             elif not self.columns:
-                self._look_at(line)
+                self._infer_columns(line)
         if block:
             yield b"".join(block)
 
@@ -261,7 +261,7 @@ class Columns(TextLines):
         by_tab = self.by_tab and not line.startswith(f"{DOCUMENT_START} ")
         return line.split("\t") if by_tab else _BLANK_RUN.split(line.strip(BLANKS))
 
-    def _look_at(self, raw: bytes) -> None:
+    def _infer_columns(self, raw: bytes) -> None:
         """Infer the separator and the number of columns from a line, unless it may be a comment."""
         line = raw.decode("utf-8", "replace").rstrip("\r\n").removeprefix(BYTE_ORDER_MARK)
         if _BLANK_RUN.split(line, maxsplit=1)[0] != DOCUMENT_START and not _is_comment(line):
@@ -367,7 +367,7 @@ class ParquetColumn(RowFile):
                 f"{path}: the column {self.field} holds {feature}; name one of strings or of lists of strings."
             )
 
-    def raws(self) -> Iterator[Any]:
+    def raw_records(self) -> Iterator[Any]:
         """Iterate over the values."""
         self._read = 0
         for table in self._rows.batches([str(self.field)]):
@@ -412,7 +412,7 @@ class HubRows(RowFile):
         self.field = field
         self._rows: IterableDataset = splits[split]
 
-    def raws(self) -> Iterator[Any]:
+    def raw_records(self) -> Iterator[Any]:
         """Iterate over the values."""
         for row in self._rows:
             if self.field is None:

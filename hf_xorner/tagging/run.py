@@ -52,13 +52,13 @@ class Chunk(NamedTuple):
     """Consecutive records that are tagged together.
 
     Attributes:
-        raws: The raw records.
+        raw_records: The raw records.
         first: The line or row of the first of them.
         digest: A digest of the input up to the end of the chunk.
         position: Bytes of the input read so far.
     """
 
-    raws: list[Any]
+    raw_records: list[Any]
     first: int
     digest: str
     position: int
@@ -165,7 +165,7 @@ class _Run:
             output.finish()
             return
         words = source.holds_words
-        first = sum(len(chunk.raws) for chunk in islice(read_chunks(source, self.chunk_size), shard.start))
+        first = sum(len(chunk.raw_records) for chunk in islice(read_chunks(source, self.chunk_size), shard.start))
         output.finish(
             lambda values, target: add_column(source.path, values, target, added_field(words, form), words, first)
         )
@@ -216,7 +216,7 @@ class _Run:
     def _records(self, part: Part, chunk: Chunk) -> list[Record]:
         source, number = part.source, chunk.first
         records = []
-        for raw in chunk.raws:
+        for raw in chunk.raw_records:
             try:
                 record = source.record(raw, number)
                 if part.form.format == CONLL and isinstance(record.item, list):
@@ -248,17 +248,17 @@ def read_chunks(source: Source, most: int) -> Iterator[Chunk]:
     """
     digest = blake2b(digest_size=16)
     first, size = source.first, 0
-    raws: list[Any] = []
-    for raw in chain(source.raws(), (_END,)):
-        if raws and (raw is _END or len(raws) == most or size >= _LARGEST):
-            yield Chunk(raws, first, digest.hexdigest(), source.position())
-            first += sum(source.lines_of(one) for one in raws)
-            raws, size = [], 0
+    raw_records: list[Any] = []
+    for raw in chain(source.raw_records(), (_END,)):
         if raw is not _END:
-            raws.append(raw)
-            content = repr(raw).encode()
+            raw_records.append(raw)
+            content = raw if isinstance(raw, bytes) else repr(raw).encode()
             digest.update(content)
             size += len(content)
+        if raw_records and (raw is _END or len(raw_records) == most or size >= _LARGEST):
+            yield Chunk(raw_records, first, digest.hexdigest(), source.position())
+            first += sum(source.lines_of(one) for one in raw_records)
+            raw_records, size = [], 0
 
 
 def digest_of(tagger: Tagger) -> str:
