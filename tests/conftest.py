@@ -1,4 +1,19 @@
-"""Tiny data, tokenizers and models, made on the spot; corpora only where the environment names them."""
+"""Shared fixtures, and small models and data built in memory.
+
+Shared code of the tests is in one of these files:
+
+- `conftest.py`: the fixtures of all tests, sentences, labels and `build_model`, which builds a small model of any
+  architecture. Fixtures that only one folder uses are in its test files.
+- `helpers.py`: batches, processes, locks, and the output of scripts.
+- `random_texts.py`: random sentences and texts, and a model that predicts many entities.
+- `tiny_encoders.py`: contextual encoders of a few weights, and tokenizers of every family.
+- `local_hub.py`: a Hub on this machine.
+- Oracles, which share no code with the library: `references.py` and `reference_*.py` (models in float64 loops),
+  `chain_oracle.py` (CRFs by enumeration), `tokenizer_oracle.py`, `evaluation/span_oracle.py` (spans and scores).
+
+Real corpora are used only if the environment variable HF_XORNER_CORPORA names their folder; without it those tests are
+skipped. No test needs the network.
+"""
 
 import atexit
 import os
@@ -12,10 +27,10 @@ from pathlib import Path
 import pytest
 import torch
 
-# No test reaches for the network: a name that is meant to be local and is not must fail at once.
+# No test uses the network: a name that is not found locally must fail at once.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
-# What tests load is cached where it is forgotten with them; the processes that they start share the place.
+# The cache of datasets is a temporary folder, which the processes that tests start share.
 os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="hf_xorner_tests_")
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -25,7 +40,7 @@ import hf_xorner
 from hf_xorner import WordCharTokenizer
 from hf_xorner.registration import CONFIGS, ON_DEMAND
 
-# Models this small lose more to threads that wait for each other than they gain, most of all on a busy machine.
+# Models this small are slower with several threads, most of all on a busy machine.
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 
@@ -45,7 +60,7 @@ SENTENCES = [
 ]
 
 
-#: Sizes of a small model, as far as an architecture has such a field.
+#: Sizes of a small model; those whose field an architecture does not have are ignored.
 SIZES = {
     "word_dim": 12,
     "char_dim": 5,
@@ -60,7 +75,7 @@ SIZES = {
     "composition_size": 5,
 }
 
-#: Every architecture, and what its paper compares it with: architecture and fields, by name.
+#: Every architecture and the ablations of its paper: name -> (architecture, config fields).
 VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
     "lstm-crf standard cells": ("lstm-crf", {"cell": "standard", "char_lstm_cell": "standard"}),
     "lstm-crf learned start": ("lstm-crf", {"learned_start": True, "skip_unknown_chars": False}),
@@ -82,28 +97,28 @@ VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
     "stack-lstm one layer": ("stack-lstm", {"num_hidden_layers": 1}),
 }
 
-#: Those that score tags; the actions of a Stack-LSTM are compared with a reference of their own (test_stack_lstm).
+#: The variants that score tags; the actions of a Stack-LSTM have their own reference (test_stack_lstm.py).
 TAG_SCORING = tuple(kind for kind, (name, _) in VARIANTS.items() if name != "stack-lstm")
 
 
 def with_decoders(kinds, decoders) -> list[tuple[str, str]]:
-    """Every architecture or variant with every decoder; what scores no tags leaves these no choice, and comes once."""
+    """Return every pair of a variant and a decoder; variants that do not score tags have one decoder."""
     return [(kind, decoder) for kind in kinds for decoder in list(decoders)[: None if kind in TAG_SCORING else 1]]
 
 
 def has_field(kind: str, field: str) -> bool:
-    """Whether the config of an architecture, or of a variant of one, knows a field."""
+    """Return whether the config of a variant has a field."""
     return hasattr(CONFIGS[VARIANTS[kind][0]], field)
 
 
 def without_dropout(kind: str) -> dict[str, float]:
-    """The fields that leave an architecture, or a variant of one, nothing to drop."""
+    """Return the fields that switch off every dropout of a variant."""
     names = ("dropout", "feature_dropout", "char_dropout", "singleton_dropout")
     return {name: 0.0 for name in names if has_field(kind, name)}
 
 
 def build_model(kind: str, tokenizer: WordCharTokenizer, *, labels=LABELS, seed: int = 0, spread=0.5, **fields):
-    """A small model with random weights, wide enough apart that all labels are predicted somewhere."""
+    """Build a small model with random weights, spread so that every label is predicted somewhere."""
     model_type, variant = VARIANTS[kind]
     fields = {**variant, "id2label": dict(enumerate(labels)), **fields}
     sizes = {name: size for name, size in SIZES.items() if has_field(kind, name)}
@@ -115,7 +130,7 @@ def build_model(kind: str, tokenizer: WordCharTokenizer, *, labels=LABELS, seed:
         return model.eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            # Layer upon layer without a bound would make numbers of which float32 keeps too little.
+            # Many unbounded layers would make numbers too large for the precision of float32.
             unbounded = model_type == "id-cnn" and name.startswith("encoder.")
             parameter.normal_(std=0.25 if unbounded else spread)
     return model.eval()
@@ -123,7 +138,7 @@ def build_model(kind: str, tokenizer: WordCharTokenizer, *, labels=LABELS, seed:
 
 @torch.no_grad()
 def draw_varied_actions(model) -> None:
-    """Random weights, strong where inputs come in and weak where they do not, so that actions vary in a sentence."""
+    """Draw random weights, large for inputs and small for biases, so that actions vary in a sentence."""
     for name, parameter in model.named_parameters():
         parameter.normal_(std=1.0 if ".weight_" in name else 0.1 if "bias" in name else 0.5)
     classifier = model.decoder.scorer.classifier.weight
@@ -132,21 +147,22 @@ def draw_varied_actions(model) -> None:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> WordCharTokenizer:
+    """The tokenizer of the words in SENTENCES."""
     return WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10)
 
 
 @pytest.fixture(scope="session")
 def corpora() -> Path:
-    """The folder of real corpora, laid out as wnut17/ and conll2003/."""
+    """The folder of real corpora, with the subfolders wnut17 and conll2003; the test is skipped without it."""
     folder = os.environ.get("HF_XORNER_CORPORA")
     if not folder:
-        pytest.skip("HF_XORNER_CORPORA names no folder of corpora")
+        pytest.skip("HF_XORNER_CORPORA does not name a folder of corpora")
     return Path(folder)
 
 
 @pytest.fixture(scope="session")
 def default_run(tmp_path_factory) -> tuple[Path, str]:
-    """The README's first command, run once: the folder it ran in, and what it printed."""
+    """The README's first command, run once: the folder it ran in, and its output."""
     folder = tmp_path_factory.mktemp("default_run")
     command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), "--disable_tqdm", "true"]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
@@ -156,7 +172,7 @@ def default_run(tmp_path_factory) -> tuple[Path, str]:
 
 @pytest.fixture
 def script_of_a_stranger(tmp_path):
-    """Runs a script in a process of its own, in an empty folder: code, output, errors."""
+    """Run a script in a new process, in an empty folder; returns the exit code, output and errors."""
 
     def run(name, *arguments):
         environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "cache")}
@@ -169,7 +185,7 @@ def script_of_a_stranger(tmp_path):
 
 @pytest.fixture
 def script(tmp_path, monkeypatch, capsys):
-    """Runs a script in this process, as most of the time goes into imports: code, output, errors."""
+    """Run a script in this process, which saves the imports; returns the exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
 
@@ -189,11 +205,11 @@ def script(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def online(monkeypatch, tmp_path):
-    """Requests may leave, none by Xet, and no time is lost where the client waits before it tries again."""
+    """Switch off offline mode and Xet, and the delays between retries; for tests with a local Hub."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub_cache"))
-    # What newer clients than 1.5 ask for by themselves.
+    # Clients newer than 1.5 request this file.
     monkeypatch.setattr("huggingface_hub.constants.AGENT_HARNESSES_PATH", str(tmp_path / "agents.json"), raising=False)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -201,7 +217,7 @@ def online(monkeypatch, tmp_path):
 
 @pytest.fixture
 def hub():
-    """A Hub of this test's own, which is empty."""
+    """A local Hub for this test, which is empty."""
     hub = LocalHub()
     yield hub
     hub.close()
@@ -209,11 +225,13 @@ def hub():
 
 @pytest.fixture(params=ARCHITECTURES)
 def model_type(request) -> str:
+    """Every architecture."""
     return request.param
 
 
 @pytest.fixture(params=VARIANTS)
 def variant(request) -> str:
+    """Every key of VARIANTS."""
     return request.param
 
 
@@ -228,7 +246,7 @@ def cuda(monkeypatch) -> torch.device:
 
 @pytest.fixture
 def two_threads():
-    """For tests that time things; the others run on one thread a process."""
+    """Two threads, for tests that measure time; others run on one thread a process."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield

@@ -1,4 +1,4 @@
-"""Random batches, weights for the references, ways to start processes and to hold locks, the output of scripts."""
+"""Helpers of the tests: random batches, weights for the references, processes, locks, the output of scripts."""
 
 import os
 import random
@@ -17,13 +17,13 @@ import torch.nn.functional as F
 from hf_xorner import files
 
 IGNORED = -100
-#: Tried and failing with 2.6 and 2.7, whose torch.export goes through Dynamo; passing with 2.13, not tried in between.
+#: Fails with torch 2.6 and 2.7, whose torch.export uses Dynamo; passes with 2.13.
 can_export = pytest.mark.skipif(
     tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8), reason="torch.export of 2.6 and 2.7 cannot trace these"
 )
-#: What starts a script in two processes, after the interpreter.
+#: The arguments of the interpreter that start a script in two processes.
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-#: A process that holds a lock; of the module alone, as the package would take seconds to import.
+#: A program that holds a lock; it runs the module alone, as importing the package takes seconds.
 HOLDS_A_LOCK = """
 import pathlib, runpy, sys
 path, process, processes = sys.argv[2:]
@@ -39,20 +39,20 @@ DECODERS = {
 
 
 def folders_for(file):
-    """Where a test file lies, and what it shares with others: what a script needs that imports from it."""
+    """Return the folders of a test file and of its helpers, for the path of a script that imports them."""
     here = Path(file).parent
     return [str(here), str(here.parent)]
 
 
 def free_port():
-    """A port at which nobody listens."""
+    """Return a free port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
 
 
 def accelerate():
-    """What starts a script in two processes, after the interpreter; with a port, since not every version seeks one."""
+    """Return the arguments of the interpreter that start a script in two processes with accelerate."""
     options = ["--multi_gpu", "--num_processes", "2", "--main_process_port", str(free_port())]
     return ["-m", "accelerate.commands.launch", *options]
 
@@ -68,7 +68,7 @@ def run_in_two_processes(script, folder):
 
 
 def write_towns(folder, seed=0):
-    """A folder of CoNLL columns: towns end in -ville. 42 sentences are 11 batches of 4."""
+    """Write a folder of CoNLL columns, in which towns end in -ville; 42 sentences are 11 batches of 4."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(seed)
     for split, size in (("train", 42), ("dev", 12), ("test", 12)):
@@ -84,7 +84,7 @@ def write_towns(folder, seed=0):
 
 @contextmanager
 def lock_holder(path, process=0, processes=1):
-    """Another process that holds a lock until the end of the context, or until it is killed."""
+    """Start a process that holds a lock until the end of the context, or until it is killed."""
     command = [sys.executable, "-c", HOLDS_A_LOCK, files.__file__, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([*command, str(process), str(processes)], **pipes) as other:
@@ -98,19 +98,19 @@ def weights_of(model):
 
 
 def reference_states(model, words):
-    """The reference's states (T, h) of one unpadded sentence."""
+    """Return the reference's states (T, h) of one unpadded sentence."""
     ids, chars = words["input_ids"].numpy(), words["char_ids"].numpy()
     return reference_encoders.states(weights_of(model), model.config, ids, chars)
 
 
 def reference_scores(model, words):
-    """The reference's inner scores (T, K) of one unpadded sentence."""
+    """Return the reference's inner scores (T, K) of one unpadded sentence."""
     weights = weights_of(model)
     return reference_states(model, words) @ weights["classifier.weight"].T + weights["classifier.bias"]
 
 
 def random_sentence(config, length, seed):
-    """`length` random words, one of four unknown, of random characters."""
+    """Return a sentence of random words, a quarter of them unknown, of random characters."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(2, config.vocab_size, (length,), generator=generator)
     ids[torch.rand(length, generator=generator) < 0.25] = 1
@@ -126,7 +126,7 @@ def random_sentences(config, lengths, seed=0):
 
 
 def pad(sentences, extra=0, side="right", labels=False):
-    """Sentences as one batch, `extra` words wider than the longest."""
+    """Pad sentences to one batch, `extra` words wider than the longest."""
     width = max(len(sentence["input_ids"]) for sentence in sentences) + extra
 
     def padded(name):
@@ -142,14 +142,14 @@ def pad(sentences, extra=0, side="right", labels=False):
 
 
 def score(model, batch, **options):
-    """Scores and attention weights of a right-padded batch."""
+    """Return the scores and attention weights of a right-padded batch."""
     lengths = batch["attention_mask"].sum(1)
     encoded = model.encode(batch["input_ids"], batch["char_ids"], lengths, **options)
     return model.score(encoded.states), encoded.attentions
 
 
 def crf_of(model, words):
-    """Transitions, start and end of one sentence as the references want them, without regard to what is barred."""
+    """Return the transitions, start and end of one sentence for the references, barred transitions included."""
     return reference_encoders.crf(weights_of(model), reference_states(model, words))
 
 
@@ -159,14 +159,14 @@ def close(actual, expected, tolerance):
 
 
 def ok(result):
-    """What a run of a script printed, which must have succeeded."""
+    """Return the output of a script, which must have succeeded."""
     code, out, errors = result
     assert code == 0, errors[-3000:]
     return out
 
 
 def fault(result):
-    """The one sentence of a run that failed."""
+    """Return the error line of a script that must have failed, with no output and no traceback."""
     code, out, errors = result
     assert code == 1
     assert out == ""

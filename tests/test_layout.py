@@ -1,4 +1,4 @@
-"""Which package may import which, what published code may contain, how big modules are, and what has a docstring."""
+"""Rules of the layout: imports between packages, published code, sizes of modules, docstrings."""
 
 import ast
 import importlib
@@ -50,7 +50,7 @@ def tree_of(path):
 
 
 def imported(path):
-    """Every module that a file imports, anywhere in it, by its full name; `from a import b` gives a and a.b."""
+    """Return the full names of all modules that a file imports; `from a import b` gives a and a.b."""
     package = path.relative_to(REPOSITORY).with_suffix("").parts[:-1]
     names = set()
     for node in ast.walk(tree_of(path)):
@@ -270,14 +270,14 @@ def first_line(docstring):
 
 
 @pytest.mark.parametrize("path", [*MODULES, *SCRIPTS], ids=lambda path: path.name)
-def test_public_code_says_what_it_is(path):
+def test_public_code_has_docstrings(path):
     tree = tree_of(path)
     assert first_line(ast.get_docstring(tree)), "the module has no docstring"
     assert list(undocumented(tree)) == []
 
 
 @pytest.mark.parametrize("name", hf_xorner.__all__)
-def test_public_names_say_what_they_are(name):
+def test_public_names_have_one_sentence_of_documentation(name):
     documented = getattr(hf_xorner, name)
     sentence = first_line(vars(documented).get("__doc__") if isinstance(documented, type) else documented.__doc__)
     assert sentence.endswith((".", ":")), sentence

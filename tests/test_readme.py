@@ -1,4 +1,4 @@
-"""The README's Python runs as it stands there, and prints what stands there."""
+"""The README's Python examples run, and print the output that the README shows."""
 
 import re
 import subprocess

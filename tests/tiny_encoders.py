@@ -1,4 +1,4 @@
-"""Encoders of a few weights and tokenizers of every family, made on the spot, and words that they stumble over."""
+"""Contextual encoders of a few weights, tokenizers of every family, and words that are difficult for them."""
 
 import functools
 import json
@@ -96,21 +96,21 @@ def gpt2(seed=0, layers=2, **fields):
 
 @torch.no_grad()
 def _spread(model):
-    """Weights wide enough apart that states differ from piece to piece and from place to place."""
+    """Spread the weights, so that states differ between pieces and between positions."""
     for parameter in model.parameters():
         parameter.add_(torch.randn_like(parameter) * 0.3)
     return model.eval()
 
 
 def save_encoder(folder, model=None, tokenizer=None):
-    """A folder as one finds them on the Hub."""
+    """Save an encoder and its tokenizer as a folder of the Hub."""
     (bert() if model is None else model).save_pretrained(folder)
     (bert_tokenizer() if tokenizer is None else tokenizer).save_pretrained(folder)
     return folder
 
 
 def context_fields(model, pieces, **fields):
-    """The fields of a tagger's config for an encoder."""
+    """Return the config fields of a tagger for an encoder."""
     before, after = pieces.frame()
     last = model.config.num_hidden_layers
     return {
@@ -125,7 +125,7 @@ def context_fields(model, pieces, **fields):
 
 
 def windows_of(count, capacity, overlap):
-    """(start, end) of the windows over a sentence, and for each piece the window that holds it most centrally."""
+    """Return (start, end) of the windows over a sentence, and for each piece the windows with the most context."""
     if not count:
         return [], []
     windows, start = [], 0
@@ -136,7 +136,7 @@ def windows_of(count, capacity, overlap):
         start += capacity - overlap
     homes = []
     for place in range(count):
-        # How much text a window shows around the piece on the scanter side; where the text itself ends nothing lacks.
+        # The smaller number of pieces before and after this one in a window; the ends of the text have no limit.
         def around(number, place=place):
             first, last = windows[number]
             before = place - first if number else count

@@ -1,144 +1,131 @@
-"""Scores apart by type, length, chunk tag, kind of error, surface form and tag, in percent."""
+"""Scores by type, length, chunk tag, kind of error, surface form, tag, and by the words and entities of training."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..models.tags import BEGIN, END, INSIDE, OUTSIDE, SINGLE
 from .comparison import Comparison, percent, ratios
-from .partitions import surface_forms
-from .spans import IntArray, Spans
+from .spans import BoolArray, IntArray, Spans
 
 _LENGTHS = ("1", "2", "3", "3+")
 _CHUNK_TAGS = {"O": OUTSIDE, "S": SINGLE, "B": BEGIN, "I": INSIDE, "E": END}
+# ma2016's parts: the number of a part is 1 for words not in training plus 2 for words without a vector.
+_PARTS = ("IV", "OOTV", "OOEV", "OOBV")
 
 
 def per_type(comparison: Comparison) -> dict[str, dict[str, float]]:
-    """Score the spans of each type.
+    """Score the spans of each type in gold or prediction.
 
     Returns:
-        For each type in gold or prediction ``precision``, ``recall``, ``f1`` and ``support``, the types sorted.
+        For each type, sorted, ``precision``, ``recall``, ``f1`` and ``support``.
     """
-    gold, predicted = comparison.gold.type, comparison.predicted.type
-    scores = comparison.ratios_by(gold, predicted, comparison.tag_set.types)
-    # A type of the label set without any span has no score.
-    present = set(np.union1d(gold, predicted).tolist())
-    return {name: scores[name] for index, name in enumerate(comparison.tag_set.types) if index in present}
+    scores = comparison.ratios_by(lambda spans: spans.type, comparison.tag_set.types)
+    present = set(np.union1d(comparison.gold.type, comparison.predicted.type).tolist())
+    return {name: row for index, (name, row) in enumerate(scores.items()) if index in present}
 
 
 def per_length(comparison: Comparison) -> dict[str, dict[str, float]]:
-    """Score the spans of each length: gold spans by their own length, predicted ones by theirs (li2020).
+    """Score the spans of each length: gold spans by their own length, predicted spans by theirs (li2020).
 
     Returns:
-        For the lengths ``1``, ``2``, ``3`` and ``3+``, which is more than 3 words, so that the supports add up:
-        ``precision``, ``recall``, ``f1`` and ``support``.
+        For the lengths ``1``, ``2``, ``3`` and ``3+`` (more than 3 words) ``precision``, ``recall``, ``f1`` and
+        ``support``.
     """
-    gold, predicted = (
-        np.minimum(spans.end - spans.start, len(_LENGTHS)) - 1 for spans in (comparison.gold, comparison.predicted)
-    )
-    return comparison.ratios_by(gold, predicted, _LENGTHS)
+    return comparison.ratios_by(lambda spans: np.minimum(spans.end - spans.start, len(_LENGTHS)) - 1, _LENGTHS)
 
 
 def chunk_tag_recall(comparison: Comparison) -> dict[str, dict[str, float]]:
     """Compute the recall of words by their chunk tag: outside, or single, begin, inside, end of an entity (li2020).
 
-    Both sides are read as BIOES tags of their spans, whatever scheme the tags are in: words of spans that the policy
-    drops are outside. A word is recalled when the predicted tag has its chunk tag and its type.
+    Both sides are read as the BIOES tags of their spans; words of spans that the policy drops are outside. A word is
+    recalled if the predicted tag has its chunk tag and its type.
 
     Returns:
         For each of ``O``, ``S``, ``B``, ``I``, ``E`` the ``recall``, and the ``support`` in words.
     """
-    gold_type, predicted_type = (
-        _types_of_words(spans, comparison) for spans in (comparison.gold, comparison.predicted)
+    words = len(comparison.gold_ids)
+    (gold, gold_type), (predicted, predicted_type) = (
+        (_kinds_of_words(spans, words), _types_of_words(spans, words))
+        for spans in (comparison.gold, comparison.predicted)
     )
-    gold_kind, predicted_kind = (
-        _kinds_of_words(spans, comparison) for spans in (comparison.gold, comparison.predicted)
-    )
-    recalled = (gold_kind == predicted_kind) & (gold_type == predicted_type)
-    right = np.bincount(gold_kind[recalled], minlength=len(_CHUNK_TAGS)).tolist()
-    there = np.bincount(gold_kind, minlength=len(_CHUNK_TAGS)).tolist()
-    return {
-        name: {"recall": percent(right[kind], there[kind]), "support": there[kind]}
-        for name, kind in _CHUNK_TAGS.items()
-    }
+    recalled = (gold == predicted) & (gold_type == predicted_type)
+    rows = _shares(gold, recalled, len(_CHUNK_TAGS), "recall")
+    return {name: rows[kind] for name, kind in _CHUNK_TAGS.items()}
 
 
 def confusion(comparison: Comparison) -> dict[str, Any]:
-    """Count what became of each gold span, and where each predicted one came from.
+    """Count gold spans by what was predicted for them, and predicted spans by the gold spans they overlap.
 
-    A gold span is in just one of these places:
+    A gold span is counted in exactly one of these:
 
-    - ``matrix``, by its type and the predicted one, where a predicted span has both its ends;
-    - ``boundary``, where predicted spans overlap it, none has both its ends, and one has its type;
-    - ``boundary_and_type``, where predicted spans overlap it, none has both its ends, and none has its type;
-    - ``missed``, where no predicted span overlaps it.
+    - ``matrix``, by its type and the predicted type, if a predicted span has both its ends;
+    - ``boundary``, if predicted spans overlap it, none has both its ends, and one has its type;
+    - ``boundary_and_type``, if predicted spans overlap it, none has both its ends, and none has its type;
+    - ``missed``, if no predicted span overlaps it.
 
-    A predicted span is in just one of these: ``matrix``; ``inexact``, where it overlaps gold spans but none has both
-    its ends; ``spurious``, where it overlaps none.
+    A predicted span is counted in exactly one of these: ``matrix``; ``inexact``, if it overlaps gold spans but none has
+    both its ends; ``spurious``, if it overlaps none.
 
     Returns:
-        Numbers of spans. ``types``; ``matrix``, gold types down and predicted types across; by gold type ``boundary``,
+        Numbers of spans. ``types``; ``matrix``, gold types by predicted types; by gold type ``boundary``,
         ``boundary_and_type``, ``missed`` and their sum with a row of the matrix, ``support``; by predicted type
         ``inexact``, ``spurious`` and their sum with a column of the matrix, ``predicted``.
     """
     types, gold, predicted = comparison.tag_set.types, comparison.gold, comparison.predicted
-    gold_types, predicted_types = _types_of_words(gold, comparison), _types_of_words(predicted, comparison)
-    overlapped = gold.any_word(predicted_types >= 0, comparison.lengths)
-    same_type = gold.any_word(predicted_types == gold_types, comparison.lengths)
-    overlaps = predicted.any_word(gold_types >= 0, comparison.lengths)
-
-    gold_first, gold_end = gold.bounds(comparison.lengths)
-    first, end = predicted.bounds(comparison.lengths)
-    _, in_gold, in_predicted = np.intersect1d(gold_first, first, assume_unique=True, return_indices=True)
-    coextensive = gold_end[in_gold] == end[in_predicted]
-    in_gold, in_predicted = in_gold[coextensive], in_predicted[coextensive]
+    gold_types, predicted_types = (_types_of_words(spans, len(comparison.gold_ids)) for spans in (gold, predicted))
+    overlapped, same_type = gold.any_word(predicted_types >= 0), gold.any_word(predicted_types == gold_types)
+    overlaps = predicted.any_word(gold_types >= 0)
+    in_gold, in_predicted = comparison.aligned
     pairs = gold.type[in_gold] * len(types) + predicted.type[in_predicted]
     matrix = np.bincount(pairs, minlength=len(types) ** 2).reshape(len(types), len(types))
-    gold_exact, predicted_exact = np.zeros(len(gold), dtype=bool), np.zeros(len(predicted), dtype=bool)
-    gold_exact[in_gold] = predicted_exact[in_predicted] = True
-
-    def by_type(index: IntArray) -> dict[str, int]:
-        return dict(zip(types, np.bincount(index, minlength=len(types)).tolist(), strict=True))
-
-    return {
-        "types": list(types),
-        "matrix": matrix.tolist(),
-        "boundary": by_type(gold.type[~gold_exact & same_type]),
-        "boundary_and_type": by_type(gold.type[~gold_exact & overlapped & ~same_type]),
-        "missed": by_type(gold.type[~overlapped]),
-        "support": by_type(gold.type),
-        "inexact": by_type(predicted.type[~predicted_exact & overlaps]),
-        "spurious": by_type(predicted.type[~overlaps]),
-        "predicted": by_type(predicted.type),
+    gold_inexact, predicted_inexact = np.ones(len(gold), dtype=bool), np.ones(len(predicted), dtype=bool)
+    gold_inexact[in_gold] = predicted_inexact[in_predicted] = False
+    by_type = {
+        "boundary": gold.type[gold_inexact & same_type],
+        "boundary_and_type": gold.type[gold_inexact & overlapped & ~same_type],
+        "missed": gold.type[~overlapped],
+        "support": gold.type,
+        "inexact": predicted.type[predicted_inexact & overlaps],
+        "spurious": predicted.type[~overlaps],
+        "predicted": predicted.type,
     }
+    counts = {
+        name: dict(zip(types, np.bincount(found, minlength=len(types)).tolist(), strict=True))
+        for name, found in by_type.items()
+    }
+    return {"types": list(types), "matrix": matrix.tolist(), **counts}
 
 
 def surface_scores(comparison: Comparison, tokens: Sequence[str]) -> dict[str, float]:
     """Score unique pairs of a surface form and a type, as the shared task of WNUT 2017 did.
 
-    A surface form is the words of a span joined by blanks. A pair is correct when at least one of its occurrences was
-    predicted exactly: precision is the share of correct pairs among those predicted, recall that among those in gold.
+    A pair is correct if at least one of its occurrences was predicted exactly: precision is the share of correct pairs
+    among the predicted pairs, recall that among the gold pairs.
 
     Args:
         comparison: Gold and predicted tags.
-        tokens: The words of all sentences in one row.
+        tokens: The words of all sentences in a row.
 
     Returns:
         ``precision``, ``recall``, ``f1``, and ``support``, the number of gold pairs.
     """
-    gold = set(_surface_pairs(comparison.gold, comparison, tokens))
-    predicted = _surface_pairs(comparison.predicted, comparison, tokens)
+    _check_words(tokens, comparison)
+    gold, predicted = (
+        list(zip(surface_forms(spans, tokens), spans.type.tolist(), strict=True))
+        for spans in (comparison.gold, comparison.predicted)
+    )
     correct = {pair for pair, right in zip(predicted, comparison.correct.tolist(), strict=True) if right}
-    return ratios(len(correct), len(set(predicted)), len(gold))
+    return ratios(len(correct), len(set(predicted)), len(set(gold)))
 
 
 def tag_scores(comparison: Comparison, most: int = 10) -> dict[str, Any]:
-    """Score words by their tags: the figures for parts of speech.
+    """Score words by their tags, as for parts of speech.
 
     Args:
-        comparison: Gold and predicted tags, plain or not: chunk tags count as they stand, prefix and all.
-        most: How many confusions to name.
+        comparison: Gold and predicted tags; chunk tags count with their prefix.
+        most: The number of confusions to return.
 
     Returns:
         ``accuracy`` in percent; ``support`` in words; ``per_tag``: for each tag in gold or prediction ``precision``,
@@ -162,29 +149,115 @@ def tag_scores(comparison: Comparison, most: int = 10) -> dict[str, Any]:
     }
 
 
-def _surface_pairs(spans: Spans, comparison: Comparison, tokens: Sequence[str]) -> list[tuple[str, int]]:
-    return list(zip(surface_forms(spans, tokens, comparison.lengths), spans.type.tolist(), strict=True))
+def vocabulary_partition(
+    comparison: Comparison,
+    tokens: Sequence[str],
+    train_words: Iterable[str],
+    vector_words: Iterable[str] | None = None,
+) -> dict[str, Any]:
+    """Score words and entities by whether the training data and the vectors contain them (ma2016).
+
+    A word is in-vocabulary (``IV``) if both have it, out of the training vocabulary (``OOTV``) if only the vectors have
+    it, out of the embedding vocabulary (``OOEV``) if only the training data have it, and out of both (``OOBV``). An
+    entity is OOBV if some word of it is not in the training data and some word, the same or another, not in the
+    vectors; OOTV if some word is not in the training data and all are in the vectors; OOEV and IV likewise. Predicted
+    entities belong to the part of their own words.
+
+    Training words are case-sensitive. The vectors have a word if they have it or its lower-cased form: ma2016 looks up
+    lower-cased words.
+
+    Args:
+        comparison: Gold and predicted tags.
+        tokens: The words of all sentences in a row.
+        train_words: The words of the training data.
+        vector_words: The words that have a pretrained vector; if None, there are only the parts IV and OOTV.
+
+    Returns:
+        ``words``: for each part the ``accuracy`` of its tags in percent and its ``support`` in words; for chunk tags
+        also ``entities``: for each part ``precision``, ``recall``, ``f1`` and ``support``.
+    """
+    _check_words(tokens, comparison)
+    distinct = set(tokens)
+    names: Sequence[str] = _PARTS[:2]
+    known = distinct
+    if vector_words is not None:
+        names, known = _PARTS, distinct.union(map(str.lower, distinct)).intersection(vector_words)
+    not_in_train = ~_are_in(distinct.intersection(train_words), tokens)
+    not_in_vectors = ~_are_in({word for word in distinct if word in known or word.lower() in known}, tokens)
+    right = comparison.gold_ids == comparison.predicted_ids
+    rows = _shares(not_in_train + 2 * not_in_vectors, right, len(names), "accuracy")
+    found: dict[str, Any] = {"words": dict(zip(names, rows, strict=True))}
+    if not comparison.tag_set.plain:
+        found["entities"] = comparison.ratios_by(
+            lambda spans: spans.any_word(not_in_train) + 2 * spans.any_word(not_in_vectors), names
+        )
+    return found
 
 
-def _words_of(spans: Spans, comparison: Comparison) -> IntArray:
-    """Return the index of each word of each span, span after span."""
-    first, end = spans.bounds(comparison.lengths)
-    size = end - first
-    return np.repeat(first - (np.cumsum(size) - size), size) + np.arange(size.sum())
+def seen_partition(
+    comparison: Comparison, tokens: Sequence[str], train_surfaces: Collection[str]
+) -> dict[str, dict[str, float]]:
+    """Score entities by whether their surface form is that of an entity in the training data.
+
+    An entity is seen if an entity of the training data, of any type, has the same words in the same case, and unseen
+    otherwise, even if its words occur in training outside of entities. Predicted entities go by their own words.
+    Augenstein, Derczynski and Bontcheva (2017) analyse systems by seen and unseen surface forms; ignoring the type and
+    respecting the case are this function's choice.
+
+    Args:
+        comparison: Gold and predicted tags.
+        tokens: The words of all sentences in a row.
+        train_surfaces: The surface forms of the entities of the training data; see `surface_forms`.
+
+    Returns:
+        ``seen`` and ``unseen``, each with ``precision``, ``recall``, ``f1`` and ``support``.
+    """
+    _check_words(tokens, comparison)
+    return comparison.ratios_by(
+        lambda spans: 1 - _are_in(set(train_surfaces), surface_forms(spans, tokens)).astype(np.int64),
+        ("seen", "unseen"),
+    )
 
 
-def _types_of_words(spans: Spans, comparison: Comparison) -> IntArray:
-    """Return the type of the span that each word is in, -1 for those in none. Shape: (tokens,)."""
-    types = np.full(len(comparison.gold_ids), -1)
-    types[_words_of(spans, comparison)] = np.repeat(spans.type, spans.end - spans.start)
+def surface_forms(spans: Spans, tokens: Sequence[str]) -> list[str]:
+    """Return the surface form of each span: its words, joined by spaces.
+
+    Args:
+        spans: Spans of the sentences.
+        tokens: The words of all sentences in a row.
+    """
+    return [" ".join(tokens[start:end]) for start, end in zip(spans.start.tolist(), spans.end.tolist(), strict=True)]
+
+
+def _are_in(known: Collection[str], names: Sequence[str]) -> BoolArray:
+    return np.fromiter(map(known.__contains__, names), dtype=bool, count=len(names))
+
+
+def _check_words(tokens: Sequence[str], comparison: Comparison) -> None:
+    if len(tokens) != len(comparison.gold_ids):
+        raise ValueError(
+            f"{len(tokens)} words for {len(comparison.gold_ids)} tags; give the words of all sentences in one list."
+        )
+
+
+def _shares(group: IntArray, right: BoolArray, groups: int, name: str) -> list[dict[str, float]]:
+    """Return for each group the share of words that are right, under a name, and the ``support`` in words."""
+    counts = (np.bincount(found, minlength=groups).tolist() for found in (group[right], group))
+    return [{name: percent(*row), "support": row[1]} for row in zip(*counts, strict=True)]
+
+
+def _types_of_words(spans: Spans, words: int) -> IntArray:
+    """Return the type of the span that each word is in, -1 outside of spans. Shape: (words,)."""
+    size = spans.end - spans.start
+    inside = np.repeat(spans.start - (np.cumsum(size) - size), size) + np.arange(size.sum())
+    types = np.full(words, -1)
+    types[inside] = np.repeat(spans.type, size)
     return types
 
 
-def _kinds_of_words(spans: Spans, comparison: Comparison) -> IntArray:
-    """Return where in its span each word is: OUTSIDE, BEGIN, INSIDE, END or SINGLE. Shape: (tokens,)."""
-    kinds = np.full(len(comparison.gold_ids), OUTSIDE)
-    kinds[_words_of(spans, comparison)] = INSIDE
-    first, end = spans.bounds(comparison.lengths)
-    kinds[end - 1] = END
-    kinds[first] = np.where(end - first == 1, SINGLE, BEGIN)
+def _kinds_of_words(spans: Spans, words: int) -> IntArray:
+    """Return the position of each word in its span: OUTSIDE, BEGIN, INSIDE, END or SINGLE. Shape: (words,)."""
+    kinds = np.where(_types_of_words(spans, words) >= 0, INSIDE, OUTSIDE)
+    kinds[spans.end - 1] = END
+    kinds[spans.start] = np.where(spans.end - spans.start == 1, SINGLE, BEGIN)
     return kinds

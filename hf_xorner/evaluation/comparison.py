@@ -1,42 +1,41 @@
-"""Gold and predicted tags of the same words, with everything that scores need, computed once."""
+"""Gold and predicted tags of the same words, and the counts that every score is made of."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Literal
 
 import numpy as np
 
-from .spans import BoolArray, IntArray, Policy, Scheme, Spans, TagSet, lengths_of, number_tags, scheme_of, spans_of_ids
+from .spans import BoolArray, IntArray, Policy, Scheme, Spans, TagSet, scheme_of, spans_of_ids
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Gold and predicted tags of the same words, and how their spans match.
 
-    Tags of all sentences stand in one row, sentence after sentence.
-
     Attributes:
-        tag_set: What the numbers of tags and types say.
-        lengths: The number of words of each sentence. Shape: (sentences,).
-        gold_ids: The number of each word's gold tag. Shape: (tokens,).
+        gold_ids: The number of each word's gold tag, sentence after sentence. Shape: (tokens,).
         predicted_ids: The number of each word's predicted tag. Shape: (tokens,).
-        gold: The gold spans; none for plain tags.
-        predicted: The predicted spans; none for plain tags.
-        correct: For each predicted span whether a gold span has its type and both its ends. Shape: (predicted,).
-        found: For each gold span whether a predicted span has its type and both its ends. Shape: (gold,).
-        policy: What malformed spans are, on both sides: see `hf_xorner.evaluation.spans.spans_of_ids`.
+        lengths: The number of words of each sentence. Shape: (sentences,).
+        tag_set: The meaning of the numbers.
+        policy: The treatment of malformed spans on both sides, "strict" or "conlleval"; see
+            `hf_xorner.evaluation.spans.spans_of_ids`.
     """
 
-    tag_set: TagSet
-    lengths: IntArray
     gold_ids: IntArray
     predicted_ids: IntArray
-    gold: Spans
-    predicted: Spans
-    correct: BoolArray
-    found: BoolArray
-    policy: Policy
+    lengths: IntArray
+    tag_set: TagSet
+    policy: Policy = "conlleval"
+
+    def __post_init__(self) -> None:
+        if not len(self.gold_ids) == len(self.predicted_ids) == self.lengths.sum():
+            raise ValueError(
+                f"{len(self.gold_ids)} gold tags and {len(self.predicted_ids)} predicted tags do not fit sentences of "
+                f"{int(self.lengths.sum())} words; give one tag of each kind for each word."
+            )
 
     @classmethod
     def of(
@@ -51,88 +50,79 @@ class Comparison:
         Args:
             gold: The gold tags of each sentence.
             predicted: As many predicted tags of as many sentences, in the same scheme.
-            policy: What malformed spans are: "strict" drops and "conlleval" repairs them.
-            scheme: How the tags mark spans; "auto" goes by the prefixes of gold and predicted tags together.
+            policy: "strict" drops malformed spans, "conlleval" repairs them.
+            scheme: The tag scheme; "auto" infers it from the prefixes of gold and predicted tags together.
 
         Raises:
-            ValueError: If gold and prediction differ in length or in scheme, or tags belong to no one scheme.
+            ValueError: If gold and prediction differ in length or in scheme, or the tags fit no scheme.
         """
         _check_lengths(gold, predicted)
         gold_tags, predicted_tags = set(chain.from_iterable(gold)), set(chain.from_iterable(predicted))
         tag_set = TagSet.of(sorted(gold_tags | predicted_tags), scheme)
         if scheme == "auto":
             _check_schemes(gold_tags, predicted_tags, tag_set)
-        return cls.of_ids(
-            number_tags(gold, tag_set), number_tags(predicted, tag_set), lengths_of(gold), tag_set, policy
+        number = {tag: index for index, tag in enumerate(tag_set.tags)}
+        gold_ids, predicted_ids = (
+            np.fromiter(map(number.__getitem__, chain.from_iterable(side)), dtype=np.int64)
+            for side in (gold, predicted)
         )
+        return cls(gold_ids, predicted_ids, np.fromiter(map(len, gold), dtype=np.int64), tag_set, policy)
 
-    @classmethod
-    def of_ids(
-        cls,
-        gold_ids: IntArray,
-        predicted_ids: IntArray,
-        lengths: IntArray,
-        tag_set: TagSet,
-        policy: Policy = "conlleval",
-    ) -> "Comparison":
-        """Compare numbered tags.
+    @cached_property
+    def gold(self) -> Spans:
+        """The gold spans; none for plain tags."""
+        return spans_of_ids(self.gold_ids, self.lengths, self.tag_set, self.policy)
 
-        Args:
-            gold_ids: The numbers of the gold tags, sentence after sentence. Shape: (tokens,).
-            predicted_ids: The numbers of the predicted tags. Shape: (tokens,).
-            lengths: The number of words of each sentence. Shape: (sentences,).
-            tag_set: What the numbers say.
-            policy: What malformed spans are: "strict" drops and "conlleval" repairs them.
-        """
-        if not len(gold_ids) == len(predicted_ids) == lengths.sum():
-            raise ValueError(
-                f"{len(gold_ids)} gold tags and {len(predicted_ids)} predicted ones do not fit sentences of "
-                f"{int(lengths.sum())} words together; give a tag of each kind for each word."
-            )
-        gold = spans_of_ids(gold_ids, lengths, tag_set, policy)
-        predicted = spans_of_ids(predicted_ids, lengths, tag_set, policy)
-        return cls(
-            tag_set=tag_set,
-            lengths=lengths,
-            gold_ids=gold_ids,
-            predicted_ids=predicted_ids,
-            gold=gold,
-            predicted=predicted,
-            correct=predicted.matches(gold),
-            found=gold.matches(predicted),
-            policy=policy,
+    @cached_property
+    def predicted(self) -> Spans:
+        """The predicted spans; none for plain tags."""
+        return spans_of_ids(self.predicted_ids, self.lengths, self.tag_set, self.policy)
+
+    @cached_property
+    def aligned(self) -> tuple[IntArray, IntArray]:
+        """The indices of the gold and the predicted spans that have both ends in common. Shape: (pairs,) each."""
+        _, gold, predicted = np.intersect1d(
+            self.gold.start, self.predicted.start, assume_unique=True, return_indices=True
         )
+        same_end = self.gold.end[gold] == self.predicted.end[predicted]
+        return gold[same_end], predicted[same_end]
+
+    @cached_property
+    def correct(self) -> BoolArray:
+        """For each predicted span whether a gold span has its type and both its ends. Shape: (predicted,)."""
+        gold, predicted = self.aligned
+        correct = np.zeros(len(self.predicted), dtype=bool)
+        correct[predicted] = self.gold.type[gold] == self.predicted.type[predicted]
+        return correct
 
     def counts_by_sentence(self) -> IntArray:
-        """Count correct, predicted and gold spans of each sentence: sums over sentences give every micro average.
-
-        Plain tags have no spans: there every word counts as one, so that the F1 of the sums is the accuracy.
+        """Count what the scores of each sentence are made of; sums over sentences give every micro average.
 
         Returns:
-            Correct, predicted and gold spans. Shape: (sentences, 3).
+            Correct, predicted and gold spans, shape (sentences, 3); for plain tags, correct tags and words, shape
+            (sentences, 2).
         """
         sentences = len(self.lengths)
+        sentence = np.repeat(np.arange(sentences), self.lengths)
         if self.tag_set.plain:
-            of_word = np.repeat(np.arange(sentences), self.lengths)
-            correct = of_word[self.gold_ids == self.predicted_ids]
-            return np.stack([np.bincount(correct, minlength=sentences), self.lengths, self.lengths], axis=1)
-        of_span = self.predicted.sentence[self.correct], self.predicted.sentence, self.gold.sentence
-        return np.stack([np.bincount(index, minlength=sentences) for index in of_span], axis=1)
+            counted = [sentence[self.gold_ids == self.predicted_ids], sentence]
+        else:
+            starts = self.predicted.start[self.correct], self.predicted.start, self.gold.start
+            counted = [sentence[start] for start in starts]
+        return np.stack([np.bincount(index, minlength=sentences) for index in counted], axis=1)
 
-    def ratios_by(
-        self, gold_group: IntArray, predicted_group: IntArray, names: Sequence[str]
-    ) -> dict[str, dict[str, float]]:
-        """Score the spans of each group; a correct predicted span lies in the group of its gold span.
+    def ratios_by(self, group_of: Callable[[Spans], IntArray], names: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Score the spans of each group.
 
         Args:
-            gold_group: The number of the group of each gold span. Shape: (gold,).
-            predicted_group: The number of the group of each predicted span. Shape: (predicted,).
+            group_of: Returns the number of the group of each span; a correct span is in the group of its gold span.
             names: The groups by number.
 
         Returns:
             For each group ``precision``, ``recall``, ``f1`` in percent, and ``support``, its number of gold spans.
         """
-        groups = predicted_group[self.correct], predicted_group, gold_group
+        predicted = group_of(self.predicted)
+        groups = predicted[self.correct], predicted, group_of(self.gold)
         counts = (np.bincount(group, minlength=len(names)).tolist() for group in groups)
         return {name: ratios(*row) for name, *row in zip(names, *counts, strict=True)}
 
@@ -155,24 +145,23 @@ def percent(part: int, whole: int) -> float:
 def _check_lengths(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
     if len(gold) != len(predicted):
         raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones; give as many of both.")
-    different = np.flatnonzero(lengths_of(gold) != lengths_of(predicted))
-    if len(different):
-        index = int(different[0])
-        raise ValueError(
-            f"sentence {index} (counted from 0) has {len(gold[index])} gold tags but {len(predicted[index])} "
-            "predicted ones; give a tag for each word."
-        )
+    for index, (tags, others) in enumerate(zip(gold, predicted, strict=True)):
+        if len(tags) != len(others):
+            raise ValueError(
+                f"sentence {index} (counted from 0) has {len(tags)} gold tags but {len(others)} predicted ones; "
+                "give one tag for each word."
+            )
 
 
 def _check_schemes(gold: set[str], predicted: set[str], tag_set: TagSet) -> None:
     """Refuse IOB2 in gold and a scheme that marks ends in the prediction.
 
-    Gold tags of such a scheme would hold an end themselves. The reverse is no certain sign: a tagger in its first epoch
-    may never close an entity.
+    Gold tags of such a scheme would mark an end themselves. The reverse is allowed: a tagger in its first epoch may
+    never close an entity.
     """
     entities = gold - {"O"}
     if entities and not tag_set.plain and tag_set.scheme != "iob2" and scheme_of(entities) == "iob2":
         raise ValueError(
             f"gold tags look like iob2 and predicted ones like {scheme_of(predicted)}; give both in one scheme, "
-            f"or say scheme={tag_set.scheme!r} if that is what they are."
+            f"or set scheme={tag_set.scheme!r} if that is their scheme."
         )

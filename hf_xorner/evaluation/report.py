@@ -1,34 +1,33 @@
-"""Every number that a reader of papers on names expects, of one system on one corpus."""
+"""The full report of one system on one corpus, and the comparison of two systems."""
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from .breakdowns import chunk_tag_recall, confusion, per_length, surface_scores, tag_scores
+from . import breakdowns
 from .calibration import calibration, entity_confidences
 from .comparison import Comparison
-from .partitions import seen_partition, surface_forms, vocabulary_partition
 from .resampling import bootstrap_intervals, randomisation_test
-from .scores import check_by_seqeval, scores_of
-from .spans import IntArray, Policy, Scheme, Spans, lengths_of, spans_of_ids, spans_of_tags
+from .scores import checked_scores
+from .spans import POLICIES, Policy, Scheme, spans_of_ids
 
 if TYPE_CHECKING:
-    # Predictions from a file are scored without it, in half the time that loading it takes.
+    # Scoring predictions from a file does not need it, and takes half the time without loading it.
     from ..tagger import Tagger
 
 Tags = Sequence[Sequence[str]]
 
 
 class System(NamedTuple):
-    """What one system says of labelled sentences.
+    """The predictions of one system for labelled sentences.
 
     Attributes:
         tokens: The words of each sentence.
         gold: The gold tag of each word.
         predicted: The predicted tag of each word.
-        probabilities: The probability of each predicted tag, in one row, where it is known.
+        probabilities: The probability of each predicted tag, in a row, if known.
     """
 
     tokens: Sequence[Sequence[str]]
@@ -38,10 +37,10 @@ class System(NamedTuple):
 
     @classmethod
     def of_tagger(cls, tagger: "Tagger", tokens: Sequence[Sequence[str]], gold: Tags, batch_size: int = 64) -> "System":
-        """Have a tagger label sentences of given words.
+        """Label sentences of given words with a tagger.
 
         Raises:
-            ValueError: If its probabilities are no numbers: it would seem to find no entity.
+            ValueError: If its probabilities are NaN, in which case it would seem to find no entity.
         """
         labelled = list(tagger.label(tokens, batch_size))
         probabilities = np.concatenate([np.zeros(0, dtype=np.float32), *(row for _, row in labelled)])
@@ -51,7 +50,7 @@ class System(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What the training data have shown.
+    """The vocabulary of the training data.
 
     Attributes:
         words: Their distinct words.
@@ -65,7 +64,7 @@ class Training(NamedTuple):
     def of(cls, tokens: Sequence[Sequence[str]], tags: Tags) -> "Training":
         """Collect the words and entities of training sentences."""
         flat = list(chain.from_iterable(tokens))
-        return cls(set(flat), set(surface_forms(spans_of_tags(tags, "conlleval"), flat, lengths_of(tags))))
+        return cls(set(flat), set(breakdowns.surface_forms(Comparison.of(tags, tags).gold, flat)))
 
 
 def report(
@@ -77,57 +76,56 @@ def report(
     resamples: int = 1000,
     seed: int = 13,
 ) -> dict[str, Any]:
-    """Score a system, seqeval agreeing, and break the score down.
+    """Score a system, check the scores against seqeval, and break them down.
 
     Args:
-        system: What it said.
-        policy: What malformed spans are: "strict" drops and "conlleval" repairs them.
-        scheme: How the tags mark spans; "auto" goes by their prefixes.
-        training: What its training data have shown, if known.
-        vector_words: The words that its pretrained vectors have, if known.
-        resamples: The number of resamples that the confidence intervals rest on; 0 leaves them out.
-        seed: Of the resamples.
+        system: The predictions.
+        policy: "strict" drops malformed spans, "conlleval" repairs them.
+        scheme: The tag scheme; "auto" infers it from the prefixes.
+        training: The vocabulary of its training data, if known.
+        vector_words: The words of its pretrained vectors, if known.
+        resamples: The number of resamples of the confidence intervals; 0 leaves them out.
+        seed: The seed of the resamples.
 
     Returns:
-        Plain numbers, in percent where they are scores. For tags of spans: ``precision``, ``recall``, ``f1``,
-        ``support``, ``accuracy``, ``macro``, ``per_type``, ``per_length``, ``chunk_tags``, ``surface``,
-        ``confusion``, and ``malformed``, the numbers of spans in ``gold`` and ``predicted`` that the policy dropped or
-        repaired; for plain tags ``accuracy``, ``support``, ``per_tag``, ``confusions``. Besides ``policy``, ``scheme``,
-        ``sentences``, ``tokens`` and, where they can be had, ``vocabulary``, ``seen``, ``calibration`` and ``ci95``.
+        Plain numbers; scores are in percent. For tags of spans: ``precision``, ``recall``, ``f1``, ``support``,
+        ``accuracy``, ``macro``, ``per_type``, ``per_length``, ``chunk_tags``, ``surface``, ``confusion``, and
+        ``malformed``, the numbers of spans in ``gold`` and ``predicted`` that the policy dropped or repaired; for plain
+        tags ``accuracy``, ``support``, ``per_tag``, ``confusions``. Also ``policy``, ``scheme``, ``sentences``,
+        ``tokens`` and, if known, ``vocabulary``, ``seen``, ``calibration`` and ``ci95``.
 
     Raises:
-        ValueError: If the tags are not in one scheme or do not fit together.
-        RuntimeError: If seqeval comes to other figures.
+        ValueError: If the tags fit no scheme, or there is not one for each word.
+        RuntimeError: If seqeval computes other scores.
     """
     comparison = Comparison.of(system.gold, system.predicted, policy, scheme)
-    scores = scores_of(comparison)
-    check_by_seqeval(scores, comparison, system.gold, system.predicted)
+    plain = comparison.tag_set.plain
     tokens = list(chain.from_iterable(system.tokens))
     found: dict[str, Any] = {
         "policy": policy,
         "scheme": comparison.tag_set.scheme,
         "sentences": len(system.gold),
         "tokens": len(tokens),
+        **checked_scores(comparison),
     }
-    if comparison.tag_set.plain:
-        found |= tag_scores(comparison)
+    if plain:
+        found |= breakdowns.tag_scores(comparison)
     else:
-        found |= scores | {
+        found |= {
             "malformed": _malformed(comparison),
-            "per_length": per_length(comparison),
-            "chunk_tags": chunk_tag_recall(comparison),
-            "surface": surface_scores(comparison, tokens),
-            "confusion": confusion(comparison),
+            "per_length": breakdowns.per_length(comparison),
+            "chunk_tags": breakdowns.chunk_tag_recall(comparison),
+            "surface": breakdowns.surface_scores(comparison, tokens),
+            "confusion": breakdowns.confusion(comparison),
         }
     if training is not None:
-        found["vocabulary"] = vocabulary_partition(comparison, tokens, training.words, vector_words)
-        if not comparison.tag_set.plain:
-            found["seen"] = seen_partition(comparison, tokens, training.surfaces)
-    if system.probabilities is not None and not comparison.tag_set.plain:
-        confidences = entity_confidences(system.probabilities, comparison.predicted, comparison.lengths)
-        found["calibration"] = calibration(confidences, comparison.correct)
+        found["vocabulary"] = breakdowns.vocabulary_partition(comparison, tokens, training.words, vector_words)
+        if not plain:
+            found["seen"] = breakdowns.seen_partition(comparison, tokens, training.surfaces)
+    if system.probabilities is not None and not plain:
+        found["calibration"] = calibration(entity_confidences(system.probabilities, comparison), comparison.correct)
     if resamples:
-        found["ci95"] = bootstrap_intervals(_counts(comparison), resamples, seed=seed)
+        found["ci95"] = bootstrap_intervals(comparison.counts_by_sentence(), resamples, seed=seed)
     return found
 
 
@@ -141,54 +139,38 @@ def compare(
 ) -> dict[str, dict[str, Any]]:
     """Test whether two systems differ on the same sentences; see `randomisation_test`.
 
-    Sentences without words do not count: files of predictions do not hold them.
+    Sentences without words are ignored, as files of predictions cannot hold them.
 
     Args:
-        system: What one system said.
-        other: What the other said of the same words, with the same gold tags.
+        system: The predictions of one system.
+        other: Those of the other for the same words, with the same gold tags.
         policy: See `report`.
         scheme: See `report`.
         trials: The number of random trials.
-        seed: Of the trials.
+        seed: The seed of the trials.
 
     Raises:
         ValueError: If words or gold tags differ.
     """
-    system, other = _with_words(system), _with_words(other)
+    system, other = (
+        System(*([list(row) for row in rows if len(row)] for rows in side[:3])) for side in (system, other)
+    )
     for name, ours, theirs in (("words", system.tokens, other.tokens), ("gold tags", system.gold, other.gold)):
-        if len(ours) != len(theirs):
-            raise ValueError(f"{len(ours)} sentences here and {len(theirs)} there; compare two systems on one corpus.")
-        different = next(
-            (at for at, pair in enumerate(zip(ours, theirs, strict=True)) if list(pair[0]) != list(pair[1])), None
-        )
-        if different is not None:
-            raise ValueError(
-                f"the {name} of sentence {different} (counted from 0) differ; compare two systems on one corpus."
-            )
-    counts, others = (_counts(Comparison.of(side.gold, side.predicted, policy, scheme)) for side in (system, other))
+        for index, (row, other_row) in enumerate(zip_longest(ours, theirs)):
+            if row != other_row:
+                raise ValueError(
+                    f"the {name} of sentence {index} (counted from 0) differ; compare two systems on one corpus."
+                )
+    counts, others = (
+        Comparison.of(side.gold, side.predicted, policy, scheme).counts_by_sentence() for side in (system, other)
+    )
     return randomisation_test(counts, others, trials, seed)
-
-
-def _with_words(system: System) -> System:
-    """Leave out the sentences without words."""
-    tokens, gold, predicted = ([row for row in rows if len(row)] for rows in system[:3])
-    return System(tokens, gold, predicted)
 
 
 def _malformed(comparison: Comparison) -> dict[str, int]:
     """Count the spans that the scheme does not allow: those that one policy repairs and the other drops."""
-    other: Policy = "strict" if comparison.policy == "conlleval" else "conlleval"
-
-    def count(spans: Spans, ids: IntArray) -> int:
-        return abs(len(spans) - len(spans_of_ids(ids, comparison.lengths, comparison.tag_set, other)))
-
-    return {
-        "gold": count(comparison.gold, comparison.gold_ids),
-        "predicted": count(comparison.predicted, comparison.predicted_ids),
-    }
-
-
-def _counts(comparison: Comparison) -> IntArray:
-    """Count by sentence what the figures are made of: spans, or, for plain tags, right tags and words."""
-    counts = comparison.counts_by_sentence()
-    return counts[:, :2] if comparison.tag_set.plain else counts
+    numbers = []
+    for ids in (comparison.gold_ids, comparison.predicted_ids):
+        found = [spans_of_ids(ids, comparison.lengths, comparison.tag_set, policy) for policy in POLICIES]
+        numbers.append(abs(len(found[0]) - len(found[1])))
+    return dict(zip(("gold", "predicted"), numbers, strict=True))

@@ -1,28 +1,35 @@
-"""Scores as text that people read."""
+"""Scores as text tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-_RATIOS = ("precision", "recall", "f1")
+_RATIOS = {"precision": "precision", "recall": "recall", "f1": "F1"}
+_GROUP = {**_RATIOS, "support": "support"}
 _NAME_WIDTH = 22
 _WIDTH = 11
 
-# Tables of one row a group, by the key of the report and what they say.
-_GROUPS = (
-    ("per_type", "By type"),
-    ("per_length", "By length in words (3+: more than 3; predicted entities by their own length)"),
-    ("per_tag", "By tag"),
-    ("seen", "Entities whose surface form is one of an entity in training, and others"),
-)
+# Tables with one row a group: the key of the report, the title, and the columns with their headings. "entities" and
+# "words" are parts of the key "vocabulary", and follow the tables of confusions.
+_BEFORE_CONFUSION: dict[str, tuple[str, dict[str, str]]] = {
+    "per_type": ("By type", _GROUP),
+    "per_length": ("By length in words (3+: more than 3; predicted entities by their own length)", _GROUP),
+    "per_tag": ("By tag", _GROUP),
+    "seen": ("Entities whose surface form is one of an entity in training, and others", _GROUP),
+    "chunk_tags": ("Recall of gold tags by position", {"recall": "recall", "support": "words"}),
+}
+_AFTER_CONFUSION: dict[str, tuple[str, dict[str, str]]] = {
+    "entities": ("Entities by what training and vectors have of their words", _GROUP),
+    "words": ("Words by what training and vectors have", {"accuracy": "accuracy", "support": "words"}),
+}
 
 
 def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out the scores of splits: one line a type and one for all of them, in percent.
+    """Format the scores of splits: one line a type and one for all of them, in percent.
 
     Args:
-        scores: What `span_scores` returns, by split.
+        scores: The result of `span_scores` by split.
     """
     lines = [f"{'split':<12}{'type':<20}{'precision':>10}{'recall':>10}{'F1':>10}{'entities':>10}"]
     for split, score in scores.items():
@@ -36,112 +43,76 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def report_text(report: Mapping[str, Any]) -> str:
-    """Lay out a report of `hf_xorner.evaluation.report.report` as tables; every score is in percent."""
-    return "\n\n".join("\n".join(table) for table in _tables(report))
+    """Format a report of `hf_xorner.evaluation.report.report` as tables; every score is in percent."""
+    return "\n\n".join("\n".join(table) for table in _tables({**report, **report.get("vocabulary", {})}))
 
 
 def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
     yield _overview(report)
-    for key, title in _GROUPS:
-        if report.get(key):
-            yield [title, *_ratio_rows(report[key])]
-    if "chunk_tags" in report:
-        yield [
-            "Recall of gold tags by position",
-            _row("", ["recall", "words"]),
-            *(_row(name, [row["recall"], row["support"]]) for name, row in report["chunk_tags"].items()),
-        ]
+    yield from _groups(report, _BEFORE_CONFUSION)
     if "confusion" in report:
         yield _confusion(report["confusion"])
     if report.get("confusions"):
-        yield [
-            "Most frequent confusions",
-            _row("gold", ["predicted", "words"]),
-            *(_row(row["gold"], [row["predicted"], row["count"]]) for row in report["confusions"]),
-        ]
-    yield from _vocabulary(report.get("vocabulary", {}))
+        rows = [(row["gold"], row) for row in report["confusions"]]
+        yield _table("Most frequent confusions", {"predicted": "predicted", "count": "words"}, rows, "gold")
+    yield from _groups(report, _AFTER_CONFUSION)
     if "calibration" in report:
-        yield _calibration(report["calibration"])
+        found = report["calibration"]
+        title = f"Confidence of {found['count']:,} predicted entities: expected calibration error {found['ece']:.2f} %"
+        rows = [(f"{row['lower']:.2f} to {row['upper']:.2f}", row) for row in found["bins"] if row["count"]]
+        yield _table(title, {"confidence": "confidence", "accuracy": "precision", "count": "entities"}, rows)
     if "compare" in report:
-        yield _compared(report["compare"])
+        rows = [
+            (name, {**row, "p": f"{row['p']:.4g}", "trials": f"{row['trials']:,}{' (all)' * row['exact']}"})
+            for name, row in report["compare"].items()
+        ]
+        columns = {name: name for name in ("difference", "p", "trials")}
+        yield _table("Difference to the other system, and its p value by randomisation", columns, rows)
 
 
 def _overview(report: Mapping[str, Any]) -> list[str]:
     about = f"{report['sentences']:,} sentences, {report['tokens']:,} words; tags: {report['scheme']}"
-    of_words = [_row("tags of words", [report["accuracy"], report["tokens"]])]
+    of_words = [_row("", ["accuracy", "words"]), _row("tags of words", [report["accuracy"], report["tokens"]])]
+    names = list(_RATIOS) if "f1" in report else ["accuracy"]
+    intervals = [
+        _row(f"  95 %: {end}", [report["ci95"][name][index] for name in names])
+        for index, end in enumerate(("from", "to") if "ci95" in report else ())
+    ]
     if "f1" not in report:
-        return [about, _row("", ["accuracy", "words"]), *of_words, *_intervals(report, ["accuracy"])]
+        return [about, *of_words, *intervals]
     malformed = ", ".join(f"{count:,} {side}" for side, count in report["malformed"].items())
     return [
         f"{about}; malformed spans: {malformed}; policy: {report['policy']}",
-        _row("", ["precision", "recall", "F1", "entities"]),
-        _row("all entities", [*(report[key] for key in _RATIOS), report["support"]]),
-        *_intervals(report, _RATIOS),
+        _row("", [*_RATIOS.values(), "entities"]),
+        _row("all entities", [report[key] for key in _GROUP]),
+        *intervals,
         _row("mean of the types", [report["macro"][key] for key in _RATIOS]),
-        _row("surface forms", [*(report["surface"][key] for key in _RATIOS), report["surface"]["support"]]),
-        _row("", ["accuracy", "words"]),
+        _row("surface forms", [report["surface"][key] for key in _GROUP]),
         *of_words,
     ]
 
 
-def _intervals(report: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    if "ci95" in report:
-        for end, name in enumerate(("95 %: from", "95 %: to")):
-            yield _row(f"  {name}", [report["ci95"][key][end] for key in names])
+def _groups(report: Mapping[str, Any], tables: Mapping[str, tuple[str, dict[str, str]]]) -> Iterator[list[str]]:
+    return (_table(*tables[key], report[key].items()) for key in tables if report.get(key))
 
 
-def _ratio_rows(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [
-        _row("", ["precision", "recall", "F1", "support"]),
-        *(_row(name, [*(row[key] for key in _RATIOS), row["support"]]) for name, row in groups.items()),
-    ]
+def _table(
+    title: str, columns: Mapping[str, str], rows: Iterable[tuple[str, Mapping[str, Any]]], corner: str = ""
+) -> list[str]:
+    lines = [_row(name, [row[column] for column in columns]) for name, row in rows]
+    return [title, _row(corner, list(columns.values())), *lines]
 
 
 def _confusion(confusion: Mapping[str, Any]) -> list[str]:
-    """Gold types down; across the predicted types, where both ends are right, and what else became of them."""
-    ends = ("boundary", "boundary_and_type", "missed")
-    across = [*confusion["types"], "ends", "ends+type", "missed"]
+    """Format gold types by predicted types with both ends right, and the other outcomes of either side."""
+    types = confusion["types"]
+    outcomes = {"boundary": "ends", "boundary_and_type": "ends+type", "missed": "missed"}
     rows = [
-        _row(name, [*row, *(confusion[key][name] for key in ends)])
-        for name, row in zip(confusion["types"], confusion["matrix"], strict=True)
+        _row(name, [*row, *(confusion[key][name] for key in outcomes)])
+        for name, row in zip(types, confusion["matrix"], strict=True)
     ]
-    rows += [_row(key, [confusion[key][name] for name in confusion["types"]]) for key in ("inexact", "spurious")]
-    return ["Gold entities (down) by what was predicted (across)", _row("", across), *rows]
-
-
-def _vocabulary(vocabulary: Mapping[str, Any]) -> Iterator[list[str]]:
-    if "entities" in vocabulary:
-        yield ["Entities by what training and vectors have of their words", *_ratio_rows(vocabulary["entities"])]
-    if "words" in vocabulary:
-        yield [
-            "Words by what training and vectors have",
-            _row("", ["accuracy", "words"]),
-            *(_row(name, [row["accuracy"], row["support"]]) for name, row in vocabulary["words"].items()),
-        ]
-
-
-def _calibration(calibration: Mapping[str, Any]) -> list[str]:
-    bins = [row for row in calibration["bins"] if row["count"]]
-    return [
-        f"Confidence of {calibration['count']:,} predicted entities: "
-        f"expected calibration error {calibration['ece']:.2f} %",
-        _row("", ["confidence", "precision", "entities"]),
-        *(
-            _row(f"{row['lower']:.2f} to {row['upper']:.2f}", [row["confidence"], row["accuracy"], row["count"]])
-            for row in bins
-        ),
-    ]
-
-
-def _compared(compared: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [
-        "Difference to the other system, and its p value by randomisation",
-        _row("", ["difference", "p", "trials"]),
-        *(
-            _row(name, [row["difference"], f"{row['p']:.4g}", f"{row['trials']:,}{' (all)' if row['exact'] else ''}"])
-            for name, row in compared.items()
-        ),
-    ]
+    rows += [_row(key, [confusion[key][name] for name in types]) for key in ("inexact", "spurious")]
+    return ["Gold entities (down) by what was predicted (across)", _row("", [*types, *outcomes.values()]), *rows]
 
 
 def _row(name: str, cells: Sequence[Any]) -> str:

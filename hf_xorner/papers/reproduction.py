@@ -13,8 +13,8 @@ import numpy as np
 
 from ..corpora import load_corpus
 from ..corpora.statistics import corpus_statistics
+from ..evaluation.breakdowns import vocabulary_partition
 from ..evaluation.comparison import Comparison
-from ..evaluation.partitions import vocabulary_partition
 from ..evaluation.report import System, Training, report
 from ..evaluation.resampling import randomisation_test
 from ..tagger import Tagger

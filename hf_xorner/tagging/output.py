@@ -1,8 +1,8 @@
 """An output file that appears when it is complete.
 
 Until then the partial file and its state lie beside it, as `NAME.partial` and `NAME.partial.state`, and a run with the
-same model, options and input continues it. In a folder of outputs the state of a complete file is kept, so that a run
-that was interrupted skips what is done.
+same model, options and input continues it. In a folder of outputs the state of a complete file is kept, so that an
+interrupted run skips the files that are complete.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from ..errors import DataError
 
@@ -20,41 +20,48 @@ from ..errors import DataError
 MANIFESTS = "_tagging"
 
 
-class Piece(NamedTuple):
-    """The output of one chunk of the input.
+@dataclass
+class Counts:
+    """Numbers of records.
 
     Attributes:
-        digest: A digest of the input up to the end of the chunk.
-        position: Bytes of the input up to there.
         records: Number of records that were tagged.
         words: Number of their words.
         faults: Number of records that were skipped.
         first_fault: The error message of the first of them.
-        content: The bytes to write.
     """
 
-    digest: str
-    position: int
-    records: int
-    words: int
-    faults: int
-    first_fault: str
-    content: bytes
-
-
-@dataclass
-class State:
-    """The progress of an output: the chunks it holds, its size, and what was counted."""
-
-    identity: dict[str, Any]
-    chunks: int = 0
-    bytes: int = 0
-    digest: str = ""
-    position: int = 0
     records: int = 0
     words: int = 0
     faults: int = 0
     first_fault: str = ""
+
+    def add(self, other: Counts) -> None:
+        """Add other counts."""
+        self.records += other.records
+        self.words += other.words
+        self.faults += other.faults
+        self.first_fault = self.first_fault or other.first_fault
+
+
+@dataclass
+class State(Counts):
+    """The progress of an output.
+
+    Attributes:
+        identity: Describes the run; only a run of the same identity continues the output.
+        chunks: Number of chunks in the output.
+        bytes: Its size.
+        digest: A digest of the input up to the end of the last chunk.
+        position: Bytes of the input up to there.
+        input_bytes: The size of the input, by which a complete output is known to be up to date.
+    """
+
+    identity: dict[str, Any] = field(default_factory=dict)
+    chunks: int = 0
+    bytes: int = 0
+    digest: str = ""
+    position: int = 0
     input_bytes: int | None = None
 
 
@@ -69,14 +76,14 @@ class Output:
         manifest: Path | None = None,
         input_bytes: int | None = None,
     ) -> None:
-        """Continue what an earlier run left, or begin.
+        """Continue the output of an earlier run, or begin one.
 
         Args:
             path: The output.
-            identity: Describes the run; only a run of the same identity continues the output.
+            identity: See `State`.
             overwrite: Replace an output that exists, and a partial one of another run.
             manifest: The file to keep the state in when the output is complete.
-            input_bytes: The size of the input, by which a complete output is known to be up to date.
+            input_bytes: See `State`.
 
         Raises:
             DataError: If something exists that may not be replaced.
@@ -84,7 +91,7 @@ class Output:
         self.path, self.manifest = path, manifest
         self.partial, self._noted = partial_of(path), partial_of(path, ".state")
         self._file: IO[bytes] | None = None
-        self.state = State(identity, input_bytes=input_bytes)
+        self.state = State(identity=identity, input_bytes=input_bytes)
         done = _read_state(manifest) if manifest and path.exists() else None
         difference = _difference(done, self.state) if done else ""
         self.is_complete = done is not None and not difference and _size(path) == done.bytes
@@ -99,7 +106,7 @@ class Output:
         found = _read_state(self._noted)
         fault = self._fault(found)
         if fault and not overwrite:
-            raise DataError(f"{self.partial}: {fault}; finish it as it was begun, remove it, or overwrite it.")
+            raise DataError(f"{self.partial}: {fault}; finish it with the same command, remove it, or overwrite it.")
         path.parent.mkdir(parents=True, exist_ok=True)
         if found and found.chunks and not fault:
             self.state = replace(found, input_bytes=input_bytes)
@@ -107,23 +114,23 @@ class Output:
             self.restart()
 
     def _fault(self, found: State | None) -> str:
-        """Return why a partial output cannot be continued by this run, or an empty string."""
+        """Return why this run cannot continue a partial output, or an empty string."""
         if self.partial.is_dir():
-            raise DataError(f"{self.partial}: is in the way of a file; remove it.")
+            raise DataError(f"{self.partial}: is a folder where a file is needed; remove it.")
         size = _size(self.partial)
         if found is None:  # the state is written before any output
             return "is of unknown origin" if size > 0 else ""
         if size < 0 or not found.chunks:
             return ""
-        # The input may have been corrected behind what is done; the digest tells.
+        # The input may have been corrected after the last chunk, which the digest shows.
         if difference := _difference(replace(found, input_bytes=self.state.input_bytes), self.state):
             return f"was begun with another {difference}"
         return "is shorter than its state says" if size < found.bytes else ""
 
     def restart(self) -> None:
-        """Discard what an earlier run left."""
-        self.state = State(self.state.identity, input_bytes=self.state.input_bytes)
-        self._note()
+        """Discard the output of an earlier run."""
+        self.state = State(identity=self.state.identity, input_bytes=self.state.input_bytes)
+        _write_state(self._noted, self.state)
         self.partial.write_bytes(b"")
 
     def open(self) -> None:
@@ -132,22 +139,19 @@ class Output:
         self._file.truncate(self.state.bytes)
         self._file.seek(self.state.bytes)
 
-    def add(self, piece: Piece) -> None:
-        """Write the output of the next chunk, and note it."""
+    def add(self, content: bytes, counts: Counts, digest: str = "", position: int = 0) -> None:
+        """Write the output of the next chunk, and then the state; see `State`."""
         assert self._file is not None
-        self._file.write(piece.content)
-        self._file.flush()  # before it is noted
-        state = self.state
-        state.chunks, state.digest, state.position = state.chunks + 1, piece.digest, piece.position
-        state.bytes += len(piece.content)
-        state.records += piece.records
-        state.words += piece.words
-        state.first_fault = state.first_fault or piece.first_fault
-        state.faults += piece.faults
-        self._note()
+        self._file.write(content)
+        self._file.flush()
+        self.state.add(counts)
+        self.state.chunks += 1
+        self.state.bytes += len(content)
+        self.state.digest, self.state.position = digest, position
+        _write_state(self._noted, self.state)
 
     def finish(self, convert: Callable[[Path, Path], None] | None = None) -> None:
-        """Move the complete output to its place.
+        """Move the complete output to its path.
 
         Args:
             convert: Writes the output from the partial file, if that is not the output itself.
@@ -174,12 +178,9 @@ class Output:
             self._file.close()
             self._file = None
 
-    def _note(self) -> None:
-        _write_state(self._noted, self.state)
-
 
 def partial_of(output: Path, ending: str = "") -> Path:
-    """Return the path of a file that belongs to an output that is not complete."""
+    """Return the path of a file beside an output that is not complete."""
     return output.with_name(f"{output.name}.partial{ending}")
 
 

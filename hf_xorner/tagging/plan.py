@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import field as option
 from pathlib import Path
 from typing import NamedTuple
+
+from transformers.hf_argparser import HfArg
 
 from ..corpora.formats.columns import DOCUMENT_START
 from ..corpora.formats.files import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
@@ -15,7 +16,7 @@ from ..corpora.formats.json_lines import sniff_json
 from ..corpora.source import AUTO
 from ..errors import DataError
 from .output import MANIFESTS
-from .read import STDIN, Columns, HubRows, JsonLines, Lines, ParquetColumn, Source, TextLines
+from .read import STDIN, STDIN_NAME, Columns, HubRows, JsonLines, Lines, ParquetColumn, Source, TextLines
 from .write import CONLL, OUTPUTS, SAME, SPANS, Form, added_field
 
 INPUTS = ("text", "columns", "jsonl", "parquet")
@@ -34,44 +35,33 @@ _SHOWN = 4
 class TaggingOptions:
     """Options of a run of tagging."""
 
-    model: str = option(metadata={"help": "The model: a folder, or a repository of the Hub."})
-    output: str | None = option(
+    model: str = HfArg(help="The model: a folder, or a repository on the Hub.")
+    output: str | None = HfArg(
         default=None,
-        metadata={
-            "help": "The file to write, or a folder for the output of a folder or of several processes; by default "
-            "standard output."
-        },
+        help="The file to write, or a folder for the output of a folder or of several processes; by default standard "
+        "output.",
     )
-    format: str = option(
+    format: str = HfArg(
         default=AUTO,
-        metadata={
-            "help": "The format to write: spans (JSON Lines of texts and entities), conll (a word and its tag a line), "
-            "or same (the input with one more column or field); by default inferred from the names of output and input."
-        },
+        help="The format to write: spans (JSON Lines of texts and entities), conll (a word and its tag a line), or "
+        "same (the input with one more column or field); by default inferred from the names of output and input.",
     )
-    input_format: str = option(default=AUTO, metadata={"help": f"The format to read: {', '.join(INPUTS)}."})
-    field: str | None = option(
-        default=None, metadata={"help": "The field of the texts or words, or the number of the column of the words."}
+    input_format: str = HfArg(default=AUTO, help=f"The format to read: {', '.join(INPUTS)}.")
+    field: str | None = HfArg(
+        default=None, help="The field of the texts or words, or the number of the column of the words."
     )
-    split: str | None = option(default=None, metadata={"help": "The split of a data set of the Hub."})
-    output_field: str | None = option(
+    split: str | None = HfArg(default=None, help="The split of a dataset on the Hub.")
+    output_field: str | None = HfArg(
         default=None,
-        metadata={
-            "help": "The name of the added field; by default predicted_entities to texts, predicted_tags to words."
-        },
+        help="The name of the added field; by default predicted_entities for texts, predicted_tags for words.",
     )
-    on_error: str = option(
-        default=STOP,
-        metadata={"help": f"At a faulty line: {STOP}, or {SKIP} to write it without entities and count it."},
+    on_error: str = HfArg(
+        default=STOP, help=f"At a faulty line: {STOP}, or {SKIP} to write it without entities and count it."
     )
-    overwrite: bool = option(
-        default=False, metadata={"help": "Replace an output that exists, or a partial one of another run."}
-    )
-    batch_size: int = option(default=64, metadata={"help": "Texts of a batch."})
-    device: str | None = option(
-        default=None, metadata={"help": "The device of the model; by default a GPU if there is one."}
-    )
-    disable_tqdm: bool = option(default=False, metadata={"help": "Show no progress, not even in a terminal."})
+    overwrite: bool = HfArg(default=False, help="Replace an output that exists, or a partial one of another run.")
+    batch_size: int = HfArg(default=64, help="Texts in a batch.")
+    device: str | None = HfArg(default=None, help="The device of the model; by default a GPU if there is one.")
+    disable_tqdm: bool = HfArg(default=False, help="Show no progress bar, not even in a terminal.")
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -104,18 +94,11 @@ class Part(NamedTuple):
     shard: tuple[int, int] = (0, 1)
 
 
-class TaggingPlan(NamedTuple):
-    """The inputs of one process, and the files of a folder that are ignored for their suffix."""
-
-    parts: list[Part]
-    ignored: list[str]
-
-
-def plan_tagging(source: str, options: TaggingOptions, rank: int = 0, world: int = 1) -> TaggingPlan:
+def plan_tagging(source: str, options: TaggingOptions, rank: int = 0, world: int = 1) -> tuple[list[Part], str]:
     """Find the inputs of a process and their outputs.
 
-    Several processes share the files of a folder. Of a single input each tags a shard of consecutive records, and
-    writes it to a file such as `part-00000-of-00004.jsonl` in the folder of outputs.
+    Several processes share the files of a folder. Of a single input each process tags a shard of consecutive records,
+    and writes it to a file such as `part-00000-of-00004.jsonl` in the folder of outputs.
 
     Args:
         source: A file, a folder, ``-`` for standard input, or ``owner/name`` of the Hub.
@@ -123,44 +106,41 @@ def plan_tagging(source: str, options: TaggingOptions, rank: int = 0, world: int
         rank: The number of this process.
         world: The number of processes.
 
+    Returns:
+        The inputs, and a sentence that names the files of a folder that are ignored, or an empty string.
+
     Raises:
-        DataError: If the input or the output is not valid.
+        DataError: If the input or the output is invalid.
     """
     output = Path(options.output).expanduser() if options.output else None
     if world > 1 and (output is None or source == STDIN):
-        what = "standard input is read" if source == STDIN else "standard output is written"
-        raise DataError(f"{what} by one process alone; name a file, or start one process.")
+        what = STDIN_NAME if source == STDIN else "standard output"
+        raise DataError(f"{what} is for one process alone; name a file, or start one process.")
     if source != STDIN and Path(source).expanduser().is_dir():
         return _plan_of_folder(Path(source).expanduser(), output, options, rank, world)
-    if world > 1:
-        return _plan_of_shard(source, output or Path(), options, rank, world)
-    if output and output.is_dir():
+    if world == 1 and output and output.is_dir():
         raise DataError(f"{output}: is a folder; name a file for the output of one input.")
+    if world > 1 and output and (has_data_suffix(output) or output.is_file()):
+        raise DataError(f"{output}: each of several processes writes its own file; name a folder for them.")
     found = _open(source, options)
-    return TaggingPlan([Part(found, _form(found, output.name if output else None, options), output)], [])
-
-
-def _plan_of_shard(source: str, output: Path, options: TaggingOptions, rank: int, world: int) -> TaggingPlan:
-    if has_data_suffix(output) or output.is_file():
-        raise DataError(f"{output}: each of several processes writes a file of its own; name a folder for them.")
-    found = _open(source, options)
+    if world == 1 or output is None:
+        return [Part(found, _form(found, output.name if output else None, options), output)], ""
     bare = Path(source.lower().removesuffix(".gz"))
     suffix = f"{suffix_of(bare) if has_data_suffix(bare) else ''}{'.gz' if source.lower().endswith('.gz') else ''}"
     name = Path(f"part-{rank:05d}-of-{world:05d}{suffix}")
-    form = _form(found, None, options, name)
-    target = _target(name, form)
-    return TaggingPlan([Part(found, form, output / target, output / MANIFESTS / f"{target}.json", (rank, world))], [])
+    return [_part_in_folder(found, name, output, options, (rank, world))], ""
 
 
-def _plan_of_folder(folder: Path, output: Path | None, options: TaggingOptions, rank: int, world: int) -> TaggingPlan:
+def _plan_of_folder(
+    folder: Path, output: Path | None, options: TaggingOptions, rank: int, world: int
+) -> tuple[list[Part], str]:
     if output is None:
         raise DataError(f"{folder}: is a folder; name another as output.")
     if output.is_file():
         raise DataError(f"{output}: is a file; name a folder for the output of a folder.")
-    inside = output.resolve()
-    if inside == folder.resolve() or folder.resolve() in inside.parents:
+    if output.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"{output}: is inside the folder that is read; name a folder outside of it.")
-    parts: dict[str, Part] = {}
+    parts: dict[Path | None, Part] = {}
     ignored = []
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -169,18 +149,25 @@ def _plan_of_folder(folder: Path, output: Path | None, options: TaggingOptions, 
         if options.input_format == AUTO and suffix_of(path) not in SUFFIXES:
             ignored.append(str(name))
             continue
-        found = _open(str(path), options)
-        form = _form(found, None, options, name)
-        target = _target(name, form)
-        if target in parts:
+        part = _part_in_folder(_open(str(path), options), name, output, options)
+        if part.output in parts:
             raise DataError(
-                f"{folder}: {Path(parts[target].source.name).name} and {path.name} would both be written to {target}; "
-                "tag one of them alone."
+                f"{folder}: {Path(parts[part.output].source.name).name} and {path.name} would both be written to "
+                f"{part.output}; tag one of them alone."
             )
-        parts[target] = Part(found, form, output / target, output / MANIFESTS / f"{target}.json")
+        parts[part.output] = part
     if not parts:
         raise DataError(f"{folder}: no file in it has a known suffix; name the format as input_format.")
-    return TaggingPlan(list(parts.values())[rank::world], ignored)
+    return list(parts.values())[rank::world], _ignored_sentence(ignored)
+
+
+def _part_in_folder(
+    source: Source, name: Path, output: Path, options: TaggingOptions, shard: tuple[int, int] = (0, 1)
+) -> Part:
+    """Return the part of an input that is written into a folder of outputs, by the name of the input there."""
+    form = _form(source, None, options, name)
+    target = _target(name, form)
+    return Part(source, form, output / target, output / MANIFESTS / f"{target}.json", shard)
 
 
 def _target(name: Path, form: Form) -> str:
@@ -202,17 +189,15 @@ def _open(source: str, options: TaggingOptions) -> Source:
             raise DataError(f"{source}: there is no such file.")
         source = str(path)
     if options.split is not None:
-        raise DataError(f"split={options.split!r}: only a data set of the Hub has splits; leave it out.")
+        raise DataError(f"split={options.split!r}: only a dataset on the Hub has splits; leave it out.")
     lines = Lines(source)
     kind = _kind_of(lines) if options.input_format == AUTO else options.input_format
     if kind == "parquet":
         if lines.path is None:
-            raise DataError("standard input cannot be Parquet, which is read from several places; name the file.")
+            raise DataError("standard input cannot be Parquet, which is not read in order; name the file.")
         return ParquetColumn(lines.path, options.field)
-    if kind == "columns":
-        return Columns(lines, options.field)
-    if kind == "jsonl":
-        return JsonLines(lines, options.field)
+    if kind in ("columns", "jsonl"):
+        return (Columns if kind == "columns" else JsonLines)(lines, options.field)
     if options.field is not None:
         raise DataError(f"{lines.name}: field={options.field!r}, but a line of text has no fields; leave it out.")
     return TextLines(lines)
@@ -224,13 +209,13 @@ def _kind_of(lines: Lines) -> str:
     if suffix == ".parquet":
         return "parquet"
     if suffix == ".arrow":
-        raise DataError(f"{lines.name}: Arrow is not read here; convert it to Parquet.")
+        raise DataError(f"{lines.name}: Arrow is not supported; convert it to Parquet.")
     if suffix in JSON_SUFFIXES:
         return "jsonl"
     line = lines.first_line()
     if line.startswith(_CONLL2012_START) or suffix.endswith("_conll"):
         raise DataError(
-            f"{lines.name}: CoNLL-2012 is not read here; convert it by scripts/data.py, or name columns as "
+            f"{lines.name}: CoNLL-2012 is not supported; convert it by scripts/data.py, or name columns as "
             "input_format and the column of the words as field."
         )
     if suffix in _COLUMN_SUFFIXES or line.split(" ", 1)[0].split("\t", 1)[0].rstrip("\r\n") == DOCUMENT_START:
@@ -242,15 +227,13 @@ def _kind_of(lines: Lines) -> str:
 
 def _form(source: Source, output: str | None, options: TaggingOptions, name: Path | None = None) -> Form:
     """Return the form of an output: as given, or inferred from the name of the output or from the kind of the input."""
-    kind = source.kind
-    format = options.format
-    if format == AUTO:
-        format = _format_of_suffix(output, kind) or _natural_format(kind, output is not None or name is not None)
+    kind, to_file = source.kind, output is not None or name is not None
+    format = options.format if options.format != AUTO else _inferred_format(output, kind, to_file)
     if format == SAME and kind in ("text", "rows"):
-        what = "lines of text have" if kind == "text" else "a data set of the Hub has"
-        raise DataError(f"{source.name}: {what} no place for tags; choose the format {SPANS} or {CONLL}.")
+        what = "a line of text" if kind == "text" else "a dataset on the Hub"
+        raise DataError(f"{source.name}: {what} has no place for tags; choose the format {SPANS} or {CONLL}.")
     parquet = kind == "parquet" and format == SAME
-    if parquet and output is None and name is None:
+    if parquet and not to_file:
         raise DataError(f"{source.name}: Parquet is not written to standard output; name an output.")
     compressed = (output or str(name or "")).lower().endswith(".gz") and not parquet
     form = Form(format, kind, compressed, options.output_field)
@@ -261,26 +244,20 @@ def _form(source: Source, output: str | None, options: TaggingOptions, name: Pat
     return form
 
 
-def _format_of_suffix(output: str | None, kind: str) -> str | None:
+def _inferred_format(output: str | None, kind: str, to_file: bool) -> str:
     suffix = suffix_of(Path(output)) if output else ""
     if suffix in JSON_SUFFIXES:
         return SAME if kind == "jsonl" else SPANS
     if suffix in _COLUMN_SUFFIXES:
         return SAME if kind == "columns" else CONLL
-    if suffix == ".parquet":
-        if kind != "parquet":
-            raise DataError(
-                f"{output}: only a Parquet input is written as Parquet; choose another suffix, or a format."
-            )
-        return SAME
-    return None
-
-
-def _natural_format(kind: str, to_file: bool) -> str:
+    if suffix == ".parquet" and kind != "parquet":
+        raise DataError(f"{output}: only a Parquet input is written as Parquet; choose another suffix, or a format.")
     return SAME if kind in ("columns", "jsonl") or (kind == "parquet" and to_file) else SPANS
 
 
-def ignored_line(names: Sequence[str]) -> str:
-    """Return a sentence that names the files of a folder that are ignored."""
+def _ignored_sentence(names: Sequence[str]) -> str:
+    """Return a sentence that names the files of a folder that are ignored, or an empty string."""
+    if not names:
+        return ""
     others = f" and {len(names) - _SHOWN} others" if len(names) > _SHOWN else ""
-    return f"ignored for their suffix: {', '.join(names[:_SHOWN])}{others}; name input_format to have all files read."
+    return f"ignored for their suffix: {', '.join(names[:_SHOWN])}{others}; name input_format to read all files."

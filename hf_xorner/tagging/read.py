@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
-from datasets import IterableDataset, load_dataset
+from datasets import IterableDataset, LargeList, List, load_dataset
 
 from ..corpora.formats.columns import BLANKS, DOCUMENT_START
 from ..corpora.formats.files import BYTE_ORDER_MARK, bounded, damage_said, open_bytes
@@ -20,9 +19,12 @@ from ..corpora.formats.json_lines import TEXT_KEY, TOKEN_KEYS, check_characters,
 from ..corpora.formats.tables import ParquetRows, open_table
 from ..errors import DataError, first_line
 
-STDIN = "-"
-MARK = BYTE_ORDER_MARK.encode()
-BLANK = b" \t\r\n"
+STDIN, STDIN_NAME = "-", "standard input"
+_MARK = BYTE_ORDER_MARK.encode()
+_BLANK = b" \t\r\n"
+_BLANK_RUN = re.compile(r"[ \t]+")
+_COMMENT = "# "
+_TEXTS = {"string", "large_string", "string_view", "null"}  # a column without any value has the type null
 
 
 class Lines:
@@ -31,70 +33,54 @@ class Lines:
     def __init__(self, name: str) -> None:
         """Read a file, or `STDIN`, which can be read only once."""
         self.path = None if name == STDIN else Path(name)
-        self.name = "standard input" if name == STDIN else name
+        self.name = STDIN_NAME if name == STDIN else name
         self.size = None if self.path is None else os.stat(self.path).st_size
         self._file: IO[bytes] | None = None
-        self._head: list[bytes] = []
+        self._head: list[bytes] = []  # the lines of standard input that `first_line` has read
 
     def __iter__(self) -> Iterator[bytes]:
-        if self.path is None:
-            self._file, head, self._head = self._file or _standard_input(), self._head, []
-            with damage_said(Path(self.name)):
+        with damage_said(Path(self.name)):
+            if self.path is None:
+                self._file, head, self._head = self._file or bounded(sys.stdin.buffer, self.name), self._head, []
                 yield from chain(head, self._file)
-            return
-        with damage_said(self.path), open_bytes(self.path) as file:
-            self._file = file
-            yield from file
-            self._file = None
+            else:
+                with open_bytes(self.path) as file:
+                    self._file = file
+                    yield from file
+                self._file = None
 
     def first_line(self) -> str:
         """Return the first line that is not blank, without a byte-order mark, for recognising the format."""
-        line = b""
-        if self.path is not None:
-            line = next((line for line in self if line.strip(BLANK + MARK)), b"")
-        else:
-            self._file = self._file or _standard_input()
-            with damage_said(Path(self.name)):
-                for line in self._file:
-                    self._head.append(line)
-                    if line.strip(BLANK + MARK):
-                        break
-        return line.decode("utf-8", "replace").replace(BYTE_ORDER_MARK, "")
+        lines = []
+        for line in self:
+            lines.append(line)
+            if line.strip(_BLANK + _MARK):
+                break
+        if self.path is None:
+            self._head = lines
+        first = lines[-1] if lines else b""
+        return first.decode("utf-8", "replace").replace(BYTE_ORDER_MARK, "")
 
     def position(self) -> int:
         """Return the bytes of the file on disk that have been read so far; 0 for standard input."""
-        if self.path is None:
-            return 0
-        if self._file is None:
+        if self.path is None or self._file is None:
             return self.size or 0
         file: Any = self._file
         return file.raw.position()
 
 
-def _standard_input() -> IO[bytes]:
-    return bounded(sys.stdin.buffer, "standard input")
-
-
-def _decoded(raw: bytes, place: str) -> str:
-    """Return the text of bytes.
+def _decoded(raw: bytes, name: str, number: int) -> str:
+    """Return the text of the bytes that begin at a line of a file.
 
     Raises:
-        DataError: If they are no UTF-8.
+        DataError: If they are not UTF-8.
     """
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = place
-        before = raw.count(b"\n", 0, error.start)
-        if before:
-            name, number = place.rsplit(":", 1)
-            line = f"{name}:{int(number) + before}"
+        line = number + raw.count(b"\n", 0, error.start)
         byte = raw[error.start]
-        raise DataError(f"{line}: byte 0x{byte:02x} is not valid UTF-8; save the file as UTF-8.") from None
-
-
-_BLANK_RUN = re.compile(r"[ \t]+")
-_COMMENT = "# "
+        raise DataError(f"{name}:{line}: byte 0x{byte:02x} is not valid UTF-8; save the file as UTF-8.") from None
 
 
 class Record(NamedTuple):
@@ -135,17 +121,13 @@ class Source:
     first = 1  # the number of the first line or row
     size: int | None = None  # in bytes, if it is known
 
-    def raws(self) -> Iterator[Any]:
+    def raw_records(self) -> Iterator[Any]:
         """Iterate over the raw records from the beginning; standard input can be read only once."""
         raise NotImplementedError
 
     def position(self) -> int:
         """Return the bytes read so far, out of `size`."""
         return 0
-
-    def bytes_of(self, raws: Sequence[Any]) -> bytes:
-        """Return raw records as bytes, for a digest."""
-        return b"".join(raws)
 
     def lines_of(self, raw: Any) -> int:
         """Return the number of lines or rows of a raw record."""
@@ -165,7 +147,7 @@ class TextLines(Source):
         self.lines = lines
         self.name, self.size = lines.name, lines.size
 
-    def raws(self) -> Iterator[Any]:
+    def raw_records(self) -> Iterator[Any]:
         """Iterate over the lines."""
         return iter(self.lines)
 
@@ -175,7 +157,7 @@ class TextLines(Source):
 
     def record(self, raw: bytes, number: int) -> Record:
         """Return a line without its end; a byte-order mark at the beginning of the file is removed."""
-        text = _decoded(raw, f"{self.name}:{number}").removesuffix("\n").rstrip("\r")
+        text = _decoded(raw, self.name, number).removesuffix("\n").rstrip("\r")
         return Record(text.removeprefix(BYTE_ORDER_MARK) if number == 1 else text, None)
 
 
@@ -197,9 +179,9 @@ class JsonLines(TextLines):
     def record(self, raw: bytes, number: int) -> Record:
         """Return the text or the words of an object; a blank line has none."""
         place = f"{self.name}:{number}"
-        line = _decoded(raw, place)
+        line = _decoded(raw, self.name, number)
         found = record_of(line, place, found=number > 1)
-        return Record(None, line) if found is None else Record(value_of(found, self.field, place), (line, found))
+        return Record(None if found is None else value_of(found, self.field, place), line)
 
 
 class Columns(TextLines):
@@ -216,23 +198,23 @@ class Columns(TextLines):
         """
         super().__init__(lines)
         if field is not None and not re.fullmatch(r"-?\d+", field):
-            raise DataError(f"field={field!r} is no number of a column; columns are counted from 0.")
+            raise DataError(f"field={field!r} is not the number of a column; columns are counted from 0.")
         self.column = int(field or 0)
-        # Known with the first line that must be one of a word.
+        # Set by the first line that must hold a word.
         self.by_tab = False
         self.columns = 0
 
-    def raws(self) -> Iterator[bytes]:
+    def raw_records(self) -> Iterator[bytes]:
         """Iterate over blocks of lines up to an empty line: a sentence, or only comments and document lines."""
         block: list[bytes] = []
         self.columns = 0
         for line in self.lines:
             block.append(line)
-            if not line.strip(BLANK + MARK):
+            if not line.strip(_BLANK + _MARK):
                 yield b"".join(block)
                 block = []
             elif not self.columns:
-                self._look_at(line)
+                self._infer_columns(line)
         if block:
             yield b"".join(block)
 
@@ -242,7 +224,7 @@ class Columns(TextLines):
 
     def record(self, raw: bytes, number: int) -> Record:
         """Return the words of a block."""
-        lines = _decoded(raw, f"{self.name}:{number}").split("\n")
+        lines = _decoded(raw, self.name, number).split("\n")
         block = RecordBlock(lines, [], [], "\t" if self.by_tab or self.columns == 1 else " ")
         words: list[str] = []
         for place, line in enumerate(lines):
@@ -261,11 +243,11 @@ class Columns(TextLines):
         place = f"{self.name}:{number}"
         if len(fields) != self.columns:
             raise DataError(
-                f"{place}: {_columns(len(fields))} where the first token line has {self.columns}; "
-                "give every line the same number of columns."
+                f"{place}: number of columns {len(fields)}, but {self.columns} in the first token line; "
+                "give every line the same number."
             )
         if not -self.columns <= self.column < self.columns:
-            raise DataError(f"{place}: field={self.column}, but the line has {_columns(self.columns)}; give another.")
+            raise DataError(f"{place}: field={self.column}, but the number of columns is {self.columns}; give another.")
         word = fields[self.column].replace(BYTE_ORDER_MARK, "")
         if not word:
             raise DataError(f"{place}: the token is empty; give every line one.")
@@ -279,7 +261,7 @@ class Columns(TextLines):
         by_tab = self.by_tab and not line.startswith(f"{DOCUMENT_START} ")
         return line.split("\t") if by_tab else _BLANK_RUN.split(line.strip(BLANKS))
 
-    def _look_at(self, raw: bytes) -> None:
+    def _infer_columns(self, raw: bytes) -> None:
         """Infer the separator and the number of columns from a line, unless it may be a comment."""
         line = raw.decode("utf-8", "replace").rstrip("\r\n").removeprefix(BYTE_ORDER_MARK)
         if _BLANK_RUN.split(line, maxsplit=1)[0] != DOCUMENT_START and not _is_comment(line):
@@ -289,10 +271,6 @@ class Columns(TextLines):
 
 def _is_comment(line: str) -> bool:
     return line.removeprefix(BYTE_ORDER_MARK).startswith(_COMMENT)
-
-
-def _columns(count: int) -> str:
-    return "1 column" if count == 1 else f"{count} columns"
 
 
 def value_of(record: dict[str, Any], field: str | None, place: str) -> str | list[str]:
@@ -345,17 +323,13 @@ class RowFile(Source):
     first = 0
     field: str | None = None
 
-    def bytes_of(self, raws: Sequence[Any]) -> bytes:
-        """Return the values as JSON."""
-        return json.dumps(raws, default=repr).encode()
-
     def record(self, raw: Any, number: int) -> Record:
         """Return a value."""
         place = f"{self.name}, row {number}"
         if raw is None:
             raise DataError(f"{place}: the column {self.field} holds nothing; fill or remove the row.")
         if isinstance(raw, bytes):
-            raise DataError(f"{place}: the column {self.field} holds bytes that are no UTF-8; correct it.")
+            raise DataError(f"{place}: the column {self.field} holds bytes that are not UTF-8; correct it.")
         return Record(value_of({str(self.field): raw}, self.field, place), None)
 
 
@@ -374,7 +348,7 @@ class ParquetColumn(RowFile):
         self.path, self.name = path, str(path)
         rows = open_table(path)
         if not isinstance(rows, ParquetRows):
-            raise DataError(f"{path}: is no Parquet; convert it, or name its format as input_format.")
+            raise DataError(f"{path}: is not Parquet; convert it, or name its format as input_format.")
         self.size = os.stat(path).st_size
         self._rows = rows
         self._read = 0
@@ -386,14 +360,14 @@ class ParquetColumn(RowFile):
                 f"{', '.join(rows.column_names)}; name one as field."
             )
         self.column_names = rows.column_names
-        kind = rows.schema.field(self.field).type
-        self.holds_words = _is_list(kind)
-        if not _is_text(kind.value_type if self.holds_words else kind):
+        feature = rows.features[self.field]
+        self.holds_words = isinstance(feature, (List, LargeList))
+        if getattr(getattr(feature, "feature", feature), "dtype", None) not in _TEXTS:
             raise DataError(
-                f"{path}: the column {self.field} holds {kind}; name one of strings or of lists of strings."
+                f"{path}: the column {self.field} holds {feature}; name one of strings or of lists of strings."
             )
 
-    def raws(self) -> Iterator[Any]:
+    def raw_records(self) -> Iterator[Any]:
         """Iterate over the values."""
         self._read = 0
         for table in self._rows.batches([str(self.field)]):
@@ -419,15 +393,15 @@ class HubRows(RowFile):
 
         Args:
             name: ``owner/name``.
-            split: The split; may be left out where there is but one.
+            split: The split; may be None if there is only one.
             field: The column; by default ``tokens``, ``words`` or ``text``.
         """
         try:
             splits = load_dataset(name, streaming=True)
-        # What goes wrong there (no such set, no network, a loading script) has no common type.
+        # The errors (no such dataset, no network, a loading script) have no common type.
         except Exception as error:
             raise DataError(
-                f"{name}: neither a local path nor to be had from the Hub ({first_line(error)})."
+                f"{name}: neither a local path nor a dataset that can be loaded from the Hub ({first_line(error)})."
             ) from error
         if split is None and len(splits) == 1:
             split = next(iter(splits))
@@ -438,7 +412,7 @@ class HubRows(RowFile):
         self.field = field
         self._rows: IterableDataset = splits[split]
 
-    def raws(self) -> Iterator[Any]:
+    def raw_records(self) -> Iterator[Any]:
         """Iterate over the values."""
         for row in self._rows:
             if self.field is None:
@@ -449,14 +423,6 @@ class HubRows(RowFile):
                     "name one as field."
                 )
             yield row[self.field]
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
 
 
 def _value(scalar: pa.Scalar) -> Any:

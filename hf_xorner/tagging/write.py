@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..corpora.formats.tables import ParquetRows
 from ..errors import DataError
-from ..tagger import Annotation, Entity
+from ..tagger import Annotation
 from .read import Record, RecordBlock
 
 SPANS, CONLL, SAME = "spans", "conll", "same"
 OUTPUTS = (SPANS, CONLL, SAME)
-ENTITIES, TAGS = "predicted_entities", "predicted_tags"
+_ENTITIES, _TAGS = "predicted_entities", "predicted_tags"
 _OUTSIDE = "O"
 _SCORE_DIGITS = 6
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Form(NamedTuple):
-    """The form in which one input is written.
+    """The form of one output.
 
     Attributes:
         format: One of `OUTPUTS`.
@@ -46,7 +46,7 @@ def written(records: Sequence[Record], found: Sequence[Annotation | None], label
 
     Args:
         records: The records.
-        found: Their annotations; None where there was nothing to tag.
+        found: Their annotations; None for records without anything to tag.
         labels: The names of the labels.
         form: The form of the output.
     """
@@ -63,7 +63,7 @@ def _spans(record: Record, found: Annotation | None, labels: Sequence[str], form
     if found is None:
         return b""
     name = "text" if isinstance(record.item, str) else "words"
-    return _line({name: record.item, "entities": _objects(found.entities, name == "words")})
+    return _line({name: record.item, "entities": _objects(found, name == "words")})
 
 
 def _conll(record: Record, found: Annotation | None, labels: Sequence[str], form: Form) -> bytes:
@@ -71,11 +71,8 @@ def _conll(record: Record, found: Annotation | None, labels: Sequence[str], form
     if found is None:
         return b"\n" if record.fault else b""
     item = record.item
-    if isinstance(item, str):
-        words: Sequence[str] = [item[start:end] for start, end in found.places.tolist()]
-    else:
-        words = item or ()
-    lines = [f"{word}\t{labels[label]}\n" for word, label in zip(words, found.labels.tolist(), strict=True)]
+    words = [item[start:end] for start, end in found.places.tolist()] if isinstance(item, str) else item or []
+    lines = [f"{word}\t{tag}\n" for word, tag in zip(words, _tags(found, labels), strict=True)]
     return "".join([*lines, "\n"]).encode()
 
 
@@ -84,7 +81,7 @@ def _columns(record: Record, found: Annotation | None, labels: Sequence[str], fo
     if record.fault:
         return record.form
     block: RecordBlock = record.form
-    tags = [] if found is None else [labels[label] for label in found.labels.tolist()]
+    tags = [] if found is None else _tags(found, labels)
     lines = list(block.lines)
     for place, tag in [*zip(block.words, tags, strict=True), *((place, _OUTSIDE) for place in block.documents)]:
         bare = lines[place].rstrip("\r")
@@ -95,21 +92,21 @@ def _columns(record: Record, found: Annotation | None, labels: Sequence[str], fo
 
 
 def _jsonl(record: Record, found: Annotation | None, labels: Sequence[str], form: Form) -> bytes:
-    """Return the line of the input with a field added to its object and all else unchanged."""
+    """Return the line of the input with a field added to its object, and nothing else changed."""
     if record.fault:
         line = record.form.decode("utf-8", "replace").rstrip("\r\n")
-        return _line({"line": line, "error": record.fault, form.field or ENTITIES: []})
+        return _line({"line": line, "error": record.fault, added_field(False, form): []})
+    line = record.form
     if found is None:
-        return record.form.encode()
-    line, _ = record.form
-    name, value = _value(record, found, labels, form)
+        return line.encode()
+    name = added_field(isinstance(record.item, list), form)
     end = line.rindex("}")
-    return f"{line[:end].rstrip()}, {_to_json(name)}: {_to_json(value)}{line[end:]}".encode()
+    return f"{line[:end].rstrip()}, {_to_json(name)}: {_to_json(_value(record, found, labels))}{line[end:]}".encode()
 
 
 def _values(record: Record, found: Annotation | None, labels: Sequence[str], form: Form) -> bytes:
     """Return the row's value of the added column."""
-    return _line(None if found is None else _value(record, found, labels, form)[1])
+    return _line(None if found is None else _value(record, found, labels))
 
 
 _WRITERS: dict[str, Callable[[Record, Annotation | None, Sequence[str], Form], bytes]] = {
@@ -123,41 +120,38 @@ _WRITERS: dict[str, Callable[[Record, Annotation | None, Sequence[str], Form], b
 
 def added_field(words: bool, form: Form) -> str:
     """Return the name of the field that is added to a text or to words."""
-    return form.field or (TAGS if words else ENTITIES)
+    return form.field or (_TAGS if words else _ENTITIES)
 
 
-def _value(record: Record, found: Annotation, labels: Sequence[str], form: Form) -> tuple[str, Any]:
-    """Return the name and the value of the added field: a tag for each given word, or the entities of a text."""
-    words = isinstance(record.item, list)
-    name = added_field(words, form)
-    return name, [labels[label] for label in found.labels.tolist()] if words else _objects(found.entities, False)
+def _value(record: Record, found: Annotation, labels: Sequence[str]) -> list[Any]:
+    """Return the value of the added field: a tag for each given word, or the entities of a text."""
+    return _tags(found, labels) if isinstance(record.item, list) else _objects(found, False)
 
 
-def _objects(entities: Sequence[Entity], words: bool) -> list[dict[str, Any]]:
-    found = []
-    for entity in entities:
-        one: dict[str, Any] = {"label": entity.label, "start": entity.start, "end": entity.end, "text": entity.text}
-        if words:
-            one |= {"word_start": entity.word_start, "word_end": entity.word_end}
+def _tags(found: Annotation, labels: Sequence[str]) -> list[str]:
+    return [labels[label] for label in found.labels.tolist()]
+
+
+def _objects(found: Annotation, words: bool) -> list[dict[str, Any]]:
+    names = ("label", "start", "end", "text", *(("word_start", "word_end") if words else ()))
+    return [
         # The digits after these may depend on the number of threads.
-        one["score"] = round(entity.score, _SCORE_DIGITS)
-        found.append(one)
-    return found
+        {**{name: getattr(entity, name) for name in names}, "score": round(entity.score, _SCORE_DIGITS)}
+        for entity in found.entities
+    ]
 
 
 def _line(value: Any) -> bytes:
     return f"{_to_json(value)}\n".encode()
 
 
-# The most rows and bytes of a row group.
-_GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 25
 _ENTITY = pa.struct(
     [("label", pa.string()), ("start", pa.int64()), ("end", pa.int64()), ("text", pa.string()), ("score", pa.float64())]
 )
 
 
 def add_column(source: Path, values: Path, target: Path, name: str, words: bool, first: int) -> None:
-    """Write a copy of rows of a Parquet file with one more column.
+    """Write a copy of rows of a Parquet file with one more column, a batch of rows at a time.
 
     Args:
         source: The Parquet file.
@@ -173,27 +167,12 @@ def add_column(source: Path, values: Path, target: Path, name: str, words: bool,
     # The metadata of datasets does not describe the new column.
     schema = schema.with_metadata({k: v for k, v in (schema.metadata or {}).items() if k != b"huggingface"})
     with values.open("rb") as file, pq.ParquetWriter(target, schema) as writer:
-        for group in _groups(_with_values(rows, file, name, kind, first)):
-            writer.write_table(group.cast(schema))
-
-
-def _with_values(rows: ParquetRows, file: IO[bytes], name: str, kind: pa.DataType, first: int) -> Iterator[pa.Table]:
-    for table in rows.batches(rows.schema.names):
-        skipped = min(first, len(table))
-        first -= skipped
-        values = [json.loads(line) for line in islice(file, len(table) - skipped)]
-        if values:
-            yield table.slice(skipped, len(values)).append_column(name, pa.array(values, kind))
-    if first or file.read(1):
-        raise DataError("the Parquet file has changed while it was tagged; start again with overwrite.")
-
-
-def _groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    held: list[pa.Table] = []
-    for table in tables:
-        held.append(table)
-        if sum(map(len, held)) >= _GROUP_ROWS or sum(table.nbytes for table in held) >= _GROUP_BYTES:
-            yield pa.concat_tables(held)
-            held = []
-    if held:
-        yield pa.concat_tables(held)
+        for table in rows.batches(rows.schema.names):
+            skipped = min(first, len(table))
+            first -= skipped
+            found = [json.loads(line) for line in islice(file, len(table) - skipped)]
+            if found:
+                rest = table.slice(skipped, len(found)).append_column(name, pa.array(found, kind))
+                writer.write_table(rest.cast(schema))
+        if first or file.read(1):
+            raise DataError("the Parquet file has changed while it was tagged; start again with overwrite.")

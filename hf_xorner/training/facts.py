@@ -26,10 +26,9 @@ from transformers import PreTrainedConfig, Trainer, TrainerCallback
 from ..corpora.assemble import TRAIN, corpus_fingerprint, file_fingerprint, flat_batches, label_names_of
 from ..corpora.statistics import corpus_statistics
 from ..errors import TrainingError
-from ..evaluation.breakdowns import confusion, per_length, surface_scores
+from ..evaluation.breakdowns import confusion, per_length, seen_partition, surface_forms, surface_scores
 from ..evaluation.calibration import calibration, entity_confidences
 from ..evaluation.comparison import Comparison
-from ..evaluation.partitions import seen_partition, surface_forms
 from ..evaluation.spans import TagSet, spans_of_ids
 from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
@@ -573,7 +572,7 @@ def surfaces_in(split: Dataset) -> set[str]:
         return found
     for batch in flat_batches(split, TRAIN):
         spans = spans_of_ids(batch.ids, batch.lengths, tag_set, "conlleval")
-        found.update(surface_forms(spans, batch.tokens.to_pylist(), batch.lengths))
+        found.update(surface_forms(spans, batch.tokens.to_pylist()))
     return found
 
 
@@ -589,7 +588,7 @@ def _figures(judged: Judged, tokens: Any, known: set[str]) -> tuple[dict[str, An
         more["surface"] = surface_scores(comparison, words)
         more["seen"] = seen_partition(comparison, words, known)
     if np.isfinite(judged.probabilities).all():  # training may have diverged, which the facts say in their own words
-        confidences = entity_confidences(judged.probabilities, comparison.predicted, comparison.lengths)
+        confidences = entity_confidences(judged.probabilities, comparison)
         found = calibration(confidences, comparison.correct)
         more["calibration"] = {**found, "bins": [row for row in found["bins"] if row["count"]]}
     return rounded({**judged.scores, **more}), counts.tolist()

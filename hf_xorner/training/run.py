@@ -16,7 +16,7 @@ from transformers import set_seed
 
 from ..corpora import load_corpus
 from ..errors import first_line
-from ..evaluation import checked_span_scores
+from ..evaluation import span_scores
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from ..registration import CONFIGS
@@ -160,7 +160,7 @@ class TrainingRun(NamedTuple):
             [[names[label] for label in row[mask]] for row, mask in zip(labels, known, strict=True)]
             for labels in (gold, predicted)
         )
-        scores = checked_span_scores(gold_tags, predicted_tags)
+        scores = span_scores(gold_tags, predicted_tags)
         logits = output.predictions[known]
         probabilities = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)  # of the likeliest label
         return Judged(gold_tags, predicted_tags, probabilities, scores, output.metrics.get("test_runtime", 0.0))

@@ -1,4 +1,4 @@
-"""Spans and their comparison by plain loops, written from the definitions; and random tags to try them on."""
+"""Spans and their scores by plain loops, written from the definitions, and random tags to test with."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -47,6 +47,15 @@ def corpus_spans(sentences, scheme, policy):
     return [
         (index, *span) for index, tags in enumerate(sentences) for span in spans_by_loop(list(tags), scheme, policy)
     ]
+
+
+def tuples_of(spans, comparison):
+    """The spans (sentence, start, end, type) of one side of a comparison."""
+    first = np.cumsum(comparison.lengths) - comparison.lengths
+    sentence = np.repeat(np.arange(len(first)), comparison.lengths)[spans.start]
+    columns = (sentence, spans.start - first[sentence], spans.end - first[sentence], spans.type)
+    types = comparison.tag_set.types
+    return [(*row, types[index]) for *row, index in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def tags_of_spans(spans, length, scheme):

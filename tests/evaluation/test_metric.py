@@ -11,7 +11,7 @@ from datasets import ClassLabel, Dataset, Features, List, Value
 from random_texts import DECODERS, lively_model, random_sentences
 
 from hf_xorner import Tagger
-from hf_xorner.evaluation import checked_span_scores
+from hf_xorner.evaluation import span_scores
 from hf_xorner.evaluation.metric import TaggingMetric
 
 GOLD = [["B-X", "I-X", "O", "B-Y"], ["B-X"], ["O", "I-Y"]]
@@ -33,45 +33,25 @@ def cache(tmp_path, monkeypatch):
 @pytest.mark.parametrize("policy", ["conlleval", "strict"])
 def test_figures_are_the_checked_scores(policy):
     found = TaggingMetric(policy).compute(predictions=PREDICTED, references=GOLD)
-    assert found == checked_span_scores(GOLD, PREDICTED, policy)
+    assert found == span_scores(GOLD, PREDICTED, policy)
     assert 0 < found["f1"] < 100
 
 
-def test_the_policies_differ():
-    f1 = {
-        policy: TaggingMetric(policy).compute(predictions=[["I-X"]], references=[["B-X"]])["f1"]
-        for policy in ("conlleval", "strict")
-    }
-    assert f1 == {"conlleval": 100, "strict": 0}
-
-
-def test_a_scheme_can_be_asked_for():
+def test_the_given_scheme_is_used_and_plain_tags_have_an_accuracy_only():
     gold, predicted = [["I-X", "B-X"]], [["I-X", "I-X"]]
     found = TaggingMetric("strict", scheme="iob1").compute(predictions=predicted, references=gold)
-    assert found == checked_span_scores(gold, predicted, "strict", "iob1")
+    assert found == span_scores(gold, predicted, "strict", "iob1")
     assert found["support"] == 2
-
-
-def test_plain_tags_have_an_accuracy_only():
     assert TaggingMetric().compute(predictions=[["NN", "NN"]], references=[["NN", "VB"]]) == {"accuracy": 50.0}
+    assert TaggingMetric().compute(predictions=[], references=[]) == span_scores([], [])
 
 
-def test_sentences_can_be_added_one_by_one_and_in_batches():
+def test_sentences_can_be_added_one_by_one_and_in_batches_and_nothing_is_written(cache):
     metric = TaggingMetric()
     for _ in range(2):
         metric.add(prediction=PREDICTED[0], reference=GOLD[0])
         metric.add_batch(predictions=PREDICTED[1:], references=GOLD[1:])
-        assert metric.compute() == checked_span_scores(GOLD, PREDICTED)
-
-
-def test_no_sentences_score_nothing():
-    assert TaggingMetric().compute(predictions=[], references=[]) == checked_span_scores([], [])
-
-
-def test_nothing_is_written(cache):
-    metric = TaggingMetric()
-    metric.add_batch(predictions=PREDICTED, references=GOLD)
-    metric.compute()
+        assert metric.compute() == span_scores(GOLD, PREDICTED)
     assert not cache.exists()
 
 
@@ -85,7 +65,7 @@ def test_metrics_do_not_disturb_each_other(options, cache):
         if gold[1:]:
             metric.add_batch(predictions=predicted[1:], references=gold[1:])
     for metric, (gold, predicted) in reversed(list(zip(metrics, pairs, strict=True))):
-        assert metric.compute() == checked_span_scores(gold, predicted, metric.policy)
+        assert metric.compute() == span_scores(gold, predicted, metric.policy)
     assert not list(cache.rglob("*.arrow"))
 
 
@@ -121,51 +101,40 @@ def test_several_processes_score_together_by_files(tmp_path):
     for thread in threads:
         thread.join()
     # The first process gathers what the others wrote.
-    assert found == {0: checked_span_scores(GOLD, PREDICTED), 1: None}
+    assert found == {0: span_scores(GOLD, PREDICTED), 1: None}
 
 
 def test_it_can_be_combined_with_other_metrics():
     both = evaluate.combine([TaggingMetric("conlleval"), TaggingMetric("strict")])
     found = both.compute(predictions=PREDICTED, references=GOLD)
-    assert found["tagging_metric_0_f1"] == checked_span_scores(GOLD, PREDICTED, "conlleval")["f1"]
-    assert found["tagging_metric_1_f1"] == checked_span_scores(GOLD, PREDICTED, "strict")["f1"]
+    assert found["tagging_metric_0_f1"] == span_scores(GOLD, PREDICTED, "conlleval")["f1"]
+    assert found["tagging_metric_1_f1"] == span_scores(GOLD, PREDICTED, "strict")["f1"]
 
 
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({}, "there are no tags to score; give predictions and references, or add some before."),
-        (
-            {"predictions": [["O"]], "references": [["O", "O"]]},
-            "sentence 0 (counted from 0) has 2 gold tags but 1 predicted ones; give a tag for each word.",
-        ),
-        (
-            {"predictions": [["O"]], "references": [["O"], ["O"]]},
-            "Mismatch in the number of predictions (1) and references (2)",
-        ),
+        ({}, "no tags to score"),
+        ({"predictions": [["O"]], "references": [["O", "O"]]}, "sentence 0 .* 2 gold tags but 1"),
+        ({"predictions": [["O"]], "references": [["O"], ["O"]]}, "Mismatch in the number of predictions"),
+        ({"predictions": [[1, 0]], "references": [[0, 0]]}, "don't match the expected format"),
     ],
 )
-def test_faulty_input_is_told_and_forgotten(inputs, message):
+def test_faulty_input_is_refused_and_forgotten(inputs, message):
     metric = TaggingMetric()
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=message):
         metric.compute(**inputs)
-    assert str(error.value) == message
-    assert metric.compute(predictions=PREDICTED, references=GOLD) == checked_span_scores(GOLD, PREDICTED)
-
-
-def test_label_ids_are_refused():
-    with pytest.raises(ValueError, match="don't match the expected format"):
-        TaggingMetric().compute(predictions=[[1, 0]], references=[[0, 0]])
+    assert metric.compute(predictions=PREDICTED, references=GOLD) == span_scores(GOLD, PREDICTED)
 
 
 def test_unknown_options_are_refused():
     with pytest.raises(ValueError, match="unknown policy 'loose'; expected one of strict, conlleval"):
         TaggingMetric("loose")
-    with pytest.raises(TypeError, match="knows predictions and references, and no scheme"):
+    with pytest.raises(TypeError, match="not scheme"):
         TaggingMetric().compute(predictions=[["O"]], references=[["O"]], scheme="iob1")
 
 
-def test_scripts_do_not_take_evaluate_py_for_the_library():
+def test_scripts_do_not_import_evaluate_py_as_the_library():
     # Python finds modules beside a script before all others.
     program = f"""
 import sys
@@ -233,11 +202,11 @@ def run_evaluator(model, dataset, policy="conlleval", **options):
 
 
 @pytest.mark.parametrize("policy", ["conlleval", "strict"])
-def test_the_evaluator_comes_to_the_scores_on_the_given_words(model, tokenizer, sentences, policy, cache):
+def test_the_evaluator_computes_the_scores_of_the_given_words(model, tokenizer, sentences, policy, cache):
     tagged = Tagger(model, tokenizer).tag(sentences)
     predicted = [tags_of(entities, words) for entities, words in zip(tagged, sentences, strict=True)]
     gold = gold_for(predicted)
-    expected = checked_span_scores(gold, predicted, policy)
+    expected = span_scores(gold, predicted, policy)
     assert 10 < expected["f1"] < 90
     dataset = dataset_of(sentences, gold, ClassLabel(names=LABELS))
     found = run_evaluator(model, dataset, policy, tokenizer=tokenizer, device=-1)
@@ -264,7 +233,7 @@ def test_the_evaluator_takes_tags_as_strings_and_models_as_folders(tokenizer, se
         }
 
 
-def test_a_word_that_comes_back_in_parts_has_the_label_of_the_first(tokenizer):
+def test_a_word_that_is_split_has_the_label_of_its_first_part(tokenizer):
     model = lively_model("bilstm-cnn", tokenizer, "softmax")
     words = ["Ann's", "dog", "met", "Smith,", "London."]
     assert not comes_back(words, tokenizer)

@@ -38,6 +38,13 @@ def report_of(types, seed=0):
     }
 
 
+def confusion_of(types, matrix, **outcomes):
+    """A confusion whose other outcomes are 0."""
+    zero = dict.fromkeys(types, 0)
+    keys = ("boundary", "boundary_and_type", "missed", "inexact", "spurious")
+    return {"types": types, "matrix": matrix, **dict.fromkeys(keys, zero), **outcomes}
+
+
 def pixels(path):
     """What a picture shows: height, width, colours; 0 is black and 1 is white."""
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -51,23 +58,16 @@ def shows(image, colour):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("count", [1, 4, 20])
+@pytest.mark.parametrize("count", [1, 20])
 def test_every_picture_is_drawn(tmp_path, count):
+    """Pictures grow with the types, and are neither blank nor black."""
     written = draw(report_of([f"TYPE_{index}" for index in range(count)]), tmp_path / "new" / "plots")
     assert [path.name for path in written] == FILES
     for path in written:
         height, width, _ = pixels(path).shape
-        assert 200 < height < 2500
+        assert (900 if count == 20 and path.name != "reliability.png" else 200) < height < 2500
         assert 400 < width < 2500
-        # Neither blank nor black.
         assert 0.1 < (pixels(path) > 0.99).all(axis=-1).mean() < 0.98
-
-
-def test_pictures_grow_with_the_types(tmp_path):
-    few = draw(report_of("ABCD"), tmp_path / "few")
-    many = draw(report_of("ABCDEFGHIJKLMNOPQRST"), tmp_path / "many")
-    for index in (0, 1):
-        assert pixels(many[index]).shape[0] > 1.5 * pixels(few[index]).shape[0]
 
 
 def test_bars_are_as_long_as_their_scores(tmp_path):
@@ -86,7 +86,7 @@ def test_bars_are_as_long_as_their_scores(tmp_path):
 
 def test_cells_are_as_dark_as_their_shares(tmp_path):
     def darkness(matrix, missed):
-        confusion = {"types": ["A", "B"], "matrix": matrix, "missed": {"A": missed, "B": 0}}
+        confusion = confusion_of(["A", "B"], matrix, missed={"A": missed, "B": 0})
         (path,) = draw({"confusion": confusion}, tmp_path)
         image = pixels(path)
         return shows(image, "#08306b")  # the darkest of the map, also at the end of its scale
@@ -102,13 +102,16 @@ def middles(image, colour):
 
 
 def test_gold_runs_down_and_predicted_across(tmp_path):
-    """Of two gold entities of A, and none of B, all are predicted as B: the cell is above, and on the right."""
-    confusion = {"types": ["A", "B", "C"], "matrix": [[0, 0, 2], [0, 0, 0], [0, 0, 0]]}
-    (path,) = draw({"confusion": confusion}, tmp_path)
-    image = pixels(path)[:, :-140]  # without the bar of colours
-    down, across = middles(image, "#08306b") / image.shape[:2]
-    assert down < 0.4
-    assert across > 0.6
+    found = []
+    for gold, predicted in ((0, 2), (2, 0)):
+        matrix = np.zeros((3, 3), dtype=int)
+        matrix[gold, predicted] = 2
+        (path,) = draw({"confusion": confusion_of(["A", "B", "C"], matrix.tolist())}, tmp_path)
+        image = pixels(path)[:, :-140]  # without the bar of colours
+        found.append(middles(image, "#08306b") / image.shape[:2])
+    (down, across), (further_down, less_across) = found
+    assert further_down - down > 0.2
+    assert across - less_across > 0.15
 
 
 def test_the_most_frequent_type_is_on_top(tmp_path):
@@ -125,8 +128,6 @@ def test_only_what_the_report_holds_is_drawn(tmp_path):
     report = report_of("AB")
     assert [path.name for path in draw({"per_type": report["per_type"]}, tmp_path / "one")] == ["per_type.png"]
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["per_type.png"]
-    del report["confusion"]["inexact"], report["confusion"]["boundary"]
-    assert len(draw(report, tmp_path / "less")) == 3
 
 
 @pytest.mark.parametrize(
@@ -139,28 +140,22 @@ def test_only_what_the_report_holds_is_drawn(tmp_path):
     ],
     ids=["empty", "plain", "no spans", "nulls"],
 )
-def test_nothing_is_drawn_of_nothing(tmp_path, report):
+def test_empty_reports_draw_nothing(tmp_path, report):
     assert draw(report, tmp_path / "plots") == []
     assert not (tmp_path / "plots").exists()
 
 
 def test_a_report_without_any_count_is_drawn(tmp_path):
-    zero = {"A": 0}
-    confusion = {"types": ["A"], "matrix": [[0]], "boundary": zero, "missed": zero, "spurious": zero}
+    confusion = confusion_of(["A"], [[0]])
     assert len(draw({"confusion": confusion, "calibration": calibration([0.0], [False])}, tmp_path)) == 2
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("types", [["$A_", "B$", "$\\frac$", "{}%"], ["a-long-name-of-a-type" * 3, "X"]])
-def test_any_name_is_text(tmp_path, types):
+def test_type_names_are_drawn_as_plain_text(tmp_path, types):
+    (tmp_path / "confusion.png").write_text("replaced")
     assert len(draw(report_of(types), tmp_path)) == 3
-
-
-def test_pictures_are_replaced(tmp_path):
-    first = [path.read_bytes() for path in draw(report_of("AB"), tmp_path)]
-    assert [path.read_bytes() for path in draw(report_of("AB"), tmp_path)] == first
-    second = [path.read_bytes() for path in draw(report_of("AB", seed=1), str(tmp_path))]
-    assert all(old != new for old, new in zip(first, second, strict=True))
+    assert (tmp_path / "confusion.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_state_of_matplotlib_is_left_alone(tmp_path):
@@ -178,7 +173,7 @@ assert "matplotlib.pyplot" not in sys.modules
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
-def test_a_missing_matplotlib_is_told(tmp_path, monkeypatch):
+def test_a_missing_matplotlib_is_reported(tmp_path, monkeypatch):
     ordinary = builtins.__import__
 
     def without(name, *arguments, **options):
@@ -187,6 +182,5 @@ def test_a_missing_matplotlib_is_told(tmp_path, monkeypatch):
         return ordinary(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError) as error:
+    with pytest.raises(ImportError, match=r'pip install "hf_xorner\[plots\]"'):
         plots.draw(report_of("AB"), tmp_path)
-    assert str(error.value) == 'plots need matplotlib, which is not installed: pip install "hf_xorner[plots]".'

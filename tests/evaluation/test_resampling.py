@@ -85,16 +85,6 @@ def test_small_cases_equal_the_enumeration_of_all_swaps(pair):
         assert found[name]["p"] == pytest.approx(expected[name], abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_twelve_sentences_equal_the_enumeration_of_all_swaps(seed):
-    rng = np.random.default_rng(seed)
-    gold = rng.integers(0, 5, 12)
-    pair = system(rng, gold, 0.9), system(rng, gold, 0.6)
-    found, expected = randomisation_test(*pair), p_by_brute_force(*pair)
-    for name in SPAN_FIGURES:
-        assert found[name]["p"] == pytest.approx(expected[name], abs=1e-12)
-
-
 def test_accuracy_of_plain_tags_equals_the_enumeration_of_all_swaps():
     rng = np.random.default_rng(0)
     tokens = rng.integers(1, 9, 11)
@@ -115,7 +105,7 @@ def test_a_case_by_hand():
     assert randomisation_test(counts_b, counts_a)["f1"] == {"p": 0.25, "difference": -75.0, "trials": 4, "exact": True}
 
 
-def test_many_sentences_that_differ_alike_are_weighed_exactly():
+def test_many_sentences_that_differ_alike_are_weighted_exactly():
     # The sign test: of 300 sentences, one system is right in 180 and the other in 120.
     counts_a = np.array([[1, 1]] * 180 + [[0, 1]] * 120)
     counts_b = 1 - counts_a
@@ -167,20 +157,14 @@ def test_the_estimate_is_never_zero():
 
 
 @pytest.mark.parametrize("columns", [2, 3])
-def test_identical_systems_do_not_differ(columns):
-    counts = np.array([[1, 2, 3], [0, 0, 0], [2, 2, 2]])[:, :columns]
+@pytest.mark.parametrize("sentences", [0, 3])
+def test_identical_systems_do_not_differ(columns, sentences):
+    counts = np.array([[1, 2, 3], [0, 0, 0], [2, 2, 2]])[:sentences, :columns]
     for found in randomisation_test(counts, counts).values():
         assert found == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
 
 
-@pytest.mark.parametrize("columns", [2, 3])
-def test_systems_without_sentences_do_not_differ(columns):
-    nothing = np.zeros((0, columns), dtype=np.int64)
-    for found in randomisation_test(nothing, nothing).values():
-        assert found == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
-
-
-def test_one_sentence_tells_nothing():
+def test_one_sentence_has_a_p_value_of_1():
     found = randomisation_test(np.array([[3, 3, 3]]), np.array([[0, 2, 3]]))
     for name in SPAN_FIGURES:
         assert found[name] == {"p": 1.0, "difference": 100.0, "trials": 2, "exact": True}
@@ -205,7 +189,7 @@ def test_counts_of_any_size_are_compared_exactly():
     assert randomisation_test(counts_a, counts_b)["f1"]["p"] == 0.5
 
 
-def test_the_seed_decides():
+def test_the_seed_determines_the_p_value():
     rng = np.random.default_rng(4)
     gold = rng.integers(0, 4, 100)
     pair = system(rng, gold, 0.85), system(rng, gold, 0.8)
@@ -220,7 +204,7 @@ def test_chunks_of_draws_change_nothing(monkeypatch):
     small = counts_a[:7], counts_b[:7]
     before = randomisation_test(counts_a, counts_b), bootstrap_intervals(counts_a), randomisation_test(*small)
     assert before[2]["f1"]["exact"]
-    monkeypatch.setattr(resampling, "_CHUNK", 64)
+    monkeypatch.setattr(resampling, "_DRAWS", 7)
     after = randomisation_test(counts_a, counts_b), bootstrap_intervals(counts_a), randomisation_test(*small)
     assert after == before
 
@@ -261,7 +245,7 @@ def test_intervals_of_one_column_are_those_of_a_binomial():
 
 
 @pytest.mark.parametrize("counts", [[[2, 3, 4]], [[2, 3, 4]] * 5], ids=["one", "all alike"])
-def test_sentences_of_one_kind_leave_no_doubt(counts):
+def test_sentences_of_one_kind_have_an_interval_of_one_point(counts):
     found = bootstrap_intervals(np.array(counts))
     assert found["recall"] == [50.0, 50.0]
     assert found["precision"] == pytest.approx([200 / 3] * 2)
@@ -282,7 +266,7 @@ def test_sentences_without_spans_are_drawn_like_others():
     assert bootstrap_intervals(counts, confidence=0.6)["f1"] == [0.0, 100.0]
 
 
-def test_the_seed_decides_the_intervals():
+def test_the_seed_determines_the_intervals():
     counts = system(np.random.default_rng(0), np.arange(200) % 4, 0.8)
     assert bootstrap_intervals(counts) == bootstrap_intervals(counts)
     assert bootstrap_intervals(counts) != bootstrap_intervals(counts, seed=14)
@@ -293,62 +277,53 @@ def test_the_seed_decides_the_intervals():
 GOOD = np.array([[1, 2, 3], [0, 1, 1]])
 
 
+@pytest.mark.parametrize("function", [bootstrap_intervals, lambda counts: randomisation_test(counts, counts)])
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        (
-            np.zeros((2, 4), dtype=int),
-            "counts of the shape (2, 4) are none of sentences; give (sentences, 3) for correct, predicted and gold "
-            "spans, or (sentences, 2) for correct tags and tokens.",
-        ),
-        (GOOD / 2, "counts are whole numbers, and these are of the type float64."),
-        (
-            np.array([[1, 1, 1], [2, 1, 5]]),
-            "sentence 1 (counted from 0) cannot have these counts: 2 correct, 1 predicted, 5 gold spans.",
-        ),
-        (np.array([[-1, 4]]), "sentence 0 (counted from 0) cannot have these counts: -1 correct, 4 tokens."),
+        (np.zeros((2, 4), dtype=int), r"shape \(2, 4\)"),
+        (np.zeros((2, 3)), "float64"),
+        (np.array([[0, 0, 0], [0, -1, 0]]), r"sentence 1 .* -1 predicted"),
+        (np.array([[1, 1, 1], [2, 1, 3]]), r"sentence 1 .* 2 correct, 1 predicted, 3 gold"),
+        (np.array([[1, 1, 0]]), r"sentence 0 .* 1 correct, 1 predicted, 0 gold"),
+        (np.array([[3, 2]]), r"sentence 0 .* 3 correct, 2 tokens"),
     ],
 )
-@pytest.mark.parametrize("function", [bootstrap_intervals, lambda counts: randomisation_test(GOOD, counts)])
-def test_counts_that_cannot_be_are_told(function, counts, message):
-    with pytest.raises(ValueError) as error:
+def test_impossible_counts_are_refused(function, counts, message):
+    with pytest.raises(ValueError, match=message):
         function(counts)
-    assert str(error.value) == message
 
 
 @pytest.mark.parametrize(
-    ("counts", "message"),
+    ("other", "message"),
     [
-        (
-            GOOD[:1],
-            "counts of the shapes (2, 3) and (1, 3) are not of the same sentences; compare two systems on one corpus.",
-        ),
-        (
-            np.array([[1, 2, 3], [0, 1, 2]]),
-            "sentence 1 (counted from 0) has 1 gold spans for one system but 2 for the other; "
-            "compare two systems on the same gold tags.",
-        ),
+        (GOOD[:1], "2 and 1 sentences"),
+        (np.array([[1, 2, 3], [0, 1, 2]]), r"sentence 1 .* 1 gold spans .* 2 for the other"),
     ],
 )
-def test_systems_on_different_gold_tags_are_refused(counts, message):
-    with pytest.raises(ValueError) as error:
-        randomisation_test(GOOD, counts)
-    assert str(error.value) == message
+def test_systems_on_different_gold_tags_are_refused(other, message):
+    with pytest.raises(ValueError, match=message):
+        randomisation_test(GOOD, other)
 
 
-def test_settings_out_of_range_are_told():
-    with pytest.raises(ValueError, match="resamples=0 is too few; give 1 or more"):
-        bootstrap_intervals(GOOD, resamples=0)
-    with pytest.raises(ValueError, match="trials=0 is too few; give 1 or more"):
-        randomisation_test(GOOD, GOOD, trials=0)
-    with pytest.raises(ValueError, match="confidence=95 is no share of the resamples; give a number between 0 and 1"):
-        bootstrap_intervals(GOOD, confidence=95)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: randomisation_test(GOOD, GOOD, trials=0), "trials=0"),
+        (lambda: bootstrap_intervals(GOOD, resamples=0), "resamples=0"),
+        (lambda: bootstrap_intervals(GOOD, confidence=95), "confidence=95"),
+        (lambda: bootstrap_intervals(GOOD, confidence=0), "confidence=0"),
+    ],
+)
+def test_settings_out_of_range_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 # --- Speed -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_hundred_thousand_sentences_take_no_time():
+def test_a_hundred_thousand_sentences_take_less_than_three_seconds():
     rng = np.random.default_rng(0)
     gold = rng.poisson(2, 100_000)
     counts_a, counts_b = system(rng, gold, 0.8), system(rng, gold, 0.81)
