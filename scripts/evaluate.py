@@ -21,13 +21,13 @@ from transformers import HfArgumentParser
 
 import hf_xorner
 from hf_xorner.corpora import Reading, load_corpus
-from hf_xorner.corpora.formats.files import open_text
 from hf_xorner.corpora.predictions import read_predictions, write_predictions
 from hf_xorner.corpora.schemes import EDGE, recognise
 from hf_xorner.corpora.source import AUTO
 from hf_xorner.evaluation.report import System, Training, compare, report
 from hf_xorner.evaluation.spans import POLICIES
 from hf_xorner.evaluation.tables import report_text
+from hf_xorner.files import open_text
 
 
 @dataclass

@@ -15,12 +15,11 @@ import signal
 import sys
 from pathlib import Path
 
-from hf_xorner.files import locked
+from hf_xorner.files import locked, write_whole
 from hf_xorner.papers.jobs import Plan, Settings, execute, plan
 from hf_xorner.papers.presentation import draw_tables, merge_results, read_results, to_json, to_markdown
 from hf_xorner.papers.reproduction import Filled, fill
 from hf_xorner.papers.tables import Table, read_table
-from hf_xorner.training.facts import write_whole
 from hf_xorner.training.recipes import table_names
 
 TRAIN = [sys.executable, str(Path(__file__).resolve().parent / "train.py")]

@@ -25,9 +25,12 @@ can_export = pytest.mark.skipif(
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 #: A process that holds a lock; of the module alone, as the package would take seconds to import.
 HOLDS_A_LOCK = """
-import pathlib, runpy, sys
+import pathlib, sys, types
+package = sys.modules["hf_xorner"] = types.ModuleType("hf_xorner")
+package.__path__ = [str(pathlib.Path(sys.argv[1]).parent)]
+from hf_xorner.files import locked
 path, process, processes = sys.argv[2:]
-with runpy.run_path(sys.argv[1])["locked"](pathlib.Path(path), "", int(process), int(processes)):
+with locked(pathlib.Path(path), "", int(process), int(processes)):
     print("held", flush=True)
     sys.stdin.read()
 """

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -348,27 +348,6 @@ def split_fingerprint(split: Dataset, name: str) -> str:
             part.update(content)
     row = [label_names_of(split, name), *(part.hexdigest() for part in parts)]
     return hashlib.sha256(json.dumps(row).encode()).hexdigest()
-
-
-def file_fingerprint(path: Path) -> dict[str, str | int]:
-    """Return the ``bytes`` and the ``sha256`` of a file, or of all files of a folder with their names in it."""
-    if path.is_file():
-        with path.open("rb") as file:
-            return {"bytes": path.stat().st_size, "sha256": _digest(file)}
-    whole, size = hashlib.sha256(), 0
-    for inside in sorted(inside for inside in path.rglob("*") if inside.is_file()):
-        with inside.open("rb") as file:
-            whole.update(json.dumps([inside.relative_to(path).as_posix(), _digest(file)]).encode())
-        size += inside.stat().st_size
-    return {"bytes": size, "sha256": whole.hexdigest()}
-
-
-def _digest(file: BinaryIO) -> str:
-    # hashlib.file_digest came with Python 3.11.
-    digest = hashlib.sha256()
-    while chunk := file.read(1 << 20):
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 TRAIN = "train"

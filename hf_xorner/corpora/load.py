@@ -10,23 +10,15 @@ from typing import Any, NamedTuple
 from datasets import Dataset, DatasetDict, load_dataset
 
 from ..errors import DataError, first_line
+from ..files import BYTE_ORDER_MARK, open_text
 from .assemble import TRAIN, Split, assemble
 from .formats.columns import read_columns
 from .formats.conll2012 import read_conll2012
-from .formats.files import (
-    BYTE_ORDER_MARK,
-    JSON_SUFFIXES,
-    SPLITS,
-    find_splits,
-    has_data_suffix,
-    open_text,
-    split_of,
-    suffix_of,
-)
 from .formats.json_lines import read_json_lines, sniff_json
 from .formats.spans import read_spans
 from .formats.tables import open_saved, open_table, sentences_of_table
 from .source import AUTO, Reading, Repairs, Sentence
+from .splits import JSON_SUFFIXES, SPLITS, find_splits, has_data_suffix, split_of, suffix_of
 from .xor import xor_corpus
 
 # What `save_to_disk` leaves in a folder: of several splits, and of one.

@@ -1,13 +1,12 @@
 """Predictions of any system in a file: token, gold tag and predicted tag, so that the system can be judged."""
 
-import os
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
-from .formats.files import BYTE_ORDER_MARK, open_text
+from ..files import BYTE_ORDER_MARK, open_text, replacing
 
 
 class Predictions(NamedTuple):
@@ -80,26 +79,20 @@ def write_predictions(
         DataError: For a token that such a file cannot hold.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.new")
-    try:
-        with new.open("w", encoding="utf-8", newline="\n") as file:
-            if next(chain.from_iterable(tokens), "").startswith(BYTE_ORDER_MARK):
-                file.write(BYTE_ORDER_MARK)  # without it, that of the token would be taken for the file's
-            for number, sentence in enumerate(zip(tokens, gold, predicted, strict=True)):
-                for row in zip(*sentence, strict=True):
-                    line = "\t".join(row)
-                    if line.count("\t") != 2 or "\n" in line or not row[0]:
-                        raise DataError(
-                            f"{path}: sentence {number} (counted from 0) has the token {row[0]!r}, which lines of "
-                            "columns separated by TABs cannot hold; remove it from the data."
-                        )
-                    file.write(f"{line}\n")
-                if len(sentence[0]):
-                    file.write("\n")
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
+    with replacing(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
+        if next(chain.from_iterable(tokens), "").startswith(BYTE_ORDER_MARK):
+            file.write(BYTE_ORDER_MARK)  # without it, that of the token would be taken for the file's
+        for number, sentence in enumerate(zip(tokens, gold, predicted, strict=True)):
+            for row in zip(*sentence, strict=True):
+                line = "\t".join(row)
+                if line.count("\t") != 2 or "\n" in line or not row[0]:
+                    raise DataError(
+                        f"{path}: sentence {number} (counted from 0) has the token {row[0]!r}, which lines of "
+                        "columns separated by TABs cannot hold; remove it from the data."
+                    )
+                file.write(f"{line}\n")
+            if len(sentence[0]):
+                file.write("\n")
 
 
 def _check_tags(tags: Sequence[str], place: str) -> None:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from ..errors import DataError
 from .assemble import DOC_ID, POS_TAGS, TAGS, TOKENS, FlatBatch, flat_batches, label_names_of
 from .formats.columns import DOCUMENT_START
-from .formats.files import SPLITS
 from .schemes import BRACKETS, WRITTEN_SCHEMES, chunks_of, from_iob2, is_chunked, types_of
 from .source import FORMATS
+from .splits import SPLITS
 
 _SEPARATORS = {"tab": "\t", "blank": " "}
 

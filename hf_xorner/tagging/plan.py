@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..corpora.formats.columns import DOCUMENT_START
-from ..corpora.formats.files import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
 from ..corpora.formats.json_lines import sniff_json
 from ..corpora.source import AUTO
+from ..corpora.splits import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
 from ..errors import DataError
 from .output import MANIFESTS
 from .read import STDIN, Columns, HubRows, JsonLines, Lines, ParquetColumn, Source, TextLines

@@ -15,10 +15,10 @@ import pyarrow as pa
 from datasets import IterableDataset, load_dataset
 
 from ..corpora.formats.columns import BLANKS, DOCUMENT_START
-from ..corpora.formats.files import BYTE_ORDER_MARK, bounded, damage_said, open_bytes
 from ..corpora.formats.json_lines import TEXT_KEY, TOKEN_KEYS, check_characters, find_key, kind_of, record_of, strings
 from ..corpora.formats.tables import ParquetRows, open_table
 from ..errors import DataError, first_line
+from ..files import BYTE_ORDER_MARK, bounded, damage_reported, open_bytes
 
 STDIN = "-"
 MARK = BYTE_ORDER_MARK.encode()
@@ -39,10 +39,10 @@ class Lines:
     def __iter__(self) -> Iterator[bytes]:
         if self.path is None:
             self._file, head, self._head = self._file or _standard_input(), self._head, []
-            with damage_said(Path(self.name)):
+            with damage_reported(Path(self.name)):
                 yield from chain(head, self._file)
             return
-        with damage_said(self.path), open_bytes(self.path) as file:
+        with damage_reported(self.path), open_bytes(self.path) as file:
             self._file = file
             yield from file
             self._file = None
@@ -54,7 +54,7 @@ class Lines:
             line = next((line for line in self if line.strip(BLANK + MARK)), b"")
         else:
             self._file = self._file or _standard_input()
-            with damage_said(Path(self.name)):
+            with damage_reported(Path(self.name)):
                 for line in self._file:
                     self._head.append(line)
                     if line.strip(BLANK + MARK):

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..corpora.formats.files import LONGEST_LINE
 from ..corpora.source import AUTO
 from ..errors import DataError
+from ..files import LONGEST_LINE
 from .sources import Block, Place, Progress, Selection, Stream, check_name, decoded, locate, open_stream
 from .tensors import SUFFIX as TENSOR_SUFFIX
 from .tensors import TensorReader, looks_like_tensors

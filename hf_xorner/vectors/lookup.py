@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..corpora.assemble import TOKENS
-from ..corpora.formats.files import BYTE_ORDER_MARK, TABLE_SUFFIXES, open_text, suffix_of
 from ..corpora.load import load_corpus
+from ..corpora.splits import TABLE_SUFFIXES, suffix_of
 from ..errors import DataError
+from ..files import BYTE_ORDER_MARK, open_text
 from ..models.tokenization_word_char import FALLBACKS, UNKNOWN_ID, WordCharTokenizer, fold
 from .formats import Vectors
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from ..corpora.formats.files import BYTE_ORDER_MARK, open_text
 from ..errors import DataError, first_line
+from ..files import BYTE_ORDER_MARK, open_text
 from .sources import Block, Place, Progress, Selection, fetch_beside
 
 SUFFIX = ".safetensors"

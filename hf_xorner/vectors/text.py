@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..corpora.formats.files import LONGEST_LINE
 from ..errors import DataError
+from ..files import LONGEST_LINE
 from .sources import READ_SIZE, Block, Selection, Stream, decoded
 
 _BYTE_ORDER_MARK = "\ufeff".encode()

@@ -1,9 +1,7 @@
 """Write word vectors to files that reading gives back."""
 
 import gzip
-import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
@@ -12,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from safetensors.numpy import save_file
 
-from ..corpora.formats.files import BYTE_ORDER_MARK
 from ..errors import DataError
+from ..files import BYTE_ORDER_MARK, replacing
 from .formats import VECTOR_FORMATS, Vectors
 from .tensors import SUFFIX as TENSOR_SUFFIX
 from .tensors import VOCABULARIES
@@ -62,12 +60,11 @@ def write_vectors(
     path = Path(path).expanduser()
     _check_content(vectors, path)
     _check_words(vectors, path, format)
-    targets[0].parent.mkdir(parents=True, exist_ok=True)
     if format == "safetensors":
         _write_tensor(vectors, *targets)
         return targets
     blocks = _binary(vectors) if format == "word2vec-binary" else _text(vectors, with_header=format != "glove")
-    with _aside(path) as new:
+    with replacing(path) as new:
         _write(blocks, new, path.suffix.lower() == ".gz")
     return targets
 
@@ -154,9 +151,9 @@ def _fault_in_text(word: str) -> str | None:
 
 
 def _write_tensor(vectors: Vectors, tensor: Path, vocabulary: Path) -> None:
-    with _aside(vocabulary) as new_vocabulary:
+    with replacing(vocabulary) as new_vocabulary:
         _write((f"{word}\n".encode() for word in vectors.words), new_vocabulary, compressed=False)
-        with _aside(tensor) as new_tensor:
+        with replacing(tensor) as new_tensor:
             save_file({_TENSOR: np.ascontiguousarray(vectors.matrix)}, new_tensor)
             # It comes readable by its owner alone.
             new_tensor.chmod(new_vocabulary.stat().st_mode)
@@ -194,14 +191,3 @@ def _write(blocks: Iterable[bytes], path: Path, compressed: bool) -> None:
         # Without a time and a name inside, the same vectors give the same file.
         with gzip.GzipFile("", "wb", _GZIP_LEVEL, cast("IO[bytes]", plain), mtime=0) as packed:
             packed.writelines(blocks)
-
-
-@contextmanager
-def _aside(path: Path) -> Iterator[Path]:
-    """Give a path to write to; what is there takes the place of the other at the end, unless something goes wrong."""
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        yield new
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 
 from hf_xorner.corpora import DataError, load_corpus
 from hf_xorner.corpora import load as hub_source
-from hf_xorner.corpora.formats.files import split_of
+from hf_xorner.corpora.splits import split_of
 
 CORPORA = os.environ.get("HF_XORNER_CORPORA")
 

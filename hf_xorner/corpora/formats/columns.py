@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from ...errors import DataError
+from ...files import BYTE_ORDER_MARK, open_text
 from ..source import AUTO, NONE, Reading, Sentence
-from .files import BYTE_ORDER_MARK, open_text
 
 DOCUMENT_START = "-DOCSTART-"
 # Only these two separate columns: a non-breaking blank or any other Unicode blank belongs to its token.

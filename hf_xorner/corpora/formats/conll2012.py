@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...errors import DataError
+from ...files import BYTE_ORDER_MARK, open_text
 from ..source import NONE, Reading, Sentence
-from .files import BYTE_ORDER_MARK, open_text
 
 TOKEN_COLUMN, POS_COLUMN, TAG_COLUMN = 3, 4, 10
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ...files import BYTE_ORDER_MARK, open_text
 from ..source import NONE, Reading, Sentence
-from .files import BYTE_ORDER_MARK, open_text
 
 TOKEN_KEYS = ("tokens", "words")
 TAG_KEYS = ("ner_tags", "tags", "labels")

@@ -13,9 +13,9 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
 from ...errors import DataError
+from ...files import BYTE_ORDER_MARK
 from ...models.word_rule import WORD_PATTERN
 from ..source import NONE, Reading, Repairs, Sentence
-from .files import BYTE_ORDER_MARK
 from .json_lines import (
     TEXT_KEY,
     check_characters,
