@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,19 @@ from datasets.exceptions import DatasetGenerationError
 from numpy.typing import NDArray
 
 from ..errors import DataError, first_line
-from .schemes import EDGE, Pair, entity_type, iob2_of, is_of, label_names, prefixes_of, recognise, repairs_of, tags_of
+from .schemes import (
+    EDGE,
+    Pair,
+    Scheme,
+    entity_type,
+    iob2_of,
+    is_of,
+    label_names,
+    prefixes_of,
+    recognise,
+    repairs_of,
+    tags_of,
+)
 from .source import AUTO, Reading, Repairs, Sentence
 
 #: More distinct tags than this are words or numbers, read from a wrong column.
@@ -385,7 +397,7 @@ def assemble(
         if not found.pairs:
             raise DataError(f"{splits[name].source}: the split holds no sentence; fill it, or leave it out.")
     pairs = set().union(*(found.pairs for found in surveys.values()))
-    scheme = recognise(pairs) if reading.scheme == AUTO else reading.scheme
+    scheme = recognise(pairs) if reading.scheme == AUTO else cast("Scheme", reading.scheme)
     if scheme != "plain":
         for name, found in surveys.items():
             _check_prefixes(splits[name], found, scheme)
@@ -401,7 +413,7 @@ def assemble(
     )
 
 
-def _check_prefixes(split: Split, found: Survey, scheme: str) -> None:
+def _check_prefixes(split: Split, found: Survey, scheme: Scheme) -> None:
     strange = {tag for tag in found.tags if not is_of(scheme, tag)}
     if strange:
         place, tag = find(split, lambda pair: pair[1] in strange)
@@ -411,7 +423,7 @@ def _check_prefixes(split: Split, found: Survey, scheme: str) -> None:
         )
 
 
-def _check_known(split: Split, found: Survey, labels: list[str], scheme: str) -> None:
+def _check_known(split: Split, found: Survey, labels: list[str], scheme: Scheme) -> None:
     plain = scheme == "plain"
     known = set(labels) if plain else {entity_type(label) for label in labels}
     unknown = {tag for tag in found.tags if (tag if plain else entity_type(tag)) not in known}
@@ -423,7 +435,7 @@ def _check_known(split: Split, found: Survey, labels: list[str], scheme: str) ->
         )
 
 
-def _count_repairs(split: Split, found: Survey, scheme: str, repairs: Repairs) -> None:
+def _count_repairs(split: Split, found: Survey, scheme: Scheme, repairs: Repairs) -> None:
     counts: Counter[str] = Counter()
     for pair, count in found.pairs.items():
         for kind in repairs_of(pair, scheme):
@@ -432,7 +444,7 @@ def _count_repairs(split: Split, found: Survey, scheme: str, repairs: Repairs) -
         repairs.add(kind, _first_repair(split, scheme, kind), count)
 
 
-def _first_repair(split: Split, scheme: str, kind: str) -> str:
+def _first_repair(split: Split, scheme: Scheme, kind: str) -> str:
     return find(split, lambda pair: kind in repairs_of(pair, scheme))[0]
 
 
@@ -450,7 +462,7 @@ def _build(
     name: str,
     split: Split,
     found: Survey,
-    scheme: str,
+    scheme: Scheme,
     labels: list[str],
     extra: dict[str, Any],
     cache_dir: str | Path | None,

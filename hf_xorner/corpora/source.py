@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
 from ..errors import DataError
+from .schemes import WRITTEN_SCHEMES
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ class Repairs:
 AUTO = "auto"
 NONE = "none"
 FORMATS = ("columns", "conll2012", "jsonl", "spans", "parquet", "arrow")
-SCHEMES = ("plain", "iob1", "iob2", "bioes", "bilou", "bmes")
+SCHEMES = ("plain", *WRITTEN_SCHEMES)
 SEPARATORS = ("tab", "blank")
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..errors import DataError
 from .assemble import DOC_ID, POS_TAGS, TAGS, TOKENS, FlatBatch, flat_batches, label_names_of
 from .formats.columns import DOCUMENT_START
-from .schemes import BRACKETS, WRITTEN_SCHEMES, chunks_of, from_iob2, is_chunked, types_of
+from .schemes import BRACKETS, WRITTEN_SCHEMES, TagSet, chunks_of, from_iob2, is_chunked
 from .source import FORMATS
 from .splits import SPLITS
 
@@ -107,7 +107,8 @@ def as_spans(dataset: Dataset, split: str, form: _Form) -> Iterator[bytes]:
     The text is the words with one blank between them; places count its characters, as Python does.
     """
     labels = label_names_of(dataset, split)
-    types = pa.array(map(_to_json, types_of(labels)), pa.string())
+    tag_set = TagSet.of(labels, "iob2")
+    types = pa.array(map(_to_json, tag_set.types), pa.string())
     for batch in flat_batches(dataset, split):
         texts = pc.binary_join(_lists(batch.tokens, batch.lengths), " ").to_pylist()
         characters = pc.utf8_length(batch.tokens).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -115,7 +116,7 @@ def as_spans(dataset: Dataset, split: str, form: _Form) -> Iterator[bytes]:
         ends = np.cumsum(characters + 1) - 1
         ends -= np.repeat(np.append(0, ends + 1)[batch.ends - batch.lengths], batch.lengths)
         starts = ends - characters
-        chunks = chunks_of(batch.ids, batch.lengths, labels)
+        chunks = chunks_of(batch.ids, batch.lengths, tag_set)
         spans = _bracketed(starts[chunks.first], ends[chunks.end - 1], types.take(pa.array(chunks.type)))
         per_sentence = np.diff(np.searchsorted(chunks.first, np.append(0, batch.ends)))
         yield _json_lines(
@@ -349,7 +350,7 @@ def _check_labels(dataset: Dataset, split: str, format: str, limits: _Limits, ad
     chunked = is_chunked(labels)
     if limits.chunks_only and not chunked:
         raise DataError(f"{split}: plain tags such as {labels[0]!r}, but {format} holds entities only; write jsonl.")
-    names = types_of(labels) if chunked else labels
+    names = TagSet.of(labels, "iob2").types if chunked else labels
     if names and (found := _first(pa.array(names), limits.tag)):
         index, limit = found
         raise DataError(f"{split}: the {'type' if chunked else 'tag'} {names[index]!r} {limit.fault}, {advice}")

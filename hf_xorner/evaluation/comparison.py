@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from .spans import BoolArray, IntArray, Policy, Scheme, Spans, TagSet, lengths_of, number_tags, scheme_of, spans_of_ids
+from ..corpora.schemes import Scheme, TagSet, scheme_of
+from .spans import BoolArray, IntArray, Policy, Spans, lengths_of, number_tags, spans_of_ids
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,9 @@ from datasets import Features, List, Value
 # Names, not the module: where scripts/evaluate.py is found in place of the library, this fails, and says so.
 from evaluate import Metric, MetricInfo
 
+from ..corpora.schemes import Scheme
 from .scores import checked_span_scores
-from .spans import POLICIES, Policy, Scheme
+from .spans import POLICIES, Policy
 
 _DESCRIPTION = "Precision, recall and F1 of entities by strict match, and the accuracy of tags, in percent."
 

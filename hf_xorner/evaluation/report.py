@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from ..corpora.schemes import Scheme
 from .breakdowns import chunk_tag_recall, confusion, per_length, surface_scores, tag_scores
 from .calibration import calibration, entity_confidences
 from .comparison import Comparison
 from .partitions import seen_partition, surface_forms, vocabulary_partition
 from .resampling import bootstrap_intervals, randomisation_test
 from .scores import check_by_seqeval, scores_of
-from .spans import IntArray, Policy, Scheme, Spans, lengths_of, spans_of_ids, spans_of_tags
+from .spans import IntArray, Policy, Spans, lengths_of, spans_of_ids, spans_of_tags
 
 if TYPE_CHECKING:
     # Predictions from a file are scored without it, in half the time that loading it takes.

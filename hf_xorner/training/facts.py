@@ -24,13 +24,14 @@ from datasets import Dataset, DatasetDict
 from transformers import PreTrainedConfig, Trainer, TrainerCallback
 
 from ..corpora.assemble import TRAIN, corpus_fingerprint, flat_batches, label_names_of
+from ..corpora.schemes import TagSet
 from ..corpora.statistics import corpus_statistics
 from ..errors import TrainingError
 from ..evaluation.breakdowns import confusion, per_length, surface_scores
 from ..evaluation.calibration import calibration, entity_confidences
 from ..evaluation.comparison import Comparison
 from ..evaluation.partitions import seen_partition, surface_forms
-from ..evaluation.spans import TagSet, spans_of_ids
+from ..evaluation.spans import spans_of_ids
 from ..files import file_fingerprint, write_whole
 from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
