@@ -23,7 +23,7 @@ BYTE_ORDER_MARK = "\ufeff"
 #: Bytes of a line above which it is refused instead of filling the memory.
 LONGEST_LINE = 1 << 27
 _GZIP_MAGIC = b"\x1f\x8b"
-_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 # Bytes that are read at a time.
 _TEXT_BLOCK, _HASH_BLOCK = 1 << 16, 1 << 20
 # Seconds to wait for a lock: long enough for one that is just being released.
@@ -38,6 +38,7 @@ class BoundedLines(io.RawIOBase):
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.name = name
+        self.longest = LONGEST_LINE
         self._file = file
         compressed = cast("io.BufferedReader", file).peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
         self._plain = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if compressed else file
@@ -52,16 +53,16 @@ class BoundedLines(io.RawIOBase):
         """Read some bytes.
 
         Raises:
-            DataError: For a line longer than `LONGEST_LINE`.
+            DataError: For a line longer than `longest`.
         """
         data = self._plain.read1(len(buffer))  # type: ignore[attr-defined]
         buffer[: len(data)] = data
         end = data.rfind(b"\n")
         self._lines += data.count(b"\n")
         self._length = self._length + len(data) if end < 0 else len(data) - end - 1
-        if self._length > LONGEST_LINE:
+        if self._length > self.longest:
             raise DataError(
-                f"{self.name}:{self._lines + 1}: the line is longer than {LONGEST_LINE:,} bytes; break it into lines."
+                f"{self.name}:{self._lines + 1}: the line is longer than {self.longest:,} bytes; break it into lines."
             )
         return len(data)
 
@@ -99,7 +100,7 @@ def open_text(path: Path) -> Iterator[TextIO]:
     except UnicodeDecodeError:
         # The decoder works on large blocks and does not know the line: look for it only now that it is needed.
         raise _undecodable(path) from None
-    except _DAMAGE as error:
+    except DECOMPRESSION_ERRORS as error:
         raise _damaged(path, error) from None
 
 
@@ -108,7 +109,7 @@ def damage_reported(path: Path) -> Iterator[None]:
     """Raise DataError with the file's name for a damaged gzip file, where it is read without `open_text`."""
     try:
         yield
-    except _DAMAGE as error:
+    except DECOMPRESSION_ERRORS as error:
         raise _damaged(path, error) from None
 
 
@@ -125,7 +126,7 @@ def _undecodable(path: Path) -> DataError:
                 except UnicodeDecodeError as error:
                     byte = line[error.start]
                     return DataError(f"{path}:{number}: byte 0x{byte:02x} is not valid UTF-8; save the file as UTF-8.")
-    except _DAMAGE as error:
+    except DECOMPRESSION_ERRORS as error:
         # The line of the byte goes on to where the damage is.
         return _damaged(path, error)
     return DataError(f"{path}: the file is not valid UTF-8; save it as UTF-8.")

@@ -8,12 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 from ..errors import DataError, first_line
+from ..files import write_whole
 from ..models.pieces import WordPieces
 from .sources import fetch_beside, locate
+from .write import check_free, save_tensors
 
 #: The file of the vectors, and beside it that of the tokenizer.
 FILES = ("composed.safetensors", "piece_tokenizer.json")
@@ -92,11 +94,10 @@ def check_composition_target(folder: str | Path, overwrite: bool = False) -> lis
     """
     path = Path(folder).expanduser()
     if path.exists() and not path.is_dir():
-        raise DataError(f"{path}: is no folder; name one to write {' and '.join(FILES)} into.")
-    for name in FILES:
-        if (path / name).exists() and not overwrite:
-            raise DataError(f"{path / name}: exists already; choose another place to write to, or overwrite it.")
-    return [path / name for name in FILES]
+        raise DataError(f"{path}: is not a folder; name one to write {' and '.join(FILES)} into.")
+    targets = [path / name for name in FILES]
+    check_free(targets, overwrite)
+    return targets
 
 
 def write_composition(composition: Composition, folder: str | Path, overwrite: bool = False) -> list[Path]:
@@ -108,10 +109,8 @@ def write_composition(composition: Composition, folder: str | Path, overwrite: b
         overwrite: Replace files that exist.
     """
     tensors, tokenizer = check_composition_target(folder, overwrite)
-    tensors.parent.mkdir(parents=True, exist_ok=True)
-    tokenizer.write_text(composition.pieces.to_str(), encoding="utf-8")
-    parts = {"vectors": composition.vectors, "mix": composition.mix, "bias": composition.bias}
-    save_file({name: np.ascontiguousarray(part) for name, part in parts.items()}, tensors)
+    write_whole(tokenizer, composition.pieces.to_str())
+    save_tensors(tensors, {name: getattr(composition, name) for name in ("vectors", "mix", "bias")})
     return [tensors, tokenizer]
 
 

@@ -1,6 +1,7 @@
 """Read files of word vectors, of every form that they are published in."""
 
 import logging
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,10 +14,22 @@ from numpy.typing import DTypeLike, NDArray
 from ..corpora.source import AUTO
 from ..errors import DataError
 from ..files import LONGEST_LINE
-from .sources import Block, Place, Progress, Selection, Stream, check_name, decoded, locate, open_stream
+from .sources import (
+    READ_SIZE,
+    Block,
+    Place,
+    Progress,
+    Selection,
+    Stream,
+    check_range,
+    check_name,
+    decoded,
+    locate,
+    open_stream,
+)
 from .tensors import SUFFIX as TENSOR_SUFFIX
 from .tensors import TensorReader, looks_like_tensors
-from .text import TextReader, ends_in_numbers, header_of
+from .text import TextReader, checked_header, ends_in_numbers, header_of
 
 # word2vec itself takes words of up to 60 bytes.
 _LONGEST_HEADER = 100
@@ -43,19 +56,14 @@ class BinaryReader:
             DataError: If there is no header, or it promises nothing.
         """
         self.label = stream.label
-        self._largest = np.float32(largest)
-        self._chunks = stream.rest
+        self._largest = largest
+        self.progress = stream.progress
+        self._file = stream.rest
+        stream.rest.raw.longest = sys.maxsize  # type: ignore[attr-defined]  # vectors may hold no byte that looks like a line break
         line, line_end, rest = stream.head.partition(b"\n")
-        header = header_of(line) if line_end and len(line) < _LONGEST_HEADER else None
-        if header is None:
-            raise DataError(
-                f"{self.label}: expected the header of {self.format}, which is the number of words and the dimension; "
-                "give the format that the file has, or export the vectors as text."
-            )
-        self.promised, self.dim = header
-        if not self.promised or not self.dim:
-            what = "no word" if self.dim else "vectors of dimension 0"
-            raise DataError(f"{self.label}: the header promises {what}; fetch or write the file again.")
+        if not line_end or len(line) >= _LONGEST_HEADER:
+            line = b""
+        self.promised, self.dim = checked_header(line, self.label, self.format)
         self._buffer = bytearray(rest)
 
     def blocks(self, selection: Selection) -> Iterator[Block]:
@@ -73,7 +81,7 @@ class BinaryReader:
         while done < self.promised and not selection.is_complete:
             words, offsets, end = self._complete_words(self.promised - done)
             if words:
-                yield from self._chosen(words, offsets, done, selection)
+                yield self._chosen(words, offsets, done, selection)
                 done += len(words)
                 del self._buffer[:end]
             elif not self._read_on():
@@ -99,31 +107,25 @@ class BinaryReader:
             end = blank + 1 + size
         return words, offsets, end
 
-    def _chosen(self, words: list[bytes], offsets: list[int], done: int, selection: Selection) -> Iterator[Block]:
-        chosen = selection.choose(decoded(words))
-        if not chosen:
-            return
+    def _chosen(self, words: list[bytes], offsets: list[int], done: int, selection: Selection) -> Block:
+        chosen = selection.choose(list(map(decoded, words)))
         rows = np.empty((len(chosen), self.dim), dtype=np.float32)
         for row, index in enumerate(chosen):
             rows[row] = np.frombuffer(self._buffer, _FLOAT, self.dim, offsets[index])
-        self._check(rows, [done + 1 + index for index in chosen])
-        yield Block([words[index].decode("utf-8") for index in chosen], rows)
-
-    def _check(self, rows: NDArray[np.float32], numbers: list[int]) -> None:
-        # Not the other way around: a comparison with NaN is false.
-        fits = (np.abs(rows) <= self._largest).all(axis=1)
-        if not fits.all():
-            row = int(np.argmin(fits))
-            fault = f"beyond ±{self._largest:.5g}" if np.isfinite(rows[row]).all() else "NaN or infinite"
-            raise DataError(
-                f"{self.label}, word {numbers[row]}: the vector holds a number that is {fault}; "
-                "correct the vectors, or read the format that the file has."
-            )
+        check_range(
+            rows,
+            self._largest,
+            lambda row: f"{self.label}, word {done + 1 + chosen[row]}",
+            "correct the vectors, or read the format that the file has",
+        )
+        return Block([words[index].decode("utf-8") for index in chosen], rows)
 
     def _read_on(self) -> bool:
         if len(self._buffer) > LONGEST_LINE:
-            raise DataError(f"{self.label}: a word with its vector takes more than {LONGEST_LINE:,} bytes; mend it.")
-        chunk = next(self._chunks, b"")
+            raise DataError(
+                f"{self.label}: a word with its vector takes more than {LONGEST_LINE:,} bytes; fetch the file again."
+            )
+        chunk = self._file.read(READ_SIZE)
         self._buffer += chunk
         return bool(chunk)
 
@@ -142,8 +144,6 @@ class BinaryReader:
 
 VECTOR_FORMATS = ("glove", "word2vec", "fasttext", "word2vec-binary", "safetensors")
 _TYPES = (np.dtype(np.float32), np.dtype(np.float16))
-# More is reserved only when it is needed: a header may promise anything.
-_MOST_RESERVED = 1 << 30
 _GROWTH = 1.125
 _FIRST_WORDS = 10
 
@@ -221,6 +221,8 @@ class _Reader(Protocol):
 
     def blocks(self, selection: Selection) -> Iterator[Block]: ...
 
+    def progress(self) -> tuple[int, int]: ...
+
 
 def read_vectors(
     source: str | Path,
@@ -270,15 +272,21 @@ def read_vectors(
         raise DataError(f"dtype={target} is not kept; choose float32 or float16.")
     selection = Selection(wanted, most_frequent)
     words: list[str] = []
-    with _opened(source, format, float(np.finfo(target).max), on_progress) as reader:
-        rows = _Rows(reader.dim, target, selection.most(reader.promised))
-        for block in reader.blocks(selection):
+    with _opened(source, format, float(np.finfo(target).max)) as reader:
+        matrix = np.empty((0, reader.dim), dtype=target)
+        for block in _blocks(reader, selection, on_progress):
+            begin, end = len(words), len(words) + len(block.words)
+            if end > len(matrix):
+                # Grows where it lies, so that it is never held twice.
+                matrix.resize((max(end, int(len(matrix) * _GROWTH)), reader.dim), refcheck=False)
+            matrix[begin:end] = block.rows
             words += block.words
-            rows.add(block.rows)
         label, promised = reader.label, reader.promised
-    _tell_undecodable(selection, label)
+    matrix.resize((len(words), matrix.shape[1]), refcheck=False)
+    if selection.undecodable:
+        _log.warning("%s: left out %d of %d words, which are not UTF-8", label, selection.undecodable, selection.passed)
     in_file = promised if selection.is_complete else selection.passed
-    return Vectors(words, rows.finished(), in_file, selection.duplicates, selection.undecodable)
+    return Vectors(words, matrix, in_file, selection.duplicates, selection.undecodable)
 
 
 def inspect_vectors(source: str | Path, format: str = AUTO, on_progress: Progress | None = None) -> VectorSummary:
@@ -295,8 +303,10 @@ def inspect_vectors(source: str | Path, format: str = AUTO, on_progress: Progres
     selection = Selection()
     first: list[str] = []
     words, total, least, greatest = 0, 0.0, np.inf, 0.0
-    with _opened(source, format, float(np.finfo(np.float32).max), on_progress) as reader:
-        for block in reader.blocks(selection):
+    with _opened(source, format, float(np.finfo(np.float32).max)) as reader:
+        for block in _blocks(reader, selection, on_progress):
+            if not block.words:
+                continue
             first += block.words[: _FIRST_WORDS - len(first)]
             words += len(block.words)
             norms = np.sqrt(np.einsum("ij,ij->i", block.rows, block.rows, dtype=np.float64))
@@ -310,44 +320,17 @@ def inspect_vectors(source: str | Path, format: str = AUTO, on_progress: Progres
     return found
 
 
-class _Rows:
-    """A matrix that grows without ever being held twice."""
-
-    def __init__(self, dim: int, dtype: np.dtype[Any], most: int | None) -> None:
-        self._count = 0
-        self._most = most
-        self._reserved = max(1, _MOST_RESERVED // (dim * dtype.itemsize))
-        self._rows = np.empty((0, dim), dtype=dtype)
-
-    def add(self, rows: NDArray[np.float32]) -> None:
-        """Append rows."""
-        end = self._count + len(rows)
-        if end > len(self._rows):
-            # What is reserved takes no memory before it is written to.
-            reserved = max(end, int(len(self._rows) * _GROWTH))
-            if self._most is not None:
-                reserved = max(end, min(self._most, max(reserved, self._reserved)))
-            if self._count:
-                # Grows where it lies, or moves by the tables of pages; numpy fills it with zeros.
-                self._rows.resize((reserved, self._rows.shape[1]), refcheck=False)
-            else:
-                self._rows = np.empty((reserved, self._rows.shape[1]), dtype=self._rows.dtype)
-        self._rows[self._count : end] = rows
-        self._count = end
-
-    def finished(self) -> NDArray[Any]:
-        """Return the rows, and give back what was reserved beyond them."""
-        self._rows.resize((self._count, self._rows.shape[1]), refcheck=False)
-        return self._rows
-
-
-def _tell_undecodable(selection: Selection, label: str) -> None:
-    if selection.undecodable:
-        _log.warning("%s: left out %d of %d words, which are not UTF-8", label, selection.undecodable, selection.passed)
+def _blocks(reader: _Reader, selection: Selection, on_progress: Progress | None) -> Iterator[Block]:
+    for block in reader.blocks(selection):
+        yield block
+        if on_progress is not None:
+            on_progress(*reader.progress())
+    if on_progress is not None and not selection.is_complete:
+        on_progress(*reader.progress()[1:] * 2)
 
 
 @contextmanager
-def _opened(source: str | Path, format: str, largest: float, on_progress: Progress | None) -> Iterator[_Reader]:
+def _opened(source: str | Path, format: str, largest: float) -> Iterator[_Reader]:
     """Open a source by the reader of its format."""
     if format not in (AUTO, *VECTOR_FORMATS):
         raise DataError(f"format={format!r} is unknown; choose one of {', '.join((AUTO, *VECTOR_FORMATS))}.")
@@ -355,11 +338,11 @@ def _opened(source: str | Path, format: str, largest: float, on_progress: Progre
         check_name(source)
     place = locate(source)
     if format == "safetensors" or (format == AUTO and _holds_tensors(place)):
-        yield TensorReader(place, largest, on_progress)
+        yield TensorReader(place, largest)
         return
     if place.path.is_dir():
         raise DataError(f"{place.path}: is a folder, and no {format} file; name the file.")
-    with open_stream(place, on_progress) as stream:
+    with open_stream(place) as stream:
         found = _recognised(stream) if format == AUTO else format
         if found == BinaryReader.format:
             yield BinaryReader(stream, largest)

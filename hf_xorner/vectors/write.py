@@ -1,13 +1,14 @@
 """Write word vectors to files that reading gives back."""
 
 import gzip
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from ..errors import DataError
@@ -61,7 +62,11 @@ def write_vectors(
     _check_content(vectors, path)
     _check_words(vectors, path, format)
     if format == "safetensors":
-        _write_tensor(vectors, *targets)
+        tensor, vocabulary = targets
+        with replacing(vocabulary) as new:
+            _write((f"{word}\n".encode() for word in vectors.words), new, compressed=False)
+            # A process that is killed between the two files leaves vectors without words, which are refused.
+            save_tensors(tensor, {_TENSOR: vectors.matrix}, obsolete=vocabulary)
         return targets
     blocks = _binary(vectors) if format == "word2vec-binary" else _text(vectors, with_header=format != "glove")
     with replacing(path) as new:
@@ -88,12 +93,10 @@ def check_target(path: str | Path, format: str, overwrite: bool = False) -> list
             raise DataError(f"{path}: is a folder; name a file to write {format} into.")
         targets = [path]
     elif path.suffix.lower() == TENSOR_SUFFIX or (path.exists() and not path.is_dir()):
-        raise DataError(f"{path}: is no folder; name one to write safetensors and vocabulary into.")
+        raise DataError(f"{path}: is not a folder; name one to write safetensors and vocabulary into.")
     else:
         targets = [path / f"{_TENSOR}{TENSOR_SUFFIX}", path / _VOCABULARY]
-    for target in targets:
-        if target.exists() and not overwrite:
-            raise DataError(f"{target}: exists already; choose another place to write to, or overwrite it.")
+    check_free(targets, overwrite)
     return targets
 
 
@@ -150,15 +153,28 @@ def _fault_in_text(word: str) -> str | None:
     return None
 
 
-def _write_tensor(vectors: Vectors, tensor: Path, vocabulary: Path) -> None:
-    with replacing(vocabulary) as new_vocabulary:
-        _write((f"{word}\n".encode() for word in vectors.words), new_vocabulary, compressed=False)
-        with replacing(tensor) as new_tensor:
-            save_file({_TENSOR: np.ascontiguousarray(vectors.matrix)}, new_tensor)
-            # It comes readable by its owner alone.
-            new_tensor.chmod(new_vocabulary.stat().st_mode)
-            # Should this end here, there are vectors without words, which are refused, and never those of others.
-            vocabulary.unlink(missing_ok=True)
+def save_tensors(path: Path, parts: Mapping[str, NDArray[Any]], obsolete: Path | None = None) -> None:
+    """Write a safetensors file with the permissions of any new file.
+
+    Args:
+        path: The file, which is replaced as a whole.
+        parts: Its tensors by name.
+        obsolete: A file to remove before the tensors get their name.
+    """
+    with replacing(path) as new:
+        new.touch()
+        mode = new.stat().st_mode
+        save_file({name: np.ascontiguousarray(part) for name, part in parts.items()}, new)
+        new.chmod(mode)  # safetensors lets only the owner read its files
+        if obsolete is not None:
+            obsolete.unlink(missing_ok=True)
+
+
+def check_free(paths: Iterable[Path], overwrite: bool) -> None:
+    """Raise DataError for a file that exists and may not be overwritten."""
+    for path in paths:
+        if path.exists() and not overwrite:
+            raise DataError(f"{path}: exists already; choose another place to write to, or overwrite it.")
 
 
 def _text(vectors: Vectors, with_header: bool) -> Iterator[bytes]:

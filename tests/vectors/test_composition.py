@@ -163,7 +163,7 @@ def test_a_file_is_no_folder_to_write_into(tmp_path):
     with pytest.raises(DataError) as error:
         check_composition_target(tmp_path / "file")
     assert str(error.value) == (
-        f"{tmp_path / 'file'}: is no folder; name one to write composed.safetensors and piece_tokenizer.json into."
+        f"{tmp_path / 'file'}: is not a folder; name one to write composed.safetensors and piece_tokenizer.json into."
     )
 
 
