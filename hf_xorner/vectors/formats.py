@@ -21,8 +21,8 @@ from .sources import (
     Progress,
     Selection,
     Stream,
-    check_range,
     check_name,
+    check_range,
     decoded,
     locate,
     open_stream,
@@ -59,7 +59,8 @@ class BinaryReader:
         self._largest = largest
         self.progress = stream.progress
         self._file = stream.rest
-        stream.rest.raw.longest = sys.maxsize  # type: ignore[attr-defined]  # vectors may hold no byte that looks like a line break
+        # Vectors may hold no byte that looks like the end of a line.
+        stream.rest.raw.longest = sys.maxsize  # type: ignore[attr-defined]
         line, line_end, rest = stream.head.partition(b"\n")
         if not line_end or len(line) >= _LONGEST_HEADER:
             line = b""
