@@ -155,10 +155,7 @@ OPEN = lines(("Ann", "(PERSON*"), ("left", "*"))
     [
         ("", ":1: the file holds no sentence; expected the columns of CoNLL-2012."),
         (BEGIN + "\n" + END, ":1: the file holds no sentence; expected the columns of CoNLL-2012."),
-        (
-            f"{FIRST}Ann O\n",
-            ":5: 2 columns where CoNLL-2012 has 11 or more; restore the line, or name the columns.",
-        ),
+        (f"{FIRST}Ann O\n", ":5: 2 columns where CoNLL-2012 has 11 or more; restore the line, or name the columns."),
         ("Ann\n", ":1: 1 column where CoNLL-2012 has 11 or more; restore the line, or name the columns."),
         (f"{FIRST}{line('a', '*)')}", ":5: '*)' closes an entity where none is open; open it, or write '*'."),
         (

@@ -156,10 +156,7 @@ GOOD = {"tokens": ["Ann"], "tags": ["O"]}
             ":1: the line is no JSON (extra data, column 35); write one whole object a line.",
         ),
         ("[" * 100_000 + "\n", ":1: the file is a JSON array; write one object a line, without the brackets."),
-        (
-            '{"a": ' + "[" * 100_000 + "\n",
-            ":1: the line is no JSON (nested too deep); write one whole object a line.",
-        ),
+        ('{"a": ' + "[" * 100_000 + "\n", ":1: the line is no JSON (nested too deep); write one whole object a line."),
         ([[GOOD, GOOD]], ":1: the file is a JSON array; write one object a line, without the brackets."),
         ("[\n{},\n", ":1: the file is a JSON array; write one object a line, without the brackets."),
         ([GOOD, ["Ann"]], ":2: the line holds a list; write one object a line."),
@@ -178,10 +175,7 @@ GOOD = {"tokens": ["Ann"], "tags": ["O"]}
         ([{"tokens": [[0, 3]], "tags": []}], ":1: 'tokens' holds a list at index 0; write a list of strings."),
         ([{"tokens": ["a"], "tags": [0]}], ":1: 'tags' holds numbers without names; write the tags as strings."),
         ([{"tokens": ["a"], "tags": [True]}], ":1: 'tags' holds true or false at index 0; write a list of strings."),
-        (
-            [{"tokens": ["a", "b"], "tags": ["O", 1]}],
-            ":1: 'tags' holds a number at index 1; write a list of strings.",
-        ),
+        ([{"tokens": ["a", "b"], "tags": ["O", 1]}], ":1: 'tags' holds a number at index 1; write a list of strings."),
         ([{"tokens": ["a", "b"], "tags": ["O"]}], ":1: 2 tokens but 1 tags; give every token one tag."),
         ([{"tokens": ["a", ""], "tags": []}], ":1: 'tokens' holds an empty string at index 1; fill or remove it."),
         ([{"tokens": ["\ufeff"], "tags": []}], ":1: 'tokens' holds an empty string at index 0; fill or remove it."),

@@ -184,18 +184,12 @@ GOOD = {"tokens": [["a"], ["b", "c"]], "tags": [["O"], ["O", "O"]]}
             ": the column pos_tags holds numbers without names; "
             "make it a List(ClassLabel), or give 'none' as pos_column.",
         ),
-        (
-            GOOD | {"tokens": ["a", "b c"]},
-            ": the column tokens is a Value('string'); make it one of lists of strings.",
-        ),
+        (GOOD | {"tokens": ["a", "b c"]}, ": the column tokens is a Value('string'); make it one of lists of strings."),
         (
             GOOD | {"tokens": [[0.5], [1.0, 2.0]]},
             ": the column tokens is a List(Value('float64')); make it one of lists of strings.",
         ),
-        (
-            GOOD | {"doc_id": [0.5, 1.0]},
-            ": the column doc_id holds Value('float64'); make it one of strings.",
-        ),
+        (GOOD | {"doc_id": [0.5, 1.0]}, ": the column doc_id holds Value('float64'); make it one of strings."),
         (GOOD | {"tags": [["O"], ["O"]]}, ", row 1: 2 tokens but 1 tags; give every token one tag."),
         (
             GOOD | {"pos": [["N"], ["N"]]},
