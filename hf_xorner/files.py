@@ -34,7 +34,7 @@ _PATIENCE = 1.0
 
 
 class BoundedLines(io.RawIOBase):
-    """The bytes of a file, decompressed if its first bytes are those of gzip; reading a line without end raises."""
+    """The bytes of a file, decompressed if they are gzip; raises for a line without end."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.name = name
@@ -78,18 +78,18 @@ class BoundedLines(io.RawIOBase):
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, decompressed if its first bytes are those of gzip; see `BoundedLines`."""
+    """Open a file for reading, decompressed if it is gzip; see `BoundedLines`."""
     return bounded(path.open("rb"), str(path))
 
 
 def bounded(file: IO[bytes], name: str) -> IO[bytes]:
-    """Return an open file as `open_bytes` would; `name` is for messages."""
+    """Return an open file as `open_bytes` does; `name` is for messages."""
     return cast("IO[bytes]", io.BufferedReader(BoundedLines(file, name), _TEXT_BLOCK))
 
 
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
-    r"""Open a text file in UTF-8, plain or gzip; lines end in ``\n`` alone, as other breaks may stand inside a token.
+    r"""Open a text file in UTF-8, plain or gzip; lines end in ``\n`` only, as a token may contain other line breaks.
 
     Raises:
         DataError: While the file is read, for a byte that is not UTF-8 (with its line) or a damaged gzip file.

@@ -1,4 +1,4 @@
-"""Predictions of any system in a file: token, gold tag and predicted tag, so that the system can be judged."""
+"""Files of predictions of any system: token, gold tag and predicted tag."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -10,7 +10,7 @@ from ..files import BYTE_ORDER_MARK, open_text, replacing
 
 
 class Predictions(NamedTuple):
-    """What a file of predictions holds, by sentence."""
+    """The content of a file of predictions, by sentence."""
 
     tokens: list[list[str]]
     gold: list[list[str]]
@@ -22,7 +22,7 @@ def read_predictions(path: str | Path) -> Predictions:
 
     Every line holds a token, its gold tag and its predicted tag, separated by TABs; the token may hold any other
     character. A line that is empty, or holds nothing but blanks and TABs, ends a sentence. A byte-order mark at the
-    beginning of the file is no part of the first token.
+    beginning of the file is ignored.
 
     Args:
         path: A file in UTF-8, plain or compressed by gzip.

@@ -1,4 +1,4 @@
-"""Find the files of a corpus by the names that corpora are published under."""
+"""Find the files of each split of a corpus by their names."""
 
 import re
 from collections.abc import Iterable
@@ -38,22 +38,22 @@ _SHOWN = 4
 
 
 def suffix_of(path: Path) -> str:
-    """Return the last suffix of a file name in lower case, that of compression left out."""
+    """Return the last suffix of a file name in lower case, ``.gz`` ignored."""
     name = path.name.lower().removesuffix(_COMPRESSED)
     return Path(name).suffix
 
 
 def has_data_suffix(path: Path) -> bool:
-    """Tell whether a file name ends in a suffix that labelled data bear."""
+    """Return whether a file name has a suffix of labelled data."""
     suffix = suffix_of(path)
     return suffix != "" and (suffix in SUFFIXES or suffix.endswith(_CONLL2012_SUFFIX))
 
 
 def split_of(path: Path) -> str | None:
-    """Return the split that a file name announces, or None.
+    """Return the split that a file name names, or None.
 
-    ``wnut17train.conll``, ``emerging.dev.conll``, ``eng.testb`` and ``validation.txt.gz`` all tell theirs; a name that
-    tells two, or whose suffix is not one of labelled data, tells none.
+    ``wnut17train.conll``, ``emerging.dev.conll``, ``eng.testb`` and ``validation.txt.gz`` name one each; a name with
+    two of them, or without a suffix of labelled data, names none.
     """
     if path.name.startswith(".") or (suffix_of(path) and not has_data_suffix(path)):
         return None
@@ -100,7 +100,7 @@ def _find_below(folder: Path) -> dict[str, list[Path]]:
 
 
 def _claim_of(path: Path) -> str:
-    """Return what tells the split of a file below a folder: the first folder that does, or the file itself."""
+    """Return the first part of a path that names its split."""
     names = path.parts
     telling = next(index for index, name in enumerate(names) if _split_told([name]))
     return str(Path(*names[: telling + 1]).with_name(_PART.sub("", names[telling])))
@@ -120,7 +120,7 @@ def _checked(paths: list[Path], split: str) -> list[Path]:
 
 
 def _best(paths: list[Path]) -> list[Path]:
-    """Return the files that people annotated, where others stand beside them."""
+    """Return the files annotated by people, if there are any."""
     # WNUT 2017's test set was published twice in one folder; only the annotated file has the gold tags.
     for suffix in (".annotated", _GOLD_SUFFIX):
         paths = [path for path in paths if suffix_of(path).endswith(suffix)] or paths
@@ -137,7 +137,7 @@ def _check_one_claim(names: list[str], split: str, folder: Path) -> None:
 
 
 def _check_parts(paths: list[Path]) -> None:
-    """Refuse the numbered parts of a file if some of them are missing."""
+    """Raise DataError if some of the numbered parts of a file are missing."""
     parts: dict[Path, set[int]] = {}
     for path in paths:
         if found := _PART.search(path.name):

@@ -1,4 +1,4 @@
-"""Count what a corpus holds, as the tables of papers do."""
+"""Statistics of a corpus, as in the tables of papers."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -28,11 +28,11 @@ def corpus_statistics(corpus: DatasetDict) -> dict[str, dict[str, Any]]:
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
 
     Returns:
-        By split, under keys that stay as they are:
+        By split, under stable keys:
 
         - ``sentences``, ``tokens``, ``distinct_words``;
         - ``documents``, and ``with_document_lines``: ``sentences`` and ``tokens`` as the papers on CoNLL-2003 count
-          them, every ``-DOCSTART-`` line a sentence of one token. Only where the corpus tells documents; sentences
+          them, every ``-DOCSTART-`` line a sentence of one token. Only if the corpus has documents; sentences
           that belong to none are then one document together, as those before a file's first such line are;
         - ``sentence_lengths``: ``min``, ``mean``, ``median``, ``p95`` (the least length that 95 % of the sentences do
           not exceed) and ``max``;
@@ -51,7 +51,7 @@ def corpus_statistics(corpus: DatasetDict) -> dict[str, dict[str, Any]]:
 
 
 class _Counts:
-    """What one pass over a split finds."""
+    """The counts of a split."""
 
     def __init__(self, dataset: Dataset, split: str) -> None:
         self.labels = label_names_of(dataset, split)
@@ -140,7 +140,7 @@ def _unseen_mentions(found: Counter[str], train: Counter[str]) -> float | None:
 
 
 def statistics_table(statistics: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out the statistics of a corpus: a column for each split.
+    """Format the statistics of a corpus as a table with a column for each split.
 
     Args:
         statistics: What `corpus_statistics` returns.

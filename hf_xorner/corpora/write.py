@@ -1,4 +1,4 @@
-"""Write a corpus to files that reading gives back."""
+"""Write a corpus to files that are read back without loss."""
 
 import json
 import os
@@ -151,7 +151,7 @@ _TEXT_FORMATS: dict[str, Callable[[Dataset, str, _Form], Iterator[str]]] = {
 
 
 class _Limit(NamedTuple):
-    """A pattern (of RE2) that a text must not have, and what is wrong with a text that has it."""
+    """A pattern (of RE2) that a text must not match, and the fault of a text that does."""
 
     pattern: str
     fault: str
@@ -170,7 +170,7 @@ _ONLY_BLANKS = _Limit(r"^[\pZ\t\n\v\f\r\x{85}]*$", "holds nothing but blanks")
 
 
 class _Limits(NamedTuple):
-    """What a format cannot hold, by what it is in."""
+    """The limits of a format."""
 
     token: tuple[_Limit, ...] = ()
     pos_tag: tuple[_Limit, ...] = ()
@@ -215,13 +215,13 @@ _LIMITS: Mapping[tuple[str, str], _Limits] = {
 
 
 def _check_split(dataset: Dataset, split: str, format: str, separator: str) -> None:
-    """Refuse a split that a text format cannot hold, so that reading would not give it back.
+    """Raise DataError for a split that a text format cannot represent without loss.
 
     Args:
         dataset: The split.
         split: Its name, for messages.
         format: The format.
-        separator: What separates columns.
+        separator: The separator of columns.
 
     Raises:
         DataError: For the first row that cannot be held, or a label.
@@ -270,10 +270,10 @@ def _check_no_document_ends(batch: FlatBatch, doc_ids: pa.Array, before: str | N
 
 
 def _first(values: pa.Array, limits: Sequence[_Limit]) -> tuple[int, _Limit] | None:
-    """Return the index of the first text that has one of the patterns, and which, or None."""
+    """Return the index of the first text that matches a limit, and the limit, or None."""
     if not limits:
         return None
-    # One look for all patterns: faults are rare, and only they need telling apart.
+    # One search for all patterns, as faults are rare.
     faulty = pc.match_substring_regex(values, "|".join(limit.pattern for limit in limits))
     index = pc.index(faulty, True).as_py()
     if index < 0:
@@ -283,10 +283,10 @@ def _first(values: pa.Array, limits: Sequence[_Limit]) -> tuple[int, _Limit] | N
 
 
 _SUFFIXES = {"columns": ".conll", "conll2012": ".gold_conll", "jsonl": ".jsonl", "spans": ".jsonl"}
-# Text files bear the names that the field gives them, tables those of `datasets`.
+# Text files have the usual names of CoNLL, tables those of `datasets`.
 _STEMS = {"validation": "dev"}
 _WITH_SCHEME = ("columns", "jsonl")
-# What tells a folder that `Dataset.save_to_disk` wrote.
+# The file by which a folder of `Dataset.save_to_disk` is recognised.
 _SAVED = "dataset_info.json"
 
 
@@ -298,7 +298,7 @@ def write_corpus(
     separator: str = "tab",
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write a corpus into a folder, in a format that `hf_xorner.corpora.load_corpus` reads back without loss.
+    """Write a corpus into a folder, so that `hf_xorner.corpora.load_corpus` reads it back without loss.
 
     The formats are
 
@@ -313,24 +313,23 @@ def write_corpus(
     - ``arrow``: a folder to ``datasets.load_from_disk``.
 
     The last two keep every column, the others tokens, tags, parts of speech and documents. Nothing is left half
-    written: the files take their places at the end, when all of them are complete. What reading cannot know must be
-    told it: that tags are plain which look like chunks, and which column of ``columns`` holds parts of speech of a
-    single kind or of very many.
+    written: the files take their places at the end, when all of them are complete. Reading has to be told
+    about plain tags that look like chunks, and about a column of parts of speech with one value or very many.
 
     Args:
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
-        folder: Where to write; made if it does not exist.
+        folder: The folder, created if it does not exist.
         format: One of the formats.
-        scheme: How ``columns`` and ``jsonl`` write chunk tags: "iob1", "iob2", "bioes", "bilou" or "bmes". Plain tags
-            stay as they are.
-        separator: What separates ``columns``: "tab" or "blank".
+        scheme: The scheme of the tags in ``columns`` and ``jsonl``: "iob1", "iob2", "bioes", "bilou" or "bmes".
+            Plain tags stay as they are.
+        separator: The separator of ``columns``: "tab" or "blank".
         overwrite: Replace files that exist.
 
     Returns:
-        What was written, one path a split.
+        The paths, one for each split.
 
     Raises:
-        DataError: If a file exists and is not to be replaced, or if the corpus holds what the format cannot.
+        DataError: If a file exists and `overwrite` is False, or if the format cannot represent the corpus.
     """
     _check_options(format, scheme, separator)
     folder = Path(folder).expanduser()
@@ -338,7 +337,7 @@ def write_corpus(
     for path in targets.values():
         _check_target(path, format, overwrite)
     for split, dataset in corpus.items():
-        # Refuses what is no corpus, in whatever format.
+        # Raises for a dataset that is not a corpus.
         label_names_of(dataset, split)
         if format in _TEXT_FORMATS:
             _check_split(dataset, split, format, separator)
@@ -347,7 +346,7 @@ def write_corpus(
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".writing-", dir=folder) as aside:
         _write(corpus, Path(aside), format, _Form(scheme, separator))
-        # What is replaced moves into the folder that will be removed: a folder cannot be replaced in one step.
+        # A folder cannot be replaced in one step: the old one is moved into the temporary folder first.
         (Path(aside) / "old").mkdir()
         for path in targets.values():
             if path.is_dir():
@@ -373,7 +372,7 @@ def _check_options(format: str, scheme: str, separator: str) -> None:
 
 
 def _targets(corpus: DatasetDict, folder: Path, format: str) -> dict[str, Path]:
-    """Return the paths to be written, by split; of a saved data set also its index, which comes last."""
+    """Return the paths to write by split; last the index of a saved dataset."""
     strange = [split for split in corpus if split not in SPLITS]
     if strange or not corpus:
         raise DataError(f"expected splits among {', '.join(SPLITS)}, found {', '.join(strange) or 'none'}.")
@@ -387,7 +386,7 @@ def _targets(corpus: DatasetDict, folder: Path, format: str) -> dict[str, Path]:
 def _check_target(path: Path, format: str, overwrite: bool) -> None:
     if not path.exists():
         return
-    # Never more than a data set is replaced: a folder train may well hold something else.
+    # Only a dataset is replaced: a folder named train may hold something else.
     if path.is_dir() and not (format == "arrow" and (path / _SAVED).is_file()):
         raise DataError(f"{path}: is a folder, which is not overwritten; choose another folder to write into.")
     if not overwrite:

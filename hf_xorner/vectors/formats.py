@@ -1,4 +1,4 @@
-"""Read files of word vectors, of every form that they are published in."""
+"""Read word vectors of every published format."""
 
 import logging
 import sys
@@ -94,7 +94,7 @@ class BinaryReader:
             self._check_end()
 
     def _complete_words(self, most: int) -> tuple[list[bytes], list[int], int]:
-        """Return the words whose vectors lie in the buffer, where these begin, and where the last of them ends."""
+        """Return the words whose vectors are in the buffer, the starts of the vectors, and the end of the last one."""
         buffer, size = self._buffer, self.dim * _FLOAT.itemsize
         words: list[bytes] = []
         offsets: list[int] = []
@@ -131,7 +131,7 @@ class BinaryReader:
         return bool(chunk)
 
     def _check_end(self) -> None:
-        """Refuse what follows the last word, but for line breaks."""
+        """Raise DataError if more than line breaks follows the last word."""
         while True:
             if self._buffer.strip(b"\r\n"):
                 raise DataError(
@@ -156,7 +156,7 @@ class Vectors:
     """Words and their vectors.
 
     Attributes:
-        words: The words; no word stands here twice.
+        words: The words, all different.
         matrix: A row for each, float32 or float16.
         words_in_file: How many words the file holds, all of them counted; None if it does not say so and was not read
             to its end, or if there is no file.
@@ -189,7 +189,7 @@ class Vectors:
 
 @dataclass
 class VectorSummary:
-    """What a file of vectors holds.
+    """A summary of a file of vectors.
 
     Attributes:
         source: The file that was read.
@@ -233,7 +233,7 @@ def read_vectors(
     format: str = AUTO,
     on_progress: Progress | None = None,
 ) -> Vectors:
-    """Read the vectors of some words, or of all, as a stream: no more is held than what is kept.
+    """Read the vectors of some words, or of all, as a stream; only these are kept in memory.
 
     The formats are
 
@@ -258,14 +258,14 @@ def read_vectors(
             ``wanted`` too, a word is kept for either reason; with neither, every word is. Reading stops as soon as
             nothing more would be kept.
         dtype: float32 or float16.
-        format: One of the formats, where it is not to be recognised.
-        on_progress: Called now and then with how much of the file has been read, and of how much.
+        format: One of the formats; by default it is recognised.
+        on_progress: Called with the bytes of the file that have been read, and its size.
 
     Returns:
         The kept words in the order of the file.
 
     Raises:
-        DataError: If there is no such source, or it is not in order. Lines that are not kept are checked for the number
+        DataError: If there is no such source, or it is faulty. Lines that are not kept are checked for the number
             of their fields, but not for what their numbers are.
     """
     target = np.dtype(dtype)
@@ -291,7 +291,7 @@ def read_vectors(
 
 
 def inspect_vectors(source: str | Path, format: str = AUTO, on_progress: Progress | None = None) -> VectorSummary:
-    """Read a file of vectors to its end and say what it holds; no vector is kept.
+    """Summarise a file of vectors, of which none is kept in memory.
 
     Args:
         source: As for `read_vectors`.
@@ -299,7 +299,7 @@ def inspect_vectors(source: str | Path, format: str = AUTO, on_progress: Progres
         on_progress: Likewise.
 
     Raises:
-        DataError: If there is no such source, or it is not in order.
+        DataError: If there is no such source, or it is faulty.
     """
     selection = Selection()
     first: list[str] = []
@@ -332,7 +332,7 @@ def _blocks(reader: _Reader, selection: Selection, on_progress: Progress | None)
 
 @contextmanager
 def _opened(source: str | Path, format: str, largest: float) -> Iterator[_Reader]:
-    """Open a source by the reader of its format."""
+    """Open a source with the reader of its format."""
     if format not in (AUTO, *VECTOR_FORMATS):
         raise DataError(f"format={format!r} is unknown; choose one of {', '.join((AUTO, *VECTOR_FORMATS))}.")
     if format == AUTO:

@@ -1,4 +1,4 @@
-"""Find a file of word vectors and open it as a stream of bytes: plain, gzip, in a zip archive, local or on the Hub."""
+"""Find a file of word vectors, local or on the Hub, and open it: plain, gzip or in a zip archive."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ from ..files import DECOMPRESSION_ERRORS, bounded
 
 
 class Block(NamedTuple):
-    """Some words that are kept, and their vectors.
+    """Selected words and their vectors.
 
     Attributes:
         words: The words, in the order of the file.
@@ -55,10 +55,10 @@ def check_range(rows: NDArray[np.float32], largest: float, place: Callable[[int]
 
 
 class Selection:
-    """Chooses the words to keep as they pass, and counts what passes."""
+    """Selects the words to keep, and counts the words."""
 
     def __init__(self, wanted: Collection[str] | None = None, most_frequent: int | None = None) -> None:
-        """Begin a choice.
+        """Start a selection.
 
         Args:
             wanted: Words to keep.
@@ -66,7 +66,7 @@ class Selection:
                 reason; with neither, every word is.
 
         Raises:
-            DataError: If this asks for nothing.
+            DataError: If nothing would be selected.
         """
         if isinstance(wanted, str):
             raise DataError(f"wanted={wanted!r} is one string; give a collection of words.")
@@ -125,7 +125,7 @@ _ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 # "datasets/" as in the addresses of the Hub.
 _ON_HUB = re.compile(r"(?P<kind>datasets/)?(?P<repo>\w[\w.-]*/\w[\w.-]*):(?P<file>.+)")
 _ZIP_ON_HUB = re.compile(r"(?P<file>.+?\.zip):(?P<member>.+)", re.IGNORECASE)
-# What a Mac adds to the archives that it packs.
+# Added to archives by macOS.
 _NOT_CONTENT = "__MACOSX/"
 _SHOWN = 4
 _AS_TEXT = "export the vectors as text, as gensim's save_word2vec_format does"
@@ -142,7 +142,7 @@ _log = logging.getLogger(__name__)
 
 
 class Place(NamedTuple):
-    """Where vectors lie.
+    """The place of vectors.
 
     Attributes:
         path: A local file or folder.
@@ -156,7 +156,7 @@ class Place(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """The bytes of a file, unpacked.
+    """The bytes of a file, decompressed.
 
     Attributes:
         label: What is read, for messages: a path, or ``archive.zip:part``.
@@ -174,7 +174,7 @@ class Stream(NamedTuple):
 
 
 def download(repo: str, file: str, kind: str) -> Path:
-    """Return a file of a Hub repository, fetched if the cache does not hold it: all that reaches for the network here.
+    """Download a file of a Hub repository, or return it from the cache. Nothing else here uses the network.
 
     Args:
         repo: ``owner/name``.
@@ -182,17 +182,17 @@ def download(repo: str, file: str, kind: str) -> Path:
         kind: "model" or "dataset".
 
     Raises:
-        DataError: If it cannot be had.
+        DataError: If it cannot be downloaded.
     """
     try:
         return Path(hf_hub_download(repo, file, repo_type=kind))
-    # What goes wrong there (no such file, no network, a gate) has no common type.
+    # The errors (no such file, no network, a gate) have no common type.
     except Exception as error:
-        raise DataError(f"{repo}:{file}: not to be had from the Hub ({first_line(error)}).") from error
+        raise DataError(f"{repo}:{file}: cannot be downloaded from the Hub ({first_line(error)}).") from error
 
 
 def locate(source: str | Path) -> Place:
-    """Return where a source lies, fetched if it is on the Hub.
+    """Return the place of a source, which is downloaded if it is on the Hub.
 
     Args:
         source: A path, ``archive.zip:part``, or ``owner/name:file`` on the Hub, where the file may be an archive with
@@ -221,7 +221,7 @@ def locate(source: str | Path) -> Place:
 
 
 def check_name(source: str | Path) -> None:
-    """Refuse what its name says to be a pickle, before it is fetched.
+    """Raise DataError for a name of a pickle, before it is downloaded.
 
     Args:
         source: As for `locate`.
@@ -232,11 +232,11 @@ def check_name(source: str | Path) -> None:
 
 
 def fetch_beside(place: Place, names: Sequence[str]) -> Path:
-    """Return a file that lies beside one of the Hub, fetched.
+    """Download a file from the folder of another one on the Hub.
 
     Args:
         place: The file of the Hub.
-        names: What the other may be called; the first that exists is taken.
+        names: Its possible names; the first that exists is taken.
 
     Raises:
         DataError: If there is none.
@@ -291,7 +291,7 @@ def _check_start(head: bytes, label: str) -> None:
 
 
 def _pickle(label: str) -> DataError:
-    return DataError(f"{label}: looks like a pickle, which runs whatever program it holds when read; {_AS_TEXT}.")
+    return DataError(f"{label}: looks like a pickle, which can run any program when it is read; {_AS_TEXT}.")
 
 
 def _member(archive: zipfile.ZipFile, label: str, named: str | None) -> zipfile.ZipInfo:
@@ -307,7 +307,7 @@ def _member(archive: zipfile.ZipFile, label: str, named: str | None) -> zipfile.
         raise DataError(f"{label}: the archive has no part {named!r}; it holds {shown}{others}.")
     if not found:
         raise DataError(f"{label}: the archive is empty; fetch or pack it again.")
-    # So does PyTorch pack its checkpoints.
+    # A checkpoint of PyTorch.
     if any(Path(name).name == "data.pkl" for name in names):
         raise _pickle(label)
     largest = max(found, key=lambda info: info.file_size)

@@ -22,7 +22,7 @@ _LONGEST_HEADER = 100_000_000
 
 
 def looks_like_tensors(head: bytes) -> bool:
-    """Tell whether a file begins as safetensors do: with the length of a JSON object, and that object.
+    """Return whether a file begins like safetensors: with the length of a JSON object, and that object.
 
     Args:
         head: The first bytes.
@@ -98,7 +98,7 @@ class TensorReader:
                 shapes = {name: tuple(part.get_shape()) for name, part in found.items()}
                 types = {name: part.get_dtype() for name, part in found.items()}
         except (SafetensorError, OSError) as error:
-            raise DataError(f"{self.label}: no safetensors file, or damaged ({first_line(error)}).") from None
+            raise DataError(f"{self.label}: not a safetensors file, or damaged ({first_line(error)}).") from None
         names = [name for name, shape in shapes.items() if len(shape) == 2]
         if len(names) != 1:
             raise DataError(
@@ -141,7 +141,7 @@ def read_vocabulary(path: Path) -> list[str]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise DataError(f"{path}: no JSON ({first_line(error)}); give a list of words.") from None
+        raise DataError(f"{path}: not JSON ({first_line(error)}); give a list of words.") from None
     if isinstance(found, list) and all(isinstance(word, str) for word in found):
         return found
     if isinstance(found, dict) and all(type(row) is int for row in found.values()):

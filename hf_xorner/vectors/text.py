@@ -1,4 +1,4 @@
-"""Read word vectors from text: GloVe's, and that of word2vec and fastText, whose first line is a header."""
+"""Read word vectors from text: GloVe, and word2vec and fastText with a header."""
 
 import io
 import re
@@ -56,7 +56,7 @@ def checked_header(line: bytes, place: str, format: str) -> tuple[int, int]:
 
 
 def is_number_like(field: bytes) -> bool:
-    """Tell whether a field is a number, be it finite or not.
+    """Return whether a field is a number, finite or not.
 
     Args:
         field: Bytes between blanks.
@@ -65,7 +65,7 @@ def is_number_like(field: bytes) -> bool:
 
 
 def ends_in_numbers(line: bytes, dim: int) -> bool:
-    """Tell whether the last fields of a line are as many numbers as a vector has.
+    """Return whether a line ends in as many numbers as a vector has.
 
     Args:
         line: A line of any bytes.
@@ -79,7 +79,7 @@ class TextReader:
     """Reads the lines of one file."""
 
     def __init__(self, stream: Stream, format: str, largest: float) -> None:
-        """Read the header, or the dimension off the first lines.
+        """Read the header, or find the dimension from the first lines.
 
         Args:
             stream: The file.
@@ -164,7 +164,7 @@ class TextReader:
         return max(by_numbers | by_fields, key=lambda dim: (by_numbers[dim] + by_fields[dim], by_numbers[dim]))
 
     def _cut(self, lines: Sequence[bytes], number: int) -> tuple[list[bytes], list[bytes], list[int]]:
-        """Return the words of lines, the numbers behind each as they are written, and the number of each line."""
+        """Return the words of lines, the text of their numbers, and the numbers of the lines."""
         dim = self.dim
         words, rests, numbers = [], [], []
         for at, line in enumerate(lines, start=number):
@@ -182,7 +182,7 @@ class TextReader:
         return words, rests, numbers
 
     def _cut_odd(self, line: bytes, number: int) -> tuple[bytes, bytes]:
-        """Return the word and the numbers of a line with other separators than one blank each, or a faulty one."""
+        """Return the word and the numbers of a line with unusual separators."""
         fields = list(_FIELD.finditer(line))
         is_empty_word = fields[0].start() > 0 and len(fields) == self.dim
         if len(fields) <= self.dim and not is_empty_word:
@@ -218,7 +218,7 @@ class TextReader:
         return rows
 
     def _checked(self, rest: bytes, number: int) -> bytes:
-        """Return the numbers of a line as they can be parsed for sure, or say which cannot."""
+        """Return the numbers of a line in a form that can be parsed; raises for the first that cannot."""
         values = _BLANK_RUN.split(rest.strip(_BLANKS))
         if len(values) != self.dim:
             raise self._ragged(number, len(values))
@@ -230,7 +230,7 @@ class TextReader:
 
 
 def parse_numbers(rests: Sequence[bytes], dim: int) -> NDArray[np.float32]:
-    """Return the numbers of lines, each the float32 that is nearest to what is written.
+    """Return the numbers of lines, each rounded to the nearest float32.
 
     Of what numpy, pandas and pyarrow offer, this takes the least time (40 ns a number, where `numpy.fromstring` takes
     230) and copies nothing but the text.

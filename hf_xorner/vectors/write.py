@@ -1,4 +1,4 @@
-"""Write word vectors to files that reading gives back."""
+"""Write word vectors to files that are read back without loss."""
 
 import gzip
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ _TENSOR = "vectors"
 _VOCABULARY = VOCABULARIES[0]
 # Numbers of a block.
 _BLOCK = 1 << 18
-# A byte-order mark at their beginning is none of the word.
+# Reading removes a byte-order mark at the beginning of these.
 _BEGIN_WITH_A_WORD = ("glove", "safetensors")
 _FLOAT = np.dtype("<f4")
 # A tenth less in size, which is what more effort gains, would take nearly three times as long.
@@ -32,7 +32,7 @@ _GZIP_LEVEL = 4
 def write_vectors(
     vectors: Vectors, path: str | Path, format: str = "safetensors", overwrite: bool = False
 ) -> list[Path]:
-    """Write vectors in a format that `hf_xorner.vectors.formats.read_vectors` reads back without loss.
+    """Write vectors so that `hf_xorner.vectors.formats.read_vectors` reads them back without loss.
 
     The formats are
 
@@ -46,8 +46,8 @@ def write_vectors(
     its place at the end, when it is complete.
 
     Args:
-        vectors: What to write. A float16 matrix is written without loss in every format.
-        path: The file, or for ``safetensors`` the folder; folders on the way are made.
+        vectors: The vectors. A float16 matrix is written without loss in every format.
+        path: The file, or for ``safetensors`` the folder; missing folders are created.
         format: One of the formats.
         overwrite: Replace files that exist.
 
@@ -55,7 +55,7 @@ def write_vectors(
         The files that were written.
 
     Raises:
-        DataError: If a file exists and is not to be replaced, or for what the format cannot hold.
+        DataError: If a file exists and `overwrite` is False, or if the format cannot represent a word.
     """
     targets = check_target(path, format, overwrite)
     path = Path(path).expanduser()
@@ -75,7 +75,7 @@ def write_vectors(
 
 
 def check_target(path: str | Path, format: str, overwrite: bool = False) -> list[Path]:
-    """Return the files that `write_vectors` would write, or refuse as it would; to be asked before a long work.
+    """Return the files that `write_vectors` would write; raises the same errors, before a long computation.
 
     Args:
         path: As for `write_vectors`.
@@ -83,7 +83,7 @@ def check_target(path: str | Path, format: str, overwrite: bool = False) -> list
         overwrite: Likewise.
 
     Raises:
-        DataError: If there is no such format, or files stand in the way.
+        DataError: If the format is unknown, or a file exists.
     """
     if format not in VECTOR_FORMATS:
         raise DataError(f"format={format!r} cannot be written; choose one of {', '.join(VECTOR_FORMATS)}.")
@@ -114,7 +114,7 @@ def _check_content(vectors: Vectors, path: Path) -> None:
 
 
 def _check_words(vectors: Vectors, path: Path, format: str) -> None:
-    """Refuse the words that reading would not give back."""
+    """Raise DataError for a word that would not be read back."""
     fault = {"safetensors": _fault_in_vocabulary, "word2vec-binary": _fault_in_binary}.get(format, _fault_in_text)
     for index, word in enumerate(vectors.words):
         try:
@@ -193,7 +193,7 @@ def _text(vectors: Vectors, with_header: bool) -> Iterator[bytes]:
 
 
 def _binary(vectors: Vectors) -> Iterator[bytes]:
-    """Yield the words and floats, each vector with the line break behind it that word2vec itself writes."""
+    """Yield the words and floats, with a line break after each vector, as word2vec writes them."""
     yield f"{len(vectors)} {vectors.dim}\n".encode()
     for word, row in zip(vectors.words, vectors.matrix, strict=True):
         yield f"{word} ".encode() + row.astype(_FLOAT).tobytes() + b"\n"

@@ -311,7 +311,7 @@ def test_a_damaged_file_is_told_in_one_sentence(table, tmp_path, write):
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(DataError) as error:
         open_table(path)
-    assert str(error.value).startswith(f"{path}: the file is no sound Parquet or Arrow file (")
+    assert str(error.value).startswith(f"{path}: the file is not a valid Parquet or Arrow file (")
     assert str(error.value).endswith("); write or fetch it again.")
     assert "\n" not in str(error.value)
 
@@ -320,7 +320,7 @@ def test_a_damaged_file_is_told_in_one_sentence(table, tmp_path, write):
 def test_a_file_of_another_kind_is_told(tmp_path, content):
     path = tmp_path / "some.arrow"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"some\.arrow: the file is no sound Parquet or Arrow file \(.+\); write or"):
+    with pytest.raises(DataError, match=r"some\.arrow: the file is not a valid Parquet or Arrow file \(.+\); write or"):
         open_table(path)
 
 
@@ -370,6 +370,6 @@ def test_a_damaged_folder_is_told_in_one_sentence(table, tmp_path, damage, split
     damage(folder / "train" if splits else folder)
     with pytest.raises(DataError) as error:
         open_saved(folder)
-    assert str(error.value).startswith(f"{folder}: the folder is no sound data set of save_to_disk (")
+    assert str(error.value).startswith(f"{folder}: the folder is not a valid dataset of save_to_disk (")
     assert str(error.value).endswith("); save or fetch it again.")
     assert "\n" not in str(error.value)

@@ -412,7 +412,7 @@ def test_what_the_hub_does_not_give_is_told(monkeypatch):
     monkeypatch.setattr(vector_sources, "hf_hub_download", no_network)
     with pytest.raises(DataError) as error:
         read_vectors("owner/name:x.txt")
-    assert str(error.value) == "owner/name:x.txt: not to be had from the Hub (no network)."
+    assert str(error.value) == "owner/name:x.txt: cannot be downloaded from the Hub (no network)."
 
 
 @pytest.mark.parametrize("source", ["nowhere.txt", "no/where.txt", "a/b/c:d", "owner/name", Path("owner/name:x.txt")])
@@ -607,7 +607,7 @@ def test_a_word_of_a_binary_file_is_numbered_among_all(write):
             "vocab.json: the map does not name every row from 0 to 1",
         ),
         ({"vocabulary": "vocab.json", "content": '{"a": true}', "x": MATRIX}, "vocab.json: expected a list of words"),
-        ({"vocabulary": "vocab.json", "content": "[", "x": MATRIX}, "vocab.json: no JSON (Expecting value"),
+        ({"vocabulary": "vocab.json", "content": "[", "x": MATRIX}, "vocab.json: not JSON (Expecting value"),
         ({"x": MATRIX, "y": MATRIX}, "v.safetensors: expected one tensor of two dimensions"),
         ({"x": MATRIX[0]}, "v.safetensors: expected one tensor of two dimensions"),
         ({"x": MATRIX[:, :0]}, "v.safetensors: the tensor has the shape (4, 0), without a vector"),
@@ -650,7 +650,7 @@ def test_damaged_files_are_told(tensors, write, tmp_path):
     path = folder / "v.safetensors"
     for damaged in (path.read_bytes()[:-1], b"", path.read_bytes()[8:]):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match=r"v\.safetensors: no safetensors file, or damaged \(.+\)\.$"):
+        with pytest.raises(DataError, match=r"v\.safetensors: not a safetensors file, or damaged \(.+\)\.$"):
             read_vectors(folder)
 
 
@@ -695,7 +695,7 @@ def test_a_pickle_is_never_opened(write, tmp_path, protocol, name, packing):
             read_vectors(path, format=format)
         assert not trace.exists()
         if format == "auto" and (protocol > 1 or packing == "torch" or name not in ("x.bin", "x.txt")):
-            assert "looks like a pickle, which runs whatever program it holds when read" in str(error.value)
+            assert "looks like a pickle, which can run any program when it is read" in str(error.value)
             assert str(error.value).endswith("export the vectors as text, as gensim's save_word2vec_format does.")
 
 
@@ -741,7 +741,7 @@ def test_tensors_in_archives_are_told(tensors, tmp_path):
         ({"most_frequent": 0}, "most_frequent=0 keeps nothing"),
         ({"wanted": "word"}, "wanted='word' is one string"),
         ({"format": "word2vec"}, "{}:1: expected the header of word2vec"),
-        ({"format": "safetensors"}, "{}: no safetensors file, or damaged (Error"),
+        ({"format": "safetensors"}, "{}: not a safetensors file, or damaged (Error"),
     ],
 )
 def test_faults_in_what_is_asked_are_told(write, options, message):
