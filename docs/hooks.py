@@ -11,6 +11,15 @@ def on_files(files: Files, config: Any) -> Files:
     """Add cli.md."""
     parts = ["# Command line", ""]
     for command, summary in COMMANDS.items():
-        parts += [f"## hf-xorner {command}", "", summary, "", "```text", help_of(command, ["--help-all"]) or "", "```", ""]
+        parts += [
+            f"## hf-xorner {command}",
+            "",
+            summary,
+            "",
+            "```text",
+            help_of(command, ["--help-all"]) or "",
+            "```",
+            "",
+        ]
     files.append(File.generated(config, "cli.md", content="\n".join(parts)))
     return files

@@ -1,12 +1,12 @@
-"""The exception for faulty data, and a helper for messages."""
+"""Exceptions for faulty input, and a helper for messages."""
 
 
 class TrainingError(ValueError):
-    """Say in one sentence why a run cannot begin or go on, and what to do about it."""
+    """A run cannot start or continue; the message is one sentence with the reason and the remedy."""
 
 
 class DataError(ValueError):
-    """Says in one sentence what is wrong with a corpus, a file or a saved model, where, and what to do about it."""
+    """A corpus, a file or a saved model is faulty; the message is one sentence with fault, place and remedy."""
 
 
 def first_line(error: BaseException) -> str:

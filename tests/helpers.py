@@ -25,9 +25,12 @@ can_export = pytest.mark.skipif(
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 #: A program that holds a lock; it runs the module alone, as importing the package takes seconds.
 HOLDS_A_LOCK = """
-import pathlib, runpy, sys
+import pathlib, sys, types
+package = sys.modules["hf_xorner"] = types.ModuleType("hf_xorner")
+package.__path__ = [str(pathlib.Path(sys.argv[1]).parent)]
+from hf_xorner.files import locked
 path, process, processes = sys.argv[2:]
-with runpy.run_path(sys.argv[1])["locked"](pathlib.Path(path), "", int(process), int(processes)):
+with locked(pathlib.Path(path), "", int(process), int(processes)):
     print("held", flush=True)
     sys.stdin.read()
 """

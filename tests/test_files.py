@@ -1,5 +1,6 @@
-"""One process at a time holds a lock, whatever becomes of the process."""
+"""Locks, atomic writes and fingerprints of files."""
 
+import hashlib
 import os
 import signal
 import socket
@@ -8,7 +9,7 @@ import threading
 import pytest
 from helpers import lock_holder
 
-from hf_xorner.files import LockedError, locked
+from hf_xorner.files import LockedError, file_fingerprint, locked, replacing, sha256_of, write_whole
 
 
 def test_a_second_process_is_refused_until_the_first_releases_the_lock(tmp_path):
@@ -73,3 +74,52 @@ def test_an_output_stays_locked_while_any_process_of_a_run_lives(tmp_path, proce
             pass
     with locked(lock, "runs/a"):
         assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("content", [b"new\r\n", "ne\u0301w\r\n"])
+def test_a_file_is_replaced_as_a_whole_with_the_permissions_of_any_new_file(tmp_path, content):
+    plain, path = tmp_path / "plain", tmp_path / "folder" / "file"
+    plain.touch()
+    for _ in range(2):
+        assert write_whole(path, content) == path
+        assert path.read_bytes() == (content if isinstance(content, bytes) else content.encode())
+    assert path.stat().st_mode == plain.stat().st_mode
+    assert os.listdir(path.parent) == ["file"]
+
+
+def test_a_file_stays_as_it_was_after_an_error(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), replacing(path) as new:
+        new.write_text("half")
+        raise KeyboardInterrupt
+    assert (path.read_text(), os.listdir(tmp_path)) == ("old", ["file"])
+
+
+def test_a_link_is_replaced_and_what_it_points_to_is_kept(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_whole(link, "new")
+    assert (target.read_text(), link.read_text(), link.is_symlink()) == ("old", "new", False)
+
+
+def test_the_fingerprint_of_a_folder_covers_names_and_contents(tmp_path):
+    def fingerprint(**files):
+        folder = tmp_path / str(len(os.listdir(tmp_path)))
+        for name, content in files.items():
+            write_whole(folder / "inner" / name, content)
+        return file_fingerprint(folder)
+
+    one = fingerprint(a="x", b="y")
+    assert one == fingerprint(b="y", a="x") and one["bytes"] == 2
+    different = [fingerprint(a="x", c="y"), fingerprint(a="x", b="z"), fingerprint(a="y", b="x"), fingerprint(a="x")]
+    assert one["sha256"] not in [other["sha256"] for other in different]
+
+
+def test_the_sha256_of_a_file_is_that_of_its_bytes(tmp_path):
+    content = os.urandom((1 << 20) + 3)
+    path = write_whole(tmp_path / "file", content)
+    expected = hashlib.sha256(content).hexdigest()
+    assert sha256_of(path) == expected
+    assert file_fingerprint(path) == {"bytes": len(content), "sha256": expected}

@@ -10,7 +10,7 @@ from huggingface_hub import ModelCard
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
 from hf_xorner import Tagger, load_corpus
-from hf_xorner.corpora.assemble import file_fingerprint
+from hf_xorner.files import file_fingerprint
 from hf_xorner.hub import check_folder
 from hf_xorner.hub.checks import faults_of_text, read_text, sentences_in
 from hf_xorner.hub.publish import MANIFEST

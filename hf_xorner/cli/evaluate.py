@@ -12,13 +12,13 @@ from typing import Any
 from datasets import Dataset
 
 from ..corpora import Reading, load_corpus
-from ..corpora.formats.files import open_text
 from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
 from ..evaluation.report import System, Training, compare, report
 from ..evaluation.spans import POLICIES, Policy
 from ..evaluation.tables import report_text
+from ..files import open_text
 from ..tagger import Tagger
 from . import fail
 from .parser import DataclassParser

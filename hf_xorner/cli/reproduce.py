@@ -9,12 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..files import locked
+from ..files import locked, write_whole
 from ..papers.jobs import Plan, Settings, execute, plan
 from ..papers.presentation import draw_tables, merge_results, read_results, to_json, to_markdown
 from ..papers.reproduction import Filled, fill
 from ..papers.tables import Table, read_table
-from ..training.facts import write_whole
 from ..training.recipes import table_names
 from . import fail
 from .parser import Parser

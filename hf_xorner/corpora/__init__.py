@@ -1,4 +1,4 @@
-"""Corpora: labelled files, Hub data sets and the XOR corpus as ``datasets.DatasetDict``, and back to files."""
+"""Load, write and count corpora as ``datasets.DatasetDict``."""
 
 from ..errors import DataError
 from .load import load_corpus

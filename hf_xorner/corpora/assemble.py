@@ -1,4 +1,4 @@
-"""From sentences with tags as their source has them to a cached data set with one numbering of the labels."""
+"""Build cached datasets with one numbering of the labels from sentences with any tags."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -29,23 +29,35 @@ from datasets.exceptions import DatasetGenerationError
 from numpy.typing import NDArray
 
 from ..errors import DataError, first_line
-from .schemes import EDGE, Pair, entity_type, iob2_of, is_of, label_names, prefixes_of, recognise, repairs_of, tags_of
+from .schemes import (
+    EDGE,
+    Pair,
+    Scheme,
+    entity_type,
+    iob2_of,
+    is_of,
+    label_names,
+    prefixes_of,
+    recognise,
+    repairs_of,
+    tags_of,
+)
 from .source import AUTO, Reading, Repairs, Sentence
 
-#: More distinct tags than this are words or numbers, read from a wrong column.
+#: More distinct tags than this are words or numbers from a wrong column.
 MOST_TAGS = 10_000
 #: A second column with more values than this, or with one only, holds no parts of speech.
 MOST_POS = 128
 
 
 class Split(NamedTuple):
-    """A split that can be read again and again, sentence by sentence.
+    """A split that can be read several times, sentence by sentence.
 
     Attributes:
-        read: Begins to read; what the reader repairs is counted there.
-        identity: Text that changes whenever what is read may have changed.
-        source: What is read, for messages.
-        guesses_pos: Whether nobody said that what is read as parts of speech is that, so that it must look like it.
+        read: Starts to read, and counts repairs.
+        identity: A text that changes whenever the content may have changed.
+        source: The source, for messages.
+        guesses_pos: Whether the column of the parts of speech is a guess, so that its values must look like them.
     """
 
     read: Callable[[Repairs], Iterator[Sentence]]
@@ -55,7 +67,7 @@ class Split(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """The outcome of reading a split once.
+    """The result of reading a split once.
 
     Attributes:
         pairs: How often each pair of neighbouring tags occurs, edges of sentences included.
@@ -106,9 +118,9 @@ def survey(split: Split, repairs: Repairs) -> Survey:
 
 
 def find(split: Split, wanted: Callable[[Pair], bool]) -> tuple[str, str]:
-    """Find the first pair of a kind: the place of its second tag, or of the sentence's last one, and that tag.
+    """Return the place and the second tag of the first pair that is wanted.
 
-    Reading again costs time, but only where there is something to complain about.
+    The split is read again, which takes time only if there is an error or a repair to report.
     """
     for sentence in split.read(Repairs()):
         tags = sentence.tags
@@ -132,7 +144,7 @@ class _Content(BuilderConfig):
 
 
 class _Builder(ArrowBasedBuilder):
-    """A split of Arrow tables, as `datasets` builds and caches it."""
+    """Builds and caches a split of Arrow tables."""
 
     BUILDER_CONFIG_CLASS = _Content
 
@@ -154,15 +166,15 @@ def cached(
     source: str,
     cache_dir: str | Path | None = None,
 ) -> Dataset:
-    """Return the data set of a split, built if the cache does not hold it.
+    """Return the dataset of a split, from the cache or built.
 
     Args:
-        tables: Begins to yield the rows of the split, as tables of the features' types.
+        tables: Returns an iterator of tables of the rows, with the types of the features.
         features: The columns.
         split: The name of the split.
-        fingerprint: Tells this content from any other: what bears it is found again, whatever ``tables`` would yield.
+        fingerprint: Identifies the content in the cache, whatever ``tables`` would yield.
         source: Where the rows come from, for messages.
-        cache_dir: Where the data set is cached; by default where `datasets` does.
+        cache_dir: The cache; by default that of `datasets`.
 
     Raises:
         DataError: If the cache cannot be written or is damaged, or if the source is no longer what the fingerprint was
@@ -191,7 +203,7 @@ def cached(
         if isinstance(error.__cause__, OSError):
             raise _unwritable(folder, error.__cause__) from error
         raise
-    # What was written before is incomplete, or is no Arrow any more.
+    # An earlier dataset in the cache is incomplete or damaged.
     except (FileNotFoundError, ValueError) as error:
         raise DataError(
             f"{folder}/{_NAME}/{content}: this part of the cache is damaged ({first_line(error)}); "
@@ -212,7 +224,7 @@ BATCH = 2000
 
 
 class FlatBatch(NamedTuple):
-    """Some consecutive sentences of a split, their words in one array.
+    """Consecutive sentences of a split, with their words in one array.
 
     Attributes:
         split: The name of the split.
@@ -238,11 +250,11 @@ class FlatBatch(NamedTuple):
         return np.cumsum(self.lengths)
 
     def place(self, token: int) -> str:
-        """Say in which row the token of an index stands."""
+        """Return the row of a token, for messages."""
         return self.place_of_sentence(int(np.searchsorted(self.ends, token, side="right")))
 
     def place_of_sentence(self, sentence: int) -> str:
-        """Say in which row the sentence of an index stands."""
+        """Return the row of a sentence, for messages."""
         return f"{self.split}, row {self.first_row + sentence}"
 
 
@@ -262,7 +274,7 @@ def label_names_of(dataset: Dataset, split: str) -> list[str]:
 
 
 def flat_batches(dataset: Dataset, split: str) -> Iterator[FlatBatch]:
-    """Yield a split in flat arrays, in its order; a selected or shuffled one as it was selected or shuffled.
+    """Yield a split in flat arrays; the order of a selected or shuffled one is kept.
 
     Args:
         dataset: The split in the form that `hf_xorner.corpora.load_corpus` returns.
@@ -321,7 +333,7 @@ def _check(batch: FlatBatch, found: dict[str, pa.Array], labels: int) -> None:
 def corpus_fingerprint(corpus: DatasetDict) -> str:
     """Return the SHA-256 of a corpus: its splits, labels, sentences, words and tags.
 
-    Where the files lie, in what format, and other columns than words and tags play no role.
+    It does not depend on paths, formats, or other columns than words and tags.
 
     Args:
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
@@ -335,7 +347,7 @@ def split_fingerprint(split: Dataset, name: str) -> str:
 
     Args:
         split: The split.
-        name: What messages call it.
+        name: Its name, for messages.
     """
     parts = [hashlib.sha256() for _ in range(3)]
     for batch in flat_batches(split, name):
@@ -350,27 +362,6 @@ def split_fingerprint(split: Dataset, name: str) -> str:
     return hashlib.sha256(json.dumps(row).encode()).hexdigest()
 
 
-def file_fingerprint(path: Path) -> dict[str, str | int]:
-    """Return the ``bytes`` and the ``sha256`` of a file, or of all files of a folder with their names in it."""
-    if path.is_file():
-        with path.open("rb") as file:
-            return {"bytes": path.stat().st_size, "sha256": _digest(file)}
-    whole, size = hashlib.sha256(), 0
-    for inside in sorted(inside for inside in path.rglob("*") if inside.is_file()):
-        with inside.open("rb") as file:
-            whole.update(json.dumps([inside.relative_to(path).as_posix(), _digest(file)]).encode())
-        size += inside.stat().st_size
-    return {"bytes": size, "sha256": whole.hexdigest()}
-
-
-def _digest(file: BinaryIO) -> str:
-    # hashlib.file_digest came with Python 3.11.
-    digest = hashlib.sha256()
-    while chunk := file.read(1 << 20):
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
 TRAIN = "train"
 
 # Part of every fingerprint: another number makes all cached data sets be built anew.
@@ -382,23 +373,23 @@ _BATCH = 1000
 def assemble(
     splits: Mapping[str, Split], reading: Reading, source: str, cache_dir: str | Path | None = None
 ) -> DatasetDict:
-    """Build the data set of a corpus, its tags as plain labels or IOB2, cached and memory-mapped.
+    """Build the cached dataset of a corpus, with plain or IOB2 labels.
 
-    Every split is read twice: the labels, and what has to be repaired, must be known before the first row is written.
+    Every split is read twice, as labels and repairs must be known before the first row is written.
 
     Args:
         splits: The splits by name. ``train`` sets the labels; without it all splits together do.
-        reading: How it is to be read.
-        source: The corpus in words, for messages.
-        cache_dir: Where the data sets are cached; by default where `datasets` does.
+        reading: The options of reading.
+        source: The name of the corpus, for messages.
+        cache_dir: The cache; by default that of `datasets`.
 
     Returns:
         The splits in the given order, with ``tokens: List(string)`` and ``ner_tags: List(ClassLabel)``, and with
         ``pos_tags: List(string)`` and ``doc_id: string`` where the source has them.
 
     Raises:
-        DataError: If a split has no sentence, if a tag is none of its scheme, if a split has a tag (of chunks: a type)
-            that the training split lacks, or for a repair that ``reading.strict`` refuses.
+        DataError: If a split has no sentence, if a tag does not belong to the scheme, if a split has a tag (of chunks:
+            a type) that the training split lacks, or for a repair that ``reading.strict`` refuses.
     """
     repairs = Repairs(reading.strict)
     surveys = {name: survey(split, repairs) for name, split in splits.items()}
@@ -406,7 +397,7 @@ def assemble(
         if not found.pairs:
             raise DataError(f"{splits[name].source}: the split holds no sentence; fill it, or leave it out.")
     pairs = set().union(*(found.pairs for found in surveys.values()))
-    scheme = recognise(pairs) if reading.scheme == AUTO else reading.scheme
+    scheme = recognise(pairs) if reading.scheme == AUTO else cast("Scheme", reading.scheme)
     if scheme != "plain":
         for name, found in surveys.items():
             _check_prefixes(splits[name], found, scheme)
@@ -422,7 +413,7 @@ def assemble(
     )
 
 
-def _check_prefixes(split: Split, found: Survey, scheme: str) -> None:
+def _check_prefixes(split: Split, found: Survey, scheme: Scheme) -> None:
     strange = {tag for tag in found.tags if not is_of(scheme, tag)}
     if strange:
         place, tag = find(split, lambda pair: pair[1] in strange)
@@ -432,7 +423,7 @@ def _check_prefixes(split: Split, found: Survey, scheme: str) -> None:
         )
 
 
-def _check_known(split: Split, found: Survey, labels: list[str], scheme: str) -> None:
+def _check_known(split: Split, found: Survey, labels: list[str], scheme: Scheme) -> None:
     plain = scheme == "plain"
     known = set(labels) if plain else {entity_type(label) for label in labels}
     unknown = {tag for tag in found.tags if (tag if plain else entity_type(tag)) not in known}
@@ -444,7 +435,7 @@ def _check_known(split: Split, found: Survey, labels: list[str], scheme: str) ->
         )
 
 
-def _count_repairs(split: Split, found: Survey, scheme: str, repairs: Repairs) -> None:
+def _count_repairs(split: Split, found: Survey, scheme: Scheme, repairs: Repairs) -> None:
     counts: Counter[str] = Counter()
     for pair, count in found.pairs.items():
         for kind in repairs_of(pair, scheme):
@@ -453,12 +444,12 @@ def _count_repairs(split: Split, found: Survey, scheme: str, repairs: Repairs) -
         repairs.add(kind, _first_repair(split, scheme, kind), count)
 
 
-def _first_repair(split: Split, scheme: str, kind: str) -> str:
+def _first_repair(split: Split, scheme: Scheme, kind: str) -> str:
     return find(split, lambda pair: kind in repairs_of(pair, scheme))[0]
 
 
 def _extra_columns(surveys: Collection[Survey]) -> dict[str, Any]:
-    """Return the columns besides tokens and tags: parts of speech if all splits have them, documents if any has."""
+    """Return the optional columns: parts of speech if all splits have them, documents if any split has them."""
     extra: dict[str, Any] = {}
     if all(found.has_pos for found in surveys):
         extra["pos_tags"] = List(Value("string"))
@@ -471,7 +462,7 @@ def _build(
     name: str,
     split: Split,
     found: Survey,
-    scheme: str,
+    scheme: Scheme,
     labels: list[str],
     extra: dict[str, Any],
     cache_dir: str | Path | None,
@@ -491,7 +482,7 @@ def _build(
 
 
 def _table(sentences: Sequence[Sentence], label_of: Mapping[Pair, int], features: Features) -> pa.Table:
-    """Return sentences as a table, through flat arrays: a list of lists takes several times as long."""
+    """Return sentences as a table, built from flat arrays for speed."""
     offsets = np.zeros(len(sentences) + 1, dtype=np.int32)
     np.cumsum([len(sentence.tokens) for sentence in sentences], out=offsets[1:])
     tags = chain.from_iterable(zip([EDGE, *found.tags], found.tags, strict=False) for found in sentences)

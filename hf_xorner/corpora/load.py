@@ -1,4 +1,4 @@
-"""Load any source that the package knows into one form."""
+"""Load a corpus from files, a saved dataset, the Hub or by its name."""
 
 import os
 import re
@@ -10,23 +10,15 @@ from typing import Any, NamedTuple
 from datasets import Dataset, DatasetDict, load_dataset
 
 from ..errors import DataError, first_line
+from ..files import BYTE_ORDER_MARK, open_text
 from .assemble import TRAIN, Split, assemble
 from .formats.columns import read_columns
 from .formats.conll2012 import read_conll2012
-from .formats.files import (
-    BYTE_ORDER_MARK,
-    JSON_SUFFIXES,
-    SPLITS,
-    find_splits,
-    has_data_suffix,
-    open_text,
-    split_of,
-    suffix_of,
-)
 from .formats.json_lines import read_json_lines, sniff_json
 from .formats.spans import read_spans
 from .formats.tables import open_saved, open_table, sentences_of_table
 from .source import AUTO, Reading, Repairs, Sentence
+from .splits import JSON_SUFFIXES, SPLITS, find_splits, has_data_suffix, split_of, suffix_of
 from .xor import xor_corpus
 
 # What `save_to_disk` leaves in a folder: of several splits, and of one.
@@ -35,7 +27,7 @@ _CONLL2012_START = "#begin document"
 
 
 def is_saved(folder: Path) -> bool:
-    """Tell whether a folder was written by `save_to_disk`."""
+    """Return whether a folder was written by `save_to_disk`."""
     return any((folder / name).is_file() for name in _SAVED)
 
 
@@ -44,7 +36,7 @@ def splits_of_folder(folder: Path, reading: Reading) -> dict[str, Split]:
 
     Args:
         folder: A folder of files whose names tell their splits, or one that `save_to_disk` wrote.
-        reading: How they are to be read.
+        reading: The options of reading.
 
     Raises:
         DataError: If no file tells its split, or two claim the same.
@@ -61,12 +53,12 @@ def splits_of_folder(folder: Path, reading: Reading) -> dict[str, Split]:
 
 
 def split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
-    """Return a data set as a split.
+    """Return a dataset as a split.
 
     Args:
         dataset: The data set.
-        source: Where it comes from, in words.
-        reading: How it is to be read.
+        source: Its name, for messages.
+        reading: The options of reading.
     """
 
     def read(repairs: Repairs) -> Iterator[Sentence]:
@@ -76,11 +68,11 @@ def split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
 
 
 def split_of_files(paths: Sequence[Path], reading: Reading) -> Split:
-    """Return the split that files make, one after the other.
+    """Return files, one after the other, as a split.
 
     Args:
         paths: The files, each of any format.
-        reading: How they are to be read.
+        reading: The options of reading.
     """
     kinds = {path: format_of(path) if reading.format == AUTO else reading.format for path in paths}
 
@@ -95,7 +87,7 @@ def split_of_files(paths: Sequence[Path], reading: Reading) -> Split:
 
 def _identity_of(path: Path) -> tuple[str, int, int, int]:
     stat = path.stat()
-    # The last of them tells of a change even where a copying program has set the time of modification back.
+    # The time of the last status change differs even if a program has reset the modification time.
     return str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
@@ -132,14 +124,14 @@ _WITHOUT_NAMES = "pt"
 
 
 def splits_of_ontonotes(folder: Path, reading: Reading) -> dict[str, Split]:
-    """Return the English splits of OntoNotes 5.0, without the texts that bear no names.
+    """Return the English splits of OntoNotes 5.0, without the texts that have no annotated names.
 
     A folder of one file a split is read as it is: from CoNLL-2012's own tree, ``data/train/data/english/annotations``
     and so on, other languages and the part ``pt`` are left out.
 
     Args:
-        folder: Where the files lie, at any depth.
-        reading: How they are to be read.
+        folder: The folder; the files may be at any depth.
+        reading: The options of reading.
     """
     files = {
         split: [path for path in paths if _is_wanted(path.relative_to(folder))]
@@ -159,17 +151,19 @@ def splits_of_hub(name: str, reading: Reading, cache_dir: str | Path | None = No
     Args:
         name: ``owner/name``. It needs a column ``tokens`` and a column ``ner_tags`` or ``tags``, the latter as class
             labels or strings.
-        reading: How it is to be read.
-        cache_dir: Where it is cached; by default where `datasets` does.
+        reading: The options of reading.
+        cache_dir: The cache; by default that of `datasets`.
 
     Raises:
-        DataError: If the set cannot be had, or has no split that is known.
+        DataError: If it cannot be loaded, or has no known split.
     """
     try:
         found = load_dataset(name, cache_dir=cache_dir)
-    # What goes wrong there (no such set, no network, a loading script) has no common type.
+    # The errors (no such dataset, no network, a loading script) have no common type.
     except Exception as error:
-        raise DataError(f"{name}: neither a local path nor to be had from the Hub ({first_line(error)}).") from error
+        raise DataError(
+            f"{name}: not a local path, and cannot be loaded from the Hub ({first_line(error)})."
+        ) from error
     named = {split_of(Path(split)): split for split in found}
     splits = {
         split: split_of_table(found[named[split]], f"{name}, {named[split]}", reading)
@@ -185,10 +179,10 @@ CORPORA_VARIABLE = "HF_XORNER_CORPORA"
 
 
 class NamedCorpus(NamedTuple):
-    """A corpus that a name stands for.
+    """A corpus with a name.
 
     Attributes:
-        files: The files that it consists of, in words.
+        files: Its files, for messages.
         hub: A copy of it on the Hub in a plain format.
     """
 
@@ -225,19 +219,19 @@ def load_corpus(
       ``data_dir``, in the folder that the environment variable ``HF_XORNER_CORPORA`` names. Where there are none and
       ``data_dir`` is not given, the first two come from a copy on the Hub;
     - a folder of files whose names tell their splits, or a single file, which becomes ``train``. A relative path is
-      looked for in ``data_dir`` where one is given. A folder that bears the name of a corpus is written as a
+      looked for in ``data_dir`` where one is given. A folder with the name of a corpus is written as a
       path, ``./wnut17`` or ``Path("wnut17")``;
     - ``owner/name``: a data set on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``.
 
     Local files are CoNLL columns, CoNLL-2012 files, JSON Lines of words and tags or of texts with character spans,
     Parquet or Arrow, or a folder that `save_to_disk` wrote; the first three plain or compressed by gzip. Format, scheme
-    of the tags and columns are recognised. What had to be repaired is logged in one line.
+    of the tags and columns are recognised. Repairs are logged in one line.
 
     Args:
-        source: What to load.
-        data_dir: Where local files lie.
-        cache_dir: Where data sets are cached; by default where `datasets` does.
-        reading: Fields of `hf_xorner.corpora.Reading`, for what is not recognised as it is meant: ``format``,
+        source: The source.
+        data_dir: The folder of local files.
+        cache_dir: The cache; by default that of `datasets`.
+        reading: Fields of `hf_xorner.corpora.Reading`, for what is not recognised correctly: ``format``,
             ``scheme``, ``separator``, ``token_column``, ``tag_column``, ``pos_column``, ``comments``, ``strict``.
 
     Returns:
@@ -276,7 +270,7 @@ def _load(
         return assemble(splits_of_folder(path, options), options, name, cache_dir)
     if path.is_file():
         return assemble({TRAIN: split_of_files([path], options)}, options, name, cache_dir)
-    # A name that ends like a file of data is a mistyped path: the Hub is not asked about it.
+    # A name with the suffix of a data file is a mistyped path, so the Hub is not asked.
     if _HUB_NAME.fullmatch(name) and not has_data_suffix(path):
         return assemble(splits_of_hub(name, options, cache_dir), options, name, cache_dir)
     if path.exists():
@@ -285,7 +279,7 @@ def _load(
 
 
 def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_dir: str | Path | None) -> DatasetDict:
-    """Load a named corpus from local files, or else from the Hub, or say which files to put where."""
+    """Load a named corpus from local files, or else from the Hub."""
     files, hub = NAMED_CORPORA[name]
     base = data_dir if data_dir is not None else os.environ.get(CORPORA_VARIABLE)
     folder = _folder_of(name, _expanded(base)) if base else None
@@ -299,7 +293,7 @@ def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_
         try:
             splits = splits_of_hub(hub, reading, cache_dir)
         except DataError as error:
-            why = f"its copy {hub} on the Hub cannot be had ({first_line(error.__cause__ or error)})"
+            why = f"its copy {hub} on the Hub cannot be loaded ({first_line(error.__cause__ or error)})"
         else:
             return assemble(splits, reading, name, cache_dir)
     raise DataError(
@@ -309,7 +303,7 @@ def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_
 
 
 def _expanded(path: str | Path) -> Path:
-    """Return a path with the home folder that a ``~`` means; that of an unknown user stays as it is."""
+    """Return a path with ``~`` replaced by the home folder, unless the user is unknown."""
     return Path(os.path.expanduser(path))
 
 

@@ -1,17 +1,16 @@
-"""Predictions of any system in a file: token, gold tag and predicted tag, so that the system can be judged."""
+"""Files of predictions of any system: token, gold tag and predicted tag."""
 
-import os
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
-from .formats.files import BYTE_ORDER_MARK, open_text
+from ..files import BYTE_ORDER_MARK, open_text, replacing
 
 
 class Predictions(NamedTuple):
-    """What a file of predictions holds, by sentence."""
+    """The content of a file of predictions, by sentence."""
 
     tokens: list[list[str]]
     gold: list[list[str]]
@@ -23,7 +22,7 @@ def read_predictions(path: str | Path) -> Predictions:
 
     Every line holds a token, its gold tag and its predicted tag, separated by TABs; the token may hold any other
     character. A line that is empty, or holds nothing but blanks and TABs, ends a sentence. A byte-order mark at the
-    beginning of the file is no part of the first token.
+    beginning of the file is ignored.
 
     Args:
         path: A file in UTF-8, plain or compressed by gzip.
@@ -80,26 +79,20 @@ def write_predictions(
         DataError: For a token that such a file cannot hold.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.new")
-    try:
-        with new.open("w", encoding="utf-8", newline="\n") as file:
-            if next(chain.from_iterable(tokens), "").startswith(BYTE_ORDER_MARK):
-                file.write(BYTE_ORDER_MARK)  # without it, that of the token would be taken for the file's
-            for number, sentence in enumerate(zip(tokens, gold, predicted, strict=True)):
-                for row in zip(*sentence, strict=True):
-                    line = "\t".join(row)
-                    if line.count("\t") != 2 or "\n" in line or not row[0]:
-                        raise DataError(
-                            f"{path}: sentence {number} (counted from 0) has the token {row[0]!r}, which lines of "
-                            "columns separated by TABs cannot hold; remove it from the data."
-                        )
-                    file.write(f"{line}\n")
-                if len(sentence[0]):
-                    file.write("\n")
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
+    with replacing(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
+        if next(chain.from_iterable(tokens), "").startswith(BYTE_ORDER_MARK):
+            file.write(BYTE_ORDER_MARK)  # without it, that of the token would be taken for the file's
+        for number, sentence in enumerate(zip(tokens, gold, predicted, strict=True)):
+            for row in zip(*sentence, strict=True):
+                line = "\t".join(row)
+                if line.count("\t") != 2 or "\n" in line or not row[0]:
+                    raise DataError(
+                        f"{path}: sentence {number} (counted from 0) has the token {row[0]!r}, which lines of "
+                        "columns separated by TABs cannot hold; remove it from the data."
+                    )
+                file.write(f"{line}\n")
+            if len(sentence[0]):
+                file.write("\n")
 
 
 def _check_tags(tags: Sequence[str], place: str) -> None:

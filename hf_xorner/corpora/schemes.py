@@ -1,67 +1,74 @@
-"""Tag schemes: recognise the one that a corpus uses, and read it as IOB2.
-
-What a tag becomes in IOB2 depends on the tag and on the one before it, nothing else. So a corpus of any size is
-understood from its distinct pairs of neighbouring tags, sentence edges included, and converted by one look-up a token.
-"""
+"""Tag schemes (IOB1, IOB2, BIOES, BILOU and BMES): recognise, read, repair and write them."""
 
 import re
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError
+from ..models.tags import BEGIN, END, INSIDE, OUTSIDE, SINGLE
 
-OUTSIDE = "O"
-#: What stands before the first tag of a sentence, and after the last one.
-EDGE = ""
+Scheme = Literal["plain", "iob1", "iob2", "bioes", "bilou", "bmes"]
 
-Pair = tuple[str, str]
-
-# The prefixes of each scheme, by what they say of a token: it begins an entity that may go on, continues one that may
-# go on further, ends one, or is one.
-_ROLES = {
-    "iob1": {"B": "begin", "I": "inside"},
-    "iob2": {"B": "begin", "I": "inside"},
-    "bioes": {"B": "begin", "I": "inside", "E": "end", "S": "single"},
-    "bilou": {"B": "begin", "I": "inside", "L": "end", "U": "single"},
-    "bmes": {"B": "begin", "M": "inside", "E": "end", "S": "single"},
+#: The tag of a word outside of all entities.
+OUTSIDE_TAG = "O"
+# The meaning of the prefixes of each scheme. Tags that fit several are read in the first that fits: B and I alone are
+# IOB2 (only their order tells IOB1), and B, E and S alone mean the same in BIOES and BMES.
+_KINDS: dict[Scheme, dict[str, int]] = {
+    "iob2": {"B": BEGIN, "I": INSIDE},
+    "iob1": {"B": BEGIN, "I": INSIDE},
+    "bioes": {"B": BEGIN, "I": INSIDE, "E": END, "S": SINGLE},
+    "bilou": {"B": BEGIN, "I": INSIDE, "L": END, "U": SINGLE},
+    "bmes": {"B": BEGIN, "M": INSIDE, "E": END, "S": SINGLE},
 }
-_MAY_GO_ON = ("begin", "inside")
-_NEED_ENTITY = ("inside", "end")
-# Schemes that mark the end of an entity, so that a missing end is a fault.
-_MARK_ENDS = ("bioes", "bilou", "bmes")
+_SCHEMES_IN_WORDS = "IOB1 or IOB2 (B- I-), BIOES (B- I- E- S-), BILOU (B- I- L- U-) or BMES (B- M- E- S-)"
+_EVERY_PREFIX = frozenset().union(*_KINDS.values())
+_STAYS_OPEN, _CONTINUES = (BEGIN, INSIDE), (INSIDE, END)
+_NO_TYPE = -1
+#: The schemes that tags can be written in.
+WRITTEN_SCHEMES = ("iob1", "iob2", "bioes", "bilou", "bmes")
 
-_IOB = re.compile(r"[BI]-.")
-_ANY_CHUNK_SCHEME = re.compile(r"[A-Z]-.")
 
+def has_prefix_of(tag: str, prefixes: Collection[str]) -> bool:
+    """Return whether a tag is ``O``, or one of some prefixes, a hyphen and a type."""
+    return tag == OUTSIDE_TAG or (tag[:1] in prefixes and tag[1:2] == "-" and len(tag) > 2)
+
+
+def is_of(scheme: str, tag: str) -> bool:
+    """Return whether a tag belongs to a chunk scheme."""
+    return has_prefix_of(tag, _KINDS[scheme])  # type: ignore[index]
+
+
+def is_chunked(labels: Sequence[str]) -> bool:
+    """Return whether labels are IOB2: each is ``O``, ``B-type`` or ``I-type``."""
+    return all(is_of("iob2", label) for label in labels)
+
+
+def prefixes_of(scheme: str) -> str:
+    """Return the prefixes of a scheme in words: ``"B-, I-, E- or S-"``."""
+    *others, last = (f"{prefix}-" for prefix in _KINDS[scheme])  # type: ignore[index]
+    return f"{', '.join(others)} or {last}"
+
+
+def entity_type(tag: str) -> str:
+    """Return the type of a chunk tag; empty for ``O``."""
+    return tag[2:]
+
+
+# --- Pairs of neighbouring tags --------------------------------------------------------------------------------------
+# The IOB2 tag of a word depends on its own tag and the one before. So the distinct pairs of a corpus are enough to
+# recognise its scheme, to count its repairs, and to convert it with one look-up a token.
+
+#: Stands before the first and after the last tag of a sentence.
+EDGE = ""
+Pair = tuple[str, str]
 OPENED = "tags that continued no entity began one"
 LEFT_OPEN = "entities without their last tag were closed"
-
-
-def recognise(pairs: Collection[Pair]) -> str:
-    """Return the scheme of a corpus: ``plain``, ``iob1``, ``iob2``, ``bioes``, ``bilou`` or ``bmes``.
-
-    A corpus is chunked when any tag begins with ``B-`` or ``I-``, when all tags look like those of some other chunk
-    scheme (one capital, a hyphen, a type), or when there is nothing but ``O``; its prefixes tell the scheme. IOB1 and
-    IOB2 share theirs: in IOB1 an entity begins with ``I-``, and ``B-`` stands only where another entity of its type
-    ends just before. A corpus that does both is IOB2 with faults.
-
-    Args:
-        pairs: The distinct pairs of neighbouring tags of the whole corpus.
-    """
-    tags = tags_of(pairs)
-    inside = tags - {OUTSIDE}
-    if not (any(map(_IOB.match, inside)) or all(map(_ANY_CHUNK_SCHEME.match, inside))):
-        return "plain"
-    prefixes = {tag[0] for tag in inside if tag[1:2] == "-"}
-    # With a tag that belongs to no scheme, the one that knows most of the others is what was meant.
-    scheme = max(("iob2", "bioes", "bilou", "bmes"), key=lambda name: len(prefixes & set(_ROLES[name])))
-    if scheme != "iob2":
-        return scheme
-    free = {tag[:2] for before, tag in pairs if not _same_type(before, tag)}
-    return "iob1" if "I-" in free and "B-" not in free else "iob2"
+_IOB = re.compile(r"[BI]-.")
+_ANY_CHUNK_SCHEME = re.compile(r"[A-Z]-.")
 
 
 def tags_of(pairs: Collection[Pair]) -> set[str]:
@@ -69,90 +76,152 @@ def tags_of(pairs: Collection[Pair]) -> set[str]:
     return {tag for pair in pairs for tag in pair} - {EDGE}
 
 
-def is_of(scheme: str, tag: str) -> bool:
-    """Tell whether a tag belongs to a scheme of chunks."""
-    return tag == OUTSIDE or (tag[:1] in _ROLES[scheme] and tag[1:2] == "-" and len(tag) > 2)
+def recognise(pairs: Collection[Pair]) -> Scheme:
+    """Return the scheme of a corpus.
 
+    Tags are chunks if any begins with ``B-`` or ``I-``, if all look like those of some chunk scheme (a capital, a
+    hyphen, a type), or if there is nothing but ``O``; their prefixes tell the scheme. IOB1 and IOB2 have the same ones:
+    in IOB1 an entity begins with ``I-``, and with ``B-`` only directly after another entity of its type. A corpus that
+    does both is IOB2 with faults.
 
-def prefixes_of(scheme: str) -> str:
-    """Return the prefixes of a scheme in words: ``"B-, I-, E- or S-"``."""
-    *others, last = (f"{prefix}-" for prefix in _ROLES[scheme])
-    return f"{', '.join(others)} or {last}"
-
-
-def entity_type(tag: str) -> str:
-    """Return the type of a chunk tag, and an empty string for ``O``."""
-    return tag[2:]
+    Args:
+        pairs: The distinct pairs of neighbouring tags of the whole corpus.
+    """
+    inside = tags_of(pairs) - {OUTSIDE_TAG}
+    if not (any(map(_IOB.match, inside)) or all(map(_ANY_CHUNK_SCHEME.match, inside))):
+        return "plain"
+    prefixes = {tag[0] for tag in inside if tag[1:2] == "-"}
+    # Of the schemes, the one with most of the prefixes: a tag that belongs to none may be a fault.
+    scheme = max(_KINDS, key=lambda name: len(prefixes & _KINDS[name].keys()))
+    if scheme != "iob2":
+        return scheme
+    first = {tag[:2] for before, tag in pairs if before in (EDGE, OUTSIDE_TAG) or entity_type(before) != tag[2:]}
+    return "iob1" if "I-" in first and "B-" not in first else "iob2"
 
 
 def label_names(tags: Collection[str], plain: bool) -> list[str]:
-    """Return the labels of a corpus in their order: ``O``, then ``B-`` and ``I-`` of each type, types sorted.
+    """Return the labels of a corpus: sorted plain tags, or ``B-`` and ``I-`` of each type; ``O`` first.
 
     Args:
         tags: The distinct tags of the corpus.
-        plain: Whether they are plain tags, which are only sorted (``O`` first, if there is one).
+        plain: Whether they are plain tags; ``O`` is then a label only if it is among them.
     """
     if plain:
-        return sorted(tags, key=lambda tag: (tag != OUTSIDE, tag))
+        return sorted(tags, key=lambda tag: (tag != OUTSIDE_TAG, tag))
     types = sorted({entity_type(tag) for tag in tags} - {""})
-    return [OUTSIDE, *(f"{prefix}-{name}" for name in types for prefix in "BI")]
+    return [OUTSIDE_TAG, *(f"{prefix}-{name}" for name in types for prefix in "BI")]
 
 
-def iob2_of(pair: Pair, scheme: str) -> str:
-    """Return what the second tag of a pair is in IOB2; plain tags stay as they are.
+def iob2_of(pair: Pair, scheme: Scheme) -> str:
+    """Return the second tag of a pair in IOB2; plain tags stay as they are.
 
-    A tag that ought to continue an entity and follows none of its type begins one. For IOB1 this is the definition, for
-    the others a repair.
+    A tag that should continue an entity and follows none of its type begins one. In IOB1 that is the rule, in other
+    schemes a repair.
     """
     tag = pair[1]
-    if scheme == "plain" or tag == OUTSIDE:
+    if scheme == "plain" or tag == OUTSIDE_TAG:
         return tag
-    return f"{'I' if _continues(pair, scheme) else 'B'}-{entity_type(tag)}"
+    return f"{'I' if _is_continued(pair, scheme) else 'B'}-{entity_type(tag)}"
 
 
-def repairs_of(pair: Pair, scheme: str) -> list[str]:
-    """Return the kinds of repair that a pair of neighbouring tags takes, edges of sentences included."""
-    if scheme in ("plain", "iob1"):
+def repairs_of(pair: Pair, scheme: Scheme) -> list[str]:
+    """Return the kinds of repair (`OPENED`, `LEFT_OPEN`) that a pair needs."""
+    if scheme in ("plain", "iob1") or _is_continued(pair, scheme):
         return []
-    before, tag = pair
-    found = []
-    if _role(tag, scheme) in _NEED_ENTITY and not _continues(pair, scheme):
-        found.append(OPENED)
-    if scheme in _MARK_ENDS and _role(before, scheme) in _MAY_GO_ON and not _continues(pair, scheme):
-        found.append(LEFT_OPEN)
-    return found
+    found = [OPENED] if _kind_of(pair[1], scheme) in _CONTINUES else []
+    marks_ends = END in _KINDS[scheme].values()
+    return [*found, LEFT_OPEN] if marks_ends and _kind_of(pair[0], scheme) in _STAYS_OPEN else found
 
 
-def _continues(pair: Pair, scheme: str) -> bool:
+def _is_continued(pair: Pair, scheme: Scheme) -> bool:
     before, tag = pair
-    return (
-        _role(tag, scheme) in _NEED_ENTITY
-        and _role(before, scheme) in _MAY_GO_ON
-        and entity_type(before) == entity_type(tag)
+    continues = _kind_of(before, scheme) in _STAYS_OPEN and _kind_of(tag, scheme) in _CONTINUES
+    return continues and entity_type(before) == entity_type(tag)
+
+
+def _kind_of(tag: str, scheme: Scheme) -> int:
+    return OUTSIDE if tag in (EDGE, OUTSIDE_TAG) else _KINDS[scheme][tag[0]]
+
+
+# --- Numbered tags ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TagSet:
+    """The meaning of each tag of a numbering.
+
+    Attributes:
+        tags: The tags by number.
+        scheme: Their scheme; "plain" if they label single tokens (parts of speech).
+        types: The entity types, sorted; empty for plain tags.
+        type_of: The index of each tag's type, -1 for ``O``. Shape: (tags,).
+        kind_of: The meaning of each tag, whatever its letter: OUTSIDE, BEGIN, INSIDE, END or SINGLE of
+            `hf_xorner.models.tags`. Shape: (tags,).
+    """
+
+    tags: tuple[str, ...]
+    scheme: Scheme
+    types: tuple[str, ...]
+    type_of: NDArray[np.int64]
+    kind_of: NDArray[np.int64]
+
+    @property
+    def plain(self) -> bool:
+        """Whether the tags label single tokens."""
+        return self.scheme == "plain"
+
+    @classmethod
+    def of(cls, tags: Collection[str], scheme: Scheme | Literal["auto"] = "auto") -> "TagSet":
+        """Read a numbering of tags.
+
+        Args:
+            tags: Distinct tags.
+            scheme: Their scheme; "auto" recognises it by their prefixes, see `scheme_of`.
+
+        Raises:
+            ValueError: If the scheme is unknown or does not have one of the tags.
+        """
+        if scheme == "auto":
+            scheme = scheme_of(tags)
+        if scheme == "plain":
+            return cls(tuple(tags), scheme, (), np.full(len(tags), _NO_TYPE), np.full(len(tags), OUTSIDE))
+        if scheme not in _KINDS:
+            raise ValueError(f"unknown scheme {scheme!r}; expected one of auto, plain, {', '.join(_KINDS)}.")
+        for tag in tags:
+            if not is_of(scheme, tag):
+                prefixes = ", ".join(f"{prefix}-" for prefix in _KINDS[scheme])
+                raise ValueError(f"the tag {tag!r} is not {scheme}: its tags are O, or a type after {prefixes}.")
+        types = tuple(sorted({entity_type(tag) for tag in tags} - {""}))
+        number = {"": _NO_TYPE, **{name: index for index, name in enumerate(types)}}
+        type_of = np.array([number[entity_type(tag)] for tag in tags], dtype=np.int64)
+        kind_of = np.array([_kind_of(tag, scheme) for tag in tags], dtype=np.int64)
+        return cls(tuple(tags), scheme, types, type_of, kind_of)
+
+
+def scheme_of(tags: Collection[str]) -> Scheme:
+    """Recognise the scheme of tags by their prefixes; IOB1 cannot be distinguished from IOB2.
+
+    Tags are "plain" when none begins with ``B-`` or ``I-``, and not all look like the tags of some chunk scheme.
+
+    Args:
+        tags: The distinct tags of everything that is read together: a single split may lack the telling ones.
+
+    Raises:
+        ValueError: If no scheme has all the tags.
+    """
+    unknown = [tag for tag in tags if not has_prefix_of(tag, _EVERY_PREFIX)]
+    if unknown:
+        if not any(tag.startswith(("B-", "I-")) for tag in tags):
+            return "plain"
+        raise ValueError(f"unknown tag {unknown[0]!r}: scores need O, or a type after a prefix of {_SCHEMES_IN_WORDS}.")
+    prefixes = {tag[0] for tag in tags if tag != OUTSIDE_TAG}
+    for scheme, kinds in _KINDS.items():
+        if prefixes <= kinds.keys():
+            return scheme
+    raise ValueError(
+        f"the tags have the prefixes {', '.join(f'{prefix}-' for prefix in sorted(prefixes))}, which belong to no one "
+        f"scheme; give tags in {_SCHEMES_IN_WORDS}."
     )
-
-
-def _role(tag: str, scheme: str) -> str | None:
-    return _ROLES[scheme][tag[0]] if tag not in (EDGE, OUTSIDE) else None
-
-
-def _same_type(before: str, tag: str) -> bool:
-    return before not in (EDGE, OUTSIDE) and entity_type(before) == entity_type(tag)
-
-
-BRACKETS = "brackets"
-# What a scheme calls a word outside, and for each type the only word of a chunk, the first, those between, the last,
-# and the first of a chunk that follows one of its own type at once (or that is its only word), which IOB1 sets apart.
-_FORMS = {
-    "iob1": (OUTSIDE, "I-{}", "I-{}", "I-{}", "I-{}", "B-{}"),
-    "iob2": (OUTSIDE, "B-{}", "B-{}", "I-{}", "I-{}", None),
-    "bioes": (OUTSIDE, "S-{}", "B-{}", "I-{}", "E-{}", None),
-    "bilou": (OUTSIDE, "U-{}", "B-{}", "I-{}", "L-{}", None),
-    "bmes": (OUTSIDE, "S-{}", "B-{}", "M-{}", "E-{}", None),
-    BRACKETS: ("*", "({})", "({}*", "*", "*)", None),
-}
-_SINGLE, _FIRST, _BETWEEN, _LAST, _NEIGHBOUR = range(5)
-WRITTEN_SCHEMES = tuple(scheme for scheme in _FORMS if scheme != BRACKETS)
 
 
 class Chunks(NamedTuple):
@@ -161,7 +230,7 @@ class Chunks(NamedTuple):
     Attributes:
         first: The index of the first word among all words. Shape: (chunks,), as the others.
         end: The index after the last word.
-        type: The index of the type among the types.
+        type: The index of the type in the tag set.
     """
 
     first: NDArray[np.int64]
@@ -169,88 +238,89 @@ class Chunks(NamedTuple):
     type: NDArray[np.int64]
 
 
-def is_chunked(labels: Sequence[str]) -> bool:
-    """Tell whether labels are IOB2 rather than plain: each is ``O``, ``B-type`` or ``I-type``."""
-    return all(label == OUTSIDE or (label[:2] in ("B-", "I-") and len(label) > 2) for label in labels)
+def chunks_of(ids: NDArray[np.int64], lengths: NDArray[np.int64], tag_set: TagSet) -> Chunks:
+    """Return the chunks of numbered tags.
 
-
-def types_of(labels: Sequence[str]) -> list[str]:
-    """Return the types of IOB2 labels in the order in which they come."""
-    return list(dict.fromkeys(label[2:] for label in labels if label != OUTSIDE))
-
-
-def chunks_of(ids: NDArray[np.int64], lengths: NDArray[np.int64], labels: Sequence[str]) -> Chunks:
-    """Return the chunks that IOB2 labels mean.
-
-    An ``I-`` that continues no chunk of its type starts one, as `hf_xorner.corpora.load_corpus` repairs it.
+    A tag that means "inside" or "end" continues the tag before it if that has the same type and means "begin" or
+    "inside"; every other tag but ``O`` begins a chunk.
 
     Args:
-        ids: One index into ``labels`` for every word, sentence after sentence. Shape: (words,).
+        ids: The number of each word's tag, sentence after sentence. Shape: (words,).
         lengths: The number of words of each sentence. Shape: (sentences,).
-        labels: The IOB2 labels.
-
-    Returns:
-        The chunks, whose types are indices into ``types_of(labels)``.
+        tag_set: The meaning of the numbers.
     """
-    types, continues = _types_and_runs(ids, lengths, labels)
-    first = np.flatnonzero((types >= 0) & ~continues)
-    last = np.flatnonzero((types >= 0) & ~_followed(continues))
+    types, continues = tag_set.type_of[ids], _continues(ids, lengths, tag_set)
+    first = np.flatnonzero((types != _NO_TYPE) & ~continues)
+    last = np.flatnonzero((types != _NO_TYPE) & ~_followed(continues))
     return Chunks(first, last + 1, types[first])
+
+
+def _continues(ids: NDArray[np.int64], lengths: NDArray[np.int64], tag_set: TagSet) -> NDArray[np.bool_]:
+    """Tell for each word whether it continues the chunk of the word before."""
+    kinds = tag_set.kind_of[ids]
+    continues = np.isin(kinds, _CONTINUES) & _beside_its_type(tag_set.type_of[ids], lengths)
+    continues[1:] &= np.isin(kinds[:-1], _STAYS_OPEN)
+    return continues
+
+
+def _beside_its_type(types: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell for each word whether the word before it in its sentence has the same type."""
+    beside = np.zeros(len(types), dtype=bool)
+    beside[1:] = types[1:] == types[:-1]
+    beside[(np.cumsum(lengths) - lengths)[lengths > 0]] = False
+    return beside
+
+
+def _followed(continues: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell for each word whether the next one continues its chunk."""
+    return np.append(continues[1:], False) if len(continues) else continues
+
+
+#: The notation of entities in CoNLL-2012.
+BRACKETS = "brackets"
+# The tag of a chunk's word by its kind, BEGIN to SINGLE, and of the first word of a chunk that directly follows another
+# of its type, which only IOB1 writes differently.
+_BRACKETS = ("({}*", "*", "*)", "({})", "")
+_NEIGHBOUR = 5
 
 
 def from_iob2(
     ids: NDArray[np.int64], lengths: NDArray[np.int64], labels: Sequence[str], scheme: str
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Renumber IOB2 labels as tags of another scheme: the way back from `hf_xorner.corpora.tags.to_iob2`.
+    """Convert IOB2 labels to another scheme; plain labels stay as they are.
 
-    An ``I-`` that continues no chunk of its type is taken to start one. Plain labels stay as they are.
+    An ``I-`` that continues no chunk of its type begins one.
 
     Args:
-        ids: One index into ``labels`` for every word, sentence after sentence. Shape: (words,).
+        ids: The label of each word, sentence after sentence. Shape: (words,).
         lengths: The number of words of each sentence. Shape: (sentences,).
         labels: The labels: IOB2 or plain.
-        scheme: "iob1", "iob2", "bioes", "bilou" or "bmes"; or "brackets" for the bracket notation of CoNLL-2012.
+        scheme: One of `WRITTEN_SCHEMES`, or "brackets".
 
     Returns:
-        One index into the tags for every word, and the tags.
+        The number of each word's tag, and the tags by number.
 
     Raises:
         DataError: If the scheme is unknown.
     """
-    if scheme not in _FORMS:
+    if scheme not in (*WRITTEN_SCHEMES, BRACKETS):
         raise DataError(f"scheme={scheme!r} cannot be written; choose one of {', '.join(WRITTEN_SCHEMES)}.")
     if not is_chunked(labels):
         return ids, list(labels)
-    outside, *forms = _FORMS[scheme]
-    types, continues = _types_and_runs(ids, lengths, labels)
+    tag_set = TagSet.of(labels, "iob2")
+    types, continues = tag_set.type_of[ids], _continues(ids, lengths, tag_set)
     followed = _followed(continues)
-    position = np.where(continues, np.where(followed, _BETWEEN, _LAST), np.where(followed, _FIRST, _SINGLE))
-    if forms[_NEIGHBOUR] is not None:
-        position[_starts_beside_its_type(types, lengths) & ~continues] = _NEIGHBOUR
-    tags = [outside, *(str(form or outside).format(name) for name in types_of(labels) for form in forms)]
-    return np.where(types < 0, 0, 1 + types * len(forms) + position), tags
+    kinds = np.where(continues, np.where(followed, INSIDE, END), np.where(followed, BEGIN, SINGLE))
+    if scheme == "iob1":
+        kinds[_beside_its_type(types, lengths) & ~continues] = _NEIGHBOUR
+    forms = _BRACKETS if scheme == BRACKETS else _forms(scheme)
+    tags = [form.format(name) for name in tag_set.types for form in forms]
+    outside = "*" if scheme == BRACKETS else OUTSIDE_TAG
+    return np.where(types == _NO_TYPE, 0, types * len(forms) + kinds), [outside, *tags]
 
 
-def _types_and_runs(
-    ids: NDArray[np.int64], lengths: NDArray[np.int64], labels: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the type of each word, -1 outside, and whether the word continues the chunk of the word before."""
-    number = {name: index for index, name in enumerate(types_of(labels))}
-    type_of = np.array([number.get(label[2:], -1) if label != OUTSIDE else -1 for label in labels], dtype=np.int64)
-    is_inside = np.array([label.startswith("I-") for label in labels], dtype=bool)
-    types = type_of[ids]
-    return types, is_inside[ids] & _starts_beside_its_type(types, lengths)
-
-
-def _starts_beside_its_type(types: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell of each word whether the word before it, in its sentence, is of the same type."""
-    beside = np.zeros(len(types), dtype=bool)
-    beside[1:] = (types[1:] == types[:-1]) & (types[1:] >= 0)
-    starts = np.cumsum(lengths) - lengths
-    beside[starts[lengths > 0]] = False
-    return beside
-
-
-def _followed(continues: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell of each word whether the next one continues its chunk."""
-    return np.append(continues[1:], False) if len(continues) else continues
+def _forms(scheme: str) -> tuple[str, ...]:
+    letters = {kind: f"{letter}-{{}}" for letter, kind in _KINDS[scheme].items()}  # type: ignore[index]
+    begin, inside = letters[BEGIN], letters[INSIDE]
+    first = inside if scheme == "iob1" else begin
+    return first, inside, letters.get(END, inside), letters.get(SINGLE, first), begin

@@ -1,22 +1,23 @@
-"""What every reader yields: a sentence as its source has it, and where it stands."""
+"""Options of reading, and the sentences and repairs of every reader."""
 
 import logging
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
 from ..errors import DataError
+from .schemes import WRITTEN_SCHEMES
 
 _log = logging.getLogger(__name__)
 
 
 class Repairs:
-    """The repairs of a corpus by their kind."""
+    """Counts the repairs of a corpus by kind."""
 
     def __init__(self, strict: bool = False) -> None:
-        """Begin a count.
+        """Start with no repairs.
 
         Args:
-            strict: Refuse every repair.
+            strict: Raise DataError for every repair.
         """
         self.strict = strict
         self._found: dict[str, tuple[int, str]] = {}
@@ -25,13 +26,12 @@ class Repairs:
         """Count repairs of one kind.
 
         Args:
-            kind: What was repaired and how, in words that a number can precede: "I- tags that opened an entity became
-                B-".
-            place: Where the first of them stands.
-            count: How many they are.
+            kind: The kind, in words that follow a number: "I- tags that opened an entity became B-".
+            place: The place of the first.
+            count: Their number.
 
         Raises:
-            DataError: If repairs are refused.
+            DataError: If `strict` is set.
         """
         if self.strict:
             raise DataError(f"{place}: {count} {kind}; correct the data, or read them without strict.")
@@ -42,10 +42,10 @@ class Repairs:
         return "; ".join(f"{count:,} {kind} (first: {place})" for kind, (count, place) in self._found.items())
 
     def report(self, source: str) -> None:
-        """Log one line that sums all repairs up, if there were any.
+        """Log all repairs in one line, if there were any.
 
         Args:
-            source: What was repaired.
+            source: The corpus.
         """
         if self._found:
             _log.warning("%s: repaired: %s", source, self)
@@ -54,13 +54,13 @@ class Repairs:
 AUTO = "auto"
 NONE = "none"
 FORMATS = ("columns", "conll2012", "jsonl", "spans", "parquet", "arrow")
-SCHEMES = ("plain", "iob1", "iob2", "bioes", "bilou", "bmes")
+SCHEMES = ("plain", *WRITTEN_SCHEMES)
 SEPARATORS = ("tab", "blank")
 
 
 @dataclass
 class Reading:
-    """What a reader may be told; everything is recognised by default."""
+    """Options of reading; everything is recognised by default."""
 
     format: str = field(default=AUTO, metadata={"help": f"The format of local files: {', '.join(FORMATS)}."})
     scheme: str = field(default=AUTO, metadata={"help": f"The scheme of the tags: {', '.join(SCHEMES)}."})
@@ -84,30 +84,30 @@ class Reading:
                 raise DataError(f"{name}={value!r} is unknown; choose one of {', '.join((AUTO, *allowed))}.")
         if not isinstance(self.comments, str) or not self.comments:
             raise DataError(f"comments={self.comments!r} begins no line; give what does, {AUTO!r} or {NONE!r}.")
-        # Numbers are welcome from Python, where a command line gives strings.
+        # Python code may give numbers, where a command line gives strings.
         for name in ("token_column", "tag_column", "pos_column"):
             value = getattr(self, name)
             if value is not None:
                 setattr(self, name, str(value))
 
     def reading(self) -> dict[str, Any]:
-        """Return these fields alone, without those of a class that adds more."""
+        """Return these fields without those of a subclass."""
         values = asdict(self)
         return {entry.name: values[entry.name] for entry in fields(Reading)}
 
 
 class Sentence(NamedTuple):
-    """A sentence before its tags are understood.
+    """A sentence with the tags of its source.
 
     Attributes:
         tokens: The words.
-        tags: One tag for each, as the source has it.
-        source: Where the sentence comes from, in words that a number can follow: ``"corpus/train.txt:"``, or
+        tags: One tag for each word.
+        source: The name of the source, to which a number is appended: ``"corpus/train.txt:"``, or
             ``"owner/name, train, row "``.
         line: That number: of the line of the first token, or of the one line or row that holds the whole sentence.
         lines_per_token: 1 where each token has a line of its own, 0 where one line or row holds the whole sentence.
-        pos_tags: The parts of speech, where the source has them.
-        doc_id: The document that the sentence belongs to, where the source tells.
+        pos_tags: The parts of speech, if the source has them.
+        doc_id: The document that the sentence belongs to, if the source has it.
     """
 
     tokens: list[str]
@@ -119,5 +119,5 @@ class Sentence(NamedTuple):
     doc_id: str | None = None
 
     def place(self, index: int = 0) -> str:
-        """Say where the token of an index stands."""
+        """Return the place of a token, for messages."""
         return f"{self.source}{self.line + index * self.lines_per_token}"

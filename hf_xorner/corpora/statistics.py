@@ -1,4 +1,4 @@
-"""Count what a corpus holds, as the tables of papers do."""
+"""Statistics of a corpus, as in the tables of papers."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from datasets import Dataset, DatasetDict
 from numpy.typing import NDArray
 
 from .assemble import TRAIN, FlatBatch, flat_batches, label_names_of
-from .schemes import chunks_of, is_chunked, types_of
+from .schemes import TagSet, chunks_of, is_chunked
 
 # li2020 reports entities of one, two, three and more words.
 _LENGTHS = ("1", "2", "3", "3+")
@@ -28,11 +28,11 @@ def corpus_statistics(corpus: DatasetDict) -> dict[str, dict[str, Any]]:
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
 
     Returns:
-        By split, under keys that stay as they are:
+        By split, under stable keys:
 
         - ``sentences``, ``tokens``, ``distinct_words``;
         - ``documents``, and ``with_document_lines``: ``sentences`` and ``tokens`` as the papers on CoNLL-2003 count
-          them, every ``-DOCSTART-`` line a sentence of one token. Only where the corpus tells documents; sentences
+          them, every ``-DOCSTART-`` line a sentence of one token. Only if the corpus has documents; sentences
           that belong to none are then one document together, as those before a file's first such line are;
         - ``sentence_lengths``: ``min``, ``mean``, ``median``, ``p95`` (the least length that 95 % of the sentences do
           not exceed) and ``max``;
@@ -51,16 +51,17 @@ def corpus_statistics(corpus: DatasetDict) -> dict[str, dict[str, Any]]:
 
 
 class _Counts:
-    """What one pass over a split finds."""
+    """The counts of a split."""
 
     def __init__(self, dataset: Dataset, split: str) -> None:
         self.labels = label_names_of(dataset, split)
         self.chunked = is_chunked(self.labels)
+        self.tag_set = TagSet.of(self.labels, "iob2" if self.chunked else "plain")
         self.words: Counter[str] = Counter()
         self.forms: Counter[str] = Counter()
         self.documents: set[str | None] = set()
         self.per_label = np.zeros(len(self.labels), dtype=np.int64)
-        self.per_type = np.zeros(len(types_of(self.labels)), dtype=np.int64)
+        self.per_type = np.zeros(len(self.tag_set.types), dtype=np.int64)
         self.per_length = np.zeros(len(_LENGTHS), dtype=np.int64)
         lengths = [np.zeros(0, dtype=np.int64)]
         for batch in flat_batches(dataset, split):
@@ -75,7 +76,7 @@ class _Counts:
         self.lengths: NDArray[np.int64] = np.concatenate(lengths)
 
     def _count_entities(self, batch: FlatBatch) -> None:
-        chunks = chunks_of(batch.ids, batch.lengths, self.labels)
+        chunks = chunks_of(batch.ids, batch.lengths, self.tag_set)
         lengths = chunks.end - chunks.first
         self.per_type += np.bincount(chunks.type, minlength=len(self.per_type))
         self.per_length += np.bincount(np.minimum(lengths, len(_LENGTHS)) - 1, minlength=len(_LENGTHS))
@@ -104,7 +105,7 @@ def _report(found: _Counts, train: _Counts | None) -> dict[str, Any]:
     report["sentence_lengths"] = _sentence_lengths(found.lengths)
     if found.chunked:
         report["entities"] = int(found.per_type.sum())
-        report["per_type"] = dict(zip(types_of(found.labels), found.per_type.tolist(), strict=True))
+        report["per_type"] = dict(zip(found.tag_set.types, found.per_type.tolist(), strict=True))
         report["entity_lengths"] = dict(zip(_LENGTHS, found.per_length.tolist(), strict=True))
     else:
         report["per_tag"] = dict(zip(found.labels, found.per_label.tolist(), strict=True))
@@ -139,7 +140,7 @@ def _unseen_mentions(found: Counter[str], train: Counter[str]) -> float | None:
 
 
 def statistics_table(statistics: Mapping[str, Mapping[str, Any]]) -> str:
-    """Lay out the statistics of a corpus: a column for each split.
+    """Format the statistics of a corpus as a table with a column for each split.
 
     Args:
         statistics: What `corpus_statistics` returns.

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from .spans import BoolArray, IntArray, Policy, Scheme, Spans, TagSet, scheme_of, spans_of_ids
+from ..corpora.schemes import Scheme, TagSet, scheme_of
+from .spans import BoolArray, IntArray, Policy, Spans, spans_of_ids
 
 
 @dataclass(frozen=True, eq=False)

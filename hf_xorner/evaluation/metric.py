@@ -8,8 +8,9 @@ from datasets import Features, List, Value
 # Names, not the module: if scripts/evaluate.py is imported in place of the library, this fails with a clear error.
 from evaluate import Metric, MetricInfo
 
+from ..corpora.schemes import Scheme
 from .scores import span_scores
-from .spans import POLICIES, Policy, Scheme
+from .spans import POLICIES, Policy
 
 
 class TaggingMetric(Metric):

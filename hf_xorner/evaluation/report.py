@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from ..corpora.schemes import Scheme
 from . import breakdowns
 from .calibration import calibration, entity_confidences
 from .comparison import Comparison
 from .resampling import bootstrap_intervals, randomisation_test
 from .scores import checked_scores
-from .spans import POLICIES, Policy, Scheme, spans_of_ids
+from .spans import POLICIES, Policy, spans_of_ids
 
 if TYPE_CHECKING:
     # Scoring predictions from a file does not need it, and takes half the time without loading it.

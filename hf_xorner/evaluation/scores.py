@@ -11,10 +11,11 @@ from seqeval.metrics.v1 import precision_recall_fscore_support as strict_prfs
 from seqeval.scheme import BILOU, IOB2, IOBES
 from transformers import EvalPrediction
 
+from ..corpora.schemes import Scheme, TagSet
 from ..models.tags import IGNORED
 from .breakdowns import per_type
 from .comparison import Comparison, percent, ratios
-from .spans import Policy, Scheme, TagSet
+from .spans import Policy
 
 # The largest difference between two computations of one score, in percent.
 _TOLERANCE = 1e-9

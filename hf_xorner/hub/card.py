@@ -12,10 +12,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from ..corpora.assemble import file_fingerprint
 from ..errors import first_line
+from ..files import sha256_of, write_whole
 from ..tagger import Tagger
-from ..training.facts import Facts, write_whole
+from ..training.facts import Facts
 from ..training.model_files import files_of_model
 from .card_content import CURVE_FILE, Card, model_card, renewed
 from .checks import faults_of_places
@@ -71,7 +71,7 @@ def write_card(
     for fault in faults_of_places(folder, files_of_model(folder)):
         raise ValueError(fault)
     weights = folder / facts.model["file"]
-    if not weights.is_file() or file_fingerprint(weights)["sha256"] != facts.model["sha256"]:
+    if not weights.is_file() or sha256_of(weights) != facts.model["sha256"]:
         raise ValueError(f"{weights}: not the weights that the facts beside them speak of; train the model again.")
     others = tuple(_facts_in(Path(other)) for other in seeds_of)
     name = name or folder.name

@@ -17,7 +17,7 @@ from huggingface_hub.repocard import REGEX_YAML_BLOCK
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..corpora.formats.files import SPLITS
+from ..corpora.splits import SPLITS
 from ..registration import CONFIGS, MODELS
 from ..training.facts import Facts
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -16,6 +15,7 @@ from typing import NamedTuple
 from ..corpora import load_corpus
 from ..corpora.load import CORPORA_VARIABLE, NAMED_CORPORA
 from ..errors import DataError, first_line
+from ..files import sha256_of
 from ..training.facts import FACTS_FILE, json_object
 from ..training.model_files import (
     CARD,
@@ -469,11 +469,8 @@ def _texts(folder: Path, names: Sequence[str]) -> tuple[list[Text], list[str]]:
 
 
 def _described(folder: Path, name: str) -> ModelFile:
-    with (folder / name).open("rb") as file:
-        found = hashlib.sha256()
-        while piece := file.read(1 << 20):
-            found.update(piece)
-    return ModelFile(name, (folder / name).stat().st_size, found.hexdigest())
+    path = folder / name
+    return ModelFile(name, path.stat().st_size, sha256_of(path))
 
 
 def _left(folder: Path, names: Sequence[str]) -> list[str]:

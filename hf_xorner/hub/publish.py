@@ -22,7 +22,7 @@ from huggingface_hub import (
 from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, validate_repo_id
 
-from ..corpora.assemble import file_fingerprint
+from ..files import sha256_of
 from ..training.model_files import (
     CARD,
     CONFIG,
@@ -175,7 +175,7 @@ def _is_known(target: Path, name: str, known: set[tuple[str, str]]) -> bool:
     """Return whether a file is as a manifest says; links are not, nor what lies behind one."""
     path = target / name
     regular = path.is_file() and not path.is_symlink() and path.resolve() == target.joinpath(*Path(name).parts)
-    return regular and (name, _digest(path)) in known
+    return regular and (name, sha256_of(path)) in known
 
 
 def _read_manifest(target: Path, shown: Path, manifest: str) -> set[tuple[str, str]]:
@@ -205,11 +205,7 @@ def _write(path: Path, source: Path | str) -> str:
         path.write_text(source, encoding="utf-8", newline="\n")
     else:
         shutil.copyfile(source, path)  # the bytes alone: weights are written readable for their owner only
-    return _digest(path)
-
-
-def _digest(path: Path) -> str:
-    return str(file_fingerprint(path)["sha256"])
+    return sha256_of(path)
 
 
 _Answer = TypeVar("_Answer")

@@ -9,7 +9,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from ..training.facts import Facts, command_of, rounded, write_whole
+from ..files import write_whole
+from ..training.facts import Facts, command_of, rounded
 from .reproduction import Cell, Filled
 from .tables import NOT_PUBLISHED, published_number, published_text
 

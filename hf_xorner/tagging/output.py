@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..errors import DataError
+from ..files import write_whole
 
 #: The folder of states in a folder of outputs; tools that read datasets skip names with a leading underscore.
 MANIFESTS = "_tagging"
@@ -162,7 +163,6 @@ class Output:
             whole = partial_of(self.path, ".new")
             convert(self.partial, whole)
         if self.manifest is not None:
-            self.manifest.parent.mkdir(parents=True, exist_ok=True)
             _write_state(self.manifest, replace(self.state, bytes=_size(whole)))
         os.replace(whole, self.path)
         self._clear()
@@ -198,9 +198,8 @@ def _read_state(path: Path) -> State | None:
 
 
 def _write_state(path: Path, state: State) -> None:
-    new = path.with_name(f"{path.name}.new")
-    new.write_text(json.dumps(asdict(state)), encoding="utf-8")
-    os.replace(new, path)
+    # Written after every chunk: waiting for the disk each time would take long.
+    write_whole(path, json.dumps(asdict(state)), flush=False)
 
 
 def _size(path: Path) -> int:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from transformers.hf_argparser import HfArg
 
 from ..corpora.formats.columns import DOCUMENT_START
-from ..corpora.formats.files import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
 from ..corpora.formats.json_lines import sniff_json
 from ..corpora.source import AUTO
+from ..corpora.splits import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
 from ..errors import DataError
 from .output import MANIFESTS
 from .read import STDIN, STDIN_NAME, Columns, HubRows, JsonLines, Lines, ParquetColumn, Source, TextLines

@@ -14,10 +14,10 @@ import pyarrow as pa
 from datasets import IterableDataset, LargeList, List, load_dataset
 
 from ..corpora.formats.columns import BLANKS, DOCUMENT_START
-from ..corpora.formats.files import BYTE_ORDER_MARK, bounded, damage_said, open_bytes
 from ..corpora.formats.json_lines import TEXT_KEY, TOKEN_KEYS, check_characters, find_key, kind_of, record_of, strings
 from ..corpora.formats.tables import ParquetRows, open_table
 from ..errors import DataError, first_line
+from ..files import BYTE_ORDER_MARK, bounded, damage_reported, open_bytes
 
 STDIN, STDIN_NAME = "-", "standard input"
 _MARK = BYTE_ORDER_MARK.encode()
@@ -39,7 +39,7 @@ class Lines:
         self._head: list[bytes] = []  # the lines of standard input that `first_line` has read
 
     def __iter__(self) -> Iterator[bytes]:
-        with damage_said(Path(self.name)):
+        with damage_reported(Path(self.name)):
             if self.path is None:
                 self._file, head, self._head = self._file or bounded(sys.stdin.buffer, self.name), self._head, []
                 yield from chain(head, self._file)

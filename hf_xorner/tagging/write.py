@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..corpora.formats.tables import ParquetRows
+from ..corpora.schemes import OUTSIDE_TAG
 from ..errors import DataError
 from ..tagger import Annotation
 from .read import Record, RecordBlock
@@ -20,7 +21,6 @@ from .read import Record, RecordBlock
 SPANS, CONLL, SAME = "spans", "conll", "same"
 OUTPUTS = (SPANS, CONLL, SAME)
 _ENTITIES, _TAGS = "predicted_entities", "predicted_tags"
-_OUTSIDE = "O"
 _SCORE_DIGITS = 6
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -83,7 +83,7 @@ def _columns(record: Record, found: Annotation | None, labels: Sequence[str], fo
     block: RecordBlock = record.form
     tags = [] if found is None else _tags(found, labels)
     lines = list(block.lines)
-    for place, tag in [*zip(block.words, tags, strict=True), *((place, _OUTSIDE) for place in block.documents)]:
+    for place, tag in [*zip(block.words, tags, strict=True), *((place, OUTSIDE_TAG) for place in block.documents)]:
         bare = lines[place].rstrip("\r")
         end = lines[place][len(bare) :]
         bare = bare if block.separator == "\t" else bare.rstrip(" \t")

@@ -6,7 +6,6 @@ A process may be killed at any moment: what it leaves is cleared or completed by
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -25,7 +24,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
 
 from ..errors import TrainingError, first_line
-from ..files import LockedError, locked
+from ..files import LockedError, file_fingerprint, flush_to_disk, locked, sha256_of, write_whole
 
 #: Where a run writes what is not complete. The Trainer uploads nothing whose name begins with an underscore.
 UNFINISHED = "_unfinished"
@@ -42,8 +41,6 @@ LOCK = ".training.lock"
 Manifest = dict[str, dict[str, Any]]
 
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
-
-_BLOCK = 1 << 20
 
 
 @contextmanager
@@ -95,7 +92,7 @@ def move_into_place(staged: Path, final: Path) -> None:
     if final.exists():
         remove(final)
     os.replace(staged, final)
-    _flush_file(final.parent)
+    flush_to_disk(final.parent)
 
 
 def remove(checkpoint: Path) -> None:
@@ -144,7 +141,7 @@ def fault_of(checkpoint: Path) -> str | None:
 def manifest_of(folder: Path) -> Manifest:
     """Return the size and the SHA-256 of every file of a folder."""
     files = _files_of(folder)
-    return {name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for name, path in files.items()}
+    return {name: file_fingerprint(path) for name, path in files.items()}
 
 
 def difference_from(folder: Path, manifest: Manifest) -> str | None:
@@ -155,7 +152,7 @@ def difference_from(folder: Path, manifest: Manifest) -> str | None:
             return f"lacks {name}"
         if path.stat().st_size != entry["bytes"]:
             return f"has {path.stat().st_size:,} of the {entry['bytes']:,} bytes of {name}"
-        if _digest(path) != entry["sha256"]:
+        if sha256_of(path) != entry["sha256"]:
             return f"has other bytes in {name} than were written"
     return None
 
@@ -201,7 +198,7 @@ def install_model(staged: Path, folder: Path) -> Manifest:
     _flush(staged)
     manifest = manifest_of(staged)
     os.replace(staged, folder / _ARRIVING_MODEL)
-    _flush_file(folder)
+    flush_to_disk(folder)
     _finish_installing(folder)
     return manifest
 
@@ -229,23 +226,16 @@ def _finish_installing(folder: Path) -> None:
     for name in sorted(files, key=lambda name: name == CONFIG_NAME):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if name == CONFIG_NAME:
-            _flush_file(folder)
+            flush_to_disk(folder)
         os.replace(files[name], folder / name)
-    _flush_file(folder)
+    flush_to_disk(folder)
     shutil.rmtree(arriving)
     tidy(folder)
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file that is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.new")
-    try:
-        new.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        _flush_file(new)
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
+    write_whole(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 @contextmanager
@@ -306,28 +296,10 @@ def _files_of(folder: Path) -> dict[str, Path]:
     return {path.relative_to(folder).as_posix(): path for path in paths}
 
 
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def _flush(folder: Path) -> None:
     """Have a folder and all that it holds written to the disk."""
     for path in (*folder.rglob("*"), folder):
-        _flush_file(path)
-
-
-def _flush_file(path: Path) -> None:
-    if os.name == "nt":
-        return  # Windows flushes what is open for writing alone.
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        flush_to_disk(path)
 
 
 _log = logging.getLogger(__name__)

@@ -23,13 +23,15 @@ import torch
 from datasets import Dataset, DatasetDict
 from transformers import PreTrainedConfig, Trainer, TrainerCallback
 
-from ..corpora.assemble import TRAIN, corpus_fingerprint, file_fingerprint, flat_batches, label_names_of
+from ..corpora.assemble import TRAIN, corpus_fingerprint, flat_batches, label_names_of
+from ..corpora.schemes import TagSet
 from ..corpora.statistics import corpus_statistics
 from ..errors import TrainingError
 from ..evaluation.breakdowns import confusion, per_length, seen_partition, surface_forms, surface_scores
 from ..evaluation.calibration import calibration, entity_confidences
 from ..evaluation.comparison import Comparison
-from ..evaluation.spans import TagSet, spans_of_ids
+from ..evaluation.spans import spans_of_ids
+from ..files import file_fingerprint, write_whole
 from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
 
@@ -390,18 +392,6 @@ def rounded(value: Any, digits: int = 4) -> Any:
     if isinstance(value, (list, tuple)):
         return [rounded(inner, digits) for inner in value]
     return round(float(value), digits) if isinstance(value, float) else value
-
-
-def write_whole(path: Path, content: str | bytes) -> Path:
-    """Write a file that is there completely or not at all, in the place of what has its name, be it a link."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
-        new.write_bytes(content.encode() if isinstance(content, str) else content)
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
-    return path
 
 
 def _processor() -> str:

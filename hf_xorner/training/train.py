@@ -31,7 +31,9 @@ def train(dataset: str | Path = "xor", recipe: str | None = None, **options: Any
     told = options if recipe and dataset == "xor" else {"dataset": str(dataset), **options}
     run, training, config_fields = parse([*([recipe] if recipe else []), *as_words(told)])
     if training.push_to_hub:
-        raise ValueError("push_to_hub is an option of `hf-xorner train`; call hf_xorner.publish with the folder instead.")
+        raise ValueError(
+            "push_to_hub is an option of `hf-xorner train`; call hf_xorner.publish with the folder instead."
+        )
     check_seeds(run, training)
     scores = {}
     with folder_locked(str(training.output_dir), training):

@@ -1,4 +1,4 @@
-"""Static vectors of words or of pieces distilled from a pretrained encoder: encoded alone, averaged and reduced."""
+"""Distil static vectors of words or of subword pieces from a pretrained encoder."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -8,12 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 from ..errors import DataError, first_line
+from ..files import write_whole
 from ..models.pieces import WordPieces
 from .sources import fetch_beside, locate
+from .write import check_free, save_tensors
 
 #: The file of the vectors, and beside it that of the tokenizer.
 FILES = ("composed.safetensors", "piece_tokenizer.json")
@@ -29,7 +31,7 @@ class Composition(NamedTuple):
         vectors: The pieces' vectors. Shape: (pieces, dim), float32 or float16.
         mix: Shape: (dim, 3 · dim).
         bias: Shape: (dim,).
-        pieces: What cuts words into pieces.
+        pieces: Splits words into pieces.
     """
 
     vectors: NDArray[np.floating]
@@ -65,7 +67,7 @@ def roles_of(vectors: NDArray[np.floating], piece_ids: NDArray[np.int64]) -> NDA
 def fit_composition(
     vectors: NDArray[np.float32], words: NDArray[np.float32], piece_ids: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Fit mix and bias to the vectors that an encoder gives whole words: least squares, drawn towards the plain mean.
+    """Fit mix and bias to an encoder's vectors of words by least squares, regularised towards the plain mean.
 
     Args:
         vectors: The pieces' vectors. Shape: (pieces, dim).
@@ -84,7 +86,7 @@ def fit_composition(
 
 
 def check_composition_target(folder: str | Path, overwrite: bool = False) -> list[Path]:
-    """Return the files that `write_composition` would write, or refuse as it would.
+    """Return the files that `write_composition` would write; raises the same errors.
 
     Args:
         folder: The folder.
@@ -92,26 +94,23 @@ def check_composition_target(folder: str | Path, overwrite: bool = False) -> lis
     """
     path = Path(folder).expanduser()
     if path.exists() and not path.is_dir():
-        raise DataError(f"{path}: is no folder; name one to write {' and '.join(FILES)} into.")
-    for name in FILES:
-        if (path / name).exists() and not overwrite:
-            raise DataError(f"{path / name}: exists already; choose another place to write to, or overwrite it.")
-    return [path / name for name in FILES]
+        raise DataError(f"{path}: is not a folder; name one to write {' and '.join(FILES)} into.")
+    targets = [path / name for name in FILES]
+    check_free(targets, overwrite)
+    return targets
 
 
 def write_composition(composition: Composition, folder: str | Path, overwrite: bool = False) -> list[Path]:
     """Write a composition into a folder.
 
     Args:
-        composition: What to write.
-        folder: The folder, made if it is not there.
+        composition: The composition.
+        folder: The folder, created if it does not exist.
         overwrite: Replace files that exist.
     """
     tensors, tokenizer = check_composition_target(folder, overwrite)
-    tensors.parent.mkdir(parents=True, exist_ok=True)
-    tokenizer.write_text(composition.pieces.to_str(), encoding="utf-8")
-    parts = {"vectors": composition.vectors, "mix": composition.mix, "bias": composition.bias}
-    save_file({name: np.ascontiguousarray(part) for name, part in parts.items()}, tensors)
+    write_whole(tokenizer, composition.pieces.to_str())
+    save_tensors(tensors, {name: getattr(composition, name) for name in ("vectors", "mix", "bias")})
     return [tensors, tokenizer]
 
 
@@ -122,7 +121,7 @@ def read_composition(source: str | Path) -> Composition:
         source: The folder, or ``owner/name:composed.safetensors`` on the Hub.
 
     Raises:
-        DataError: If it is not there, or does not hold together.
+        DataError: If a file is missing, or the parts do not fit together.
     """
     place = locate(source)
     tensors = place.path / FILES[0] if place.path.is_dir() else place.path
@@ -137,9 +136,9 @@ def read_composition(source: str | Path) -> Composition:
         raise DataError(f"{tensors}: cannot be read ({first_line(error)}); distil it again.") from None
     try:
         pieces = WordPieces(tokenizer.read_text(encoding="utf-8"))
-    # What the tokenizers library raises has no type of its own.
+    # The errors of the tokenizers library have no common type.
     except Exception as error:
-        raise DataError(f"{tokenizer}: is no tokenizer ({first_line(error)}); distil it again.") from None
+        raise DataError(f"{tokenizer}: is not a tokenizer ({first_line(error)}); distil it again.") from None
     dim = parts["bias"].size if "bias" in parts else 0
     expected = {"vectors": (pieces.size, dim), "mix": (dim, 3 * dim), "bias": (dim,)}
     found = {name: part.shape for name, part in parts.items()}
@@ -159,8 +158,8 @@ class PretrainedEncoder(NamedTuple):
 
     Attributes:
         model: The encoder.
-        pieces: What cuts words into its pieces.
-        window: How many pieces it reads at once, special ones included.
+        pieces: Splits words into its pieces.
+        window: The most pieces that it reads at once, special ones included.
     """
 
     model: PreTrainedModel
@@ -180,19 +179,19 @@ def read_encoder(source: str) -> PretrainedEncoder:
     try:
         model = AutoModel.from_pretrained(source, use_safetensors=True, dtype=torch.float32, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-    # What goes wrong there (no such folder, no network, broken files, weights in a pickle) has no common type.
+    # The errors (no such folder, no network, broken files, weights in a pickle) have no common type.
     except Exception as error:
-        raise DataError(f"{str(source)!r} is no encoder that can be loaded: {first_line(error)}") from None
+        raise DataError(f"{str(source)!r} cannot be loaded as an encoder: {first_line(error)}") from None
     return encoder_of(model, tokenizer, str(source))
 
 
 def encoder_of(model: Any, tokenizer: Any, source: str = "the encoder") -> PretrainedEncoder:
-    """Put a loaded encoder and its tokenizer together.
+    """Combine a loaded encoder and its tokenizer.
 
     Args:
         model: An encoder of transformers.
         tokenizer: Its tokenizer.
-        source: What messages call it.
+        source: Its name, for messages.
 
     Raises:
         DataError: If the tokenizer is not of the `tokenizers` library, or knows nothing but special pieces, as one has

@@ -1,6 +1,7 @@
-"""Read files of word vectors, of every form that they are published in."""
+"""Read word vectors of every published format."""
 
 import logging
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,13 +11,25 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..corpora.formats.files import LONGEST_LINE
 from ..corpora.source import AUTO
 from ..errors import DataError
-from .sources import Block, Place, Progress, Selection, Stream, check_name, decoded, locate, open_stream
+from ..files import LONGEST_LINE
+from .sources import (
+    READ_SIZE,
+    Block,
+    Place,
+    Progress,
+    Selection,
+    Stream,
+    check_name,
+    check_range,
+    decoded,
+    locate,
+    open_stream,
+)
 from .tensors import SUFFIX as TENSOR_SUFFIX
 from .tensors import TensorReader, looks_like_tensors
-from .text import TextReader, ends_in_numbers, header_of
+from .text import TextReader, checked_header, ends_in_numbers, header_of
 
 # word2vec itself takes words of up to 60 bytes.
 _LONGEST_HEADER = 100
@@ -43,19 +56,15 @@ class BinaryReader:
             DataError: If there is no header, or it promises nothing.
         """
         self.label = stream.label
-        self._largest = np.float32(largest)
-        self._chunks = stream.rest
+        self._largest = largest
+        self.progress = stream.progress
+        self._file = stream.rest
+        # Vectors may hold no byte that looks like the end of a line.
+        stream.rest.raw.longest = sys.maxsize  # type: ignore[attr-defined]
         line, line_end, rest = stream.head.partition(b"\n")
-        header = header_of(line) if line_end and len(line) < _LONGEST_HEADER else None
-        if header is None:
-            raise DataError(
-                f"{self.label}: expected the header of {self.format}, which is the number of words and the dimension; "
-                "give the format that the file has, or export the vectors as text."
-            )
-        self.promised, self.dim = header
-        if not self.promised or not self.dim:
-            what = "no word" if self.dim else "vectors of dimension 0"
-            raise DataError(f"{self.label}: the header promises {what}; fetch or write the file again.")
+        if not line_end or len(line) >= _LONGEST_HEADER:
+            line = b""
+        self.promised, self.dim = checked_header(line, self.label, self.format)
         self._buffer = bytearray(rest)
 
     def blocks(self, selection: Selection) -> Iterator[Block]:
@@ -73,7 +82,7 @@ class BinaryReader:
         while done < self.promised and not selection.is_complete:
             words, offsets, end = self._complete_words(self.promised - done)
             if words:
-                yield from self._chosen(words, offsets, done, selection)
+                yield self._chosen(words, offsets, done, selection)
                 done += len(words)
                 del self._buffer[:end]
             elif not self._read_on():
@@ -85,7 +94,7 @@ class BinaryReader:
             self._check_end()
 
     def _complete_words(self, most: int) -> tuple[list[bytes], list[int], int]:
-        """Return the words whose vectors lie in the buffer, where these begin, and where the last of them ends."""
+        """Return the words whose vectors are in the buffer, the starts of the vectors, and the end of the last one."""
         buffer, size = self._buffer, self.dim * _FLOAT.itemsize
         words: list[bytes] = []
         offsets: list[int] = []
@@ -99,36 +108,30 @@ class BinaryReader:
             end = blank + 1 + size
         return words, offsets, end
 
-    def _chosen(self, words: list[bytes], offsets: list[int], done: int, selection: Selection) -> Iterator[Block]:
-        chosen = selection.choose(decoded(words))
-        if not chosen:
-            return
+    def _chosen(self, words: list[bytes], offsets: list[int], done: int, selection: Selection) -> Block:
+        chosen = selection.choose(list(map(decoded, words)))
         rows = np.empty((len(chosen), self.dim), dtype=np.float32)
         for row, index in enumerate(chosen):
             rows[row] = np.frombuffer(self._buffer, _FLOAT, self.dim, offsets[index])
-        self._check(rows, [done + 1 + index for index in chosen])
-        yield Block([words[index].decode("utf-8") for index in chosen], rows)
-
-    def _check(self, rows: NDArray[np.float32], numbers: list[int]) -> None:
-        # Not the other way around: a comparison with NaN is false.
-        fits = (np.abs(rows) <= self._largest).all(axis=1)
-        if not fits.all():
-            row = int(np.argmin(fits))
-            fault = f"beyond ±{self._largest:.5g}" if np.isfinite(rows[row]).all() else "NaN or infinite"
-            raise DataError(
-                f"{self.label}, word {numbers[row]}: the vector holds a number that is {fault}; "
-                "correct the vectors, or read the format that the file has."
-            )
+        check_range(
+            rows,
+            self._largest,
+            lambda row: f"{self.label}, word {done + 1 + chosen[row]}",
+            "correct the vectors, or read the format that the file has",
+        )
+        return Block([words[index].decode("utf-8") for index in chosen], rows)
 
     def _read_on(self) -> bool:
         if len(self._buffer) > LONGEST_LINE:
-            raise DataError(f"{self.label}: a word with its vector takes more than {LONGEST_LINE:,} bytes; mend it.")
-        chunk = next(self._chunks, b"")
+            raise DataError(
+                f"{self.label}: a word with its vector takes more than {LONGEST_LINE:,} bytes; fetch the file again."
+            )
+        chunk = self._file.read(READ_SIZE)
         self._buffer += chunk
         return bool(chunk)
 
     def _check_end(self) -> None:
-        """Refuse what follows the last word, but for line breaks."""
+        """Raise DataError if more than line breaks follows the last word."""
         while True:
             if self._buffer.strip(b"\r\n"):
                 raise DataError(
@@ -142,8 +145,6 @@ class BinaryReader:
 
 VECTOR_FORMATS = ("glove", "word2vec", "fasttext", "word2vec-binary", "safetensors")
 _TYPES = (np.dtype(np.float32), np.dtype(np.float16))
-# More is reserved only when it is needed: a header may promise anything.
-_MOST_RESERVED = 1 << 30
 _GROWTH = 1.125
 _FIRST_WORDS = 10
 
@@ -155,7 +156,7 @@ class Vectors:
     """Words and their vectors.
 
     Attributes:
-        words: The words; no word stands here twice.
+        words: The words, all different.
         matrix: A row for each, float32 or float16.
         words_in_file: How many words the file holds, all of them counted; None if it does not say so and was not read
             to its end, or if there is no file.
@@ -188,7 +189,7 @@ class Vectors:
 
 @dataclass
 class VectorSummary:
-    """What a file of vectors holds.
+    """A summary of a file of vectors.
 
     Attributes:
         source: The file that was read.
@@ -221,6 +222,8 @@ class _Reader(Protocol):
 
     def blocks(self, selection: Selection) -> Iterator[Block]: ...
 
+    def progress(self) -> tuple[int, int]: ...
+
 
 def read_vectors(
     source: str | Path,
@@ -230,7 +233,7 @@ def read_vectors(
     format: str = AUTO,
     on_progress: Progress | None = None,
 ) -> Vectors:
-    """Read the vectors of some words, or of all, as a stream: no more is held than what is kept.
+    """Read the vectors of some words, or of all, as a stream; only these are kept in memory.
 
     The formats are
 
@@ -255,14 +258,14 @@ def read_vectors(
             ``wanted`` too, a word is kept for either reason; with neither, every word is. Reading stops as soon as
             nothing more would be kept.
         dtype: float32 or float16.
-        format: One of the formats, where it is not to be recognised.
-        on_progress: Called now and then with how much of the file has been read, and of how much.
+        format: One of the formats; by default it is recognised.
+        on_progress: Called with the bytes of the file that have been read, and its size.
 
     Returns:
         The kept words in the order of the file.
 
     Raises:
-        DataError: If there is no such source, or it is not in order. Lines that are not kept are checked for the number
+        DataError: If there is no such source, or it is faulty. Lines that are not kept are checked for the number
             of their fields, but not for what their numbers are.
     """
     target = np.dtype(dtype)
@@ -270,19 +273,25 @@ def read_vectors(
         raise DataError(f"dtype={target} is not kept; choose float32 or float16.")
     selection = Selection(wanted, most_frequent)
     words: list[str] = []
-    with _opened(source, format, float(np.finfo(target).max), on_progress) as reader:
-        rows = _Rows(reader.dim, target, selection.most(reader.promised))
-        for block in reader.blocks(selection):
+    with _opened(source, format, float(np.finfo(target).max)) as reader:
+        matrix = np.empty((0, reader.dim), dtype=target)
+        for block in _blocks(reader, selection, on_progress):
+            begin, end = len(words), len(words) + len(block.words)
+            if end > len(matrix):
+                # Grows where it lies, so that it is never held twice.
+                matrix.resize((max(end, int(len(matrix) * _GROWTH)), reader.dim), refcheck=False)
+            matrix[begin:end] = block.rows
             words += block.words
-            rows.add(block.rows)
         label, promised = reader.label, reader.promised
-    _tell_undecodable(selection, label)
+    matrix.resize((len(words), matrix.shape[1]), refcheck=False)
+    if selection.undecodable:
+        _log.warning("%s: left out %d of %d words, which are not UTF-8", label, selection.undecodable, selection.passed)
     in_file = promised if selection.is_complete else selection.passed
-    return Vectors(words, rows.finished(), in_file, selection.duplicates, selection.undecodable)
+    return Vectors(words, matrix, in_file, selection.duplicates, selection.undecodable)
 
 
 def inspect_vectors(source: str | Path, format: str = AUTO, on_progress: Progress | None = None) -> VectorSummary:
-    """Read a file of vectors to its end and say what it holds; no vector is kept.
+    """Summarise a file of vectors, of which none is kept in memory.
 
     Args:
         source: As for `read_vectors`.
@@ -290,13 +299,15 @@ def inspect_vectors(source: str | Path, format: str = AUTO, on_progress: Progres
         on_progress: Likewise.
 
     Raises:
-        DataError: If there is no such source, or it is not in order.
+        DataError: If there is no such source, or it is faulty.
     """
     selection = Selection()
     first: list[str] = []
     words, total, least, greatest = 0, 0.0, np.inf, 0.0
-    with _opened(source, format, float(np.finfo(np.float32).max), on_progress) as reader:
-        for block in reader.blocks(selection):
+    with _opened(source, format, float(np.finfo(np.float32).max)) as reader:
+        for block in _blocks(reader, selection, on_progress):
+            if not block.words:
+                continue
             first += block.words[: _FIRST_WORDS - len(first)]
             words += len(block.words)
             norms = np.sqrt(np.einsum("ij,ij->i", block.rows, block.rows, dtype=np.float64))
@@ -310,56 +321,29 @@ def inspect_vectors(source: str | Path, format: str = AUTO, on_progress: Progres
     return found
 
 
-class _Rows:
-    """A matrix that grows without ever being held twice."""
-
-    def __init__(self, dim: int, dtype: np.dtype[Any], most: int | None) -> None:
-        self._count = 0
-        self._most = most
-        self._reserved = max(1, _MOST_RESERVED // (dim * dtype.itemsize))
-        self._rows = np.empty((0, dim), dtype=dtype)
-
-    def add(self, rows: NDArray[np.float32]) -> None:
-        """Append rows."""
-        end = self._count + len(rows)
-        if end > len(self._rows):
-            # What is reserved takes no memory before it is written to.
-            reserved = max(end, int(len(self._rows) * _GROWTH))
-            if self._most is not None:
-                reserved = max(end, min(self._most, max(reserved, self._reserved)))
-            if self._count:
-                # Grows where it lies, or moves by the tables of pages; numpy fills it with zeros.
-                self._rows.resize((reserved, self._rows.shape[1]), refcheck=False)
-            else:
-                self._rows = np.empty((reserved, self._rows.shape[1]), dtype=self._rows.dtype)
-        self._rows[self._count : end] = rows
-        self._count = end
-
-    def finished(self) -> NDArray[Any]:
-        """Return the rows, and give back what was reserved beyond them."""
-        self._rows.resize((self._count, self._rows.shape[1]), refcheck=False)
-        return self._rows
-
-
-def _tell_undecodable(selection: Selection, label: str) -> None:
-    if selection.undecodable:
-        _log.warning("%s: left out %d of %d words, which are not UTF-8", label, selection.undecodable, selection.passed)
+def _blocks(reader: _Reader, selection: Selection, on_progress: Progress | None) -> Iterator[Block]:
+    for block in reader.blocks(selection):
+        yield block
+        if on_progress is not None:
+            on_progress(*reader.progress())
+    if on_progress is not None and not selection.is_complete:
+        on_progress(*reader.progress()[1:] * 2)
 
 
 @contextmanager
-def _opened(source: str | Path, format: str, largest: float, on_progress: Progress | None) -> Iterator[_Reader]:
-    """Open a source by the reader of its format."""
+def _opened(source: str | Path, format: str, largest: float) -> Iterator[_Reader]:
+    """Open a source with the reader of its format."""
     if format not in (AUTO, *VECTOR_FORMATS):
         raise DataError(f"format={format!r} is unknown; choose one of {', '.join((AUTO, *VECTOR_FORMATS))}.")
     if format == AUTO:
         check_name(source)
     place = locate(source)
     if format == "safetensors" or (format == AUTO and _holds_tensors(place)):
-        yield TensorReader(place, largest, on_progress)
+        yield TensorReader(place, largest)
         return
     if place.path.is_dir():
         raise DataError(f"{place.path}: is a folder, and no {format} file; name the file.")
-    with open_stream(place, on_progress) as stream:
+    with open_stream(place) as stream:
         found = _recognised(stream) if format == AUTO else format
         if found == BinaryReader.format:
             yield BinaryReader(stream, largest)

@@ -1,4 +1,4 @@
-"""Which vector a word has: one look-up for building a model and for tagging, and what it covers."""
+"""Look up the vectors of words, as building a model and tagging do, and measure the coverage."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..corpora.assemble import TOKENS
-from ..corpora.formats.files import BYTE_ORDER_MARK, TABLE_SUFFIXES, open_text, suffix_of
 from ..corpora.load import load_corpus
+from ..corpora.splits import TABLE_SUFFIXES, suffix_of
 from ..errors import DataError
+from ..files import BYTE_ORDER_MARK, open_text
 from ..models.tokenization_word_char import FALLBACKS, UNKNOWN_ID, WordCharTokenizer, fold
 from .formats import Vectors
 
@@ -46,7 +47,7 @@ def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[s
 
 
 def _is_list(path: Path) -> bool:
-    """Tell a list of words from columns and from JSON by the first line that is not empty."""
+    """Return whether a file is a list of words, by its first line that is not empty."""
     with open_text(path) as file:
         line = next((line for line in file if line.strip(f"\r\n{BYTE_ORDER_MARK}")), "").rstrip("\r\n")
     return bool(line) and not any(blank in line for blank in " \t") and not line.startswith('{"')
@@ -75,7 +76,7 @@ class _Found(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """What part of a corpus has a vector, in percent, by the step of the look-up that found it.
+    """The share of a corpus that has a vector, in percent, by the step of the look-up.
 
     Attributes:
         tokens: The share of tokens found by each step, and under ``none`` those without a vector.
@@ -120,7 +121,7 @@ def look_up_forms(forms: Iterable[tuple[int, Sequence[str]]], words: Sequence[st
 
 
 def coverage_of(tokenizer: WordCharTokenizer, words: Iterable[str], sentences: Iterable[Sequence[str]]) -> Coverage:
-    """Return what part of a corpus has a vector, by the first step of the look-up that finds one.
+    """Return the share of a corpus that has a vector, by the first step of the look-up that finds one.
 
     Args:
         tokenizer: The tokenizer, whose policies are the steps.
@@ -145,7 +146,7 @@ def _shares(counts: dict[str, int]) -> dict[str, float]:
 
 
 def join(tables: Sequence[Vectors], fallback: Sequence[str] = ()) -> Vectors:
-    """Give every word of any table its vectors of all of them, side by side.
+    """Concatenate the vectors that each word has in several tables.
 
     Tables differ in scale, and the numbers of one would drown those of another. So each is divided by the root mean
     square of its own; where it lacks a word, there are zeros.

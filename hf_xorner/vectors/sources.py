@@ -1,12 +1,9 @@
-"""Find a file of word vectors and open it as a stream of bytes: plain, gzip, in a zip archive, local or on the Hub."""
+"""Find a file of word vectors, local or on the Hub, and open it: plain, gzip or in a zip archive."""
 
-import gzip
-import io
 import logging
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
@@ -17,10 +14,11 @@ from huggingface_hub import hf_hub_download
 from numpy.typing import NDArray
 
 from ..errors import DataError, first_line
+from ..files import DECOMPRESSION_ERRORS, bounded
 
 
 class Block(NamedTuple):
-    """Some words that are kept, and their vectors.
+    """Selected words and their vectors.
 
     Attributes:
         words: The words, in the order of the file.
@@ -31,30 +29,36 @@ class Block(NamedTuple):
     rows: NDArray[np.float32]  # shape: (words, dim)
 
 
-def decoded(words: Sequence[bytes]) -> list[str | None]:
-    """Return words as text, and None for those that are not UTF-8: word2vec and fastText cut long words anywhere.
-
-    Args:
-        words: Words in bytes.
-    """
-    try:
-        return [word.decode("utf-8") for word in words]
-    except UnicodeDecodeError:
-        return [_decoded(word) for word in words]
-
-
-def _decoded(word: bytes) -> str | None:
+def decoded(word: bytes) -> str | None:
+    """Return a word as text; None if it is not UTF-8, as word2vec and fastText cut long words anywhere."""
     try:
         return word.decode("utf-8")
     except UnicodeDecodeError:
         return None
 
 
+def check_range(rows: NDArray[np.float32], largest: float, place: Callable[[int], str], advice: str) -> None:
+    """Raise DataError for the first row with a number that is not finite or too large.
+
+    Args:
+        rows: The vectors. Shape: (words, dim).
+        largest: The largest number that can be kept.
+        place: Returns the place of a row, by its index.
+        advice: What to do, for the message.
+    """
+    # Not the other way around: a comparison with NaN is false.
+    fits = (np.abs(rows) <= np.float32(largest)).all(axis=1)
+    if not fits.all():
+        row = int(np.argmin(fits))
+        fault = f"beyond ±{np.float32(largest):.5g}" if np.isfinite(rows[row]).all() else "NaN or infinite"
+        raise DataError(f"{place(row)}: the vector holds a number that is {fault}; {advice}.")
+
+
 class Selection:
-    """Chooses the words to keep as they pass, and counts what passes."""
+    """Selects the words to keep, and counts the words."""
 
     def __init__(self, wanted: Collection[str] | None = None, most_frequent: int | None = None) -> None:
-        """Begin a choice.
+        """Start a selection.
 
         Args:
             wanted: Words to keep.
@@ -62,7 +66,7 @@ class Selection:
                 reason; with neither, every word is.
 
         Raises:
-            DataError: If this asks for nothing.
+            DataError: If nothing would be selected.
         """
         if isinstance(wanted, str):
             raise DataError(f"wanted={wanted!r} is one string; give a collection of words.")
@@ -110,30 +114,18 @@ class Selection:
         """Whether nothing that may still pass would be kept."""
         return not self._takes_all and self._missing == 0 and len(self._kept) >= (self.most_frequent or 0)
 
-    def most(self, promised: int | None) -> int | None:
-        """Return the most words that can be kept, or None if that is not known.
 
-        Args:
-            promised: How many words the file says it holds.
-        """
-        if self._takes_all:
-            return promised
-        asked = (self.most_frequent or 0) + (0 if self.wanted is None else len(self.wanted))
-        return asked if promised is None else min(asked, promised)
-
-
-#: Told how many bytes of a file have been read, and how many there are to read.
+#: Called with the bytes of a file that have been read, and with its size.
 Progress = Callable[[int, int], None]
 
 #: Bytes that are read at a time: few enough that what is made of them stays in the processor's cache.
 READ_SIZE = 1 << 20
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")
 # "datasets/" as in the addresses of the Hub.
 _ON_HUB = re.compile(r"(?P<kind>datasets/)?(?P<repo>\w[\w.-]*/\w[\w.-]*):(?P<file>.+)")
 _ZIP_ON_HUB = re.compile(r"(?P<file>.+?\.zip):(?P<member>.+)", re.IGNORECASE)
-# What a Mac adds to the archives that it packs.
+# Added to archives by macOS.
 _NOT_CONTENT = "__MACOSX/"
 _SHOWN = 4
 _AS_TEXT = "export the vectors as text, as gensim's save_word2vec_format does"
@@ -150,7 +142,7 @@ _log = logging.getLogger(__name__)
 
 
 class Place(NamedTuple):
-    """Where vectors lie.
+    """The place of vectors.
 
     Attributes:
         path: A local file or folder.
@@ -164,23 +156,25 @@ class Place(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """The bytes of a file, unpacked.
+    """The bytes of a file, decompressed.
 
     Attributes:
         label: What is read, for messages: a path, or ``archive.zip:part``.
         name: The file's own name.
-        head: The first chunk; empty only if the file is.
-        rest: The other chunks.
+        head: The first bytes; all of a file that is shorter than `READ_SIZE`.
+        rest: What follows, open for reading.
+        progress: Returns how many bytes of the file on disk have been read, and its size.
     """
 
     label: str
     name: str
     head: bytes
-    rest: Iterator[bytes]
+    rest: IO[bytes]
+    progress: Callable[[], tuple[int, int]]
 
 
 def download(repo: str, file: str, kind: str) -> Path:
-    """Return a file of a Hub repository, fetched if the cache does not hold it: all that reaches for the network here.
+    """Download a file of a Hub repository, or return it from the cache. Nothing else here uses the network.
 
     Args:
         repo: ``owner/name``.
@@ -188,17 +182,17 @@ def download(repo: str, file: str, kind: str) -> Path:
         kind: "model" or "dataset".
 
     Raises:
-        DataError: If it cannot be had.
+        DataError: If it cannot be downloaded.
     """
     try:
         return Path(hf_hub_download(repo, file, repo_type=kind))
-    # What goes wrong there (no such file, no network, a gate) has no common type.
+    # The errors (no such file, no network, a gate) have no common type.
     except Exception as error:
-        raise DataError(f"{repo}:{file}: not to be had from the Hub ({first_line(error)}).") from error
+        raise DataError(f"{repo}:{file}: cannot be downloaded from the Hub ({first_line(error)}).") from error
 
 
 def locate(source: str | Path) -> Place:
-    """Return where a source lies, fetched if it is on the Hub.
+    """Return the place of a source, which is downloaded if it is on the Hub.
 
     Args:
         source: A path, ``archive.zip:part``, or ``owner/name:file`` on the Hub, where the file may be an archive with
@@ -227,7 +221,7 @@ def locate(source: str | Path) -> Place:
 
 
 def check_name(source: str | Path) -> None:
-    """Refuse what its name says to be a pickle, before it is fetched.
+    """Raise DataError for a name of a pickle, before it is downloaded.
 
     Args:
         source: As for `locate`.
@@ -238,11 +232,11 @@ def check_name(source: str | Path) -> None:
 
 
 def fetch_beside(place: Place, names: Sequence[str]) -> Path:
-    """Return a file that lies beside one of the Hub, fetched.
+    """Download a file from the folder of another one on the Hub.
 
     Args:
         place: The file of the Hub.
-        names: What the other may be called; the first that exists is taken.
+        names: Its possible names; the first that exists is taken.
 
     Raises:
         DataError: If there is none.
@@ -259,66 +253,33 @@ def fetch_beside(place: Place, names: Sequence[str]) -> Path:
 
 
 @contextmanager
-def open_stream(place: Place, on_progress: Progress | None = None) -> Iterator[Stream]:
-    """Open a file as a stream of chunks.
+def open_stream(place: Place) -> Iterator[Stream]:
+    """Open a file, decompressed.
 
     Args:
-        place: Where it lies.
-        on_progress: Called with each chunk that is read from disk.
+        place: Its place.
 
     Raises:
-        DataError: At once for what is no file of vectors by its first bytes, and while it is read for damage.
+        DataError: At once for a file that does not hold vectors by its first bytes, and while it is read for damage.
     """
-    path, label, name = place.path, str(place.path), place.path.name
-    kind = "file"
+    path, label, name, kind = place.path, str(place.path), place.path.name, "gzip file"
     try:
         with ExitStack() as stack:
-            file: IO[bytes] = stack.enter_context(_open_counted(path, on_progress))
-            start = _start_of(file, 4)
-            if start in _ZIP_MAGICS:
+            on_disk = file = cast("IO[bytes]", stack.enter_context(path.open("rb", buffering=READ_SIZE)))
+            if on_disk.peek(4)[:4] in _ZIP_MAGICS:  # type: ignore[attr-defined]
                 kind = "zip archive"
                 archive = stack.enter_context(zipfile.ZipFile(file))
                 member = _member(archive, label, place.member)
                 label, name = f"{path}:{member.filename}", Path(member.filename).name
                 file = stack.enter_context(_open_member(archive, member, label))
-                start = _start_of(file, 4)
             elif place.member is not None:
-                raise DataError(f"{path}: is no zip archive, so it has no part {place.member!r}; name the file alone.")
-            if start.startswith(_GZIP_MAGIC):
-                kind = "gzip file"
-                file = stack.enter_context(cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb")))
-            head = file.read(READ_SIZE)
+                raise DataError(f"{path}: is not a zip archive with a part {place.member!r}; name the file alone.")
+            rest = stack.enter_context(bounded(file, label))
+            head = rest.read(READ_SIZE)
             _check_start(head, label)
-            # `read` of a decompressor may return less than it is asked for, but nothing only at the end.
-            yield Stream(label, name, head, iter(lambda: file.read(READ_SIZE), b""))
-    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+            yield Stream(label, name, head, rest, lambda: (on_disk.tell(), os.fstat(on_disk.fileno()).st_size))
+    except (*DECOMPRESSION_ERRORS, zipfile.BadZipFile) as error:
         raise DataError(f"{label}: the {kind} is damaged ({first_line(error)}); fetch or compress it again.") from None
-
-
-class _Counted(io.FileIO):
-    """A file that tells how much of it has been read."""
-
-    on_progress: Progress | None = None
-    size = 0
-
-    def readinto(self, buffer: object) -> int | None:
-        count = super().readinto(buffer)  # type: ignore[arg-type]
-        if self.on_progress is not None:
-            self.on_progress(min(self.tell(), self.size), self.size)
-        return count
-
-
-def _open_counted(path: Path, on_progress: Progress | None) -> io.BufferedReader:
-    file = _Counted(path)
-    file.on_progress = on_progress
-    file.size = os.fstat(file.fileno()).st_size
-    return io.BufferedReader(file, READ_SIZE)
-
-
-def _start_of(file: IO[bytes], count: int) -> bytes:
-    start = file.read(count)
-    file.seek(0)
-    return start
 
 
 def _check_start(head: bytes, label: str) -> None:
@@ -330,7 +291,7 @@ def _check_start(head: bytes, label: str) -> None:
 
 
 def _pickle(label: str) -> DataError:
-    return DataError(f"{label}: looks like a pickle, which runs whatever program it holds when read; {_AS_TEXT}.")
+    return DataError(f"{label}: looks like a pickle, which can run any program when it is read; {_AS_TEXT}.")
 
 
 def _member(archive: zipfile.ZipFile, label: str, named: str | None) -> zipfile.ZipInfo:
@@ -346,7 +307,7 @@ def _member(archive: zipfile.ZipFile, label: str, named: str | None) -> zipfile.
         raise DataError(f"{label}: the archive has no part {named!r}; it holds {shown}{others}.")
     if not found:
         raise DataError(f"{label}: the archive is empty; fetch or pack it again.")
-    # So does PyTorch pack its checkpoints.
+    # A checkpoint of PyTorch.
     if any(Path(name).name == "data.pkl" for name in names):
         raise _pickle(label)
     largest = max(found, key=lambda info: info.file_size)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from ..corpora.formats.files import BYTE_ORDER_MARK, open_text
 from ..errors import DataError, first_line
-from .sources import Block, Place, Progress, Selection, fetch_beside
+from ..files import BYTE_ORDER_MARK, open_text
+from .sources import Block, Place, Selection, check_range, fetch_beside
 
 SUFFIX = ".safetensors"
 #: What a vocabulary may be called; the first that exists is taken.
@@ -22,7 +22,7 @@ _LONGEST_HEADER = 100_000_000
 
 
 def looks_like_tensors(head: bytes) -> bool:
-    """Tell whether a file begins as safetensors do: with the length of a JSON object, and that object.
+    """Return whether a file begins like safetensors: with the length of a JSON object, and that object.
 
     Args:
         head: The first bytes.
@@ -35,21 +35,20 @@ class TensorReader:
 
     format = "safetensors"
 
-    def __init__(self, place: Place, largest: float, on_progress: Progress | None = None) -> None:
+    def __init__(self, place: Place, largest: float) -> None:
         """Read the vocabulary and the shape of the tensor.
 
         Args:
             place: The safetensors file, or a folder with one.
             largest: The largest number that can be kept.
-            on_progress: Called with each block that is read.
 
         Raises:
             DataError: If there is not one tensor of two dimensions, and a word for each of its rows.
         """
         self._path = _tensor_file(place.path)
         self.label = str(self._path)
-        self._largest = np.float32(largest)
-        self._on_progress = on_progress
+        self._largest = largest
+        self._done = 0
         self._name, shape = self._tensor()
         self.promised, self.dim = shape
         if not self.promised or not self.dim:
@@ -75,22 +74,21 @@ class TensorReader:
         for start in range(0, len(self._words), step):
             words = self._words[start : start + step]
             chosen = selection.choose(words)
-            if chosen:
-                rows = self._rows(start, start + len(words), chosen)
-                # Not the other way around: a comparison with NaN is false.
-                fits = (np.abs(rows) <= self._largest).all(axis=1)
-                if not fits.all():
-                    place = start + chosen[int(np.argmin(fits))]
-                    raise DataError(
-                        f"{self.label}, row {place}: the vector of {self._words[place]!r} holds a number that is NaN, "
-                        f"infinite or beyond ±{self._largest:.5g}; correct the vectors."
-                    )
-                yield Block([words[index] for index in chosen], rows)
-            if self._on_progress is not None:
-                size = self._path.stat().st_size
-                self._on_progress(size * (start + len(words)) // len(self._words), size)
+            rows = self._rows(start, start + len(words), chosen)
+            numbers = [start + index for index in chosen]
+            check_range(rows, self._largest, lambda row: self._place(numbers[row]), "correct the vectors")  # noqa: B023
+            self._done = start + len(words)
+            yield Block([words[index] for index in chosen], rows)
             if selection.is_complete:
                 return
+
+    def progress(self) -> tuple[int, int]:
+        """Return how many bytes of the file have been read, and its size."""
+        size = self._path.stat().st_size
+        return size * self._done // len(self._words), size
+
+    def _place(self, row: int) -> str:
+        return f"{self.label}, row {row} ({self._words[row]!r})"
 
     def _tensor(self) -> tuple[str, tuple[int, int]]:
         """Return the name and the shape of the only tensor of two dimensions."""
@@ -100,7 +98,7 @@ class TensorReader:
                 shapes = {name: tuple(part.get_shape()) for name, part in found.items()}
                 types = {name: part.get_dtype() for name, part in found.items()}
         except (SafetensorError, OSError) as error:
-            raise DataError(f"{self.label}: no safetensors file, or damaged ({first_line(error)}).") from None
+            raise DataError(f"{self.label}: not a safetensors file, or damaged ({first_line(error)}).") from None
         names = [name for name, shape in shapes.items() if len(shape) == 2]
         if len(names) != 1:
             raise DataError(
@@ -143,7 +141,7 @@ def read_vocabulary(path: Path) -> list[str]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise DataError(f"{path}: no JSON ({first_line(error)}); give a list of words.") from None
+        raise DataError(f"{path}: not JSON ({first_line(error)}); give a list of words.") from None
     if isinstance(found, list) and all(isinstance(word, str) for word in found):
         return found
     if isinstance(found, dict) and all(type(row) is int for row in found.values()):

@@ -1,5 +1,6 @@
-"""Read word vectors from text: GloVe's, and that of word2vec and fastText, whose first line is a header."""
+"""Read word vectors from text: GloVe, and word2vec and fastText with a header."""
 
+import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,36 +9,54 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..corpora.formats.files import LONGEST_LINE
 from ..errors import DataError
 from .sources import READ_SIZE, Block, Selection, Stream, decoded
 
 _BYTE_ORDER_MARK = "\ufeff".encode()
 # A word, and the numbers behind it, are separated by these alone: all other blanks belong to the word.
 _BLANKS = b" \t"
-_LINE_EDGE = b" \t\r"
+_LINE_EDGE = b" \t\r\n"
 _FIELD = re.compile(rb"[^ \t]+")
 _BLANK_RUN = re.compile(rb"[ \t]+")
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
-_HEADER = re.compile(rb"([0-9]+)[ \t]+([0-9]+)[ \t\r]*")
+_HEADER = re.compile(rb"([0-9]+)[ \t]+([0-9]+)[ \t\r\n]*")
 # Lines that vote on the dimension of a file without a header.
 _VOTERS = 100
 
 
 def header_of(line: bytes) -> tuple[int, int] | None:
-    """Return the number of words and the dimension that a header tells, or None if the line is none.
-
-    Args:
-        line: The first line of a file.
-    """
+    """Return the number of words and the dimension that a file's first line gives, or None if it is not a header."""
     found = _HEADER.fullmatch(line.removeprefix(_BYTE_ORDER_MARK))
     return (int(found[1]), int(found[2])) if found else None
 
 
+def checked_header(line: bytes, place: str, format: str) -> tuple[int, int]:
+    """Return what `header_of` does for a line that must be a header.
+
+    Args:
+        line: The first line of a file.
+        place: Its place, for messages.
+        format: The format that needs it.
+
+    Raises:
+        DataError: If it is not a header, or promises nothing.
+    """
+    header = header_of(line)
+    if header is None:
+        raise DataError(
+            f"{place}: expected the header of {format}, which is the number of words and the dimension; give the "
+            "format that the file has (glove has no header), or export the vectors as text."
+        )
+    if 0 in header:
+        what = "no word" if header[1] else "vectors of dimension 0"
+        raise DataError(f"{place}: the header promises {what}; fetch or write the file again.")
+    return header
+
+
 def is_number_like(field: bytes) -> bool:
-    """Tell whether a field is a number, be it finite or not.
+    """Return whether a field is a number, finite or not.
 
     Args:
         field: Bytes between blanks.
@@ -46,7 +65,7 @@ def is_number_like(field: bytes) -> bool:
 
 
 def ends_in_numbers(line: bytes, dim: int) -> bool:
-    """Tell whether the last fields of a line are as many numbers as a vector has.
+    """Return whether a line ends in as many numbers as a vector has.
 
     Args:
         line: A line of any bytes.
@@ -60,7 +79,7 @@ class TextReader:
     """Reads the lines of one file."""
 
     def __init__(self, stream: Stream, format: str, largest: float) -> None:
-        """Read the header, or the dimension off the first lines.
+        """Read the header, or find the dimension from the first lines.
 
         Args:
             stream: The file.
@@ -72,6 +91,7 @@ class TextReader:
         """
         self.label = stream.label
         self.format = format
+        self.progress = stream.progress
         self.promised: int | None = None
         self._largest = np.float32(largest)
         self._batches = _batches_of_lines(stream)
@@ -82,20 +102,8 @@ class TextReader:
             self.dim = self._voted_dim()
             self._start = 0
             return
-        header = header_of(self._first[0])
-        if header is None:
-            raise DataError(
-                f"{self.label}:1: expected the header of {format}, which is the number of words and the dimension; "
-                "read a file without one as glove."
-            )
-        self.promised, self.dim = header
+        self.promised, self.dim = checked_header(self._first[0], f"{self.label}:1", format)
         self._start = 1
-        if not self.dim:
-            raise DataError(
-                f"{self.label}:1: the header promises vectors of dimension 0; fetch or write the file again."
-            )
-        if not self.promised:
-            raise DataError(f"{self.label}:1: the header promises no word; fetch or write the file again.")
 
     def blocks(self, selection: Selection) -> Iterator[Block]:
         """Yield the words that are kept, with their vectors.
@@ -118,10 +126,9 @@ class TextReader:
                     f"{self.label}:{numbers[self.promised - selection.passed]}: one word more than the "
                     f"{self.promised} that the header promises; correct the header."
                 )
-            chosen = selection.choose(decoded(words))
-            if chosen:
-                rows = self._parsed([rests[index] for index in chosen], [numbers[index] for index in chosen])
-                yield Block([words[index].decode("utf-8") for index in chosen], rows)
+            chosen = selection.choose(list(map(decoded, words)))
+            rows = self._parsed([rests[index] for index in chosen], [numbers[index] for index in chosen])
+            yield Block([words[index].decode("utf-8") for index in chosen], rows)
             if selection.is_complete:
                 return
             number += len(lines)
@@ -157,7 +164,7 @@ class TextReader:
         return max(by_numbers | by_fields, key=lambda dim: (by_numbers[dim] + by_fields[dim], by_numbers[dim]))
 
     def _cut(self, lines: Sequence[bytes], number: int) -> tuple[list[bytes], list[bytes], list[int]]:
-        """Return the words of lines, the numbers behind each as they are written, and the number of each line."""
+        """Return the words of lines, the text of their numbers, and the numbers of the lines."""
         dim = self.dim
         words, rests, numbers = [], [], []
         for at, line in enumerate(lines, start=number):
@@ -175,7 +182,7 @@ class TextReader:
         return words, rests, numbers
 
     def _cut_odd(self, line: bytes, number: int) -> tuple[bytes, bytes]:
-        """Return the word and the numbers of a line with other separators than one blank each, or a faulty one."""
+        """Return the word and the numbers of a line with unusual separators."""
         fields = list(_FIELD.finditer(line))
         is_empty_word = fields[0].start() > 0 and len(fields) == self.dim
         if len(fields) <= self.dim and not is_empty_word:
@@ -211,7 +218,7 @@ class TextReader:
         return rows
 
     def _checked(self, rest: bytes, number: int) -> bytes:
-        """Return the numbers of a line as they can be parsed for sure, or say which cannot."""
+        """Return the numbers of a line in a form that can be parsed; raises for the first that cannot."""
         values = _BLANK_RUN.split(rest.strip(_BLANKS))
         if len(values) != self.dim:
             raise self._ragged(number, len(values))
@@ -223,7 +230,7 @@ class TextReader:
 
 
 def parse_numbers(rests: Sequence[bytes], dim: int) -> NDArray[np.float32]:
-    """Return the numbers of lines, each the float32 that is nearest to what is written.
+    """Return the numbers of lines, each rounded to the nearest float32.
 
     Of what numpy, pandas and pyarrow offer, this takes the least time (40 ns a number, where `numpy.fromstring` takes
     230) and copies nothing but the text.
@@ -248,21 +255,8 @@ def parse_numbers(rests: Sequence[bytes], dim: int) -> NDArray[np.float32]:
 
 
 def _batches_of_lines(stream: Stream) -> Iterator[list[bytes]]:
-    """Yield the lines of a stream, without their ends, many at a time."""
-    pending = [stream.head.removeprefix(_BYTE_ORDER_MARK)]
-    lines = 0
-    if b"\n" in pending[0]:
-        whole, _, rest = pending[0].rpartition(b"\n")
-        yield whole.split(b"\n")
-        pending, lines = [rest], whole.count(b"\n") + 1
-    for chunk in stream.rest:
-        whole, line_end, rest = chunk.rpartition(b"\n")
-        if not line_end:
-            pending.append(chunk)
-            if len(pending) > LONGEST_LINE // READ_SIZE:
-                raise DataError(f"{stream.label}:{lines + 1}: the line is longer than {LONGEST_LINE:,} bytes; mend it.")
-            continue
-        yield b"".join([*pending, whole]).split(b"\n")
-        pending, lines = [rest], lines + whole.count(b"\n") + 1
-    if last := b"".join(pending):
-        yield [last]
+    """Yield the lines of a stream, many at a time."""
+    head = stream.head.removeprefix(_BYTE_ORDER_MARK)
+    yield io.BytesIO(head if head.endswith(b"\n") else head + stream.rest.readline()).readlines()
+    while lines := stream.rest.readlines(READ_SIZE):
+        yield lines

@@ -1,19 +1,18 @@
-"""Write word vectors to files that reading gives back."""
+"""Write word vectors to files that are read back without loss."""
 
 import gzip
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from ..corpora.formats.files import BYTE_ORDER_MARK
 from ..errors import DataError
+from ..files import BYTE_ORDER_MARK, replacing
 from .formats import VECTOR_FORMATS, Vectors
 from .tensors import SUFFIX as TENSOR_SUFFIX
 from .tensors import VOCABULARIES
@@ -23,7 +22,7 @@ _TENSOR = "vectors"
 _VOCABULARY = VOCABULARIES[0]
 # Numbers of a block.
 _BLOCK = 1 << 18
-# A byte-order mark at their beginning is none of the word.
+# Reading removes a byte-order mark at the beginning of these.
 _BEGIN_WITH_A_WORD = ("glove", "safetensors")
 _FLOAT = np.dtype("<f4")
 # A tenth less in size, which is what more effort gains, would take nearly three times as long.
@@ -33,7 +32,7 @@ _GZIP_LEVEL = 4
 def write_vectors(
     vectors: Vectors, path: str | Path, format: str = "safetensors", overwrite: bool = False
 ) -> list[Path]:
-    """Write vectors in a format that `hf_xorner.vectors.formats.read_vectors` reads back without loss.
+    """Write vectors so that `hf_xorner.vectors.formats.read_vectors` reads them back without loss.
 
     The formats are
 
@@ -47,8 +46,8 @@ def write_vectors(
     its place at the end, when it is complete.
 
     Args:
-        vectors: What to write. A float16 matrix is written without loss in every format.
-        path: The file, or for ``safetensors`` the folder; folders on the way are made.
+        vectors: The vectors. A float16 matrix is written without loss in every format.
+        path: The file, or for ``safetensors`` the folder; missing folders are created.
         format: One of the formats.
         overwrite: Replace files that exist.
 
@@ -56,24 +55,27 @@ def write_vectors(
         The files that were written.
 
     Raises:
-        DataError: If a file exists and is not to be replaced, or for what the format cannot hold.
+        DataError: If a file exists and `overwrite` is False, or if the format cannot represent a word.
     """
     targets = check_target(path, format, overwrite)
     path = Path(path).expanduser()
     _check_content(vectors, path)
     _check_words(vectors, path, format)
-    targets[0].parent.mkdir(parents=True, exist_ok=True)
     if format == "safetensors":
-        _write_tensor(vectors, *targets)
+        tensor, vocabulary = targets
+        with replacing(vocabulary) as new:
+            _write((f"{word}\n".encode() for word in vectors.words), new, compressed=False)
+            # A process that is killed between the two files leaves vectors without words, which are refused.
+            save_tensors(tensor, {_TENSOR: vectors.matrix}, obsolete=vocabulary)
         return targets
     blocks = _binary(vectors) if format == "word2vec-binary" else _text(vectors, with_header=format != "glove")
-    with _aside(path) as new:
+    with replacing(path) as new:
         _write(blocks, new, path.suffix.lower() == ".gz")
     return targets
 
 
 def check_target(path: str | Path, format: str, overwrite: bool = False) -> list[Path]:
-    """Return the files that `write_vectors` would write, or refuse as it would; to be asked before a long work.
+    """Return the files that `write_vectors` would write; raises the same errors, before a long computation.
 
     Args:
         path: As for `write_vectors`.
@@ -81,7 +83,7 @@ def check_target(path: str | Path, format: str, overwrite: bool = False) -> list
         overwrite: Likewise.
 
     Raises:
-        DataError: If there is no such format, or files stand in the way.
+        DataError: If the format is unknown, or a file exists.
     """
     if format not in VECTOR_FORMATS:
         raise DataError(f"format={format!r} cannot be written; choose one of {', '.join(VECTOR_FORMATS)}.")
@@ -91,12 +93,10 @@ def check_target(path: str | Path, format: str, overwrite: bool = False) -> list
             raise DataError(f"{path}: is a folder; name a file to write {format} into.")
         targets = [path]
     elif path.suffix.lower() == TENSOR_SUFFIX or (path.exists() and not path.is_dir()):
-        raise DataError(f"{path}: is no folder; name one to write safetensors and vocabulary into.")
+        raise DataError(f"{path}: is not a folder; name one to write safetensors and vocabulary into.")
     else:
         targets = [path / f"{_TENSOR}{TENSOR_SUFFIX}", path / _VOCABULARY]
-    for target in targets:
-        if target.exists() and not overwrite:
-            raise DataError(f"{target}: exists already; choose another place to write to, or overwrite it.")
+    check_free(targets, overwrite)
     return targets
 
 
@@ -114,7 +114,7 @@ def _check_content(vectors: Vectors, path: Path) -> None:
 
 
 def _check_words(vectors: Vectors, path: Path, format: str) -> None:
-    """Refuse the words that reading would not give back."""
+    """Raise DataError for a word that would not be read back."""
     fault = {"safetensors": _fault_in_vocabulary, "word2vec-binary": _fault_in_binary}.get(format, _fault_in_text)
     for index, word in enumerate(vectors.words):
         try:
@@ -153,15 +153,28 @@ def _fault_in_text(word: str) -> str | None:
     return None
 
 
-def _write_tensor(vectors: Vectors, tensor: Path, vocabulary: Path) -> None:
-    with _aside(vocabulary) as new_vocabulary:
-        _write((f"{word}\n".encode() for word in vectors.words), new_vocabulary, compressed=False)
-        with _aside(tensor) as new_tensor:
-            save_file({_TENSOR: np.ascontiguousarray(vectors.matrix)}, new_tensor)
-            # It comes readable by its owner alone.
-            new_tensor.chmod(new_vocabulary.stat().st_mode)
-            # Should this end here, there are vectors without words, which are refused, and never those of others.
-            vocabulary.unlink(missing_ok=True)
+def save_tensors(path: Path, parts: Mapping[str, NDArray[Any]], obsolete: Path | None = None) -> None:
+    """Write a safetensors file with the permissions of any new file.
+
+    Args:
+        path: The file, which is replaced as a whole.
+        parts: Its tensors by name.
+        obsolete: A file to remove before the tensors get their name.
+    """
+    with replacing(path) as new:
+        new.touch()
+        mode = new.stat().st_mode
+        save_file({name: np.ascontiguousarray(part) for name, part in parts.items()}, new)
+        new.chmod(mode)  # safetensors lets only the owner read its files
+        if obsolete is not None:
+            obsolete.unlink(missing_ok=True)
+
+
+def check_free(paths: Iterable[Path], overwrite: bool) -> None:
+    """Raise DataError for a file that exists and may not be overwritten."""
+    for path in paths:
+        if path.exists() and not overwrite:
+            raise DataError(f"{path}: exists already; choose another place to write to, or overwrite it.")
 
 
 def _text(vectors: Vectors, with_header: bool) -> Iterator[bytes]:
@@ -180,7 +193,7 @@ def _text(vectors: Vectors, with_header: bool) -> Iterator[bytes]:
 
 
 def _binary(vectors: Vectors) -> Iterator[bytes]:
-    """Yield the words and floats, each vector with the line break behind it that word2vec itself writes."""
+    """Yield the words and floats, with a line break after each vector, as word2vec writes them."""
     yield f"{len(vectors)} {vectors.dim}\n".encode()
     for word, row in zip(vectors.words, vectors.matrix, strict=True):
         yield f"{word} ".encode() + row.astype(_FLOAT).tobytes() + b"\n"
@@ -194,14 +207,3 @@ def _write(blocks: Iterable[bytes], path: Path, compressed: bool) -> None:
         # Without a time and a name inside, the same vectors give the same file.
         with gzip.GzipFile("", "wb", _GZIP_LEVEL, cast("IO[bytes]", plain), mtime=0) as packed:
             packed.writelines(blocks)
-
-
-@contextmanager
-def _aside(path: Path) -> Iterator[Path]:
-    """Give a path to write to; what is there takes the place of the other at the end, unless something goes wrong."""
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        yield new
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from seqeval.scheme import BILOU, IOB1, IOB2, IOBES, Entities
 
 from hf_xorner.corpora import DataError
-from hf_xorner.corpora.schemes import WRITTEN_SCHEMES, chunks_of, from_iob2, iob2_of, is_chunked, types_of
+from hf_xorner.corpora.schemes import WRITTEN_SCHEMES, TagSet, chunks_of, from_iob2, iob2_of, is_chunked
 
 LABELS = ["O", "B-PER", "I-PER", "B-art-work", "I-art-work", "B-O", "I-O"]
 LETTERS = {
@@ -90,12 +90,13 @@ def test_reading_gives_well_formed_labels_back(sentences):
 
 @given(sentences_of_labels)
 def test_chunks_are_those_of_a_loop_over_tokens(sentences):
-    chunks = chunks_of(*flat(sentences), LABELS)
+    tag_set = TagSet.of(LABELS)
+    chunks = chunks_of(*flat(sentences), tag_set)
     expected, before = [], 0
     for sentence in sentences:
         expected += [(before + start, before + end, name) for start, end, name in loop_spans(sentence)]
         before += len(sentence)
-    types = [types_of(LABELS)[index] for index in chunks.type]
+    types = [tag_set.types[index] for index in chunks.type]
     assert list(zip(chunks.first, chunks.end, types, strict=True)) == expected
 
 

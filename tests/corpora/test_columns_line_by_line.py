@@ -32,7 +32,8 @@ class LineByLine:
             self.fault(number, "one column only; expected a token and its tag, separated by a TAB or blanks.")
         self.token, self.tag = self.column(reading.token_column, 0), self.column(reading.tag_column, -1)
         if self.token == self.tag:
-            self.fault(number, f"column {self.tag} is to hold both tokens and tags; give token_column and tag_column.")
+            where = f"column {self.tag} is given for both tokens and tags"
+            self.fault(number, f"{where}; give token_column and tag_column.")
         self.pos = None
         if reading.pos_column not in (None, "none"):
             self.pos = self.column(reading.pos_column, None)

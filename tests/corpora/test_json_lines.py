@@ -139,95 +139,73 @@ GOOD = {"tokens": ["Ann"], "tags": ["O"]}
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("", ":1: the file holds no sentence; expected one JSON object a line."),
-        ("\n\ufeff\n", ":1: the file holds no sentence; expected one JSON object a line."),
-        (
-            [GOOD, '{"tokens": ["a"]\n'],
-            ":2: the line is no JSON (expecting ',' delimiter, column 17); write one whole object a line.",
-        ),
-        ("a O\n", ":1: the line is no JSON (expecting value, column 1); write one whole object a line."),
+        ("", ":1: the file holds no sentence"),
+        ("\n\ufeff\n", ":1: the file holds no sentence"),
+        ([GOOD, '{"tokens": ["a"]\n'], ":2: the line is not JSON (expecting ',' delimiter, column 17)"),
+        ("a O\n", ":1: the line is not JSON (expecting value, column 1)"),
         (
             '{\n "tokens": []}\n',
-            ":1: the line is no JSON (expecting property name enclosed in double quotes, column 2); "
-            "write one whole object a line.",
+            ":1: the line is not JSON (expecting property name enclosed in double quotes, column 2)",
         ),
-        (
-            [json.dumps(GOOD) + json.dumps(GOOD)],
-            ":1: the line is no JSON (extra data, column 35); write one whole object a line.",
-        ),
-        ("[" * 100_000 + "\n", ":1: the file is a JSON array; write one object a line, without the brackets."),
-        (
-            '{"a": ' + "[" * 100_000 + "\n",
-            ":1: the line is no JSON (nested too deep); write one whole object a line.",
-        ),
-        ([[GOOD, GOOD]], ":1: the file is a JSON array; write one object a line, without the brackets."),
-        ("[\n{},\n", ":1: the file is a JSON array; write one object a line, without the brackets."),
-        ([GOOD, ["Ann"]], ":2: the line holds a list; write one object a line."),
-        ([GOOD, "3\n"], ":2: the line holds a number; write one object a line."),
-        (["null\n"], ":1: the line holds null; write one object a line."),
-        (['"a"\n'], ":1: the line holds a string; write one object a line."),
-        ([{"tags": []}], ":1: no words under 'tokens' or 'words'; name the key as token_column, or add it."),
-        (
-            [GOOD, {"tokens": ["a"]}],
-            ":2: no tags under 'ner_tags' or 'tags' or 'labels'; name the key as tag_column, or add it.",
-        ),
-        ([{"tokens": "Ann", "tags": ["O"]}], ":1: 'tokens' holds a string; write a list of strings."),
-        ([{"tokens": None, "tags": ["O"]}], ":1: 'tokens' holds null; write a list of strings."),
-        ([{"tokens": {}, "tags": ["O"]}], ":1: 'tokens' holds an object; write a list of strings."),
-        ([{"tokens": ["a", 1], "tags": []}], ":1: 'tokens' holds a number at index 1; write a list of strings."),
-        ([{"tokens": [[0, 3]], "tags": []}], ":1: 'tokens' holds a list at index 0; write a list of strings."),
-        ([{"tokens": ["a"], "tags": [0]}], ":1: 'tags' holds numbers without names; write the tags as strings."),
-        ([{"tokens": ["a"], "tags": [True]}], ":1: 'tags' holds true or false at index 0; write a list of strings."),
-        (
-            [{"tokens": ["a", "b"], "tags": ["O", 1]}],
-            ":1: 'tags' holds a number at index 1; write a list of strings.",
-        ),
-        ([{"tokens": ["a", "b"], "tags": ["O"]}], ":1: 2 tokens but 1 tags; give every token one tag."),
-        ([{"tokens": ["a", ""], "tags": []}], ":1: 'tokens' holds an empty string at index 1; fill or remove it."),
-        ([{"tokens": ["\ufeff"], "tags": []}], ":1: 'tokens' holds an empty string at index 0; fill or remove it."),
-        ([{"tokens": ["a"], "tags": [""]}], ":1: 'tags' holds an empty string at index 0; fill or remove it."),
+        ([json.dumps(GOOD) + json.dumps(GOOD)], ":1: the line is not JSON (extra data, column 35)"),
+        ("[" * 100_000 + "\n", ":1: the file is a JSON array"),
+        ('{"a": ' + "[" * 100_000 + "\n", ":1: the line is not JSON (nested too deep)"),
+        ([[GOOD, GOOD]], ":1: the file is a JSON array"),
+        ("[\n{},\n", ":1: the file is a JSON array"),
+        ([GOOD, ["Ann"]], ":2: the line holds a list"),
+        ([GOOD, "3\n"], ":2: the line holds a number"),
+        (["null\n"], ":1: the line holds null"),
+        (['"a"\n'], ":1: the line holds a string"),
+        ([{"tags": []}], ":1: no words under 'tokens' or 'words'"),
+        ([GOOD, {"tokens": ["a"]}], ":2: no tags under 'ner_tags' or 'tags' or 'labels'"),
+        ([{"tokens": "Ann", "tags": ["O"]}], ":1: 'tokens' holds a string"),
+        ([{"tokens": None, "tags": ["O"]}], ":1: 'tokens' holds null"),
+        ([{"tokens": {}, "tags": ["O"]}], ":1: 'tokens' holds an object"),
+        ([{"tokens": ["a", 1], "tags": []}], ":1: 'tokens' holds a number at index 1"),
+        ([{"tokens": [[0, 3]], "tags": []}], ":1: 'tokens' holds a list at index 0"),
+        ([{"tokens": ["a"], "tags": [0]}], ":1: 'tags' holds numbers without names"),
+        ([{"tokens": ["a"], "tags": [True]}], ":1: 'tags' holds true or false at index 0"),
+        ([{"tokens": ["a", "b"], "tags": ["O", 1]}], ":1: 'tags' holds a number at index 1"),
+        ([{"tokens": ["a", "b"], "tags": ["O"]}], ":1: 2 tokens but 1 tags"),
+        ([{"tokens": ["a", ""], "tags": []}], ":1: 'tokens' holds an empty string at index 1"),
+        ([{"tokens": ["\ufeff"], "tags": []}], ":1: 'tokens' holds an empty string at index 0"),
+        ([{"tokens": ["a"], "tags": [""]}], ":1: 'tags' holds an empty string at index 0"),
         (
             ['{"tokens": ["\\ud83d"], "tags": ["O"]}\n'],
-            ":1: 'tokens' holds a lone surrogate, U+D83D, which is no character; write both its halves, or remove it.",
+            ":1: 'tokens' holds a lone surrogate, U+D83D, which is not a character",
         ),
-        (
-            [GOOD | {"pos": ["N", "N"]}],
-            ":1: 1 tokens but 2 parts of speech under 'pos'; give every token one, or none.",
-        ),
-        (
-            [GOOD | {"pos_tags": [3]}],
-            ":1: 'pos_tags' holds numbers without names; write the parts of speech as strings.",
-        ),
-        ([GOOD | {"doc_id": 1.5}], ":1: 'doc_id' holds a number; write a string or a whole number."),
-        ([GOOD | {"doc_id": True}], ":1: 'doc_id' holds true or false; write a string or a whole number."),
-        (b'{"tokens": ["na\xefve"]}', ":1: byte 0xef is not valid UTF-8; save the file as UTF-8."),
+        ([GOOD | {"pos": ["N", "N"]}], ":1: 1 tokens but 2 parts of speech under 'pos'"),
+        ([GOOD | {"pos_tags": [3]}], ":1: 'pos_tags' holds numbers without names"),
+        ([GOOD | {"doc_id": 1.5}], ":1: 'doc_id' holds a number"),
+        ([GOOD | {"doc_id": True}], ":1: 'doc_id' holds true or false"),
+        (b'{"tokens": ["na\xefve"]}', ":1: byte 0xef is not valid UTF-8"),
     ],
 )
 def test_faults_are_told_with_file_and_line(write, lines, message):
     path = write(lines)
     with pytest.raises(DataError) as error:
         read(path)
-    assert str(error.value) == f"{path}{message}"
+    assert str(error.value).startswith(f"{path}{message}")
 
 
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"token_column": "x"}, ":1: no words under 'x'; name the key as token_column, or add it."),
-        ({"tag_column": "0"}, ":1: no tags under '0'; name the key as tag_column, or add it."),
-        ({"pos_column": "x"}, ":1: no parts of speech under 'x'; name the key as pos_column, or add it."),
+        ({"token_column": "x"}, ":1: no words under 'x'"),
+        ({"tag_column": "0"}, ":1: no tags under '0'"),
+        ({"pos_column": "x"}, ":1: no parts of speech under 'x'"),
     ],
 )
 def test_a_key_that_was_named_must_be_there(write, told, message):
     path = write([GOOD])
     with pytest.raises(DataError) as error:
         read(path, **told)
-    assert str(error.value) == f"{path}{message}"
+    assert str(error.value).startswith(f"{path}{message}")
 
 
 def test_numbers_of_any_length_are_no_crash(write):
     path = write('{"id": ' + "9" * 10_000 + "}\n")
-    with pytest.raises(DataError, match=r"some\.jsonl:1: the line is no JSON \(exceeds the limit"):
+    with pytest.raises(DataError, match=r"some\.jsonl:1: the line is not JSON \(exceeds the limit"):
         read(path)
 
 

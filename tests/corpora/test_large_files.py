@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from hf_xorner import load_corpus
-from hf_xorner.corpora.formats.files import LONGEST_LINE
 from hf_xorner.corpora.predictions import read_predictions
 from hf_xorner.errors import DataError
+from hf_xorner.files import LONGEST_LINE
 from hf_xorner.tagging.read import Lines
 from hf_xorner.vectors.formats import read_vectors
 

@@ -184,18 +184,12 @@ GOOD = {"tokens": [["a"], ["b", "c"]], "tags": [["O"], ["O", "O"]]}
             ": the column pos_tags holds numbers without names; "
             "make it a List(ClassLabel), or give 'none' as pos_column.",
         ),
-        (
-            GOOD | {"tokens": ["a", "b c"]},
-            ": the column tokens is a Value('string'); make it one of lists of strings.",
-        ),
+        (GOOD | {"tokens": ["a", "b c"]}, ": the column tokens is a Value('string'); make it one of lists of strings."),
         (
             GOOD | {"tokens": [[0.5], [1.0, 2.0]]},
             ": the column tokens is a List(Value('float64')); make it one of lists of strings.",
         ),
-        (
-            GOOD | {"doc_id": [0.5, 1.0]},
-            ": the column doc_id holds Value('float64'); make it one of strings.",
-        ),
+        (GOOD | {"doc_id": [0.5, 1.0]}, ": the column doc_id holds Value('float64'); make it one of strings."),
         (GOOD | {"tags": [["O"], ["O"]]}, ", row 1: 2 tokens but 1 tags; give every token one tag."),
         (
             GOOD | {"pos": [["N"], ["N"]]},
@@ -317,7 +311,7 @@ def test_a_damaged_file_is_told_in_one_sentence(table, tmp_path, write):
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(DataError) as error:
         open_table(path)
-    assert str(error.value).startswith(f"{path}: the file is no sound Parquet or Arrow file (")
+    assert str(error.value).startswith(f"{path}: the file is not a valid Parquet or Arrow file (")
     assert str(error.value).endswith("); write or fetch it again.")
     assert "\n" not in str(error.value)
 
@@ -326,7 +320,7 @@ def test_a_damaged_file_is_told_in_one_sentence(table, tmp_path, write):
 def test_a_file_of_another_kind_is_told(tmp_path, content):
     path = tmp_path / "some.arrow"
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"some\.arrow: the file is no sound Parquet or Arrow file \(.+\); write or"):
+    with pytest.raises(DataError, match=r"some\.arrow: the file is not a valid Parquet or Arrow file \(.+\); write or"):
         open_table(path)
 
 
@@ -376,6 +370,6 @@ def test_a_damaged_folder_is_told_in_one_sentence(table, tmp_path, damage, split
     damage(folder / "train" if splits else folder)
     with pytest.raises(DataError) as error:
         open_saved(folder)
-    assert str(error.value).startswith(f"{folder}: the folder is no sound data set of save_to_disk (")
+    assert str(error.value).startswith(f"{folder}: the folder is not a valid dataset of save_to_disk (")
     assert str(error.value).endswith("); save or fetch it again.")
     assert "\n" not in str(error.value)

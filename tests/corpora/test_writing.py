@@ -252,108 +252,72 @@ COLUMNS, BLANKS = ("columns",), ("columns", "iob2", "blank")
 @pytest.mark.parametrize(
     ("arguments", "token", "fault"),
     [
-        (COLUMNS, "a\tb", r"the token 'a\tb' holds a TAB, which columns cannot hold"),
-        (COLUMNS, "a\n", r"the token 'a\n' holds a line break, which columns cannot hold"),
-        (COLUMNS, "\ra", r"the token '\ra' holds a line break, which columns cannot hold"),
-        (COLUMNS, "\ufeffa", r"the token '\ufeffa' holds a byte-order mark, which columns cannot hold"),
-        (COLUMNS, "", "the token '' is empty, which columns cannot hold"),
-        (
-            COLUMNS,
-            "-DOCSTART-",
-            "the token '-DOCSTART-' would be read as the beginning of a document, which columns cannot hold",
-        ),
-        (BLANKS, "a b", "the token 'a b' holds a blank, which columns separated by blanks cannot hold"),
-        (("conll2012",), "a b", "the token 'a b' holds a blank, which conll2012 cannot hold"),
-        (("conll2012",), "a\tb", r"the token 'a\tb' holds a TAB, which conll2012 cannot hold"),
-        (("conll2012",), "", "the token '' is empty, which conll2012 cannot hold"),
-        (
-            ("conll2012",),
-            "[WORD]",
-            "the token '[WORD]' would be read as a word that was taken out, which conll2012 cannot hold",
-        ),
-        (("jsonl",), "", "the token '' is empty, which jsonl cannot hold"),
-        (("jsonl",), "a\ufeff", r"the token 'a\ufeff' holds a byte-order mark, which jsonl cannot hold"),
-        (("spans",), "", "the token '' is empty, which spans cannot hold"),
-        (("spans",), "\ufeff", r"the token '\ufeff' holds a byte-order mark, which spans cannot hold"),
+        (COLUMNS, "a\tb", r"the token 'a\tb' holds a TAB"),
+        (COLUMNS, "a\n", r"the token 'a\n' holds a line break"),
+        (COLUMNS, "\ra", r"the token '\ra' holds a line break"),
+        (COLUMNS, "\ufeffa", r"the token '\ufeffa' holds a byte-order mark"),
+        (COLUMNS, "", "the token '' is empty"),
+        (COLUMNS, "-DOCSTART-", "the token '-DOCSTART-' would be read as the beginning of a document"),
+        (BLANKS, "a b", "the token 'a b' holds a blank"),
+        (("conll2012",), "a b", "the token 'a b' holds a blank"),
+        (("conll2012",), "a\tb", r"the token 'a\tb' holds a TAB"),
+        (("conll2012",), "", "the token '' is empty"),
+        (("conll2012",), "[WORD]", "the token '[WORD]' would be read as a word that was taken out"),
+        (("jsonl",), "", "the token '' is empty"),
+        (("jsonl",), "a\ufeff", r"the token 'a\ufeff' holds a byte-order mark"),
+        (("spans",), "", "the token '' is empty"),
+        (("spans",), "\ufeff", r"the token '\ufeff' holds a byte-order mark"),
     ],
 )
 def test_tokens_that_would_not_come_back(tmp_path, arguments, token, fault):
     # Past the first batch, so that rows are counted through batches.
     sentences = [[("a", "O")]] * 2500 + [[("b", "O"), (token, "O")]] + [[("\t", "O")]]
     message = refusal(train_of(sentences), tmp_path / "out", *arguments)
-    assert message == f"train, row 2500: {fault}; write parquet instead."
+    assert message.startswith(f"train, row 2500: {fault}, which {arguments[0]}")
 
 
 @pytest.mark.parametrize(
     ("arguments", "corpus", "message"),
     [
-        (COLUMNS, train_of([[("a", "O")], []]), "train, row 1: the sentence is empty, which columns cannot hold"),
-        (("conll2012",), train_of([[], []]), "train, row 0: the sentence is empty, which conll2012 cannot hold"),
-        *(((name,), train_of([]), f"train: the split is empty, which {name} cannot hold") for name in TEXTS),
-        (
-            BLANKS,
-            train_of([[("a", "O")]], pos=[["N N"]]),
-            "train, row 0: the part of speech 'N N' holds a blank, which columns separated by blanks cannot hold",
-        ),
-        (
-            ("jsonl",),
-            train_of([[("a", "O")]], pos=[[""]]),
-            "train, row 0: the part of speech '' is empty, which jsonl cannot hold",
-        ),
-        (
-            BLANKS,
-            train_of([[("a", "O")]], labels=["O", "B-a b", "I-a b"]),
-            "train: the type 'a b' holds a blank, which columns separated by blanks cannot hold",
-        ),
-        (
-            COLUMNS,
-            train_of([[("a", "N\tN")]], labels=["N\tN"]),
-            r"train: the tag 'N\tN' holds a TAB, which columns cannot hold",
-        ),
+        (COLUMNS, train_of([[("a", "O")], []]), "train, row 1: the sentence is empty"),
+        (("conll2012",), train_of([[], []]), "train, row 0: the sentence is empty"),
+        *(((name,), train_of([]), "train: the split is empty") for name in TEXTS),
+        (BLANKS, train_of([[("a", "O")]], pos=[["N N"]]), "train, row 0: the part of speech 'N N' holds a blank"),
+        (("jsonl",), train_of([[("a", "O")]], pos=[[""]]), "train, row 0: the part of speech '' is empty"),
+        (BLANKS, train_of([[("a", "O")]], labels=["O", "B-a b", "I-a b"]), "train: the type 'a b' holds a blank"),
+        (COLUMNS, train_of([[("a", "N\tN")]], labels=["N\tN"]), r"train: the tag 'N\tN' holds a TAB"),
         (
             ("conll2012",),
             train_of([[("a", "O")]], labels=["O", "B-(x", "I-(x"]),
-            "train: the type '(x' holds a bracket or a star, which conll2012 cannot hold",
+            "train: the type '(x' holds a bracket or a star",
         ),
         (
             ("spans",),
             train_of([[("a", "O")]], labels=["O", "B- ", "I- "]),
-            "train: the type ' ' holds nothing but blanks, which spans cannot hold",
+            "train: the type ' ' holds nothing but blanks",
         ),
         (
             COLUMNS,
             train_of([[("a", "O")]] * 3, docs=[None, "a", None]),
-            "train, row 2: the sentence belongs to no document after one that does, which columns cannot hold",
+            "train, row 2: the sentence belongs to no document after one that does",
         ),
         (
             COLUMNS,
             train_of([[("a", "O")]] * 2001, docs=["a"] * 2000 + [None]),
-            "train, row 2000: the sentence belongs to no document after one that does, which columns cannot hold",
+            "train, row 2000: the sentence belongs to no document after one that does",
         ),
-        (
-            COLUMNS,
-            train_of([[("a", "O")]], docs=["a\nb"]),
-            r"train, row 0: the document 'a\nb' holds a line break, which columns cannot hold",
-        ),
-        (
-            BLANKS,
-            train_of([[("a", "O")]], docs=["  "]),
-            "train, row 0: the document '  ' holds two blanks in a row, which columns separated by blanks cannot hold",
-        ),
+        (COLUMNS, train_of([[("a", "O")]], docs=["a\nb"]), r"train, row 0: the document 'a\nb' holds a line break"),
+        (BLANKS, train_of([[("a", "O")]], docs=["  "]), "train, row 0: the document '  ' holds two blanks in a row"),
         (
             ("conll2012",),
             train_of([[("a", "O")]], docs=["#1"]),
-            "train, row 0: the document '#1' would be read as a comment, which conll2012 cannot hold",
+            "train, row 0: the document '#1' would be read as a comment",
         ),
-        (
-            ("conll2012",),
-            train_of([[("a", "O")]], docs=[""]),
-            "train, row 0: the document '' is empty, which conll2012 cannot hold",
-        ),
+        (("conll2012",), train_of([[("a", "O")]], docs=[""]), "train, row 0: the document '' is empty"),
     ],
 )
 def test_what_else_would_not_come_back(tmp_path, arguments, corpus, message):
-    assert refusal(corpus, tmp_path / "out", *arguments) == f"{message}; write parquet instead."
+    assert refusal(corpus, tmp_path / "out", *arguments).startswith(f"{message}, which {arguments[0]}")
 
 
 @pytest.mark.parametrize("format", ["conll2012", "spans"])
@@ -375,10 +339,7 @@ def test_plain_tags_are_no_entities(tmp_path, format):
             {"format": "columns", "scheme": "iobes"},
             "scheme='iobes' cannot be written; choose one of iob1, iob2, bioes, bilou, bmes.",
         ),
-        (
-            {"format": "columns", "separator": ","},
-            "separator=',' cannot be written; choose one of tab, blank.",
-        ),
+        ({"format": "columns", "separator": ","}, "separator=',' cannot be written; choose one of tab, blank."),
         (
             {"format": "parquet", "scheme": "bioes"},
             "scheme='bioes': parquet has but one form; only columns and jsonl take a scheme.",

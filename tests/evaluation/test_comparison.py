@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from span_oracle import POLICIES, SCHEMES, corpus_spans, pairs, ratios_by_loop, tuples_of
 
+from hf_xorner.corpora.schemes import TagSet
 from hf_xorner.evaluation.comparison import Comparison
-from hf_xorner.evaluation.spans import TagSet
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -407,7 +407,7 @@ def fault(ready, context):
 
 
 def test_an_encoder_that_is_not_there_is_said(ready, tmp_path):
-    assert " is no encoder that can be loaded: " in fault(ready, tmp_path / "nowhere")
+    assert " cannot be loaded as an encoder: " in fault(ready, tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

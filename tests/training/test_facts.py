@@ -22,8 +22,9 @@ from transformers import TrainerCallback
 import hf_xorner
 from hf_xorner import Tagger
 from hf_xorner.corpora import load_corpus
-from hf_xorner.corpora.assemble import corpus_fingerprint, file_fingerprint
+from hf_xorner.corpora.assemble import corpus_fingerprint
 from hf_xorner.evaluation.report import System, Training, report
+from hf_xorner.files import file_fingerprint
 from hf_xorner.training import TrainingError, parse, prepare
 from hf_xorner.training.facts import (
     Facts,

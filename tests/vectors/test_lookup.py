@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from conftest import build_model
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_xorner import WordCharTokenizer
@@ -35,6 +35,7 @@ def first_known(word, fallback, words):
         lambda steps: st.integers(0, 3).map(lambda count: steps[:count])
     ),
 )
+@settings(deadline=None)
 def test_words_have_the_vector_of_the_first_form_that_has_one(words, vectors, fallback):
     tokenizer = WordCharTokenizer.from_corpus([words], vector_words=vectors, fallback=fallback)
     found = look_up(tokenizer, vectors)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from ...errors import DataError
+from ...files import BYTE_ORDER_MARK, open_text
 from ..source import AUTO, NONE, Reading, Sentence
-from .files import BYTE_ORDER_MARK, open_text
 
 DOCUMENT_START = "-DOCSTART-"
 # Only these two separate columns: a non-breaking blank or any other Unicode blank belongs to its token.
@@ -23,7 +23,7 @@ _DOCUMENT_ID = re.compile(rf"{DOCUMENT_START}[ \t]+\((.*)\)[ \t]*$")
 
 
 class _Layout(NamedTuple):
-    """Where the columns of a file are."""
+    """The columns of a file."""
 
     by_tab: bool
     columns: int
@@ -38,13 +38,13 @@ def read_columns(path: str | Path, reading: Reading | None = None) -> Iterator[S
     The first column holds the token, the last one the tag; of three or four columns the second is read as the part of
     speech. Whether TABs or blanks separate the columns is read off the file's first token line. A line that is empty,
     or holds only blanks and TABs, ends a sentence. So does a ``-DOCSTART-`` line, which is itself left out and begins a
-    document: the documents of a file are numbered from 0, or bear the name in brackets that follows, ``-DOCSTART-
+    document: the documents of a file are numbered from 0, or have the name in brackets that follows, ``-DOCSTART-
     (name)``. A line that begins with ``#`` and a blank, stands before a sentence and has another number of columns than
     the others is a comment. Byte-order marks are removed wherever they stand; lines may end in ``\n`` or ``\r\n``.
 
     Args:
         path: A file in UTF-8, plain or compressed by gzip.
-        reading: What of this is to be read otherwise.
+        reading: The options that differ from this.
 
     Yields:
         The sentences in the order of the file; none is empty.
@@ -84,13 +84,13 @@ class _Reader:
                 number += piece.count("\n") + 2
 
     def _is_plain(self, piece: str) -> bool:
-        """Tell whether a piece of text is a sentence and no more: no further empty line, document line or comment."""
+        """Return whether a piece of text holds one sentence and nothing else."""
         if not piece or piece[0] in "\n#" or piece[-1] == "\n" or DOCUMENT_START in piece:
             return False
         return self.comments in (AUTO, NONE) or self.comments not in piece
 
     def _line_by_line(self, lines: list[str], number: int) -> Iterator[Sentence]:
-        """Yield the sentences of lines among which there is more than tokens."""
+        """Yield the sentences of lines that may include document lines, comments and empty lines."""
         inside: list[str] = []
         for at, line in enumerate([*lines, ""], start=number):
             if line and _first_field(line) != DOCUMENT_START:
@@ -116,7 +116,7 @@ class _Reader:
         return True
 
     def _sentence(self, text: str, number: int) -> Sentence:
-        """Return the sentence of lines that ought to hold a token each."""
+        """Return the sentence of lines with one token each."""
         separator, columns = self.separator, self.layout.columns
         lines = text.count("\n") + 1
         # One split for all lines; a line break in every place where one belongs proves that no line has another
@@ -143,7 +143,7 @@ class _Reader:
 
 
 def _pieces(file: TextIO, by_tab: bool) -> Iterator[list[str]]:
-    """Yield the text of a file in what lies between its empty lines, many pieces at a time."""
+    """Yield the text between empty lines, many pieces at a time."""
     rest = ""
     while chunk := file.read(_CHUNK):
         *pieces, rest = (rest + _clean(chunk + file.readline(), by_tab)).split("\n\n")
@@ -152,12 +152,12 @@ def _pieces(file: TextIO, by_tab: bool) -> Iterator[list[str]]:
 
 
 def _clean(chunk: str, by_tab: bool) -> str:
-    """Remove byte-order marks, carriage returns and blanks that separate nothing."""
+    """Remove byte-order marks, carriage returns and superfluous blanks."""
     if BYTE_ORDER_MARK in chunk:
         chunk = chunk.replace(BYTE_ORDER_MARK, "")
     if "\r" in chunk:
         chunk = _CARRIAGE_RETURNS.sub("", chunk)
-    # These looks through the whole chunk cost next to nothing, the expressions that they spare do.
+    # These searches are much faster than the regular expressions that they avoid.
     edged = f"\n{chunk}\n"
     if by_tab:
         return _BLANK_LINE.sub("", chunk) if "\n\t" in edged or "\n " in edged else chunk
@@ -171,7 +171,7 @@ def _first_field(line: str) -> str:
 
 
 def _layout_of(path: Path, reading: Reading) -> _Layout:
-    """Read the layout of a file off its first token line."""
+    """Return the layout of a file, taken from its first token line."""
     first: tuple[int, str] | None = None
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
@@ -210,7 +210,7 @@ def _layout(number: int, line: str, path: Path, reading: Reading) -> _Layout:
     token, tag = column("token_column", "0"), column("tag_column", "-1")
     if token == tag:
         raise DataError(
-            f"{path}:{number}: column {token} is to hold both tokens and tags; give token_column and tag_column."
+            f"{path}:{number}: column {token} is given for both tokens and tags; give token_column and tag_column."
         )
     if reading.pos_column is None:
         pos = 1 if columns in (3, 4) and 1 not in (token, tag) else None

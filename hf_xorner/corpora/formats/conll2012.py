@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...errors import DataError
+from ...files import BYTE_ORDER_MARK, open_text
 from ..source import NONE, Reading, Sentence
-from .files import BYTE_ORDER_MARK, open_text
 
 TOKEN_COLUMN, POS_COLUMN, TAG_COLUMN = 3, 4, 10
 
@@ -38,7 +38,7 @@ def read_conll2012(path: Path, reading: Reading) -> Iterator[Sentence]:
 
     Args:
         path: A file in UTF-8, plain or gzip.
-        reading: Other numbers of the columns.
+        reading: The options that differ from this.
 
     Yields:
         The sentences in the order of the file; none is empty.
@@ -95,7 +95,7 @@ def read_conll2012(path: Path, reading: Reading) -> Iterator[Sentence]:
 
 
 def _rows(path: Path, splits: int) -> Iterator[list[str]]:
-    """Yield the columns of every line of a file, none for a blank one."""
+    """Yield the columns of every line; an empty list for a blank line."""
     with open_text(path) as file:
         while lines := file.readlines(_CHUNK):
             text = "".join(lines)
@@ -119,7 +119,7 @@ def _column(told: str | None, usual: int, option: str) -> int:
         return int(told)
     except ValueError:
         raise DataError(
-            f"{option}={told!r} is no number; CoNLL-2012 has columns without names, counted from 0."
+            f"{option}={told!r} is not a number; CoNLL-2012 has columns without names, counted from 0."
         ) from None
 
 
@@ -133,7 +133,7 @@ def _too_short(rows: list[list[str]], needed: int, source: str, line: int) -> Da
 
 
 def _document(line: str, place: str) -> str | None:
-    """Return the name of the document that a line begins, or None for one that ends a document."""
+    """Return the name of the document that a line begins, or None for the end of a document."""
     if line == _ENDS:
         return None
     begin = _BEGIN.fullmatch(line)
@@ -146,7 +146,7 @@ def _document(line: str, place: str) -> str | None:
 
 
 def _iob2(cells: Sequence[str], source: str, line: int) -> list[str]:
-    """Return the tags that a sentence's cells of named entities mean."""
+    """Convert a sentence's cells of named entities to IOB2."""
     tags = ["O"] * len(cells)
     open_type = ""
     opened_at = 0
@@ -164,7 +164,7 @@ def _iob2(cells: Sequence[str], source: str, line: int) -> list[str]:
         if begins:
             if open_type:
                 raise DataError(
-                    f"{source}{line + index}: the entity {cell!r} begins inside of one of type {open_type}, open "
+                    f"{source}{line + index}: the entity {cell!r} begins inside another of type {open_type}, open "
                     f"since line {line + opened_at}; close that one first."
                 )
             open_type, opened_at = begins, index

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import DataError
+from ...files import BYTE_ORDER_MARK, open_text
 from ..source import NONE, Reading, Sentence
-from .files import BYTE_ORDER_MARK, open_text
 
 TOKEN_KEYS = ("tokens", "words")
 TAG_KEYS = ("ner_tags", "tags", "labels")
@@ -16,7 +16,7 @@ POS_KEYS = ("pos_tags", "pos")
 DOCUMENT_KEY = "doc_id"
 TEXT_KEY = "text"
 
-# What JSON takes for blank; all else that Unicode calls so is part of its line.
+# The white space of JSON; other white space belongs to the content.
 _BLANKS = " \t\r\n"
 _decode = json.JSONDecoder().decode
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -34,20 +34,20 @@ _KINDS = {
 def read_json_lines(path: Path, reading: Reading) -> Iterator[Sentence]:
     """Yield the sentences of a file that holds one JSON object a line, each with words and their tags.
 
-    The words stand under the first key there is of ``tokens`` and ``words``, their tags under the first of
+    The words are under the first key found of ``tokens`` and ``words``, their tags under the first of
     ``ner_tags``, ``tags`` and ``labels``, their parts of speech, if any, under ``pos_tags`` or ``pos``, and the
     document's name, if any, under ``doc_id``. Byte-order marks are removed wherever they stand.
 
     Args:
         path: A file in UTF-8, plain or gzip.
-        reading: Other keys than these, by its columns.
+        reading: Options that name other keys as columns.
 
     Yields:
         The sentences in the order of the file; one whose line has an empty list of words is empty.
 
     Raises:
-        DataError: For a line that is no JSON object, lacks words or tags, has more of one than of the other, or holds
-            anything but strings there, and for a file without any object.
+        DataError: For a line that is not a JSON object, lacks words or tags, has more of one than of the other, or
+            holds anything but strings there, and for a file without any object.
     """
     source = f"{path}:"
     token_keys = keys_to_try(TOKEN_KEYS, reading.token_column)
@@ -69,10 +69,10 @@ def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         path: A file in UTF-8, plain or gzip.
 
     Yields:
-        Line numbers from 1 and what stands there.
+        Line numbers from 1, and the objects.
 
     Raises:
-        DataError: For a line that is no JSON object, and for a file without any.
+        DataError: For a line that is not a JSON object, and for a file without any.
     """
     found = False
     with open_text(path) as file:
@@ -94,9 +94,9 @@ def record_of(line: str, place: str, found: bool = True) -> dict[str, Any] | Non
         found: Whether there was an object before it; a file's first line shows best what the file is instead.
 
     Raises:
-        DataError: For a line that is no JSON object.
+        DataError: For a line that is not a JSON object.
     """
-    # Files that were joined have a mark at the head of each part; inside a string it may count in offsets.
+    # Concatenated files have a mark at the start of each part. Inside a string, offsets may count it.
     if line.startswith(BYTE_ORDER_MARK):
         line = line.lstrip(BYTE_ORDER_MARK)
     if not line.strip(_BLANKS):
@@ -111,14 +111,14 @@ def record_of(line: str, place: str, found: bool = True) -> dict[str, Any] | Non
 
 
 def sniff_json(line: str, reading: Reading | None = None) -> str | None:
-    """Tell from the first line of a file that is not blank whether the file is JSON Lines, and of which kind.
+    """Recognise JSON Lines, and their kind, by the first line that is not blank.
 
     Args:
         line: The line.
-        reading: What the reader has been told; its ``token_column`` may name the key of the words or the text.
+        reading: Options, of which ``token_column`` may name the key of the words or the text.
 
     Returns:
-        ``"jsonl"`` for words and tags, ``"spans"`` for a text and spans, None for a line that is no JSON object.
+        ``"jsonl"`` for words and tags, ``"spans"`` for a text and spans, None for a line that is not a JSON object.
     """
     line = line.strip(_BLANKS + BYTE_ORDER_MARK)
     if not line.startswith("{"):
@@ -140,7 +140,7 @@ def sniff_json(line: str, reading: Reading | None = None) -> str | None:
 
 
 def keys_to_try(usual: Sequence[str], told: str | None) -> Sequence[str]:
-    """Return the keys under which a value is looked for: the one that the reader has been told, or the usual ones."""
+    """Return the keys to look for: the given one, or else the usual ones."""
     return usual if told is None else (told,)
 
 
@@ -162,12 +162,12 @@ def strings(record: dict[str, Any], key: str, place: str, what: str = "tokens") 
 
     Args:
         record: The record.
-        key: Where the list stands.
+        key: The key of the list.
         place: The file and line.
-        what: What the strings are; if anything but tokens, numbers are taken for classes that miss their names.
+        what: The kind of values, for messages; numbers in place of anything but tokens are reported as unnamed classes.
 
     Raises:
-        DataError: If the key's value is anything but a list of strings with characters in them.
+        DataError: If the value is not a list of strings that are not empty.
     """
     values = record[key]
     if type(values) is not list:
@@ -194,10 +194,10 @@ def _no_strings(values: list[Any], key: str, place: str, what: str) -> DataError
 
 
 def parts_of_speech(record: dict[str, Any], reading: Reading, count: int, place: str) -> list[str] | None:
-    """Return the parts of speech of a record's words, or None where it has none or they are to be left out.
+    """Return the parts of speech of a record's words, or None if there are none or they are not wanted.
 
     Raises:
-        DataError: If they are no strings, or not as many as the words, or missing under a key that has been told.
+        DataError: If they are not strings, not as many as the words, or missing under the given key.
     """
     told = reading.pos_column
     if told == NONE:
@@ -217,7 +217,7 @@ def parts_of_speech(record: dict[str, Any], reading: Reading, count: int, place:
 
 
 def document_of(record: dict[str, Any], place: str) -> str | None:
-    """Return the name of the document that a record belongs to, or None where it does not tell.
+    """Return the name of the document that a record belongs to, or None.
 
     Raises:
         DataError: If the name is neither a string nor a whole number.
@@ -234,20 +234,20 @@ def document_of(record: dict[str, Any], place: str) -> str | None:
 
 
 def check_characters(text: str, key: str, place: str) -> None:
-    r"""Refuse a text that holds half a character, as a broken ``\ud83d`` of a JSON string leaves it.
+    r"""Raise DataError for a text with a lone surrogate, such as ``\ud83d``, which UTF-8 does not allow.
 
     Raises:
         DataError: If the text cannot be written in UTF-8.
     """
     if not text.isascii() and (found := _SURROGATE.search(text)):
         raise DataError(
-            f"{place}: {key!r} holds a lone surrogate, U+{ord(found.group()):04X}, which is no character; "
+            f"{place}: {key!r} holds a lone surrogate, U+{ord(found.group()):04X}, which is not a character; "
             "write both its halves, or remove it."
         )
 
 
 def kind_of(value: Any) -> str:
-    """Say what a JSON value is."""
+    """Return the type of a JSON value in words."""
     return _KINDS[type(value)]
 
 
@@ -259,7 +259,7 @@ def _broken(line: str, error: Exception, place: str, found: bool) -> DataError:
         reason = f"{error.msg.lower()}, column {min(error.pos, len(line.rstrip(_BLANKS))) + 1}"
     else:
         reason = "nested too deep" if isinstance(error, RecursionError) else str(error).lower()
-    return DataError(f"{place}: the line is no JSON ({reason}); write one whole object a line.")
+    return DataError(f"{place}: the line is not JSON ({reason}); write one whole object a line.")
 
 
 def _no_object(value: Any, place: str, found: bool) -> DataError:

@@ -13,9 +13,9 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
 from ...errors import DataError
+from ...files import BYTE_ORDER_MARK
 from ...models.word_rule import WORD_PATTERN
 from ..source import NONE, Reading, Repairs, Sentence
-from .files import BYTE_ORDER_MARK
 from .json_lines import (
     TEXT_KEY,
     check_characters,
@@ -34,7 +34,7 @@ _OFFSET_KEYS = (("start", "end"), ("start_offset", "end_offset"))
 
 _WIDENED = "spans that cut a word were widened to whole words"
 _LEFT_OUT = "records that their annotator rejected or ignored were left out"
-# What Prodigy writes under "answer" beside "accept".
+# What values that Prodigy writes under "answer" besides "accept".
 _REFUSALS = ("reject", "ignore")
 # Unicode White_Space, which the word rule also goes by; str.strip alone would take four control characters more.
 _BLANKS = (
@@ -54,7 +54,7 @@ class _Span(NamedTuple):
 
 
 class _Words(NamedTuple):
-    """The words of a text in their order, and where each starts and ends."""
+    """The words of a text with their starts and ends."""
 
     tokens: list[str]
     starts: Sequence[int]
@@ -62,7 +62,7 @@ class _Words(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """The words from first to before after that a span covers."""
+    """The words that a span covers: from first to before after."""
 
     first: int
     after: int
@@ -72,15 +72,15 @@ class _Chunk(NamedTuple):
 def read_spans(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
     """Yield the texts of a file that holds one JSON object a line, each with a text and labelled spans, as sentences.
 
-    The text stands under ``text``, the spans under the first key there is of ``spans``, ``entities``, ``labels``,
+    The text is under ``text``, the spans under the first key there is of ``spans``, ``entities``, ``labels``,
     ``label`` and ``ents``: each ``[start, end, label]`` or an object with these names, counted in characters (Unicode
     code points) from 0, with the end after the last character, as doccano, Prodigy and spaCy write them. A record
     without that key has no spans.
 
     The words are those under ``tokens``, if a record has them with their offsets (Prodigy, spaCy), else those of the
     library's word rule. Blanks at the ends of a span are ignored, and a span that cuts a word is widened. Parts of
-    speech and ``doc_id`` are read as in JSON Lines of words, the former only beside words with offsets. What Prodigy
-    marks as rejected or ignored is left out.
+    speech and ``doc_id`` are read as in JSON Lines of words, the former only beside words with offsets. Records that
+    Prodigy marks as rejected or ignored are left out.
 
     Args:
         path: A file in UTF-8, plain or gzip.
@@ -91,8 +91,8 @@ def read_spans(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sente
         One sentence a text, with tags in IOB2; a text without words gives an empty one.
 
     Raises:
-        DataError: For a line that is no JSON object or lacks a text, a span that is malformed, reaches outside of its
-            text, covers no word or overlaps another, faulty words, and a file none of whose records has spans.
+        DataError: For a line that is not a JSON object or lacks a text, a span that is malformed, reaches outside of
+            its text, covers no word or overlaps another, faulty words, and a file none of whose records has spans.
     """
     source = f"{path}:"
     text_keys = keys_to_try((TEXT_KEY,), reading.token_column)
@@ -122,7 +122,7 @@ def read_spans(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sente
     if not kept:
         raise DataError(f"{source}1: every record is rejected or ignored; accept some of them.")
     if not annotated:
-        # Read as it stands, such a file would pass for one without a single entity.
+        # Such a file would otherwise be read as one without entities.
         names = " or ".join(map(repr, span_keys))
         raise DataError(f"{source}1: no record has spans under {names}; name their key as tag_column.")
 
@@ -139,7 +139,7 @@ def _text_of(record: dict[str, Any], key: str, place: str) -> str:
 
 
 def _spans_of(written: Any, key: str, size: int, place: str) -> list[_Span]:
-    """Return the spans of a record in a text of some size, or say which of them is malformed."""
+    """Return the spans of a record whose text has some size."""
     if written is None:
         return []
     if type(written) is not list:
@@ -173,7 +173,7 @@ def _ends_of(written: Any, count: int) -> tuple[Any, Any]:
 
 
 def _fault_of(start: Any, end: Any, size: int, form: str) -> str:
-    """Say what is wrong with two ends in a text of some size, in words that can follow their name, or nothing."""
+    """Return the fault of two ends in a text of some size, or an empty string."""
     if start is None and end is None:
         return f"is neither {form} nor an object of these"
     # A boolean is an int to isinstance.
@@ -201,7 +201,7 @@ def _word_rule() -> Split:
 
 
 def _words_of(record: dict[str, Any], text: str, spans: list[_Span], place: str) -> tuple[str, list[_Span], _Words]:
-    """Return the words of a text, and the text and its spans freed of byte-order marks."""
+    """Return the text and its spans without byte-order marks, and the words of the text."""
     own = record.get(WORD_KEY) is not None
     starts, ends = _offsets_of(record[WORD_KEY], len(text), place) if own else ([], [])
     if BYTE_ORDER_MARK in text:
@@ -225,7 +225,7 @@ def _words_of(record: dict[str, Any], text: str, spans: list[_Span], place: str)
 
 
 def _offsets_of(written: Any, size: int, place: str) -> tuple[Sequence[int], Sequence[int]]:
-    """Return where the words that a record itself has start and end, or say which of them is faulty."""
+    """Return the starts and the ends of the words of a record."""
     if type(written) is not list:
         raise DataError(f"{place}: {WORD_KEY!r} holds {kind_of(written)}; write a list of [start, end].")
     if not written:

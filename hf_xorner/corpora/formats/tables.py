@@ -1,4 +1,4 @@
-"""Read tables of the Hugging Face world, from the Hub or from disk, as a stream of sentences."""
+"""Read datasets, Parquet and Arrow files as a stream of sentences."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
@@ -16,7 +16,7 @@ from ...errors import DataError, first_line
 from ..source import NONE, Reading, Sentence
 from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS, keys_to_try
 
-# Rows a batch: enough for Arrow to be quick, too few to be felt in memory.
+# Rows of a batch.
 _ROWS = 1000
 _ARROW_FILE = b"ARROW1"
 _PARQUET = b"PAR1"
@@ -25,7 +25,7 @@ _STRINGS = {"string", "large_string", "string_view", "null"}
 
 
 class ParquetRows:
-    """The rows of a file of Parquet, read as a stream, and nothing of them kept in any cache."""
+    """The rows of a Parquet file, read as a stream without a cache."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -64,7 +64,7 @@ def sentences_of_table(dataset: Rows, source: str, reading: Reading) -> Iterator
 
     Args:
         dataset: The data set.
-        source: Where it comes from, in words that the number of a row can follow: ``"owner/name, train, row "``.
+        source: Its name, to which the number of a row is appended: ``"owner/name, train, row "``.
         reading: Other columns than these.
 
     Yields:
@@ -80,7 +80,7 @@ def sentences_of_table(dataset: Rows, source: str, reading: Reading) -> Iterator
     pos_tags = _Lists(dataset, pos_name, source, f"or give {NONE!r} as pos_column") if pos_name else None
     with_documents = _has_documents(dataset, source)
 
-    # What the rows hold besides may be large, and is not read.
+    # Other columns may be large, and are not read.
     names = (
         {tokens.name, tags.name}
         | ({pos_tags.name} if pos_tags else set())
@@ -114,7 +114,7 @@ def open_table(path: Path) -> Rows:
     """Open a file of Parquet or Arrow, the latter as a stream or a file (Feather), without reading it into memory.
 
     Args:
-        path: The file; what it is, its first bytes tell.
+        path: The file; its first bytes tell its kind.
 
     Raises:
         DataError: If the file is damaged or of another kind.
@@ -128,13 +128,15 @@ def open_table(path: Path) -> Rows:
         if magic == _ARROW_FILE:
             return Dataset(MemoryMappedTable(pa.ipc.open_file(pa.memory_map(name)).read_all(), name))
         return Dataset.from_file(name)
-    # What the libraries raise for a damaged file has no common type.
+    # The libraries' errors for a damaged file have no common type.
     except Exception as error:
         raise _unsound(path, error) from error
 
 
 def _unsound(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path}: the file is no sound Parquet or Arrow file ({_reason(error)}); write or fetch it again.")
+    return DataError(
+        f"{path}: the file is not a valid Parquet or Arrow file ({_reason(error)}); write or fetch it again."
+    )
 
 
 def open_saved(folder: Path) -> DatasetDict:
@@ -152,10 +154,10 @@ def open_saved(folder: Path) -> DatasetDict:
         return DatasetDict({"train": Dataset.load_from_disk(name)})
     except PermissionError:
         raise
-    # What the library raises for a damaged folder has no common type.
+    # The library's errors for a damaged folder have no common type.
     except Exception as error:
         raise DataError(
-            f"{folder}: the folder is no sound data set of save_to_disk ({_reason(error)}); save or fetch it again."
+            f"{folder}: the folder is not a valid dataset of save_to_disk ({_reason(error)}); save or fetch it again."
         ) from error
 
 
@@ -173,7 +175,7 @@ def _where(source: str) -> str:
 
 
 def _find(dataset: Rows, usual: Sequence[str], told: str | None, what: str, option: str, source: str) -> str:
-    """Return the name of the column of words, or of whatever else is looked for."""
+    """Return the name of a column."""
     keys = keys_to_try(usual, told)
     name = next((key for key in keys if key in dataset.column_names), None)
     if name is None:
@@ -216,8 +218,8 @@ class _Lists:
         Args:
             dataset: The data set.
             name: The column's name.
-            source: Where the data set comes from.
-            else_: What else can be done about a column of numbers than to name them.
+            source: Its name, for messages.
+            else_: Other advice for a column of numbers than to name them.
         """
         self.name = name
         self.source = source
@@ -233,7 +235,7 @@ class _Lists:
         raise DataError(f"{_where(source)}: the column {name} is a {feature}; make it one of lists of strings.")
 
     def read(self, batch: pa.Table, first_row: int) -> list[list[str] | None]:
-        """Return the lists of a batch of rows, the first of which has a number; None where a row has nothing."""
+        """Return the lists of a batch that begins at a row; None for a row without one."""
         array = batch[self.name].combine_chunks()
         # All values of the batch at once, which takes a fraction of the time that lists take one by one.
         flat = pc.list_flatten(array)
