@@ -81,3 +81,23 @@ def _remove(path: Path, own: str) -> None:
     if _holder_of(path) == own:
         with suppress(OSError):
             path.unlink()
+
+
+def write_whole(path: Path, content: str | bytes) -> Path:
+    """Write a file atomically and flush it to the disk: readers find the old file or the new one.
+
+    Args:
+        path: The file, which is replaced, even if it is a link. Its folder is created.
+        content: The bytes, or text that is written as UTF-8.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with new.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+    return path

@@ -73,9 +73,7 @@ def test_several_processes_that_would_each_train_alone_are_refused(tmp_path, mon
     # As where there is an accelerator of which processes cannot share the work.
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(TrainingArguments, "__post_init__", lambda self: None)
-    with pytest.raises(
-        ValueError, match=r"2 processes were started, and the Trainer sees one alone: .* --use_cpu true"
-    ):
+    with pytest.raises(ValueError, match=r"2 processes were started .* --use_cpu true"):
         TaggerTrainingArguments(str(tmp_path))
 
 

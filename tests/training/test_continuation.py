@@ -15,6 +15,7 @@ from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.models.pieces import WordPieces
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import RunArguments, parse, prepare
+from hf_xorner.training.arguments import adopt
 from hf_xorner.training.build import _FREE, build_afresh, extended, fill_rows, go_on, known_words
 
 #: GOD is gone, ORG is new, and the others come in another order.
@@ -38,7 +39,9 @@ def saved(folder, kind, tokenizer, **fields):
 
 def gone_on(folder, sentences=NEW_SENTENCES, labels=NEW_LABELS, fields=None, **options):
     torch.manual_seed(1)
-    start = go_on(RunArguments(model_name_or_path=str(folder), **options), sentences, list(labels), fields or {})
+    run = RunArguments(model_name_or_path=str(folder), **options)
+    adopt(run)
+    start = go_on(run, sentences, list(labels), fields or {})
     return start.model.eval(), start.tokenizer
 
 
@@ -559,9 +562,9 @@ def test_a_frozen_encoder_inside_stays_and_sentences_are_encoded(corpora_of_type
         (["--model-type=grn"], "model_type='grn' would make another model"),
         (["--casing", "lower"], "casing='lower' would make another model, whose casing is 'keep'"),
         (["--fallback", "lower"], r"fallback=\['lower'\] would make another model, whose fallback is \[\]"),
-        (["--vectors", "v.txt"], "has no pretrained vectors of words that vectors could be added to"),
-        (["--context", "x"], "context cannot be given to a model that is there already"),
-        (["--train_only", "tail"], "train_only='tail' is unknown; choose 'everything' or 'head'"),
+        (["--vectors", "v.txt"], "has no pretrained word vectors"),
+        (["--context", "x"], "context cannot be added"),
+        (["--train_only", "tail"], "train_only='tail' is unknown; choose one of everything, head"),
         (["--dropout", "0.1"], "'dropout' is no option of LstmCrfConfig"),
     ],
 )
@@ -596,7 +599,7 @@ def test_in_python_defaults_say_nothing(tokenizer, tmp_path, corpora_of_types):
 
 @pytest.mark.parametrize("option", ["--train_only=head", "--keep_labels=true"])
 def test_without_a_model_there_is_nothing_to_keep(option):
-    with pytest.raises(ValueError, match="is about a model that training goes on from; name it by model_name_or_path"):
+    with pytest.raises(ValueError, match="name it by model_name_or_path"):
         parse([option])
 
 
@@ -604,7 +607,7 @@ def test_without_a_model_there_is_nothing_to_keep(option):
 def test_the_model_itself_is_not_written_over(folder, tokenizer, tmp_path, corpora_of_types):
     source = {"old": tmp_path / "old", "run": tmp_path / "run" / "checkpoint-3"}[folder]
     saved(source, "bilstm-cnn", tokenizer)
-    with pytest.raises(ValueError, match="holds the model that training goes on from; name another folder"):
+    with pytest.raises(ValueError, match="holds the model"):
         prepared(corpora_of_types["B"], tmp_path / folder, FROM, source)
 
 

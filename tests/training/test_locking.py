@@ -109,7 +109,7 @@ def test_a_seed_whose_folder_has_another_run_is_refused_before_the_first_is_trai
     out = tmp_path / "out"
     (out / "seed-2" / "checkpoint-3").mkdir(parents=True)
     sentence = fault(script("train.py", "--dataset", corpus, "--output_dir", out, *SMALL, "--seeds", "1", "2"))
-    assert f"{out / 'seed-2'} holds checkpoint-3 of a run that has not come to its end" in sentence
+    assert f"{out / 'seed-2'} holds checkpoint-3 of an unfinished run" in sentence
     assert not list(out.glob("seed-1/*"))
 
 
@@ -144,5 +144,5 @@ def test_processes_that_outlive_their_launcher_keep_the_lock(script, corpus, tmp
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
     time.sleep(1)
-    assert "of a run that has not come to its end" in fault(script("train.py", *options))
+    assert "of an unfinished run" in fault(script("train.py", *options))
     assert not list(out.glob(f"{LOCK}*"))

@@ -8,10 +8,10 @@ import pytest
 import torch
 from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
-from transformers import TrainerCallback
+from transformers import EarlyStoppingCallback, TrainerCallback
 
 from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments
-from hf_xorner.training.optimization import EarlyStopping, Nadam, decay_by_epoch
+from hf_xorner.training.optimization import Nadam, decay_by_epoch
 
 SHAPES = [(3, 4), (5,), (), (2, 1, 3)]
 
@@ -400,6 +400,6 @@ def test_without_validation_data_nothing_is_waited_for(trainer_of):
     fresh = TaggerTrainer(
         trainer.model, with_option, train_dataset=corpus(4), processing_class=trainer.processing_class
     )
-    assert not any(isinstance(callback, EarlyStopping) for callback in fresh.callback_handler.callbacks)
+    assert not any(isinstance(callback, EarlyStoppingCallback) for callback in fresh.callback_handler.callbacks)
     fresh.train()
     assert fresh.state.epoch == 2

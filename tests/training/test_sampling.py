@@ -14,7 +14,7 @@ from transformers import Trainer, TrainingArguments
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.training import TaggerTrainer
-from hf_xorner.training.batches import LengthBuckets, Shuffled, bucketed, has_words, word_counts
+from hf_xorner.training.batches import EpochSampler, bucketed, has_words, word_counts
 
 
 def sentences_of(lengths):
@@ -38,13 +38,13 @@ def padded(lengths, order, size):
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 31, 32, 203])
 @pytest.mark.parametrize("size", [1, 2, 8, 500])
 def test_every_sentence_comes_once(count, size):
-    order = bucketed(DRAWN[:count], size, np.random.default_rng(0))
+    order = bucketed(DRAWN[:count], size, 0, 0)
     assert sorted(order.tolist()) == list(range(count))
 
 
 def test_batches_hold_similar_lengths_in_no_order_of_length():
     lengths = np.random.default_rng(0).geometric(0.07, size=3200)
-    order = bucketed(lengths, 32, np.random.default_rng(0))
+    order = bucketed(lengths, 32, 0, 0)
     assert padded(lengths, order, 32) < 1.25 * lengths.sum()
     assert padded(lengths, np.arange(3200), 32) > 2 * lengths.sum()
     longest = lengths[order].reshape(-1, 32).max(1)
@@ -52,17 +52,11 @@ def test_batches_hold_similar_lengths_in_no_order_of_length():
 
 
 def test_epochs_differ_and_come_back_from_the_seed():
-    epoch = [0]
-    sampler = LengthBuckets(DRAWN, 8, 42, lambda: epoch[0])
-    orders = []
-    for epoch[0] in (0, 1, 2, 0):
-        torch.manual_seed(len(orders))
-        orders.append(list(sampler))
+    orders = [bucketed(DRAWN, 8, 42, epoch).tolist() for epoch in (0, 1, 2, 0)]
     assert orders[0] == orders[3]
     batches = [{frozenset(order[i : i + 8]) for i in range(0, 200, 8)} for order in orders]
     assert len(batches[0] & batches[1]) < 3 and len(batches[1] & batches[2]) < 3
-    assert list(LengthBuckets(DRAWN, 8, 43, lambda: 0)) != orders[0]
-    assert len(sampler) == len(DRAWN)
+    assert bucketed(DRAWN, 8, 43, 0).tolist() != orders[0]
 
 
 @pytest.mark.parametrize("kind", ["whole", "selected", "shuffled", "large lists", "fixed column", "list", "no rows"])
@@ -149,7 +143,7 @@ def test_a_random_order_is_that_of_the_stock_trainer(tmp_path, words_tokenizer, 
     options = {"train_sampling_strategy": "random", "num_train_epochs": 3, **seeds}
     data = data_of(DRAWN[:40].tolist())
     own = trainer_of(tmp_path / "own", words_tokenizer, data, **options)
-    assert isinstance(own._get_train_sampler(), Shuffled)
+    assert isinstance(own._get_train_sampler(), EpochSampler)
     batches = seen_in_training(own)
     assert len({str(batches[start : start + 10]) for start in (0, 10, 20)}) == 3
     monkeypatch.setattr(TaggerTrainer, "_get_train_sampler", Trainer._get_train_sampler)
