@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import tiny_encoders as tiny
 import torch
@@ -249,22 +248,6 @@ def test_saved_folder_holds_its_code_and_no_pickle(folders, trained):
         assert {"configuration_tagger", "modeling_tagger", "tokenization_word_char", "characters"} <= modules
     for folder in folders:
         assert not [path for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pkl")]
-
-
-def test_stock_trainer_evaluates_sentences_of_different_lengths(trained, tokenizer):
-    trainer = trained[0]
-    metrics = trainer.evaluate()
-    assert np.isfinite(metrics["eval_loss"])
-    output = trainer.predict(trainer.eval_dataset)
-    lengths = [len(words) for words in SENTENCES]
-    assert len(set(lengths)) > 1
-    assert output.predictions.shape == (len(SENTENCES), max(lengths), len(LABELS))
-    assert [(row != -100).sum() for row in output.label_ids] == lengths
-    for words, logits in zip(SENTENCES, output.predictions, strict=True):
-        alone = tokenizer([words], is_split_into_words=True, return_tensors="pt")
-        with torch.inference_mode():
-            expected = trainer.model.eval()(**alone).logits[0].numpy()
-        np.testing.assert_allclose(logits[: len(words)], expected, atol=1e-5)
 
 
 def test_import_is_cheap():

@@ -103,62 +103,40 @@ def _check(options: Any) -> None:
 class RunArguments(Reading):
     """The model, the data, and how the data are read."""
 
-    model_type: str = HfArg(
-        default="cross-bilstm-cnn",
-        help=f"Architecture: {', '.join(CONFIGS)}. Every field of its config is an option too.",
-    )
+    model_type: str = HfArg(default="cross-bilstm-cnn", help=f"Architecture: {', '.join(CONFIGS)}.")
     model_name_or_path: str | None = HfArg(
-        default=None,
-        help="Continue from a model of this package, a folder or owner/name on the Hub; its architecture and "
-        "tokenizer policies are kept.",
+        default=None, help="Continue from a model of this package, local or on the Hub."
     )
-    train_only: str = HfArg(
-        default=EVERYTHING, help='With model_name_or_path: train "everything", or only the "head" after the encoder.'
-    )
-    keep_labels: bool = HfArg(
-        default=False, help="With model_name_or_path: keep labels that the data lack; by default they are dropped."
-    )
-    dataset: str = HfArg(
-        default="xor",
-        help="A corpus by name (xor, wnut17, conll2003, ontonotes5), a file or folder, or a Hub id.",
-    )
+    train_only: str = HfArg(default=EVERYTHING, help='"everything", or only the "head" of such a model.')
+    keep_labels: bool = HfArg(default=False, help="Keep the labels of such a model that the data lack.")
+    dataset: str = HfArg(default="xor", help="xor, wnut17, conll2003, ontonotes5; a file or folder; or a Hub id.")
     data_dir: str | None = HfArg(default=None, help="Folder with the files of a named corpus.")
     min_count: int = HfArg(default=1, help="Words seen less often in training are unknown words.")
     casing: str = HfArg(default="keep", help='"keep", or "lower" to look words up in lower case.')
     digits: str = HfArg(default="keep", help='"keep", or "zero" to read every digit as 0.')
     fallback: list[str] = field(
         default_factory=list,
-        metadata={"help": "Further forms to look a word up by: lower, zero, lower_zero, in the order given."},
+        metadata={"help": "Further forms to look a word up by, in order: lower, zero, lower_zero."},
     )
-    vectors: str | None = HfArg(
-        default=None, help="Pretrained word vectors: a file of any format, or owner/name:file on the Hub."
-    )
+    vectors: str | None = HfArg(default=None, help="Pretrained word vectors: a file, or owner/name:file on the Hub.")
     vectors_as: str = HfArg(
         default="frozen",
         help='"frozen": the only word vectors, never trained (li2020). "tuned": initial values of the trained ones '
         '(lample2016, ma2016, chen2019). "beside": frozen, in addition to trained ones of word_dim.',
     )
-    most_frequent_vectors: int | None = HfArg(
-        default=None, help="Read only the first vectors of the file, which are those of the most frequent words."
-    )
+    most_frequent_vectors: int | None = HfArg(default=None, help="Read only this many vectors, the first of the file.")
     composed: str | None = HfArg(
         default=None,
         help="Vectors of word pieces, from which the vector of any word is composed: a folder written by vectors.py "
         "distill, or owner/name:composed.safetensors on the Hub. Without word_dim, they replace trained vectors.",
     )
     average_epochs: int = HfArg(
-        default=0,
-        help="Average the weights of this many last epochs; the average is kept if it scores higher on the validation "
-        "data than the best epoch.",
+        default=0, help="Average the weights of this many last epochs, and keep them if they beat the best epoch."
     )
-    context: str | None = HfArg(
-        default=None,
-        help="A pretrained encoder, a folder or owner/name on the Hub, whose states are features of the words.",
-    )
+    context: str | None = HfArg(default=None, help="A pretrained encoder, local or on the Hub, for features of words.")
     max_word_pieces: int = HfArg(default=12, help="Pieces of a word that the encoder's features use.")
     seeds: list[int] = field(
-        default_factory=list,
-        metadata={"help": "Train once for each of these seeds, into folders seed-N below output_dir."},
+        default_factory=list, metadata={"help": "Train once for each seed, into folders seed-N below output_dir."}
     )
     # The name of the recipe that `parse` was given.
     recipe: str | None = field(default=None, init=False)
@@ -178,39 +156,26 @@ class RunArguments(Reading):
 class TaggerTrainingArguments(TrainingArguments):
     """The Trainer's arguments with defaults for taggers: li2020's batch size, no clipping, the best epoch kept."""
 
-    output_dir: str | None = HfArg(
-        default=None, help="Folder for the model and checkpoints; train.py: runs/DATASET-MODEL_TYPE."
-    )
+    output_dir: str | None = HfArg(default=None, help="Default of train.py: runs/DATASET-MODEL_TYPE.")
     num_train_epochs: float = HfArg(default=10.0, help="Passes over the training data.")
     per_device_train_batch_size: int = HfArg(default=32, help="Sentences in a batch.")
     per_device_eval_batch_size: int = HfArg(default=64, help="Sentences in a batch of the evaluation.")
     # li2020: 1e-3 over 400 epochs and more. On the XOR corpus, twice that learns in half the epochs.
     learning_rate: float = HfArg(default=2e-3, help="Learning rate.")
-    context_learning_rate: float = HfArg(
-        default=3e-5, help="Learning rate of an encoder that is fine-tuned (context_frozen false)."
-    )
+    context_learning_rate: float = HfArg(default=3e-5, help="That of a fine-tuned encoder (context_frozen false).")
     lr_scheduler_type: str = HfArg(default="constant", help="Schedule of the learning rate.")
-    epoch_decay: float | None = HfArg(
-        default=None,
-        help="ρ of a learning rate η0 / (1 + ρ·t) after t epochs: 0.05 (ma2016), 0.02 (chen2019), 0.08 (lample2016's "
-        "Stack-LSTM).",
-    )
-    optimizer: str | None = HfArg(
-        default=None, help='"nadam" (li2020) or "sgd" (lample2016, ma2016, chen2019); by default, see optim.'
-    )
+    # 0.05 (ma2016), 0.02 (chen2019), 0.08 (lample2016's Stack-LSTM)
+    epoch_decay: float | None = HfArg(default=None, help="ρ of a learning rate η0 / (1 + ρ·t) after t epochs.")
+    optimizer: str | None = HfArg(default=None, help='"nadam" (li2020), "sgd" (the other papers); default: see optim.')
     momentum: float = HfArg(default=0.0, help="Momentum of sgd: 0.9 (ma2016, chen2019).")
-    early_stopping: int = HfArg(
-        default=0, help="Stop after this many evaluations, one an epoch, without a better score; 0: never."
-    )
+    early_stopping: int = HfArg(default=0, help="Stop after this many evaluations without a better score; 0: never.")
     max_grad_norm: float = HfArg(default=0.0, help="Clip gradients to this norm; 0: no clipping.")
     eval_strategy: str = HfArg(default="epoch", help="When to score the validation data.")
     save_strategy: str = HfArg(default="epoch", help="When to write a checkpoint.")
     save_total_limit: int | None = HfArg(default=1, help="Checkpoints kept in addition to the best one.")
     logging_strategy: str = HfArg(default="epoch", help="When to log the loss.")
     load_best_model_at_end: bool = HfArg(default=True, help="Load the best epoch's weights at the end.")
-    restore_callback_states_from_checkpoint: bool = HfArg(
-        default=True, help="Restore what callbacks counted, such as epochs without a better score."
-    )
+    restore_callback_states_from_checkpoint: bool = HfArg(default=True, help="Restore the counts of early_stopping.")
     # The collator reads words, which are not an argument of the model.
     remove_unused_columns: bool = HfArg(default=False, help="Leave this to the collator.")
     # None comes first, as in the base class: otherwise HfArgumentParser takes the wrong type of the union.

@@ -312,10 +312,7 @@ class ResumableTrainer(Trainer):
         super().__init__(*arguments, **options)
         self._resumed: Path | None = None
         self._saved_files: Manifest = {}
-        self._writes_aside = False
-        self._epoch_is_over = False
-        self._save_is_due = False
-        self._has_begun = False
+        self._writes_aside = self._has_begun = self._epoch_is_over = self._save_is_due = False
         self._started = 0.0
         self.add_callback(_Milestones(self))
 
@@ -428,7 +425,7 @@ class ResumableTrainer(Trainer):
             super()._save_checkpoint(model, trial)
             if self.state.best_model_checkpoint == str(staged):
                 self.state.best_model_checkpoint = str(final)
-            write_whole(staged / self._progress_name, json.dumps(self._progress()))
+            write_whole(staged / _PROGRESS.format(self.args.process_index), json.dumps(self._progress()))
             if self.args.should_save:
                 self.state.save_to_json(str(staged / TRAINER_STATE_NAME))
                 for callback in self._checkpointed_callbacks():
@@ -450,10 +447,6 @@ class ResumableTrainer(Trainer):
         ends = self.control.should_training_stop or self.control.should_epoch_stop
         return not self._epoch_is_over and (ends or float(self.state.epoch).is_integer())
 
-    @property
-    def _progress_name(self) -> str:
-        return _PROGRESS.format(self.args.process_index)
-
     def _progress(self) -> dict[str, Any]:
         """Return what TrainerState leaves out."""
         return {
@@ -467,8 +460,8 @@ class ResumableTrainer(Trainer):
 
     def _saved_progress(self) -> dict[str, Any]:
         assert self._resumed is not None
-        path = self._resumed / self._progress_name
-        return json.loads((path if path.is_file() else self._resumed / _PROGRESS.format(0)).read_text(encoding="utf-8"))
+        own, first = (self._resumed / _PROGRESS.format(number) for number in (self.args.process_index, 0))
+        return json.loads((own if own.is_file() else first).read_text(encoding="utf-8"))
 
     def _init_training_state(
         self, max_steps: int, num_update_steps_per_epoch: int, num_train_epochs: int, *arguments: Any

@@ -43,7 +43,7 @@ def pieces_of(encoder: PretrainedEncoder | None, composition: Composition | None
     if encoder is None or composition is None:
         return encoder.pieces if encoder else composition.pieces if composition else None
     if encoder.pieces.to_str() != composition.pieces.to_str():
-        raise DataError("context and composed have different word pieces; distil the vectors from that encoder.")
+        raise DataError("context and composed cut words into different pieces; distil the vectors from that encoder.")
     return encoder.pieces
 
 

@@ -195,14 +195,15 @@ _IN_WORDS = {str: "a string", int: "an integer", float: "a number", dict: "an ob
 def _check(value: Any, kind: Any, place: str) -> None:
     """Raise a ValueError for a JSON value that does not follow the schema, or a number too large to compute with."""
     plain = type(kind) if isinstance(kind, (dict, list)) else kind
-    if not isinstance(value, (int, float) if plain is float else plain) or isinstance(value, bool):
+    accepted: Any = (int, float) if plain is float else plain
+    if not isinstance(value, accepted) or isinstance(value, bool):
         raise ValueError(f"{place} must be {_IN_WORDS[plain]}, not {value!r:.40}; restore the file that the run wrote.")
     if isinstance(value, (int, float)) and abs(value) >= _LARGEST:
         raise ValueError(f"{place} is too large a number; restore the file that the run wrote.")
-    if isinstance(kind, list):
+    if isinstance(kind, list) and isinstance(value, list):
         for number, inner in enumerate(value):
             _check(inner, kind[0], f"{place}[{number}]")
-    if isinstance(kind, dict):
+    if isinstance(kind, dict) and isinstance(value, dict):
         dot = "." if place else ""
         for name in kind:
             if name not in value and name[-1] not in "?*":

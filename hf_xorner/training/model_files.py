@@ -135,7 +135,7 @@ def json_object(text: str) -> dict[str, Any]:
     """
     try:
         content = json.loads(text, parse_constant=_finite, parse_float=_finite)
-        level = [content] if isinstance(content, (dict, list)) else []
+        level: list[Any] = [content] if isinstance(content, (dict, list)) else []
         for _ in range(_DEEPEST):
             values = (outer.values() if isinstance(outer, dict) else outer for outer in level)
             level = [inner for inner in chain.from_iterable(values) if isinstance(inner, (dict, list))]

@@ -168,13 +168,12 @@ class RunRecord(CheckpointedCallback):
         trainer.accelerator.wait_for_everyone()
         if not trainer.is_world_process_zero():
             return
-        earlier = checkpoints_in(folder) if checkpoint is None else []
         if checkpoint is not None:
             _log.warning("Resuming from %s.", checkpoint)
-        elif earlier:
+        elif earlier := checkpoints_in(folder):
             _log.warning("The finished run in %s is replaced.", folder)
-        for old in earlier:
-            remove(old)
+            for old in earlier:
+                remove(old)
         _write(folder, self.identity, finished=False)
 
     def save_to(self, checkpoint: Path) -> None:

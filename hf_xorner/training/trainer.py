@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,12 +50,9 @@ class TaggerTrainer(ResumableTrainer):
         # The loss is divided by the count of `_get_num_items_in_batch`.
         self.model_accepts_loss_kwargs = True
         self._words = getattr(self.data_collator, "words", "tokens")
-        self._steps_per_epoch = 0
         # The reporters of the user and of notebooks are kept.
         stock = (ProgressCallback, PrinterCallback)
-        given = [
-            callback if isinstance(callback, type) else type(callback) for callback in options.get("callbacks") or ()
-        ]
+        given = [one if isinstance(one, type) else type(one) for one in options.get("callbacks") or ()]
         if not any(issubclass(kind, stock) for kind in given) and any(self.pop_callback(kind) for kind in stock):
             self.add_callback(EpochProgress(self._words))
         patience = getattr(self.args, "early_stopping", 0)
@@ -79,12 +76,6 @@ class TaggerTrainer(ResumableTrainer):
         if isinstance(self.data_collator, TaggingCollator) and not already_set:
             self._signature_columns += [self.data_collator.words, self.data_collator.labels]
 
-    def set_initial_training_values(self, *arguments: Any) -> Any:
-        """Store the number of steps in an epoch."""
-        values = super().set_initial_training_values(*arguments)
-        self._steps_per_epoch = values[1]
-        return values
-
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
         """Create the learning rate schedule: that of `epoch_decay`, if it is set."""
         given, decay = self.lr_scheduler is not None, getattr(self.args, "epoch_decay", None)
@@ -93,9 +84,8 @@ class TaggerTrainer(ResumableTrainer):
             return scheduler
         if not isinstance(self.train_dataset, Sized):
             raise ValueError("epoch_decay counts epochs, so it needs training data with a length, not a stream.")
-        if not self._steps_per_epoch:
-            self.set_initial_training_values(self.args, self.get_train_dataloader())
-        self.lr_scheduler = decay_by_epoch(optimizer or self.optimizer, decay, self._steps_per_epoch)
+        _, steps_per_epoch, *_ = self.set_initial_training_values(self.args, self.get_train_dataloader())
+        self.lr_scheduler = decay_by_epoch(optimizer or self.optimizer, decay, steps_per_epoch)
         return self.lr_scheduler
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler | None:
@@ -104,7 +94,7 @@ class TaggerTrainer(ResumableTrainer):
         data = self.train_dataset if train_dataset is None else train_dataset
         seed = args.seed if args.data_seed is None else args.data_seed
         if args.train_sampling_strategy == "random" and isinstance(data, Sized) and len(data):
-            order = partial(shuffled, len(data), seed)
+            order: Callable[[int], Any] = partial(shuffled, len(data), seed)
         elif args.train_sampling_strategy == "group_by_length" and has_words(data, self._words):
             together = args.train_batch_size * args.gradient_accumulation_steps * args.world_size
             order = partial(bucketed, word_counts(data, self._words), together, seed)
@@ -114,9 +104,8 @@ class TaggerTrainer(ResumableTrainer):
 
     def _get_eval_sampler(self, eval_dataset: Any) -> Sampler | None:
         """Keep the order of the data; the stock Trainer also groups them by length."""
-        return (
-            SequentialSampler(eval_dataset) if isinstance(eval_dataset, Sized) and self.args.world_size <= 1 else None
-        )
+        alone = isinstance(eval_dataset, Sized) and self.args.world_size <= 1
+        return SequentialSampler(eval_dataset) if alone else None
 
     def _save(self, *arguments: Any, **options: Any) -> None:
         """Save without a progress bar."""
@@ -135,8 +124,7 @@ class TaggerTrainer(ResumableTrainer):
             apart = [parameter for parameter in group["params"] if parameter in slow]
             if apart:
                 group["params"] = [parameter for parameter in group["params"] if parameter not in slow]
-                options = {name: value for name, value in group.items() if name not in ("params", "initial_lr")}
-                optimizer.add_param_group({**options, "params": apart, "lr": rate})
+                optimizer.add_param_group({**group, "params": apart, "lr": rate})
         return optimizer
 
     def push_to_hub(

@@ -1,14 +1,12 @@
 """What a run says while it trains: one line an epoch, from the main process alone, and a bar where one is wanted."""
 
-import os
 import re
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
-from conftest import LABELS, REPOSITORY, SENTENCES, build_model
+from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
+from helpers import ok, write_towns
 from huggingface_hub.utils import are_progress_bars_disabled
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from transformers.utils import logging
@@ -224,32 +222,12 @@ def test_evaluations_within_an_epoch_are_no_time_of_training(monkeypatch):
     assert (progress.seconds, progress.speed) == (4.0, 5.0)
 
 
-def test_bf16_and_several_options_together_train_from_the_command_line(tmp_path):
-    for name, size in (("train", 12), ("dev", 4)):
-        (tmp_path / f"{name}.conll").write_text("Ann B-PER\nsaw O\nOslo B-LOC\n\nBob B-PER\nran O\n\n" * size)
-    options = {
-        "dataset": tmp_path,
-        "output_dir": tmp_path / "out",
-        "model_type": "bilstm-cnn",
-        "hidden_size": 8,
-        "word_dim": 8,
-        "use_cpu": True,
-        "bf16": True,
-        "optimizer": "nadam",
-        "learning_rate": 0.02,
-        "epoch_decay": 0.05,
-        "early_stopping": 2,
-        "gradient_accumulation_steps": 2,
-        "per_device_train_batch_size": 4,
-        "train_sampling_strategy": "group_by_length",
-        "num_train_epochs": 4,
-        "disable_tqdm": True,
-    }
-    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
-    command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), *words]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr[-3000:]
-    lines = [LINE.fullmatch(line) for line in result.stdout.splitlines() if line.startswith("epoch")]
-    assert len(lines) >= 3 and all(lines)
+def test_bf16_and_several_options_together_train_from_the_command_line(script, tmp_path):
+    corpus = write_towns(tmp_path / "corpus")
+    options = "--model_type bilstm-cnn --hidden_size 8 --word_dim 8 --use_cpu true --bf16 true --optimizer nadam"
+    options += " --learning_rate 0.02 --epoch_decay 0.05 --early_stopping 3 --gradient_accumulation_steps 2"
+    options += " --train_sampling_strategy group_by_length --per_device_train_batch_size 4 --num_train_epochs 4"
+    out = ok(script("train.py", "--dataset", corpus, *options.split(), "--disable_tqdm", "true"))
+    lines = [LINE.fullmatch(line) for line in out.splitlines() if line.startswith("epoch")]
+    assert len(lines) == 4 and all(lines)
     assert float(lines[-1]["best"]) > 50

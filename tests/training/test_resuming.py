@@ -45,22 +45,13 @@ def corpus(tmp_path_factory):
     return write_towns(tmp_path_factory.mktemp("resuming") / "corpus")
 
 
-SMALL = {
-    "hidden_size": 6,
-    "word_dim": 6,
-    "char_dim": 3,
-    "char_filters": 3,
-    "num_train_epochs": 3,
-    "model_type": "lstm-crf",
-}
+SMALL = {"hidden_size": 6, "word_dim": 6, "char_dim": 3, "num_train_epochs": 3, "model_type": "lstm-crf"}
 SMALL |= {"per_device_train_batch_size": 4, "use_cpu": True, "disable_tqdm": True, "learning_rate": 0.01}
 STEPS = {"save_strategy": "steps", "save_steps": 7, "eval_strategy": "steps", "eval_steps": 7}
 
 
 def options_of(corpus, out, **options):
     values = {"dataset": corpus, "output_dir": out, **SMALL, **options}
-    if values["model_type"] == "lstm-crf":
-        values = {name: value for name, value in values.items() if name not in ("char_filters",)}
     return [str(word) for name, value in values.items() for word in (f"--{name}", value)]
 
 
@@ -114,6 +105,7 @@ PLAIN = {"save_strategy": "steps", "load_best_model_at_end": False}
 VARIANTS = {
     "steps, averaged": {"average_epochs": 2, "save_steps": 5, **PLAIN},
     "accumulation": {**STEPS, "save_steps": 2, "eval_steps": 2, "gradient_accumulation_steps": 3, "logging_steps": 1},
+    "nadam": {"optimizer": "nadam", "epoch_decay": 0.3, **STEPS},
     "sgd": {"optim": "sgd", "optim_args": "momentum=0.9", **STEPS, "lr_scheduler_type": "linear", "max_grad_norm": 1.0},
     "steps that end epochs": {"save_steps": 11, **PLAIN, "model_type": "cross-bilstm-cnn"},
     "best only": {"save_strategy": "best", "metric_for_best_model": "f1", "eval_strategy": "steps", "eval_steps": 3},
@@ -158,8 +150,10 @@ def test_it_does_so_from_any_step(corpus, tmp_path, variant):
         assert killed_and_resumed(corpus, tmp_path / f"at {step}", step, **options) == expected, step
 
 
-def test_states_of_an_encoder_are_no_obstacle(corpus, tmp_path):
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_resumed_run_with_an_encoder_ends_with_the_same_bits(corpus, tmp_path, frozen):
     options = {"context": tiny.save_encoder(tmp_path / "encoder"), "model_type": "bilstm-cnn", **STEPS}
+    options |= {"context_frozen": frozen, "context_learning_rate": 1e-3}
     expected = finish(corpus, tmp_path / "whole", **options)
     assert killed_and_resumed(corpus, tmp_path / "killed", 17, **options) == expected
 
@@ -226,10 +220,9 @@ def test_damage_to_any_file_of_a_checkpoint_is_seen(left):
     for name in names:
         path = checkpoint / name
         content = path.read_bytes()
-        flipped = (
-            content[: len(content) // 2] + bytes([content[len(content) // 2] ^ 1]) + content[len(content) // 2 + 1 :]
-        )
-        for damaged in (None, b"", content[:-1], content[: len(content) // 2], flipped):
+        half = len(content) // 2
+        flipped = content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
+        for damaged in (None, b"", content[:-1], flipped):
             path.unlink()
             if damaged is not None:
                 path.write_bytes(damaged)
@@ -270,19 +263,22 @@ def test_a_checkpoint_whose_best_is_damaged_is_none(tmp_path):
     assert fault_in_resuming(tmp_path / "checkpoint-14", needs_best=False) is None
 
 
-def test_where_none_is_whole_it_says_so_and_touches_nothing(left, corpus, unfinished):
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("true", r"checkpoint-21 lacks rng_state[.]pth; checkpoint-14 lacks"),
+        (".", "has no manifest.json"),
+        ("checkpoint-8", "is not there"),
+    ],
+)
+def test_without_an_undamaged_checkpoint_a_run_is_not_resumed(left, corpus, unfinished, name, fault):
     for checkpoint in left.glob("checkpoint-*"):
         (checkpoint / "rng_state.pth").unlink()
     before = {path: path.stat().st_mtime_ns for path in left.rglob("*")}
-    with pytest.raises(TrainingError, match=r"checkpoint-21 lacks rng_state[.]pth; "):
-        ready(corpus, left, **unfinished[1], resume_from_checkpoint="true").train()
+    place = name if name == "true" else left / name
+    with pytest.raises(TrainingError, match=f"{left} cannot be resumed: .*{fault}"):
+        ready(corpus, left, **unfinished[1], resume_from_checkpoint=place).train()
     assert before == {path: path.stat().st_mtime_ns for path in left.rglob("*")}
-
-
-def test_a_folder_that_is_no_checkpoint_is_named(left, corpus, unfinished):
-    for place, fault in ((left, "has no manifest.json"), (left / "checkpoint-8", "is not there")):
-        with pytest.raises(TrainingError, match=f"{place} {fault}"):
-            ready(corpus, left, **unfinished[1], resume_from_checkpoint=place).train()
 
 
 def test_a_folder_may_be_moved(left, corpus, unfinished):
@@ -300,11 +296,7 @@ CHANGES = {
     "learning_rate": ({"learning_rate": 0.02}, "learning_rate was 0.01 and is now 0.02"),
     "hidden_size": ({"hidden_size": 8}, "hidden_size was 6 and is now 8"),
     "average": ({"average_epochs": 3}, "average_epochs was 2 and is now 3"),
-    "min_count": ({"min_count": 2}, "min_count was 1 and is now 2"),
-    "batch": ({"per_device_train_batch_size": 8}, "per_device_train_batch_size was 4 and is now 8"),
-    "architecture": ({"model_type": "id-cnn"}, "model_type was 'lstm-crf' and is now 'id-cnn'"),
     "shorter": ({"num_train_epochs": 2}, "num_train_epochs was 3.0 and is now 2.0, which is less"),
-    "seed": ({"seed": 1}, "seed was 42 and is now 1"),
 }
 
 
@@ -318,8 +310,7 @@ def test_another_run_is_not_continued(left, corpus, unfinished, change):
     assert before == {path: path.stat().st_mtime_ns for path in left.rglob("*") if path.name != "out"}
 
 
-@pytest.mark.parametrize("split", ["train", "validation", "test"])
-@pytest.mark.parametrize("what", ["word", "label"])
+@pytest.mark.parametrize(("split", "what"), [("train", "word"), ("validation", "label"), ("test", "word")])
 def test_another_corpus_is_seen(left, corpus, unfinished, tmp_path, split, what):
     changed = shutil.copytree(corpus, tmp_path / "changed")
     path = changed / {"train": "train.txt", "validation": "dev.txt", "test": "test.txt"}[split]
@@ -557,37 +548,6 @@ def test_another_fault_while_writing_stays_what_it_is(tmp_path):
     with pytest.raises(Exception, match="no fault of the disk"), written_aside(staged, "checkpoint-7", 0):
         raise Exception("no fault of the disk")
     assert not any(tmp_path.iterdir())
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    try:
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4M", "tmpfs", str(folder)], capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("there is no mount")
-    if done.returncode:
-        pytest.skip("a small disk is root's to mount")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("room", (20, 200, 600, 1000, 1250))
-def test_a_full_disk_loses_nothing(corpus, small_disk, expected, room):
-    """A checkpoint, then another, then the model finds no room, as the ballast has it."""
-    out, ballast = small_disk / "out", small_disk / "ballast"
-    ballast.write_bytes(bytes(shutil.disk_usage(small_disk).free - room * 1000))
-    process = Process(options_of(corpus, out, **DISTURBED))
-    code, _, errors = process.end()
-    assert code == 1
-    assert "could not be written to" in errors.splitlines()[-1] and "Traceback" not in errors
-    for checkpoint in out.glob("checkpoint-*"):
-        assert fault_of(checkpoint) is None
-    assert not (out / "_unfinished").exists()
-    ballast.unlink()
-    assert finish(corpus, out, **DISTURBED, resume_from_checkpoint="true")["files"] == expected["files"]
 
 
 @pytest.mark.slow
