@@ -15,7 +15,7 @@ from ..models.pieces import WordPieces
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..vectors.distill import Composition, PretrainedEncoder, usual_layers
 from .batches import CONTEXT_STATES
-from .model_files import digest_of, settings_of
+from .model_files import settings_of, tensors_digest
 
 #: Sentences in a batch of the encoder, and of the cached dataset.
 _BATCH, _WRITTEN = 32, 256
@@ -91,7 +91,7 @@ def with_context_states(
 
 def _identity(context: ContextualFeatures, tokenizer: WordCharTokenizer) -> str:
     """Return what the states depend on besides the words."""
-    weights = digest_of(context.encoder.state_dict().items())
+    weights = tensors_digest(context.encoder.state_dict().items())
     settings = {name: value for name, value in context.config.to_dict().items() if name.startswith("context_")}
     pieces = tokenizer.pieces.to_str() if tokenizer.pieces else ""
     return repr((weights, sorted(settings.items(), key=str), pieces, tokenizer.max_word_pieces))

@@ -46,7 +46,7 @@ def settings_of(config: PreTrainedConfig) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def digest_of(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
+def tensors_digest(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
     """Return the SHA-256 of named tensors."""
     digest = hashlib.sha256()
     for name, value in tensors:

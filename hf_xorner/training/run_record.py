@@ -21,7 +21,7 @@ from ..errors import TrainingError
 from ..files import write_whole
 from ..models.tokenization_word_char import WordCharTokenizer
 from .checkpoints import CheckpointedCallback, checkpoints_in, remove
-from .model_files import digest_of, settings_of
+from .model_files import settings_of, tensors_digest
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def run_identity(trainer: Trainer, corpus: DatasetDict, options: Mapping[str, An
         "corpus": {name: split_fingerprint(split, name) for name, split in corpus.items()},
         "vocabulary": _vocabulary(trainer.processing_class),
         "config": settings_of(model.config),
-        "frozen weights": digest_of(chain(frozen, model.named_buffers())),
+        "frozen weights": tensors_digest(chain(frozen, model.named_buffers())),
         "processes": trainer.args.world_size,
     }
     return json.loads(json.dumps(identity, default=str))

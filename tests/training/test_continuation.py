@@ -513,7 +513,7 @@ def test_a_frozen_encoder_inside_stays_and_sentences_are_encoded(corpora_of_type
         (["--hidden_size", "200"], "hidden_size=200 would make another model, whose hidden_size is 16"),
         (["--char_widths=[1, 2]"], "char_widths=.* would make another model"),
         (["--decoder", "softmax"], "decoder='softmax' would make another model, whose decoder is 'crf'"),
-        (["--vocab_size", "7"], "vocab_size=7 would make another model"),
+        (["--vocab_size", "7"], "'vocab_size' is no option"),
         (["--model_type", "cross-bilstm-cnn"], "model_type='cross-bilstm-cnn' would make .* is 'lstm-crf'"),
         (["--model-type=grn"], "model_type='grn' would make another model"),
         (["--casing", "lower"], "casing='lower' would make another model, whose casing is 'keep'"),
