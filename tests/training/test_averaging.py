@@ -3,25 +3,17 @@
 import copy
 
 import pytest
+import runs
 import torch
+from helpers import write_towns
 
-from hf_xorner.training import parse, prepare
 from hf_xorner.training.optimization import EpochAverage, keep_the_better, trained_weights
-
-CORPUS = {
-    "train.conll": "Ann B-PER\nsaw O\nOslo B-LOC\n\nBob B-PER\nsaw O\nRome B-LOC\n\n" * 8,
-    "dev.conll": "Ann B-PER\nsaw O\nRome B-LOC\n\n",
-}
 
 
 @pytest.fixture
 def ready(tmp_path):
-    for name, text in CORPUS.items():
-        (tmp_path / name).write_text(text)
-    options = {"dataset": tmp_path, "output_dir": tmp_path / "out", "average_epochs": 2, "num_train_epochs": 3}
-    sizes = {"hidden_size": 4, "word_dim": 6, "disable_tqdm": True, "use_cpu": True}
-    words = [str(word) for name, value in {**options, **sizes}.items() for word in (f"--{name}", value)]
-    return prepare(*parse(words))
+    options = {"average_epochs": 2, "num_train_epochs": 3, "hidden_size": 4, "word_dim": 6}
+    return runs.ready(write_towns(tmp_path / "corpus"), tmp_path / "out", **options)
 
 
 def test_the_last_epochs_are_averaged(ready):

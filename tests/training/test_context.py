@@ -4,6 +4,7 @@ import copy
 import json
 
 import pytest
+import runs
 import tiny_encoders as tiny
 import torch
 from conftest import LABELS, build_model
@@ -13,7 +14,7 @@ from transformers import ByT5Tokenizer, T5Config, T5Model, Trainer, TrainingArgu
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.corpora import DataError
 from hf_xorner.models.contextual import ContextualFeatures
-from hf_xorner.training import TaggerTrainer, TaggingCollator, parse, prepare
+from hf_xorner.training import TaggerTrainer, TaggingCollator
 from hf_xorner.training.batches import CONTEXT_STATES
 from hf_xorner.vectors.distill import compose, encoder_of, read_encoder, write_composition
 
@@ -70,11 +71,10 @@ def read(monkeypatch):
 def ready(corpus, encoder, tmp_path):
     """Prepares a run."""
 
-    def prepared(*options, context=encoder, out="out"):
-        words = ["--dataset", corpus, "--model_type", "bilstm-cnn", "--output_dir", tmp_path / out, "--use_cpu", "true"]
-        words += ["--hidden_size", 8, "--word_dim", 6, "--disable_tqdm", "true", "--per_device_train_batch_size", 4]
-        words += ["--num_train_epochs", 2] + ([] if context is None else ["--context", context])
-        return prepare(*parse(list(map(str, [*words, *options]))))
+    def prepared(*words, context=encoder, out="out"):
+        options = {"model_type": "bilstm-cnn", "hidden_size": 8, "word_dim": 6, "num_train_epochs": 2}
+        options |= {"per_device_train_batch_size": 4} | ({} if context is None else {"context": context})
+        return runs.ready(corpus, tmp_path / out, *words, **options)
 
     return prepared
 

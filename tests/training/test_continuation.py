@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+import runs
 import tiny_encoders as tiny
 import torch
 from conftest import ARCHITECTURES, LABELS, SENTENCES, TAG_SCORING, VARIANTS, build_model, has_field, with_decoders
@@ -411,13 +412,12 @@ def own_cache(tmp_path, monkeypatch):
 
 
 FROM = "--model_name_or_path"
-QUICK = "--use_cpu true --disable_tqdm true --per_device_train_batch_size 8 --learning_rate 0.01".split()
-IN_HASTE = "--save_strategy no --load_best_model_at_end false --eval_strategy no".split()
 SMALL = "--hidden_size 16 --word_dim 12".split()
 
 
-def prepared(dataset, out, *options):
-    return prepare(*parse(list(map(str, [*QUICK, *IN_HASTE, "--dataset", dataset, "--output_dir", out, *options]))))
+def prepared(dataset, out, *words):
+    options = {"save_strategy": "no", "load_best_model_at_end": False, "eval_strategy": "no", "learning_rate": 0.01}
+    return runs.ready(dataset, out, *words, per_device_train_batch_size=8, **options)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from runs import ready, words_of
 from safetensors.torch import load_file
 from transformers import TrainerCallback
 
@@ -47,24 +48,26 @@ def folder(tmp_path_factory):
     return folder
 
 
-def ready(folder, out, *options):
-    """A run of two steps that is ready to start."""
-    words = ["--dataset", str(folder / "towns"), "--output_dir", str(out), "--hidden_size", "4", "--word_dim", "4"]
-    return prepare(*parse([*words, "--max_steps", "2", "--use_cpu", "true", "--disable_tqdm", "true", *options]))
+TINY = {"hidden_size": 4, "word_dim": 4, "max_steps": 2}
 
 
 @pytest.fixture(scope="module")
 def trained(folder):
     """A run of two epochs, its scores, and what it wrote."""
-    options = "--fallback lower --hidden_size 8 --num_train_epochs 2 --per_device_train_batch_size 8 --seed 7"
-    options = f"{options} --use_cpu true --disable_tqdm true --max_word_chars 20".split()
-    options += ["--dataset", str(folder / "towns"), "--vectors", str(folder / "vectors.txt")]
-    ready = prepare(*parse([*options, "--output_dir", str(folder / "out")]))
-    return ready, ready.train(), folder / "out"
+    options = {
+        "fallback": "lower",
+        "hidden_size": 8,
+        "num_train_epochs": 2,
+        "per_device_train_batch_size": 8,
+        "seed": 7,
+    }
+    options |= {"vectors": folder / "vectors.txt", "max_word_chars": 20}
+    run = ready(folder / "towns", folder / "out", **options)
+    return run, run.train(), folder / "out"
 
 
 def test_the_facts_are_those_of_the_run(trained, folder):
-    ready, scores, out = trained
+    run, scores, out = trained
     facts = Facts.read(out)
     assert facts.recipe is None and facts.seed == 7
     assert facts.options == {
@@ -93,7 +96,7 @@ def test_the_facts_are_those_of_the_run(trained, folder):
     weights = out / "model.safetensors"
     assert facts.model["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
     assert facts.model["bytes"] == weights.stat().st_size
-    model = ready.trainer.model
+    model = run.trainer.model
     assert facts.model["parameters"] == sum(weight.numel() for weight in model.parameters())
     assert sum(weight.numel() for weight in load_file(weights).values()) >= facts.model["parameters"]
     # Which of them names the build depends on the release.
@@ -102,12 +105,12 @@ def test_the_facts_are_those_of_the_run(trained, folder):
 
 
 def test_the_curve_has_every_epoch(trained):
-    ready, _, out = trained
+    run, _, out = trained
     facts = Facts.read(out)
     assert [row["epoch"] for row in facts.curve] == [1.0, 2.0]
-    logged = [entry for entry in ready.trainer.state.log_history if "loss" in entry]
+    logged = [entry for entry in run.trainer.state.log_history if "loss" in entry]
     assert [row["loss"] for row in facts.curve] == pytest.approx([entry["loss"] for entry in logged], rel=1e-5)
-    dev = [entry["eval_f1"] for entry in ready.trainer.state.log_history if "eval_f1" in entry]
+    dev = [entry["eval_f1"] for entry in run.trainer.state.log_history if "eval_f1" in entry]
     assert [row["dev"]["f1"] for row in facts.curve] == pytest.approx(dev[:2], abs=1e-4)
     seconds = sum(row["seconds"] for row in facts.curve)
     assert 0 < seconds < 60
@@ -146,10 +149,8 @@ def fires(tmp_path_factory):
             first = [f"great B-{kind}\n{word} I-{kind}"] if draw.random() < 0.4 else [f"{word} B-{kind}"]
             lines.append("\n".join([*first, "burns O", ". O\n\n"]))
         (folder / "fires" / f"{split}.txt").write_text("".join(lines))
-    argv = ["--dataset", str(folder / "fires"), "--hidden_size", "8", "--num_train_epochs", "4", "--seed", "3"]
-    argv += ["--learning_rate", "0.02", "--per_device_train_batch_size", "8", "--decoder", "crf"]
-    argv += ["--output_dir", str(folder / "out"), "--use_cpu", "true", "--disable_tqdm", "true"]
-    prepare(*parse(argv)).train()
+    options = {"hidden_size": 8, "num_train_epochs": 4, "seed": 3, "learning_rate": 0.02, "decoder": "crf"}
+    ready(folder / "fires", folder / "out", per_device_train_batch_size=8, **options).train()
     return load_corpus(str(folder / "fires")), folder / "out"
 
 
@@ -345,11 +346,11 @@ def test_the_command_does_the_same(argv):
 def test_what_the_facts_cannot_hold_is_refused_before_training(folder, monkeypatch):
     with monkeypatch.context() as patched, pytest.raises(TrainingError, match=r"path as options\.vectors"):
         patched.setattr("hf_xorner.training.run.options_of", lambda *_: {"vectors": "/home/me/vectors.txt"})
-        ready(folder, folder / "refused")
+        ready(folder / "towns", folder / "refused", **TINY)
     name = os.fsdecode(b"towns-\xff")
     shutil.copytree(folder / "towns", folder / name)
     with pytest.raises(ValueError, match="which is not UTF-8; rename it"):
-        ready(folder, folder / "refused", "--dataset", str(folder / name))
+        ready(folder / name, folder / "refused", **TINY)
 
 
 def test_what_a_run_read_may_be_gone_when_it_ends(folder, tmp_path):
@@ -357,8 +358,8 @@ def test_what_a_run_read_may_be_gone_when_it_ends(folder, tmp_path):
     recipe, vectors = tmp_path / "mine.yaml", tmp_path / "vectors.txt"
     recipe.write_text("hidden_size: 4\n")
     vectors.write_bytes((folder / "vectors.txt").read_bytes())
-    words = ["--dataset", str(folder / "towns"), "--max_steps", "2", "--use_cpu", "true", "--disable_tqdm", "true"]
-    run = prepare(*parse([str(recipe), *words, "--vectors", str(vectors), "--output_dir", str(tmp_path / "out")]))
+    words = words_of(dataset=folder / "towns", vectors=vectors, output_dir=tmp_path / "out", max_steps=2)
+    run = prepare(*parse([str(recipe), *words]))
 
     class Remove(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
@@ -376,14 +377,14 @@ def test_what_a_run_read_may_be_gone_when_it_ends(folder, tmp_path):
 def test_facts_that_cannot_be_written_are_one_sentence(folder, tmp_path, name):
     (tmp_path / "out" / name).mkdir(parents=True)
     with pytest.raises(TrainingError, match="The facts of the run cannot be written to"):
-        ready(folder, tmp_path / "out").train()
+        ready(folder / "towns", tmp_path / "out", **TINY).train()
 
 
 def test_labels_are_facts_as_they_are(tmp_path):
     (tmp_path / "pos").mkdir()
     for split in ("train", "test"):
         (tmp_path / "pos" / f"{split}.txt").write_text("and CC\n/ /\nor ./x\n\n" * 4)
-    ready(tmp_path, tmp_path / "out", "--dataset", str(tmp_path / "pos"), "--scheme", "plain").train()
+    ready(tmp_path / "pos", tmp_path / "out", scheme="plain", **TINY).train()
     assert set(Facts.read(tmp_path / "out").config["id2label"].values()) == {"CC", "/", "./x"}
 
 
@@ -454,11 +455,7 @@ def test_a_run_on_plain_labels_leaves_accuracies(tmp_path):
     (tmp_path / "pos").mkdir()
     for split in ("train", "dev", "test"):
         (tmp_path / "pos" / f"{split}.txt").write_text("the DT\ndog NN\nbarks VB\n\n" * 4)
-    argv = ["--dataset", str(tmp_path / "pos"), "--output_dir", str(tmp_path / "out"), "--max_steps", "1"]
-    run, training, fields = parse(
-        [*argv, "--word_dim", "8", "--hidden_size", "4", "--use_cpu", "true", "--disable_tqdm", "true"]
-    )
-    prepare(run, training, fields).train()
+    ready(tmp_path / "pos", tmp_path / "out", **TINY).train()
     facts = Facts.read(tmp_path / "out")
     assert set(facts.scores["test"]) == {"accuracy"}
     counts = json.loads((tmp_path / "out" / "sentence_counts.json").read_text())["test"]

@@ -12,17 +12,19 @@ import time
 from pathlib import Path
 
 import pytest
+import runs
 import tiny_encoders as tiny
 import torch
 from conftest import REPOSITORY
 from helpers import TORCHRUN, write_towns
+from runs import words_of
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from hf_xorner.evaluation.tables import score_table
-from hf_xorner.training import TrainingError, parse, prepare
+from hf_xorner.training import TrainingError
 from hf_xorner.training.checkpoints import (
     clear,
     fault_in_resuming,
@@ -46,17 +48,16 @@ def corpus(tmp_path_factory):
 
 
 SMALL = {"hidden_size": 6, "word_dim": 6, "char_dim": 3, "num_train_epochs": 3, "model_type": "lstm-crf"}
-SMALL |= {"per_device_train_batch_size": 4, "use_cpu": True, "disable_tqdm": True, "learning_rate": 0.01}
+SMALL |= {"per_device_train_batch_size": 4, "learning_rate": 0.01}
 STEPS = {"save_strategy": "steps", "save_steps": 7, "eval_strategy": "steps", "eval_steps": 7}
 
 
 def options_of(corpus, out, **options):
-    values = {"dataset": corpus, "output_dir": out, **SMALL, **options}
-    return [str(word) for name, value in values.items() for word in (f"--{name}", value)]
+    return words_of(dataset=corpus, output_dir=out, **{**SMALL, **options})
 
 
 def ready(corpus, out, **options):
-    return prepare(*parse(options_of(corpus, out, **options)))
+    return runs.ready(corpus, out, **{**SMALL, **options})
 
 
 class Killed(BaseException):

@@ -9,8 +9,9 @@ import torch
 from conftest import LABELS, build_model
 from datasets import Dataset, List, Value
 from helpers import folders_for, run_in_two_processes
+from runs import settings
 from torch.utils.data import RandomSampler, SequentialSampler
-from transformers import Trainer, TrainingArguments
+from transformers import Trainer
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.training import TaggerTrainer
@@ -88,22 +89,10 @@ def words_tokenizer():
 
 
 def trainer_of(folder, tokenizer, data, **options):
-    settings = TrainingArguments(
-        str(folder),
-        **{
-            "train_sampling_strategy": "group_by_length",
-            "per_device_train_batch_size": 4,
-            "num_train_epochs": 2,
-            "report_to": "none",
-            "save_strategy": "no",
-            "remove_unused_columns": False,
-            "use_cpu": True,
-            "disable_tqdm": True,
-            **options,
-        },
-    )
+    options = {"train_sampling_strategy": "group_by_length", "per_device_train_batch_size": 4, **options}
+    arguments = settings(folder, **{"num_train_epochs": 2, "remove_unused_columns": False, **options})
     model = build_model("bilstm-cnn", tokenizer)
-    return TaggerTrainer(model, settings, train_dataset=data, eval_dataset=data, processing_class=tokenizer)
+    return TaggerTrainer(model, arguments, train_dataset=data, eval_dataset=data, processing_class=tokenizer)
 
 
 def seen_in_training(trainer):
