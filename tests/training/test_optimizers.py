@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from conftest import LABELS, SENTENCES, build_model
-from datasets import Dataset
+from conftest import build_model
+from runs import labelled, make_trainer
 from transformers import EarlyStoppingCallback, TrainerCallback
 
 from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments
@@ -147,24 +147,11 @@ class Watch(TrainerCallback):
         self.gradients.append({n: None if p.grad is None else p.grad.double().numpy().copy() for n, p in named})
 
 
-def corpus(size=10):
-    sentences = [SENTENCES[number % 4] for number in range(size)]
-    tags = [[(3 * place + number) % len(LABELS) for place in range(len(s))] for number, s in enumerate(sentences)]
-    return Dataset.from_dict({"tokens": sentences, "ner_tags": tags})
-
-
 @pytest.fixture
 def trainer_of(tmp_path, tokenizer):
-    def build(folder="out", size=10, dropout=0.0, dev=False, **options):
-        options = {"per_device_train_batch_size": 2, "eval_strategy": "no", "save_strategy": "no", **options}
-        options = {"load_best_model_at_end": False, "num_train_epochs": 3, "learning_rate": 0.1, **options}
-        settings = TaggerTrainingArguments(str(tmp_path / folder), use_cpu=True, disable_tqdm=True, **options)
-        model = build_model("bilstm-cnn", tokenizer, dropout=dropout)
-        data = corpus(size)
-        trainer = TaggerTrainer(
-            model, settings, train_dataset=data, eval_dataset=data if dev else None, processing_class=tokenizer
-        )
-        watch = Watch()
+    def build(folder="out", dev=False, **options):
+        options = {"size": 10, "dropout": 0.0, "save_strategy": "no", "learning_rate": 0.1, **options}
+        trainer, watch = make_trainer(tmp_path / folder, tokenizer, dev=dev, **options), Watch()
         trainer.add_callback(watch)
         return trainer, watch
 
@@ -245,7 +232,7 @@ def test_optimisers_and_schedules_of_the_user_are_left_alone(trainer_of, tokeniz
     given = TaggerTrainer(
         trainer.model,
         trainer.args,
-        train_dataset=corpus(),
+        train_dataset=labelled(10),
         processing_class=tokenizer,
         optimizers=(optimizer, schedule),
         callbacks=[watch],
@@ -259,7 +246,7 @@ def test_a_stream_has_no_epochs(tmp_path, tokenizer):
         str(tmp_path), use_cpu=True, max_steps=2, epoch_decay=0.1, eval_strategy="no", load_best_model_at_end=False
     )
     model = build_model("bilstm-cnn", tokenizer)
-    stream = corpus().to_iterable_dataset()
+    stream = labelled(10).to_iterable_dataset()
     with pytest.raises(ValueError, match="epoch_decay counts epochs"):
         TaggerTrainer(model, settings, train_dataset=stream, processing_class=tokenizer).train()
 
@@ -331,7 +318,7 @@ def test_without_validation_data_nothing_is_waited_for(trainer_of):
     with_option = copy.copy(trainer.args)
     with_option.early_stopping = 1
     fresh = TaggerTrainer(
-        trainer.model, with_option, train_dataset=corpus(4), processing_class=trainer.processing_class
+        trainer.model, with_option, train_dataset=labelled(4), processing_class=trainer.processing_class
     )
     assert not any(isinstance(callback, EarlyStoppingCallback) for callback in fresh.callback_handler.callbacks)
     fresh.train()
