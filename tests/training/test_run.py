@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import torch
 from conftest import REPOSITORY
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
-from helpers import TORCHRUN, accelerate, fault, ok, run_in_two_processes, write_towns
+from helpers import TORCHRUN, accelerate, fault, ok, run_in_two_processes
 from safetensors.torch import load_file
 
 from hf_xorner import Tagger
@@ -21,7 +22,17 @@ TRAIN = str(REPOSITORY / "scripts" / "train.py")
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    return write_towns(tmp_path_factory.mktemp("run") / "corpus")
+    """A folder of CoNLL columns: towns end in -ville."""
+    folder = tmp_path_factory.mktemp("corpus")
+    draw = random.Random(0)
+    for split, size in (("train", 48), ("dev", 12), ("test", 12)):
+        lines = []
+        for _ in range(size):
+            town = draw.choice(["Anna", "Berta", "Carla", "Dora"]) + "ville"
+            rest = [(word, "O") for word in draw.choice(["is far away", "has two bridges .", "burns"]).split()]
+            lines += [f"{word} {tag}" for word, tag in [(town, "B-LOC"), *rest]] + [""]
+        (folder / f"{split}.txt").write_text("\n".join(lines))
+    return folder
 
 
 def test_without_arguments_it_trains_scores_saves_and_tags(default_run):
@@ -52,7 +63,7 @@ def test_any_launcher_trains_on_a_folder_of_columns(launcher, corpus, tmp_path):
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    # One process alone prints the scores, and 42 sentences in batches of 4 are half the steps where two share them.
+    # One process alone prints the scores, and 48 sentences in batches of 4 are half the steps where two share them.
     assert result.stdout.count("precision") == 1
     assert result.stdout.count("\nepoch ") == 8
     state = json.loads(next((tmp_path / "model").glob("checkpoint-*/trainer_state.json")).read_text())
