@@ -150,7 +150,7 @@ class Facts:
                 continue
             # A label may be "/".
             if Path(value).is_absolute() and not place.startswith("config.id2label."):
-                raise ValueError(f"The facts of the run have an absolute path as {place}; name it relatively.")
+                raise ValueError(f"The facts of the run have a path of this machine as {place}; name it relatively.")
             if value != value.encode(errors="ignore").decode():
                 raise ValueError(f"The facts of the run have {value!a} as {place}, which is not UTF-8; rename it.")
         return json.dumps(content, indent=2, ensure_ascii=False, sort_keys=True, allow_nan=False) + "\n"

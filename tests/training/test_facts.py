@@ -235,7 +235,7 @@ def test_facts_come_back_as_they_were(trained, tmp_path):
     [
         ({"curve": [{"epoch": 1.0, "loss": math.nan}]}, "nan as curve[0].loss"),
         ({"curve": [{"epoch": 1.0, "loss": -math.inf}]}, "-inf as curve[0].loss"),
-        ({"options": {"vectors": "/home/me/vectors.txt"}}, "path as options.vectors"),
+        ({"options": {"vectors": "/home/me/vectors.txt"}}, "a path of this machine as options.vectors"),
     ],
 )
 def test_facts_that_others_could_not_use_are_not_written(trained, tmp_path, change, place):
@@ -344,7 +344,7 @@ def test_the_command_does_the_same(argv):
 
 
 def test_what_the_facts_cannot_hold_is_refused_before_training(folder, monkeypatch):
-    with monkeypatch.context() as patched, pytest.raises(TrainingError, match=r"path as options\.vectors"):
+    with monkeypatch.context() as patched, pytest.raises(TrainingError, match=r"a path of this machine as options\.vectors"):
         patched.setattr("hf_xorner.training.run.options_of", lambda *_: {"vectors": "/home/me/vectors.txt"})
         ready(folder / "towns", folder / "refused", **TINY)
     name = os.fsdecode(b"towns-\xff")
