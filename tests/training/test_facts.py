@@ -344,7 +344,7 @@ def test_the_command_does_the_same(argv):
 
 
 def test_what_the_facts_cannot_hold_is_refused_before_training(folder, monkeypatch):
-    with monkeypatch.context() as patched, pytest.raises(TrainingError, match=r"a path of this machine as options\.vectors"):
+    with monkeypatch.context() as patched, pytest.raises(TrainingError, match=r"as options\.vectors"):
         patched.setattr("hf_xorner.training.run.options_of", lambda *_: {"vectors": "/home/me/vectors.txt"})
         ready(folder / "towns", folder / "refused", **TINY)
     name = os.fsdecode(b"towns-\xff")
