@@ -1,4 +1,4 @@
-"""What a training run can be told, on the command line or in a YAML file of the same names."""
+"""Command-line options of a training run; a YAML recipe may hold the same options."""
 
 from __future__ import annotations
 
@@ -9,84 +9,60 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
-from enum import Enum
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from transformers import HfArgumentParser, PreTrainedConfig, SchedulerType, TrainingArguments
+from transformers.hf_argparser import HfArg
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 from transformers.training_args import OptimizerNames
 
 from ..corpora import Reading
 from ..loading import load_config, load_tokenizer
 from ..models.configuration_tagger import TaggerConfig
+from ..models.tokenization_word_char import WordCharTokenizer
 from ..registration import CONFIGS
 from .recipes import read_recipe, yaml_value
 
-OPTIMIZERS = ("nadam", "sgd")
-VECTOR_USES = ("frozen", "tuned", "beside")
+EVERYTHING, HEAD = "everything", "head"
 
-# Weights are 32-bit floats, which end at 3.4e38.
-_COUNT, _RATE, _SHARE = (Integral, 1, 2**31), (Real, 0, 1e38), (Real, 0, 1)
-_COUNT_OR_NONE, _LENGTH, _SEED = (Integral, 0, 2**31), (Real, 1e-6, 2**31), (Integral, 0, 2**32)
+# huggingface_hub's strict dataclasses are of no use for these checks: they would have to decorate a class of
+# transformers, they refuse an int where a float is declared, and their errors have several lines.
 
-#: The type of a number, the least that an option takes, and the first that is too much.
-_NUMBERS: dict[str, tuple[Any, float, float]] = {
-    "per_device_train_batch_size": _COUNT,
-    "per_device_eval_batch_size": _COUNT,
-    "gradient_accumulation_steps": _COUNT,
-    "eval_accumulation_steps": _COUNT,
-    "num_train_epochs": _LENGTH,
-    "max_steps": (Integral, -1, 2**31),
-    "eval_steps": _LENGTH,
-    "save_steps": _LENGTH,
-    "logging_steps": _LENGTH,
-    "save_total_limit": _COUNT_OR_NONE,
-    "early_stopping": _COUNT_OR_NONE,
-    "eval_delay": _RATE,
-    "learning_rate": _RATE,
-    "context_learning_rate": _RATE,
-    "epoch_decay": _RATE,
-    "warmup_steps": _RATE,
-    "weight_decay": _RATE,
-    "momentum": _SHARE,
-    "adam_beta1": _SHARE,
-    "adam_beta2": _SHARE,
-    "adam_epsilon": _RATE,
-    "max_grad_norm": _RATE,
-    "label_smoothing_factor": _SHARE,
-    "neftune_noise_alpha": _RATE,
-    "torch_empty_cache_steps": _COUNT,
-    "dataloader_num_workers": (Integral, 0, 1024),
-    "dataloader_prefetch_factor": _COUNT,
-    "ddp_bucket_cap_mb": _COUNT,
-    "ddp_timeout": _COUNT,
-    "seed": _SEED,
-    "seeds": _SEED,
-    "data_seed": _SEED,
-    "min_count": _COUNT,
-    "most_frequent_vectors": _COUNT,
-    "max_word_pieces": _COUNT_OR_NONE,
-    "average_epochs": _COUNT_OR_NONE,
+#: The options of each kind of number, by type, minimum and exclusive maximum. Weights are 32-bit floats, up to 3.4e38.
+_NUMBERS: dict[tuple[Any, float, float], tuple[str, ...]] = {
+    (Integral, 1, 2**31): (
+        *("per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps"),
+        *("eval_accumulation_steps", "dataloader_prefetch_factor", "torch_empty_cache_steps"),
+        *("ddp_bucket_cap_mb", "ddp_timeout", "min_count", "most_frequent_vectors"),
+    ),
+    (Integral, 0, 2**31): ("save_total_limit", "early_stopping", "max_word_pieces", "average_epochs"),
+    (Integral, 0, 1024): ("dataloader_num_workers",),
+    (Integral, 0, 2**32): ("seed", "seeds", "data_seed"),
+    (Integral, -1, 2**31): ("max_steps",),
+    (Real, 1e-6, 2**31): ("num_train_epochs", "eval_steps", "save_steps", "logging_steps"),
+    (Real, 0, 1): ("momentum", "adam_beta1", "adam_beta2", "label_smoothing_factor"),
+    (Real, 0, 1e38): (
+        *("learning_rate", "context_learning_rate", "epoch_decay", "warmup_steps", "weight_decay", "adam_epsilon"),
+        *("max_grad_norm", "neftune_noise_alpha", "eval_delay"),
+    ),
 }
 
-_CHOICES: dict[str, type[Enum]] = {
-    "eval_strategy": IntervalStrategy,
-    "save_strategy": SaveStrategy,
-    "logging_strategy": IntervalStrategy,
-    "lr_scheduler_type": SchedulerType,
-    "optim": OptimizerNames,
+#: The values of the options that take one of a few.
+_CHOICES: dict[str, tuple[str | None, ...]] = {
+    "vectors_as": ("frozen", "tuned", "beside"),
+    "train_only": (EVERYTHING, HEAD),
+    "optimizer": (None, "nadam", "sgd"),
+    "eval_strategy": tuple(IntervalStrategy),
+    "save_strategy": tuple(SaveStrategy),
+    "logging_strategy": tuple(IntervalStrategy),
+    "lr_scheduler_type": tuple(SchedulerType),
+    "optim": tuple(OptimizerNames),
 }
 
-#: Fields of a config that follow from the training data, and from the encoder.
-DERIVED = {
-    *("vocab_size", "pad_token_id", "trained_vocab_size", "first_singleton_id"),
-    *("char_vocab_size", "char_types", "piece_vocab_size", "context_encoder"),
-}
-
-#: Options of the Trainer with which a tagger could not be scored, by the value that they must have.
+#: Options of the Trainer with the only value that scores can be computed with.
 _NEEDED_FOR_SCORES = {
     "prediction_loss_only": False,
     "eval_do_concat_batches": True,
@@ -94,322 +70,249 @@ _NEEDED_FOR_SCORES = {
     "dataloader_drop_last": False,
 }
 
+#: Options that must not be an empty string.
+_NAMES = ("dataset", "data_dir", "model_name_or_path", "vectors", "composed", "context", "output_dir")
+
+#: Fields of a config that follow from the training data, and from the encoder.
+DERIVED = {
+    *("vocab_size", "pad_token_id", "trained_vocab_size", "first_singleton_id"),
+    *("char_vocab_size", "char_types", "piece_vocab_size", "context_encoder"),
+}
+
+
+def _check(options: Any) -> None:
+    """Raise a ValueError for a value that an option does not take."""
+    for (kind, least, limit), names in _NUMBERS.items():
+        for name in names:
+            given = getattr(options, name, None)
+            for value in given if name == "seeds" and given is not None else [given]:
+                if value is not None and (not isinstance(value, kind) or not least <= value < limit):
+                    whole = "whole " if kind is Integral else ""
+                    raise ValueError(f"{name}={value!r} must be a {whole}number from {least} up, and below {limit}.")
+    for name, choices in _CHOICES.items():
+        value = getattr(options, name, choices[0])
+        if value not in choices:
+            known = ", ".join(str(getattr(choice, "value", choice)) for choice in choices if choice)
+            raise ValueError(f"{name}={value!r} is unknown; choose one of {known}.")
+    for name in _NAMES:
+        if getattr(options, name, None) == "":
+            raise ValueError(f"{name} is empty; give it a value, or leave the option out.")
+
 
 @dataclass
 class RunArguments(Reading):
-    """What is trained on what, and how that is read."""
+    """The model, the data, and how the data are read."""
 
-    model_type: str = field(
-        default="cross-bilstm-cnn",
-        metadata={"help": f"Architecture: {', '.join(CONFIGS)}. Every field of its config is an option too."},
+    model_type: str = HfArg(default="cross-bilstm-cnn", help=f"Architecture: {', '.join(CONFIGS)}.")
+    model_name_or_path: str | None = HfArg(
+        default=None, help="Continue from a model of this package, local or on the Hub."
     )
-    model_name_or_path: str | None = field(
-        default=None,
-        metadata={
-            "help": "Go on from a model of this package, a folder or owner/name on the Hub, whose architecture and "
-            "policies are then kept."
-        },
-    )
-    train_only: str = field(
-        default="everything",
-        metadata={"help": 'Of such a model, train "everything", or the "head" behind the encoder.'},
-    )
-    keep_labels: bool = field(
-        default=False, metadata={"help": "Keep the labels of such a model that the data lack; else they are dropped."}
-    )
-    dataset: str = field(
-        default="xor",
-        metadata={"help": "A corpus by name (xor, wnut17, conll2003, ontonotes5), a file or folder, or a Hub id."},
-    )
-    data_dir: str | None = field(default=None, metadata={"help": "Where the files of a named corpus lie."})
-    min_count: int = field(default=1, metadata={"help": "Words seen less often in training stay unknown."})
-    casing: str = field(default="keep", metadata={"help": '"keep", or "lower" to look words up in lower case.'})
-    digits: str = field(default="keep", metadata={"help": '"keep", or "zero" to read every digit as 0.'})
+    train_only: str = HfArg(default=EVERYTHING, help='"everything", or only the "head" of such a model.')
+    keep_labels: bool = HfArg(default=False, help="Keep the labels of such a model that the data lack.")
+    dataset: str = HfArg(default="xor", help="xor, wnut17, conll2003, ontonotes5; a file or folder; or a Hub id.")
+    data_dir: str | None = HfArg(default=None, help="Folder with the files of a named corpus.")
+    min_count: int = HfArg(default=1, help="Words seen less often in training are unknown words.")
+    casing: str = HfArg(default="keep", help='"keep", or "lower" to look words up in lower case.')
+    digits: str = HfArg(default="keep", help='"keep", or "zero" to read every digit as 0.')
     fallback: list[str] = field(
         default_factory=list,
-        metadata={"help": "Further forms to look a word up by: lower, zero, lower_zero, in the order given."},
+        metadata={"help": "Further forms to look a word up by, in order: lower, zero, lower_zero."},
     )
-    vectors: str | None = field(
-        default=None, metadata={"help": "Pretrained word vectors: a file of any format, or owner/name:file on the Hub."}
-    )
-    vectors_as: str = field(
+    vectors: str | None = HfArg(default=None, help="Pretrained word vectors: a file, or owner/name:file on the Hub.")
+    vectors_as: str = HfArg(
         default="frozen",
-        metadata={
-            "help": '"frozen": the only vectors of words, never changed (li2020). "tuned": what training starts from '
-            '(lample2016, ma2016, chen2019). "beside": frozen, beside trained ones of word_dim.'
-        },
+        help='"frozen": the only word vectors, never trained (li2020). "tuned": initial values of the trained ones '
+        '(lample2016, ma2016, chen2019). "beside": frozen, in addition to trained ones of word_dim.',
     )
-    most_frequent_vectors: int | None = field(
-        default=None, metadata={"help": "Keep the first vectors of the file, where the frequent words stand."}
-    )
-    composed: str | None = field(
+    most_frequent_vectors: int | None = HfArg(default=None, help="Read only this many vectors, the first of the file.")
+    composed: str | None = HfArg(
         default=None,
-        metadata={
-            "help": "Vectors of pieces, of which any word is composed: a folder that vectors.py distill wrote, or "
-            "owner/name:composed.safetensors on the Hub. In place of trained vectors, unless word_dim is given."
-        },
+        help="Vectors of word pieces, from which the vector of any word is composed: a folder written by vectors.py "
+        "distill, or owner/name:composed.safetensors on the Hub. Without word_dim, they replace trained vectors.",
     )
-    average_epochs: int = field(
-        default=0,
-        metadata={
-            "help": "At the end, average the weights of so many last epochs too, and keep what scores higher on the "
-            "validation data: that, or the best epoch."
-        },
+    average_epochs: int = HfArg(
+        default=0, help="Average the weights of this many last epochs, and keep them if they beat the best epoch."
     )
-    context: str | None = field(
-        default=None,
-        metadata={
-            "help": "A pretrained encoder, a folder or owner/name on the Hub, whose states are features of the words."
-        },
-    )
-    max_word_pieces: int = field(default=12, metadata={"help": "Pieces of a word that an encoder's features look at."})
+    context: str | None = HfArg(default=None, help="A pretrained encoder, local or on the Hub, for features of words.")
+    max_word_pieces: int = HfArg(default=12, help="Pieces of a word that the encoder's features use.")
     seeds: list[int] = field(
-        default_factory=list,
-        metadata={"help": "In place of seed: train once for each of these, into folders seed-N below output_dir."},
+        default_factory=list, metadata={"help": "Train once for each seed, into folders seed-N below output_dir."}
     )
     # The name of the recipe that `parse` was given.
     recipe: str | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_numbers(self)
-        for name in ("dataset", "data_dir", "model_name_or_path", "vectors", "composed", "context"):
-            if getattr(self, name) == "":
-                raise ValueError(f"{name} is empty; name something, or leave the option out.")
+        # Config and tokenizer of the model that training continues from; set by `adopt`.
+        self.origin: tuple[TaggerConfig, WordCharTokenizer] | None = None
+        _check(self)
+        if self.model_name_or_path is None:
+            for option in ("train_only", "keep_labels"):
+                if option in _changed(self):
+                    raise ValueError(f"{option} needs a model to continue from; name it by model_name_or_path.")
 
 
 @dataclass
 class TaggerTrainingArguments(TrainingArguments):
-    """The Trainer's arguments with defaults for taggers: li2020's batch, no clipping, the best epoch kept."""
+    """The Trainer's arguments with defaults for taggers: li2020's batch size, no clipping, the best epoch kept."""
 
-    output_dir: str | None = field(
-        default=None, metadata={"help": "Where model and checkpoints go; train.py: runs/DATASET-MODEL_TYPE."}
-    )
-    num_train_epochs: float = field(default=10.0, metadata={"help": "Passes over the training data."})
-    per_device_train_batch_size: int = field(default=32, metadata={"help": "Sentences of a batch."})
-    per_device_eval_batch_size: int = field(default=64, metadata={"help": "Sentences of a batch in evaluation."})
+    output_dir: str | None = HfArg(default=None, help="Default of train.py: runs/DATASET-MODEL_TYPE.")
+    num_train_epochs: float = HfArg(default=10.0, help="Passes over the training data.")
+    per_device_train_batch_size: int = HfArg(default=32, help="Sentences in a batch.")
+    per_device_eval_batch_size: int = HfArg(default=64, help="Sentences in a batch of the evaluation.")
     # li2020: 1e-3 over 400 epochs and more. On the XOR corpus, twice that learns in half the epochs.
-    learning_rate: float = field(default=2e-3, metadata={"help": "Learning rate."})
-    context_learning_rate: float = field(
-        default=3e-5, metadata={"help": "Learning rate of an encoder that is trained along (context_frozen false)."}
-    )
-    lr_scheduler_type: str = field(default="constant", metadata={"help": "Schedule of the learning rate."})
-    epoch_decay: float | None = field(
-        default=None,
-        metadata={
-            "help": "ρ of a learning rate η0 / (1 + ρ·t) after t epochs: 0.05 (ma2016), 0.02 (chen2019), 0.08 "
-            "(lample2016's Stack-LSTM)."
-        },
-    )
-    optimizer: str | None = field(
-        default=None,
-        metadata={"help": '"nadam" (li2020), "sgd" (lample2016, ma2016, chen2019), or what optim says.'},
-    )
-    momentum: float = field(default=0.0, metadata={"help": "Momentum of sgd: 0.9 (ma2016, chen2019)."})
-    early_stopping: int = field(
-        default=0,
-        metadata={"help": "Evaluations without a better score, one an epoch, after which training ends; 0: never."},
-    )
-    max_grad_norm: float = field(default=0.0, metadata={"help": "Clip gradients to this norm; 0 leaves them alone."})
-    eval_strategy: str = field(default="epoch", metadata={"help": "When to score the validation data."})
-    save_strategy: str = field(default="epoch", metadata={"help": "When to write a checkpoint."})
-    save_total_limit: int | None = field(default=1, metadata={"help": "Checkpoints kept besides the best."})
-    logging_strategy: str = field(default="epoch", metadata={"help": "When to report the loss."})
-    load_best_model_at_end: bool = field(default=True, metadata={"help": "Return to the best epoch at the end."})
-    restore_callback_states_from_checkpoint: bool = field(
-        default=True, metadata={"help": "Resume what callbacks had counted, as for stopping early."}
-    )
-    # The collator reads words, which are no argument of the model.
-    remove_unused_columns: bool = field(default=False, metadata={"help": "Leave this to the collator."})
-    # None comes first, as in the class above: HfArgumentParser takes the wrong one of the others otherwise.
-    report_to: None | str | list[str] = field(  # noqa: RUF036
-        default="none", metadata={"help": "Where to report to."}
-    )
+    learning_rate: float = HfArg(default=2e-3, help="Learning rate.")
+    context_learning_rate: float = HfArg(default=3e-5, help="That of a fine-tuned encoder (context_frozen false).")
+    lr_scheduler_type: str = HfArg(default="constant", help="Schedule of the learning rate.")
+    # 0.05 (ma2016), 0.02 (chen2019), 0.08 (lample2016's Stack-LSTM)
+    epoch_decay: float | None = HfArg(default=None, help="ρ of a learning rate η0 / (1 + ρ·t) after t epochs.")
+    optimizer: str | None = HfArg(default=None, help='"nadam" (li2020), "sgd" (the other papers); default: see optim.')
+    momentum: float = HfArg(default=0.0, help="Momentum of sgd: 0.9 (ma2016, chen2019).")
+    early_stopping: int = HfArg(default=0, help="Stop after this many evaluations without a better score; 0: never.")
+    max_grad_norm: float = HfArg(default=0.0, help="Clip gradients to this norm; 0: no clipping.")
+    eval_strategy: str = HfArg(default="epoch", help="When to score the validation data.")
+    save_strategy: str = HfArg(default="epoch", help="When to write a checkpoint.")
+    save_total_limit: int | None = HfArg(default=1, help="Checkpoints kept in addition to the best one.")
+    logging_strategy: str = HfArg(default="epoch", help="When to log the loss.")
+    load_best_model_at_end: bool = HfArg(default=True, help="Load the best epoch's weights at the end.")
+    restore_callback_states_from_checkpoint: bool = HfArg(default=True, help="Restore the counts of early_stopping.")
+    # The collator reads words, which are not an argument of the model.
+    remove_unused_columns: bool = HfArg(default=False, help="Leave this to the collator.")
+    # None comes first, as in the base class: otherwise HfArgumentParser takes the wrong type of the union.
+    report_to: None | str | list[str] = HfArg(default="none", help="Integrations to report to.")  # noqa: RUF009, RUF036
 
     def __post_init__(self) -> None:
-        """Refuse what does not go together; pin memory only where there is a device to copy it to."""
-        if self.output_dir == "":
-            raise ValueError("output_dir is empty; name a folder.")
-        _check_numbers(self)
+        """Check the options; pin memory only for a CUDA device."""
+        _check(self)
         for name, needed in _NEEDED_FOR_SCORES.items():
             if getattr(self, name) != needed:
-                raise ValueError(f"{name}={not needed} would leave out what the scores are computed from.")
-        for name, kind in _CHOICES.items():
-            choices = [choice.value for choice in kind]
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name}={getattr(self, name)!r} is unknown; choose one of {', '.join(choices)}.")
+                raise ValueError(f"{name}={not needed} removes data that the scores are computed from; leave it out.")
         if self.optim_args and not all("=" in part for part in self.optim_args.split(",")):
             raise ValueError(f"optim_args={self.optim_args!r} must be written as name=value, separated by commas.")
         if self.label_names not in (None, ["labels"]):
-            raise ValueError(f"label_names={self.label_names} must be labels, which is the name here; leave it out.")
+            raise ValueError(f"label_names={self.label_names} must be labels, the only name used here; leave it out.")
+        if self.momentum and self.optimizer != "sgd":
+            raise ValueError(f"momentum={self.momentum} belongs to sgd; add optimizer=sgd, or leave it out.")
+        if self.epoch_decay is not None and self.lr_scheduler_type != "constant":
+            raise ValueError("epoch_decay is a schedule of its own; leave lr_scheduler_type at constant beside it.")
+        if self.early_stopping and self.eval_strategy == "no":
+            raise ValueError("early_stopping needs evaluations and eval_strategy is no; set it to epoch.")
         processes = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
-        # Untold, the Trainer takes several processes without a GPU for as many runs, which would share a folder.
+        # Without a GPU and without use_cpu, each process of the stock Trainer trains alone, all into one folder.
         if processes > 1 and not torch.accelerator.is_available():
             self.use_cpu = True
         super().__post_init__()
         if processes > 1 and self.world_size == 1:
             raise ValueError(
-                f"{processes} processes were started, and the Trainer sees one alone: each would train alone, "
-                "into the same folder. Add --use_cpu true, or start one process."
+                f"{processes} processes were started but the Trainer sees only one: each would train alone, into the "
+                "same folder. Add --use_cpu true, or start one process."
             )
-        self._check_optimizer()
-        if self.early_stopping and self.eval_strategy == "no":
-            raise ValueError("early_stopping waits for evaluations and eval_strategy is no; set it to epoch.")
         if self.device.type != "cuda":
             self.dataloader_pin_memory = False
 
-    def _check_optimizer(self) -> None:
-        if self.optimizer not in (None, *OPTIMIZERS):
-            raise ValueError(f"optimizer={self.optimizer!r} is unknown; choose one of {', '.join(OPTIMIZERS)}.")
-        if self.momentum and self.optimizer != "sgd":
-            raise ValueError(f"momentum={self.momentum} belongs to sgd; add optimizer=sgd, or leave it out.")
-        if self.epoch_decay is not None and self.lr_scheduler_type != "constant":
-            raise ValueError("epoch_decay is a schedule of its own; leave lr_scheduler_type at constant beside it.")
-
-
-def _check_numbers(options: Any) -> None:
-    """Refuse numbers that an option does not take."""
-    for entry in fields(options):
-        if entry.name not in _NUMBERS:
-            continue
-        kind, least, limit = _NUMBERS[entry.name]
-        given = getattr(options, entry.name)
-        values: list[Any] = given if entry.name == "seeds" else [] if given is None else [given]
-        for value in values:
-            if not isinstance(value, kind) or not least <= value < limit:
-                whole = "whole " if kind is Integral else ""
-                raise ValueError(f"{entry.name}={value!r} must be a {whole}number from {least} up, and below {limit}.")
-
 
 class _Parser(HfArgumentParser):
-    """A parser whose errors are one sentence, without the hundreds of options."""
+    """A parser whose errors are one sentence, without the list of all options."""
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(f"{message}; --help lists all options.")
 
 
 def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
-    """Read `[RECIPE] [--option value …]`; options on the command line win over those of the recipe.
+    """Read `[RECIPE] [--option value …]`; options on the command line override those of the recipe.
 
     A recipe is one of the package's by its name, such as li2020/table1/cross, or a YAML file by its path.
-    `--option null` takes an option of the recipe back.
+    `--option null` removes an option of the recipe.
 
     Returns:
-        What to run, how to train, and the fields of the model's config.
+        The arguments of the run, those of the Trainer, and fields of the model's config.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    source = "the command line"
-    recipe = None
+    source, recipe = "the command line", None
     if words and not words[0].startswith("-"):
         source = words.pop(0)
         recipe = read_recipe(source)
-        kept, words = _taken_back(recipe.options, words)
-        words = [*as_words(kept), *words]
-    # The Trainer's arguments are many, so both kinds share one help text; but what is trained names its folder.
-    _Parser((RunArguments, TaggerTrainingArguments), allow_abbrev=False).parse_known_args(words)
-    (run, rest) = _Parser(RunArguments, allow_abbrev=False, add_help=False).parse_args_into_dataclasses(
-        words, return_remaining_strings=True
-    )
-    run.recipe = recipe.name if recipe else None
-    said = {word.removeprefix("--").partition("=")[0].replace("-", "_") for word in words if word[:2] == "--"}
-    adopt(run, said)
-    if {"seed", "seeds"} <= said:
+        # Backwards, so that the places that are left stay valid.
+        for place in reversed([place for place, word in enumerate(words) if word == "null" and place]):
+            if words[place - 1].startswith("--"):
+                recipe.options.pop(words[place - 1].removeprefix("--"), None)
+                del words[place - 1 : place + 1]
+        words = [*as_words(recipe.options), *words]
+    namespace, rest = _Parser((RunArguments, TaggerTrainingArguments), allow_abbrev=False).parse_known_args(words)
+    given = {word.removeprefix("--").partition("=")[0].replace("-", "_") for word in words if word[:2] == "--"}
+    if {"seed", "seeds"} <= given:
         raise ValueError("seed and seeds are both given; leave one of them out.")
-    if run.vectors_as not in VECTOR_USES:
-        raise ValueError(f"vectors_as={run.vectors_as!r} is unknown; choose one of {', '.join(VECTOR_USES)}.")
+    run = RunArguments(**_values_of(RunArguments, namespace))
+    run.recipe = recipe.name if recipe else None
+    if run.model_name_or_path:
+        adopt(run, given)
     if run.model_type not in CONFIGS:
         raise ValueError(f"model_type={run.model_type!r} is unknown; choose one of {', '.join(CONFIGS)}.")
-    folder = ["--output_dir", str(Path("runs") / f"{Path(run.dataset).name}-{run.model_type}")]
+    if namespace.output_dir is None:
+        namespace.output_dir = str(Path("runs") / f"{Path(run.dataset).name}-{run.model_type}")
     try:
-        (training, rest) = _Parser(TaggerTrainingArguments, allow_abbrev=False).parse_args_into_dataclasses(
-            [*folder, *rest], return_remaining_strings=True
-        )
-    # What the Trainer's arguments raise for a value has no common type, and may have several lines.
+        training = TaggerTrainingArguments(**_values_of(TaggerTrainingArguments, namespace))
+    # The errors of the Trainer's arguments have no common type, and may have several lines.
     except Exception as error:
         raise ValueError(" ".join(str(error).split())) from error
     return run, training, _config_fields(CONFIGS[run.model_type], rest, source)
 
 
-def _taken_back(options: dict[str, Any], words: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """A recipe's options and the words of a command line, without the options that the latter sets to null."""
-    at = [place for place, word in enumerate(words) if word == "null" and place and words[place - 1].startswith("--")]
-    names = {words[place - 1].removeprefix("--") for place in at}
-    gone = {place - before for place in at for before in (0, 1)}
-    return (
-        {name: value for name, value in options.items() if name not in names},
-        [word for place, word in enumerate(words) if place not in gone],
-    )
+def _values_of(kind: Any, namespace: Any) -> dict[str, Any]:
+    return {entry.name: getattr(namespace, entry.name) for entry in fields(kind) if entry.init}
 
 
 def as_words(options: dict[str, Any]) -> list[str]:
-    """Options as words of a command line, which gives them their types."""
+    """Return options as the words of a command line, from which the parser gives them their types."""
+    config_fields = {entry.name for config in CONFIGS.values() for entry in fields(config)}
     words = []
     for name, value in options.items():
-        if value is None:
-            continue
-        if isinstance(value, list) and name not in {
-            field.name for config in CONFIGS.values() for field in fields(config)
-        }:
+        if isinstance(value, list) and name not in config_fields:
             words += [f"--{name}", *map(str, value)]
-        else:
+        elif value is not None:
             words += [f"--{name}", json.dumps(value, default=str) if isinstance(value, (dict, list)) else str(value)]
     return words
 
 
 def _config_fields(config_class: type[PreTrainedConfig], words: list[str], source: str) -> dict[str, Any]:
-    """What is left of the options, as fields of the config."""
+    """Return the remaining options as fields of the config."""
     left_out = {*DERIVED, *(entry.name for entry in fields(PreTrainedConfig))}
     types = {entry.name: entry.type for entry in fields(config_class) if entry.name not in left_out}
     known = {*types, *(entry.name for kind in (RunArguments, TaggerTrainingArguments) for entry in fields(kind))}
     values: dict[str, Any] = {}
-    while words:
-        name, equals, value = words.pop(0).removeprefix("--").partition("=")
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.removeprefix("--").partition("=")
         if name not in types:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "; --help lists them all."
             raise ValueError(f"{source}: {name!r} is no option of {config_class.__name__} or the Trainer{hint}")
-        if not equals:
-            if not words:
-                raise ValueError(f"{source}: the option {name!r} has no value.")
-            value = words.pop(0)
-        values[name] = yaml_value(value, f"{source}: the value of {name!r}")
+        text = value if equals else next(rest, None)
+        if text is None:
+            raise ValueError(f"{source}: the option {name!r} has no value.")
+        values[name] = yaml_value(text, f"{source}: the value of {name!r}")
         if types[name] == "float" and isinstance(values[name], str):
             with suppress(ValueError):  # YAML reads 1e-5 as a string
                 values[name] = float(values[name])
     return values
 
 
-if TYPE_CHECKING:
-    pass
-
-EVERYTHING, HEAD = "everything", "head"
-
-
-def adopt(run: RunArguments, said: Collection[str] | None = None) -> None:
-    """Settle what a run takes over from the model that it goes on from; options that say otherwise are refused.
+def adopt(run: RunArguments, given: Collection[str] | None = None) -> None:
+    """Read config and tokenizer of the model that a run continues from, and set the options that follow from them.
 
     Args:
-        run: What is trained on what; its options are set.
-        said: The options that were given. By default, those that differ from their defaults.
+        run: The run; its options and `origin` are set.
+        given: The options that were given. By default, those that differ from their defaults.
+
+    Raises:
+        ValueError: If a given option contradicts the model.
     """
-    if said is None:
-        said = {entry.name for entry in fields(run) if getattr(run, entry.name) != _default(entry)}
-    source = run.model_name_or_path
-    if source is None:
-        for option in ("train_only", "keep_labels"):
-            if option in said:
-                raise ValueError(
-                    f"{option} is about a model that training goes on from; name it by model_name_or_path."
-                )
-        return
-    if run.train_only not in (EVERYTHING, HEAD):
-        raise ValueError(f"train_only={run.train_only!r} is unknown; choose {EVERYTHING!r} or {HEAD!r}.")
+    given = _changed(run) if given is None else given
     for option in ("context", "composed"):
-        if option in said:
-            raise ValueError(
-                f"{option} cannot be given to a model that is there already; leave it out, or train afresh."
-            )
-    config, tokenizer = load_config(source), load_tokenizer(source)
+        if option in given:
+            raise ValueError(f"{option} cannot be added to an existing model; leave it out, or train afresh.")
+    source = str(run.model_name_or_path)
+    config, tokenizer = run.origin = load_config(source), load_tokenizer(source)
     own = {
         "model_type": config.model_type,
         "casing": tokenizer.init_kwargs["casing"],
@@ -419,22 +322,24 @@ def adopt(run: RunArguments, said: Collection[str] | None = None) -> None:
         "vectors_as": use_of_vectors(config) or run.vectors_as,
     }
     for option, value in own.items():
-        if option in said:
+        if option in given:
             check_same(option, getattr(run, option), value)
         setattr(run, option, value)
 
 
 def check_output_apart(source: str, output_dir: str | None) -> None:
-    """Refuse to write over the model that training goes on from."""
+    """Raise a ValueError if the output folder holds the model that training continues from."""
     output, model = Path(output_dir or "").resolve(), Path(source).resolve()
-    # Of its own checkpoints, a run deletes the older ones.
+    # A run deletes its older checkpoints.
     own_checkpoint = output == model.parent and model.name.startswith("checkpoint-")
     if model.exists() and (output == model or own_checkpoint):
-        raise ValueError(f"output_dir={output_dir!r} holds the model that training goes on from; name another folder.")
+        raise ValueError(
+            f"output_dir={output_dir!r} holds the model that training continues from; name another folder."
+        )
 
 
 def use_of_vectors(config: TaggerConfig) -> str | None:
-    """What a model has pretrained vectors of words for, as `vectors_as` names it; None if it has none."""
+    """Return the value of `vectors_as` that a model was built with, or None without pretrained word vectors."""
     if config.pretrained_words:
         return "tuned"
     if config.static_dim:
@@ -443,7 +348,7 @@ def use_of_vectors(config: TaggerConfig) -> str | None:
 
 
 def check_same(option: str, value: Any, own: Any) -> None:
-    """Refuse an option that would make another model than there is."""
+    """Raise a ValueError for an option that differs from the existing model's."""
     if (list(value) if isinstance(value, tuple) else value) != (list(own) if isinstance(own, tuple) else own):
         raise ValueError(
             f"{option}={value!r} would make another model, whose {option} is {own!r}; leave the option out, or train "
@@ -451,5 +356,10 @@ def check_same(option: str, value: Any, own: Any) -> None:
         )
 
 
-def _default(entry: Any) -> Any:
-    return entry.default if entry.default_factory is MISSING else entry.default_factory()
+def _changed(options: Any) -> set[str]:
+    """Return the names of the options that differ from their defaults."""
+    defaults = (
+        (entry.name, entry.default if entry.default_factory is MISSING else entry.default_factory())
+        for entry in fields(options)
+    )
+    return {name for name, default in defaults if getattr(options, name) != default}

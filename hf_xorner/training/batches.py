@@ -1,4 +1,4 @@
-"""Sentences of words and labels to padded tensors."""
+"""Batches: the collator from words and labels to padded tensors, and the order of sentences in an epoch."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ from torch.utils.data import Sampler
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 
-#: Words that are remembered, some 35 MB of them; rarer ones are encoded each time they occur.
+#: Words that are cached, about 35 MB.
 MOST_WORDS = 1 << 17
-
-_FIRST_ROOM = 1024
 
 
 class WordRows:
-    """Encodes sentences of given words as the tokenizer does, faster from the second time on.
+    """Encodes sentences exactly as the tokenizer does, with a cache of words.
 
-    A given word is one token whatever stands beside it, so the rows of a batch are those of its words.
+    A given word is always one token, so the encoding of a sentence consists of those of its words.
 
     Args:
-        tokenizer: Of the model.
-        most_words: How many words are remembered.
+        tokenizer: The tokenizer of the model.
+        most_words: The size of the cache. Once it is full, the tokenizer encodes sentences with other words.
     """
 
     def __init__(self, tokenizer: WordCharTokenizer, most_words: int = MOST_WORDS) -> None:
@@ -41,20 +39,7 @@ class WordRows:
 
     def encode(self, sentences: list[list[str]]) -> dict[str, Tensor]:
         """Encode sentences, padded to the longest of them."""
-        if not all(isinstance(sentence, (list, tuple)) for sentence in sentences):
-            return self._by_tokenizer(sentences)
-        try:
-            words = list(chain.from_iterable(sentences))
-            unseen = dict.fromkeys(word for word in words if word not in self.place)
-        except TypeError:  # No words: the tokenizer says what is wrong.
-            return self._by_tokenizer(sentences)
-        if unseen:
-            if len(self.place) + len(unseen) > self.most_words:
-                return self._by_tokenizer(sentences)
-            try:
-                self._remember(list(unseen))
-            except ValueError:
-                return self._by_tokenizer(sentences)
+        words = self._cached_words(sentences)
         if not words:
             return self._by_tokenizer(sentences)
         rows = np.fromiter(map(self.place.__getitem__, words), np.int64, len(words))
@@ -63,122 +48,108 @@ class WordRows:
         start = width - lengths[:, None] if self.tokenizer.padding_side == "left" else 0
         position = np.arange(width)
         mask = (position >= start) & (position < start + lengths[:, None])
-        batch = {}
+        batch = {"attention_mask": torch.from_numpy(mask.astype(np.int64))}
         for name, column in self.columns.items():
-            padded = np.full((*mask.shape, *column.shape[1:]), self.pad_of(name), column.dtype)
+            padding = self.tokenizer.pad_token_id if name == "input_ids" else 0
+            padded = np.full((*mask.shape, *column.shape[1:]), padding, column.dtype)
             padded[mask] = column[rows]
             batch[name] = torch.from_numpy(padded)
-        batch["attention_mask"] = torch.from_numpy(mask.astype(np.int64))
         return batch
 
-    def pad_of(self, name: str) -> int:
-        """What stands where no word is."""
-        return self.tokenizer.pad_token_id if name == "input_ids" else 0
+    def _cached_words(self, sentences: list[list[str]]) -> list[str]:
+        """Return the words of sentences, all of them cached, or none if the tokenizer must encode the sentences."""
+        if not all(isinstance(sentence, (list, tuple)) for sentence in sentences):
+            return []
+        words = list(chain.from_iterable(sentences))
+        try:
+            unseen = list(dict.fromkeys(word for word in words if word not in self.place))
+            if len(self.place) + len(unseen) > self.most_words:
+                return []
+            if unseen:
+                self._remember(unseen)
+        except (TypeError, ValueError):  # Not words: the tokenizer raises an error about the sentence.
+            return []
+        return words
 
     def _by_tokenizer(self, sentences: list[list[str]]) -> dict[str, Tensor]:
         return dict(self.tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt"))
 
     def _remember(self, words: list[str]) -> None:
-        """Ask the tokenizer about words, and keep what it says."""
+        """Encode words by the tokenizer, and cache the result."""
         encoded = self._by_tokenizer([words])
         encoded.pop("attention_mask")
-        first = len(self.place)
+        first, last = len(self.place), len(self.place) + len(words)
         for name, rows in encoded.items():
-            self.columns[name] = _with_room(self.columns.get(name), rows[0].numpy(), first + len(words))
-            self.columns[name][first : first + len(words)] = rows[0].numpy()
-        self.place.update(zip(words, range(first, first + len(words)), strict=True))
+            new = rows[0].numpy()
+            column = self.columns.get(name, new[:0])
+            if len(column) < last:  # Doubled, so that growing stays cheap.
+                room = np.zeros((max(last, 2 * len(column)) - len(column), *new.shape[1:]), new.dtype)
+                column = np.concatenate([column, room])
+            column[first:last] = new
+            self.columns[name] = column
+        self.place.update(zip(words, range(first, last), strict=True))
 
 
-def _with_room(column: np.ndarray | None, like: np.ndarray, size: int) -> np.ndarray:
-    """A column of at least `size` rows, which begins with what is there; its room doubles, so growing stays cheap."""
-    if column is not None and len(column) >= size:
-        return column
-    room = max(size, _FIRST_ROOM, 0 if column is None else 2 * len(column))
-    grown = np.zeros((room, *like.shape[1:]), like.dtype)
-    if column is not None:
-        grown[: len(column)] = column
-    return grown
-
-
-#: Batches among whose sentences the similarly long are brought together: fewer leave more to chance.
+#: Batches whose sentences are sorted by length together.
 _POOL = 50
 
 
 def word_counts(dataset: Any, words: str) -> np.ndarray:
-    """The number of words of every sentence.
-
-    Args:
-        dataset: A data set, or a list of examples.
-        words: Column of the words.
-    """
+    """Return the number of words of every sentence in a dataset, or a list of examples; `words` is their column."""
     if not isinstance(dataset, datasets.Dataset):
         return np.fromiter((len(example[words]) for example in dataset), np.int64, len(dataset))
-    # The lists of a table know their lengths: no word has to become a Python object.
+    # Arrow knows the lengths of lists: no word becomes a Python object.
     column = dataset.select_columns([words]).with_format("arrow")[:][words]
     return pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
 
 
-class Shuffled(Sampler[int]):
-    """Every sentence once, in a random order that depends on seed and epoch alone.
+class EpochSampler(Sampler[int]):
+    """Yields every sentence once, in an order that depends on seed and epoch alone.
 
-    The order is that of Accelerate's own sampler, which forgets the epoch before Accelerate 1.15 where a run goes on in
-    the middle of one.
+    So a resumed run sees the batches that were left, and all processes draw the same order. Accelerate's own sampler
+    loses the epoch when a run is resumed within one (before Accelerate 1.15).
 
     Args:
-        size: Number of sentences.
-        seed: What the order is drawn from.
-        epoch: Says the number of the epoch that begins.
+        size: The number of sentences.
+        order: Returns the order of an epoch.
+        epoch: Returns the number of the current epoch.
     """
 
-    def __init__(self, size: int, seed: int, epoch: Callable[[], int]) -> None:
-        self.size, self.seed, self.epoch = size, seed, epoch
+    def __init__(self, size: int, order: Callable[[int], Any], epoch: Callable[[], int]) -> None:
+        self.size, self.order, self.epoch = size, order, epoch
 
     def __len__(self) -> int:
         return self.size
 
     def __iter__(self) -> Iterator[int]:
-        generator = torch.Generator().manual_seed(self.seed + self.epoch())
-        return iter(torch.randperm(self.size, generator=generator).tolist())
+        return iter(self.order(self.epoch()).tolist())
 
 
-class LengthBuckets(Sampler[int]):
-    """Every sentence once, in an order that puts similarly long ones into the same batch.
+def shuffled(size: int, seed: int, epoch: int) -> Tensor:
+    """Return a random order; the same as Accelerate's."""
+    return torch.randperm(size, generator=torch.Generator().manual_seed(seed + epoch))
 
-    The order depends on seed and epoch alone, so it is the same in each of several processes.
 
-    Args:
-        lengths: Words of each sentence.
-        batch_size: Sentences of a batch, or of all batches that make a step together.
-        seed: What the order is drawn from.
-        epoch: Says the number of the epoch that begins.
+def bucketed(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> np.ndarray:
+    """Return a random order in which batches hold sentences of similar length.
+
+    Sentences are sorted by length within pools of batches, and the batches shuffled. LengthGroupedSampler of
+    transformers leaves the batches of a pool in the order of their lengths.
     """
-
-    def __init__(self, lengths: np.ndarray, batch_size: int, seed: int, epoch: Callable[[], int]) -> None:
-        self.lengths, self.batch_size, self.seed, self.epoch = lengths, batch_size, seed, epoch
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def __iter__(self) -> Iterator[int]:
-        random = np.random.default_rng([self.seed, self.epoch()])
-        return iter(bucketed(self.lengths, self.batch_size, random).tolist())
-
-
-def bucketed(lengths: np.ndarray, batch_size: int, random: np.random.Generator) -> np.ndarray:
-    """A random order of sentences, sorted by length within pools of batches, the batches then in random order."""
+    random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
     whole = len(order) - len(order) % batch_size
-    # At least four pools where there are that many batches, or epochs would hardly differ.
+    # At least four pools if there are enough batches: otherwise, epochs would hardly differ.
     size = batch_size * min(_POOL, max(1, whole // batch_size // 4))
     pools = np.arange(whole) // size
     batches = order[:whole][np.lexsort((lengths[order[:whole]], pools))].reshape(-1, batch_size)
-    # What fills no batch comes last, where a sampler of batches looks for it.
+    # The incomplete batch comes last, as a BatchSampler expects.
     rest = order[whole:]
     return np.concatenate([random.permutation(batches).ravel(), rest[np.argsort(lengths[rest], kind="stable")]])
 
 
 def has_words(dataset: Any, words: str) -> bool:
-    """Whether a data set has a length, and a column of words."""
+    """Return whether a dataset has a length, and a column of words."""
     if not isinstance(dataset, Sized) or not len(dataset):
         return False
     if isinstance(dataset, datasets.Dataset):
@@ -187,18 +158,18 @@ def has_words(dataset: Any, words: str) -> bool:
     return isinstance(example, dict) and words in example
 
 
-#: Column of the states of a frozen encoder, float32 words × dimensions as bytes; also the model's name for them.
+#: The column of a frozen encoder's states, as bytes of float32 (words, dimensions), and the model's argument.
 CONTEXT_STATES = "context_states"
 
 
 @dataclass
 class TaggingCollator:
-    """Encodes examples as they are drawn: nothing but the corpus and its distinct words has to be kept in memory.
+    """Encodes examples when they are drawn, so that memory holds only the corpus and its distinct words.
 
     Args:
         tokenizer: The tokenizer of the model.
-        words: Column of the words.
-        labels: Column of the labels; examples without it are collated without labels.
+        words: The column of the words.
+        labels: The column of the labels; examples without it are collated without labels.
     """
 
     tokenizer: WordCharTokenizer
@@ -244,7 +215,7 @@ class TaggingCollator:
 
 
 def _padded_states(rows: list[bytes], mask: Tensor) -> Tensor:
-    """The states of an encoder, kept as bytes a sentence, beside the words of a batch: mask (B, T) → (B, T, d)."""
+    """Pad the states of sentences, given as bytes: mask (B, T) → (B, T, d)."""
     flat = torch.from_numpy(np.frombuffer(b"".join(rows), dtype=np.float32).copy())
     words = int(mask.sum())
     size = len(flat) // words if words else 0

@@ -1,4 +1,4 @@
-"""What training starts from: a tokenizer and a model built for the training data."""
+"""Build tokenizer and model for the training data, from nothing or from an existing model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import AutoModelForTokenClassification
 
 from ..errors import DataError
-from ..loading import load
+from ..loading import load_model
 from ..models.characters import character_ids, code_points
 from ..models.configuration_tagger import RESERVED_CHARACTER_TYPES, TaggerConfig
 from ..models.features import ComposedVectors, WordFeatures, rows_of_words, trained_words, words_of_rows
@@ -25,6 +25,7 @@ from ..vectors.formats import Vectors, read_vectors
 from ..vectors.lookup import look_up
 from .arguments import HEAD, RunArguments, check_same, use_of_vectors
 from .context import context_fields, pieces_of, place_encoder
+from .model_files import settings_of
 
 
 def extended(
@@ -33,17 +34,16 @@ def extended(
     min_count: int = 1,
     vector_words: Iterable[str] = (),
 ) -> WordCharTokenizer:
-    """Build a tokenizer of the same policies that knows further words and characters.
+    """Build a tokenizer with the same policies and additional words and characters.
 
-    Ids stay in their three parts: words seen more often, words seen once, words that only have a vector. A word comes
-    into the first as soon as one corpus shows it more than once, so that the same corpus again changes nothing; what
-    only had a vector comes into one of the first two when it is seen. So words may get other ids; characters keep
-    theirs.
+    The ids keep their three ranges: words seen more than once, words seen once, words that only have a vector. A word
+    moves to the first range when one corpus contains it more than once (the same corpus again changes nothing), and
+    from the third to one of the others when it is seen. So words may get other ids; characters keep theirs.
 
     Args:
-        tokenizer: What is known so far.
+        tokenizer: The existing tokenizer.
         sentences: The words of a corpus.
-        min_count: Words seen less often stay as they are: unknown, or with nothing but their vector.
+        min_count: Words seen less often are not added.
         vector_words: Words that have a pretrained vector.
     """
     policies = tokenizer.init_kwargs
@@ -70,24 +70,24 @@ def extended(
 
 
 def known_words(tokenizer: WordCharTokenizer) -> list[str]:
-    """The words that a tokenizer knows, in the order of their ids."""
+    """Return the vocabulary of a tokenizer in the order of its ids."""
     vocabulary = tokenizer.get_vocab()
     return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
-def words_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor:
-    """The ids (words,) under which an extended tokenizer's words were read before, by any step of the look-up."""
+def _words_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor:
+    """Return the old ids (words,) of an extended tokenizer's words, after any fallback of the look-up."""
     return torch.tensor(old.convert_tokens_to_ids(known_words(new)))
 
 
-def characters_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor:
-    """The ids (characters,) under which an extended tokenizer's characters were read before."""
+def _characters_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor:
+    """Return the old ids (characters,) of an extended tokenizer's characters."""
     table = character_ids(old.characters, old.init_kwargs["digits"] == "zero")
     reserved = np.arange(len(RESERVED_CHARACTER_TYPES))
     return torch.from_numpy(np.concatenate([reserved, table[code_points(new.characters)]]))
 
 
-#: Where a tensor's entries come from: of each dimension the old places (n,), −1 for what is new; None for as it is.
+#: For each dimension of a tensor the old indices (n,) of its entries, −1 for new ones; None if they are unchanged.
 Places = tuple[Tensor | None, ...]
 
 
@@ -98,31 +98,30 @@ def carry_over(
     old_tokenizer: WordCharTokenizer,
     new_tokenizer: WordCharTokenizer,
 ) -> None:
-    """Give a model all that another of its architecture has learned.
+    """Copy the weights of a trained model to an extended one of the same architecture.
 
-    Words and characters that are new begin as what they were read as before: mostly as unknown ones, of their type. So
-    a text says the same to both models, until they are trained. Tags, types and actions are found by their names; those
-    that are new keep what they began with.
+    New words and characters start from the vector they mapped to, mostly the unknown one, so predictions do not change
+    before training. Tags, types and actions are matched by name; new ones keep their initial weights.
 
     Args:
-        old: The model that has learned.
-        new: The other one.
-        old_tokenizer: The tokenizer of the former.
-        new_tokenizer: That of the latter, which knows at least the same words and characters.
+        old: The trained model.
+        new: The extended model.
+        old_tokenizer: The tokenizer of the trained model.
+        new_tokenizer: Its extension.
     """
-    places = {**label_places(old, new), **vocabulary_places(old, new, old_tokenizer, new_tokenizer)}
+    places = {**_label_places(old, new), **_vocabulary_places(old, new, old_tokenizer, new_tokenizer)}
     tensors = new.state_dict()
     for name, values in old.state_dict().items():
         fill_rows(tensors[name], values, places.get(name, ()))
     if old.config.unknown_word == "vector_and_casing":
-        # There, what an unknown word is stands apart from the vectors of words.
-        before = words_before(old_tokenizer, new_tokenizer)[: trained_words(new.config)]
-        unknown = (before == UNKNOWN_ID).nonzero().flatten()[1:]  # but id 1 itself
+        # Here, the vector of unknown words is not one of the word vectors.
+        before = _words_before(old_tokenizer, new_tokenizer)[: trained_words(new.config)]
+        unknown = (before == UNKNOWN_ID).nonzero().flatten()[1:]  # without id 1 itself
         new.features.words.weight[unknown] = old.features.unknown[: old.config.word_dim]
 
 
 def fill_rows(target: Tensor, values: Tensor, places: Places) -> None:
-    """Copy values into a tensor of as many dimensions, entries coming from their old places."""
+    """Copy values to a tensor with as many dimensions, each entry from its old index."""
     into = []
     for dimension, size in enumerate(values.shape):
         old = places[dimension] if dimension < len(places) else None
@@ -136,8 +135,8 @@ def fill_rows(target: Tensor, values: Tensor, places: Places) -> None:
     target[tuple(into)] = values.to(target.dtype)
 
 
-def label_places(old: TaggerForTokenClassification, new: TaggerForTokenClassification) -> dict[str, Places]:
-    """Where all that depends on the labels comes from, found by name."""
+def _label_places(old: TaggerForTokenClassification, new: TaggerForTokenClassification) -> dict[str, Places]:
+    """Return the places of all tensors that depend on the labels, matched by name."""
     axes = old.label_axes()
     return {
         name: tuple(
@@ -149,19 +148,18 @@ def label_places(old: TaggerForTokenClassification, new: TaggerForTokenClassific
 
 
 def _by_name(old: list[Any], new: list[Any]) -> Tensor:
-    place = {name: index for index, name in enumerate(old)}
-    return torch.tensor([place.get(name, -1) for name in new], dtype=torch.int64)
+    return torch.tensor([old.index(name) if name in old else -1 for name in new], dtype=torch.int64)
 
 
-def vocabulary_places(
+def _vocabulary_places(
     old: TaggerForTokenClassification,
     new: TaggerForTokenClassification,
     old_tokenizer: WordCharTokenizer,
     new_tokenizer: WordCharTokenizer,
 ) -> dict[str, Places]:
-    """Where all that depends on words and characters comes from: what each was read as before."""
-    words = words_before(old_tokenizer, new_tokenizer)
-    characters = characters_before(old_tokenizer, new_tokenizer)
+    """Return the places of all tensors that depend on words and characters."""
+    words = _words_before(old_tokenizer, new_tokenizer)
+    characters = _characters_before(old_tokenizer, new_tokenizer)
     with_own = rows_of_words(words[words_of_rows(new.config)], old.config)
     return {
         "features.words.weight": (with_own, None),
@@ -173,12 +171,11 @@ def vocabulary_places(
 
 
 def vector_fields(use: str, dim: int) -> dict[str, Any]:
-    """The fields of a config that a use of vectors sets.
+    """Return the fields of a config for pretrained word vectors.
 
     Args:
-        use: "frozen": the only vectors of words. "tuned": what the trained vectors start from. "beside": frozen, beside
-            trained ones.
-        dim: Their dimension.
+        use: See `RunArguments.vectors_as`.
+        dim: The dimension of the vectors.
     """
     if use == "tuned":
         return {"word_dim": dim, "pretrained_words": True}
@@ -186,49 +183,42 @@ def vector_fields(use: str, dim: int) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def place_vectors(features: WordFeatures, tokenizer: WordCharTokenizer, vectors: Vectors, use: str) -> None:
-    """Give every word of a tokenizer's vocabulary its vector, where there is one; the others keep what they have.
+def place_vectors(
+    features: WordFeatures, tokenizer: WordCharTokenizer, vectors: Vectors, use: str, known: Collection[str] = ()
+) -> None:
+    """Copy pretrained vectors to the words of a tokenizer's vocabulary that have one.
 
     Args:
-        features: The word features of a model that was built for the tokenizer.
+        features: The word features of a model for the tokenizer.
         tokenizer: The tokenizer.
         vectors: The vectors.
-        use: See `vector_fields`.
+        use: See `RunArguments.vectors_as`.
+        known: Words that keep the vector that they have, which may have been tuned.
     """
     found = look_up(tokenizer, vectors.words)
-    ids, rows = torch.from_numpy(found.ids), torch.from_numpy(vectors.matrix[found.rows])
+    known = set(known)
+    new = np.array([word not in known for word in known_words(tokenizer)])[found.ids]
+    ids, values = torch.from_numpy(found.ids[new]), torch.from_numpy(vectors.matrix[found.rows[new]])
     if use == "tuned":
-        features.words.weight[ids] = rows.to(features.words.weight)
+        features.words.weight[ids] = values.to(features.words.weight)
     elif features.static is not None:
-        features.static.fill(ids, rows)
+        features.static.fill(ids, values)
 
 
 def composition_fields(composition: Composition) -> dict[str, Any]:
-    """The fields of a config that follow from vectors of pieces, which stand in place of trained ones.
-
-    Args:
-        composition: The vectors.
-    """
-    return {
-        "composed_dim": composition.dim,
-        "composed_half": composition.vectors.dtype == np.float16,
-        "word_dim": 0,
-    }
+    """Return the fields of a config for vectors of word pieces, which replace trained word vectors."""
+    half = composition.vectors.dtype == np.float16
+    return {"composed_dim": composition.dim, "composed_half": half, "word_dim": 0}
 
 
 @torch.no_grad()
 def place_composition(composed: ComposedVectors, composition: Composition) -> None:
-    """Give a model its vectors of pieces.
-
-    Args:
-        composed: The part of the model that holds them.
-        composition: The vectors.
-    """
+    """Copy vectors of word pieces to a model."""
     composed.fill(*map(torch.from_numpy, (composition.vectors, composition.mix, composition.bias)))
 
 
 class Start(NamedTuple):
-    """A model that is ready to be trained, its tokenizer, and the words that have a pretrained vector, if any do."""
+    """A model before training, its tokenizer, and the words that have a pretrained vector."""
 
     tokenizer: WordCharTokenizer
     model: TaggerForTokenClassification
@@ -238,12 +228,12 @@ class Start(NamedTuple):
 def build_afresh(
     run: RunArguments, sentences: Iterable[Sequence[str]], labels: list[str], config_fields: dict[str, Any]
 ) -> Start:
-    """Build tokenizer and model from nothing but the training data, and what is pretrained.
+    """Build tokenizer and model from the training data and pretrained vectors or encoders.
 
     Args:
-        run: What is to be built.
+        run: The arguments of the run.
         sentences: The words of the training data.
-        labels: Its labels.
+        labels: The labels of the training data.
         config_fields: Fields of the model's config that differ from their defaults.
     """
     config_class = CONFIGS[run.model_type]
@@ -261,13 +251,16 @@ def build_afresh(
         pieces=pieces_of(encoder, composition),
         max_word_pieces=run.max_word_pieces,
     )
-    if composition:
-        config_fields = {**composition_fields(composition), **config_fields}
-    if encoder:
-        config_fields = {**context_fields(encoder), **config_fields}
-    if vectors:
-        config_fields = {**config_fields, **vector_fields(run.vectors_as, vectors.dim)}
-    config = config_class(**{**config_fields, **tokenizer.model_fields(), "id2label": dict(enumerate(labels))})
+    config = config_class(
+        **{
+            **(composition_fields(composition) if composition else {}),
+            **(context_fields(encoder) if encoder else {}),
+            **config_fields,
+            **(vector_fields(run.vectors_as, vectors.dim) if vectors else {}),
+            **tokenizer.model_fields(),
+            "id2label": dict(enumerate(labels)),
+        }
+    )
     model = AutoModelForTokenClassification.from_config(config)
     if composition:
         place_composition(model.features.composed, composition)
@@ -278,103 +271,67 @@ def build_afresh(
     return Start(tokenizer, model, vectors.words if vectors else ())
 
 
-#: Fields besides those named …dropout that change no weight, and nothing that these make of a sentence's words.
+#: Fields that may differ from the existing model's: they change neither its weights nor its features. So do …dropout.
 _FREE = {
     *("loss_reduction", "loss_each_iteration", "exploration", "dropout_masks", "initializer", "initializer_range"),
     *("freeze_word_embeddings", "context_frozen", "attention_window", "attention_overlap"),
     *("malformed_spans", "constrain_transitions", "beam_size", "discontiguous"),
 }
 
-#: What a saved config says of the files and the program that wrote it.
-_OF_THE_FILES = ("_name_or_path", "transformers_version", "architectures", "auto_map", "dtype", "label2id")
-
 
 def go_on(
     run: RunArguments, sentences: Iterable[Sequence[str]], labels: list[str], config_fields: dict[str, Any]
 ) -> Start:
-    """Load the model that a run goes on from, and make it one for the training data.
+    """Load the model that a run continues from, and extend it for the training data.
 
-    Its words and characters are those that it knew and those of the data; where only the head is trained, which could
-    not learn new ones, those that it knew alone. New words that have a vector begin with it, in either case. Its labels
-    are those of the data, or with `keep_labels` its own besides.
+    The words and characters of the data are added, unless only the head is trained, which cannot learn them. New words
+    that have a pretrained vector start with it in either case. The labels become those of the data, with `keep_labels`
+    in addition to the model's.
 
     Args:
-        run: What is trained; see `adopt`.
+        run: The arguments of the run, after `adopt`.
         sentences: The words of the training data.
-        labels: Its labels.
-        config_fields: Fields of the model's config that are to be others than before.
+        labels: The labels of the training data.
+        config_fields: Fields of the model's config that differ from before.
     """
-    source = run.model_name_or_path or ""
-    old, old_tokenizer = load(source, dtype=torch.float32)
-    vectors = vectors_for(run, old.config) if run.vectors else None
+    assert run.origin is not None, "call adopt first"
+    old_config, old_tokenizer = run.origin
+    old = load_model(str(run.model_name_or_path), old_config, old_tokenizer, dtype=torch.float32)
+    vectors = _vectors_for(run, old_config) if run.vectors else None
+    vector_words = vectors.words if vectors else ()
     head_only = run.train_only == HEAD
-    tokenizer = extended(old_tokenizer, () if head_only else sentences, run.min_count, vectors.words if vectors else ())
+    tokenizer = extended(old_tokenizer, () if head_only else sentences, run.min_count, vector_words)
     if run.keep_labels:
-        labels = [*labels, *(label for label in old.config.labels if label not in labels)]
-    config = config_from(old.config, config_fields, {**tokenizer.model_fields(), "id2label": dict(enumerate(labels))})
+        labels = [*labels, *(label for label in old_config.labels if label not in labels)]
+    for field, value in config_fields.items():
+        if not field.endswith("dropout") and field not in _FREE:
+            check_same(field, value, getattr(old_config, field))
+    settings = {name: value for name, value in settings_of(old_config).items() if name != "label2id"}
+    derived = {**tokenizer.model_fields(), "id2label": dict(enumerate(labels))}
+    config = type(old_config)(**{**settings, **config_fields, **derived})
     model = AutoModelForTokenClassification.from_config(config, dtype=torch.float32)
     carry_over(old, model, old_tokenizer, tokenizer)
     if vectors:
-        place_new_vectors(model, tokenizer, old_tokenizer, vectors)
+        place_vectors(model.features, tokenizer, vectors, run.vectors_as, known_words(old_tokenizer))
     if head_only:
-        freeze_all_but_head(model)
-    return Start(tokenizer, model, vectors.words if vectors else ())
+        # Not saved with the model, unlike what its config freezes.
+        for part in (model.features, model.encoder):
+            part.requires_grad_(False)
+    return Start(tokenizer, model, vector_words)
 
 
-def config_from(config: TaggerConfig, wanted: dict[str, Any], derived: dict[str, Any]) -> TaggerConfig:
-    """The config of a model that goes on from another one.
-
-    Args:
-        config: The config of the other one.
-        wanted: Fields that are to differ; what makes another model of it is refused.
-        derived: Fields that follow from the data.
-    """
-    for field, value in wanted.items():
-        if not field.endswith("dropout") and field not in _FREE:
-            check_same(field, value, getattr(config, field))
-    settings = {name: value for name, value in config.to_dict().items() if name not in _OF_THE_FILES}
-    return type(config)(**{**settings, **wanted, **derived})
-
-
-def vectors_for(run: RunArguments, config: TaggerConfig) -> Vectors:
-    """Read the vectors for new words; others than the model has are refused."""
-    use = use_of_vectors(config)
-    if use is None:
+def _vectors_for(run: RunArguments, config: TaggerConfig) -> Vectors:
+    """Read vectors for new words, which must fit those of the model."""
+    if use_of_vectors(config) is None:
         raise ValueError(
-            f"The model in {run.model_name_or_path!r} has no pretrained vectors of words that vectors could be added "
-            "to; leave the option out, or train afresh."
+            f"The model in {run.model_name_or_path!r} has no pretrained word vectors to which vectors could be added; "
+            "leave the option out, or train afresh."
         )
     vectors = read_vectors(run.vectors or "", most_frequent=run.most_frequent_vectors)
-    size = config.word_dim if use == "tuned" else config.static_dim
+    size = config.word_dim if use_of_vectors(config) == "tuned" else config.static_dim
     if vectors.dim != size:
         raise DataError(
-            f"{run.vectors}: vectors of {vectors.dim} numbers, and the model's have {size}; give those that it was "
-            "trained with."
+            f"{run.vectors}: the vectors have {vectors.dim} dimensions and the model's have {size}; use the vectors "
+            "that the model was trained with."
         )
     return vectors
-
-
-@torch.no_grad()
-def place_new_vectors(
-    model: TaggerForTokenClassification,
-    tokenizer: WordCharTokenizer,
-    old_tokenizer: WordCharTokenizer,
-    vectors: Vectors,
-) -> None:
-    """Give the words that are new their vectors; a known word keeps its own, which may have been tuned."""
-    found = look_up(tokenizer, vectors.words)
-    known = set(known_words(old_tokenizer))
-    new = torch.tensor([word not in known for word in known_words(tokenizer)])
-    ids, rows = torch.from_numpy(found.ids), torch.from_numpy(found.rows)
-    ids, rows = ids[new[ids]], rows[new[ids]]
-    values = torch.from_numpy(vectors.matrix[rows.numpy()])
-    if model.config.pretrained_words:
-        model.features.words.weight[ids] = values.to(model.features.words.weight)
-    elif model.features.static is not None:
-        model.features.static.fill(ids, values)
-
-
-def freeze_all_but_head(model: TaggerForTokenClassification) -> None:
-    """Train nothing up to the encoder's states; this is not saved with the model, as what its config freezes is."""
-    for part in (model.features, model.encoder):
-        part.requires_grad_(False)

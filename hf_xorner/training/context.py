@@ -1,4 +1,4 @@
-"""A pretrained encoder whose states are features: read once, and while it is frozen each sentence encoded once."""
+"""A pretrained encoder whose states are features; while it is frozen, each sentence is encoded once."""
 
 from __future__ import annotations
 
@@ -15,23 +15,17 @@ from ..models.pieces import WordPieces
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..vectors.distill import Composition, PretrainedEncoder, usual_layers
 from .batches import CONTEXT_STATES
+from .model_files import settings_of, tensors_digest
 
-#: Sentences whose states are computed together, padded to the longest of them.
-_BATCH = 32
-
-#: Sentences whose states are written together.
-_WRITTEN = 256
-
-#: What a saved config says of the machine and the program that wrote it, not of the encoder.
-_NOT_OF_THE_ENCODER = ("_name_or_path", "transformers_version", "architectures", "torch_dtype", "dtype")
+#: Sentences in a batch of the encoder, and of the cached dataset.
+_BATCH, _WRITTEN = 32, 256
 
 
 def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:
-    """The fields of a config that follow from an encoder, with all but its first two layers averaged."""
-    settings = encoder.model.config.to_dict()
+    """Return the fields of a config that follow from an encoder, with all but its first two layers averaged."""
     before, after = encoder.pieces.frame()
     return {
-        "context_encoder": {name: settings[name] for name in settings if name not in _NOT_OF_THE_ENCODER},
+        "context_encoder": settings_of(encoder.model.config),
         "context_layers": usual_layers(encoder.model.config.num_hidden_layers),
         "context_window": encoder.window,
         "context_overlap": encoder.window // 4,
@@ -41,10 +35,10 @@ def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:
 
 
 def pieces_of(encoder: PretrainedEncoder | None, composition: Composition | None) -> WordPieces | None:
-    """Return what cuts words into pieces, for an encoder and for composed vectors alike.
+    """Return the tokenizer of word pieces for an encoder, composed vectors, or both.
 
     Raises:
-        DataError: If the two do not agree.
+        DataError: If the two have different ones.
     """
     if encoder is None or composition is None:
         return encoder.pieces if encoder else composition.pieces if composition else None
@@ -54,21 +48,21 @@ def pieces_of(encoder: PretrainedEncoder | None, composition: Composition | None
 
 
 def place_encoder(context: ContextualFeatures, encoder: PreTrainedModel) -> None:
-    """Give the encoder inside a tagger its pretrained weights."""
-    wanted = context.encoder.state_dict()
-    context.encoder.load_state_dict({name: value for name, value in encoder.state_dict().items() if name in wanted})
+    """Copy pretrained weights to the encoder of a tagger, which may lack the pooler."""
+    missing, _ = context.encoder.load_state_dict(encoder.state_dict(), strict=False)
+    assert not missing, missing
 
 
 def with_context_states(
     corpus: DatasetDict, context: ContextualFeatures, tokenizer: WordCharTokenizer, words: str
 ) -> DatasetDict:
-    """Add what a frozen encoder says of every word as a column of bytes, cached as `datasets` caches.
+    """Add a frozen encoder's states of every word as a column of bytes; `datasets` caches them.
 
     Args:
         corpus: The splits.
-        context: The encoder inside a tagger.
+        context: The encoder of a tagger.
         tokenizer: The tagger's tokenizer.
-        words: Column of the words.
+        words: The column of the words.
     """
     device = next(context.encoder.parameters()).device
 
@@ -96,13 +90,8 @@ def with_context_states(
 
 
 def _identity(context: ContextualFeatures, tokenizer: WordCharTokenizer) -> str:
-    """What the states depend on besides the words."""
-    digest = hashlib.sha256()
-    for name, value in context.encoder.state_dict().items():
-        digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    config = context.config
-    settings = {name: value for name, value in config.to_dict().items() if name.startswith("context_")}
+    """Return what the states depend on besides the words."""
+    weights = tensors_digest(context.encoder.state_dict().items())
+    settings = {name: value for name, value in context.config.to_dict().items() if name.startswith("context_")}
     pieces = tokenizer.pieces.to_str() if tokenizer.pieces else ""
-    digest.update(repr((sorted(settings.items(), key=str), pieces, tokenizer.max_word_pieces)).encode())
-    return digest.hexdigest()
+    return repr((weights, sorted(settings.items(), key=str), pieces, tokenizer.max_word_pieces))

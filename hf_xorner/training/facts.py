@@ -1,4 +1,4 @@
-"""The facts of a run: everything that a reader of its model may ask, in one small JSON file beside it."""
+"""The facts of a run: what a reader of its model may ask, in one small JSON file beside it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import math
 import os
 import platform
 import shlex
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -34,120 +31,113 @@ from ..evaluation.spans import spans_of_ids
 from ..files import file_fingerprint, write_whole
 from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
+from .model_files import FACTS_FILE, json_object
 
-FACTS_FILE = "facts.json"
-#: Beside the facts: of each sentence of a held-out split its correct, predicted and gold spans, or its correct and all
-#: words where the labels are plain. What paired tests between runs need, and no word of the corpus.
+#: Written beside the facts, for paired tests between runs: of each sentence of a held-out split the number of correct,
+#: predicted and gold spans, or of correct and all words where the labels are plain. It contains no word of the corpus.
 COUNTS_FILE = "sentence_counts.json"
 
-#: Options that name a file or folder, whose content says more than where it lies.
+#: Options that name a file or folder; its content is recorded as a SHA-256.
 _INPUTS = ("vectors", "composed", "context", "model_name_or_path")
 
-# What belongs to a machine or an account, or says only where things go and what is shown on the way.
+#: Options that depend on the machine or the user's account, or only say where files go and what is shown.
 _OF_THE_MACHINE = {
     *("output_dir", "data_dir", "logging_dir", "resume_from_checkpoint", "run_name", "project", "recipe", "report_to"),
-    *("disable_tqdm", "local_rank", "deepspeed", "overwrite_output_dir"),
+    *("disable_tqdm", "local_rank", "deepspeed", "overwrite_output_dir", "push_to_hub"),
 }
-_OF_THE_MACHINE_PREFIXES = (
-    "hub_",
-    "push_to_hub",
-    "trackio_",
-    "log_level",
-    "ddp_",
-    "fsdp",
-    "dataloader_",
-    "xpu_",
-    "mp_",
-    "tpu_",
-)
-_LIBRARIES = ("torch", "transformers", "datasets", "hf_xorner")
+_PREFIXES = ("hub_", "push_to_hub_", "trackio_", "log_level", "ddp_", "fsdp", "dataloader_", "xpu_", "mp_", "tpu_")
 
-
-#: So many levels deep may JSON be nested.
-_DEEPEST = 100
-#: Numbers from here on cannot be computed with.
+#: Larger numbers cannot be computed with.
 _LARGEST = 1e300
 
-# The JSON of facts: of an object the keys with the types of their values, `*` for any key, `?` after one that may be
-# missing; further keys are of any type. Of a list the type of its items.
+# The schema of the JSON. An object: the keys with the types of their values; `*` is any key, and `?` marks an optional
+# one; other keys may have any value. A list: the type of its items.
+# By hand, because huggingface_hub's validate_typed_dict knows no nested objects, refuses other keys and an int where a
+# float is declared, and does not say at which place the fault is.
 _RATIOS = {"precision": float, "recall": float, "f1": float}
 _COUNTED = {**_RATIOS, "support": int}
 _COUNTS = {"*": int}
+_BIN = {"lower": float, "upper": float, "confidence": float, "accuracy": float, "count": int}
 _SCORES = {
-    "precision?": float,
-    "recall?": float,
-    "f1?": float,
-    "accuracy?": float,
-    "support?": int,
-    "macro?": _RATIOS,
+    **dict.fromkeys(("precision?", "recall?", "f1?", "accuracy?"), float),
     "per_type?": {"*": _COUNTED},
     "per_length?": {"*": _COUNTED},
+    "support?": int,
+    "macro?": _RATIOS,
     "surface?": _COUNTED,
     "seen?": {"seen": _COUNTED, "unseen": _COUNTED},
-    "calibration?": {
-        "ece": float,
-        "count": int,
-        "bins": [{"lower": float, "upper": float, "confidence": float, "accuracy": float, "count": int}],
-    },
+    "calibration?": {"ece": float, "count": int, "bins": [_BIN]},
     "confusion?": {
         "matrix": {"*": _COUNTS},
-        "boundary": _COUNTS,
-        "boundary_and_type": _COUNTS,
-        "missed": _COUNTS,
-        "support": _COUNTS,
-        "spurious": _COUNTS,
+        **dict.fromkeys(("boundary", "boundary_and_type", "missed", "support", "spurious"), _COUNTS),
     },
 }
 _SPLIT = {"sentences": int, "tokens": int, "entities?": int, "per_type?": _COUNTS, "per_tag?": _COUNTS}
-_EPOCH = {"epoch": float, "loss?": float, "seconds?": float, "dev?": {"*": float}}
-_SPEED = {"training_seconds": float, "training_tokens_per_second?": float, "prediction_tokens_per_second?": float}
+_SPEEDS = {"training_tokens_per_second?": float, "prediction_tokens_per_second?": float}
+_FACTS = {
+    "recipe?": str,
+    "command": str,
+    "options": dict,
+    "config": {"model_type": str, "id2label": {"*": str}},
+    "inputs": {"*": {"name": str, "bytes?": int, "sha256?": str}},
+    "data": {"source": str, "fingerprint": str, "splits": {"*": _SPLIT}},
+    "curve": [{"epoch": float, "loss?": float, "seconds?": float, "dev?": {"*": float}}],
+    "scores": {"*": _SCORES},
+    "speed": {"training_seconds": float, **_SPEEDS},
+    "model": {"parameters": int, "file": str, "bytes": int, "sha256": str},
+    "hardware": {"device": str, "name": str, "cores": int, "threads": int},
+    "versions": {"*": str},
+    "seed": int,
+}
 
 
 @dataclass
 class Facts:
-    """The options, the data, the course and the results of a run; scores in percent, times in seconds, no local paths.
+    """The options, the data, the learning curve and the results of a run; scores in percent, times in seconds.
+
+    They contain no local paths.
 
     Args:
-        recipe: The recipe: the name of one of the package's, or a file's name; None without one.
-        command: A command line that does the same, with the user's own files by their names alone.
-        options: Every option that is not its default: of the run, the Trainer and the config.
+        recipe: The name of one of the package's recipes, or of another recipe's file; None without one.
+        command: A command line for the same run, with the user's files by their names.
+        options: The options of the run, the Trainer and the config that differ from their defaults.
         config: The config of the model, without its vocabulary.
-        inputs: For each of the options that name files (`_INPUTS`) and were given its `name` and, of a file or
-            folder, its `bytes` and `sha256`.
+        inputs: For each option in `_INPUTS` that was given its `name` and, of a file or folder, its `bytes` and
+            `sha256`.
         data: `source`; `fingerprint`, a SHA-256 of the content; `splits`, by name with `sentences`, `tokens`,
             `entities` and `per_type`, or `per_tag` where the labels are plain.
-        curve: For each epoch its `epoch`, `loss`, `dev` (scores) and `seconds`, as far as they were recorded.
+        curve: For each epoch its `epoch`, `loss`, `dev` (scores) and `seconds`, where they were recorded.
         scores: For each held-out split `precision`, `recall`, `f1`, `accuracy`, `support`, `macro`, `per_type`,
             `per_length`, `surface`, `seen`, `calibration` (without its empty bins) and `confusion` (its `matrix` by
-            the names of types, without zeros), as the report has them; `accuracy` alone where the labels are plain.
-            Earlier versions wrote none of the last three.
+            the names of types, without zeros), as in the report; only `accuracy` where the labels are plain. Earlier
+            versions did not write the last three.
         speed: `training_seconds`, over all starts of the run; `training_tokens_per_second`;
             `prediction_tokens_per_second`, on the last held-out split.
         model: `parameters`; `file`, `bytes` and `sha256` of the saved weights.
         hardware: `device`, its `name`, and the processor's `cores` and the `threads` used.
         versions: Of python, torch, transformers, datasets and hf_xorner.
-        seed: Of everything random.
+        seed: The random seed.
     """
 
     recipe: str | None
     command: str
     options: dict[str, Any]
-    config: Annotated[dict[str, Any], {"model_type": str, "id2label": {"*": str}}]
-    inputs: Annotated[dict[str, dict[str, Any]], {"*": {"name": str, "bytes?": int, "sha256?": str}}]
-    data: Annotated[dict[str, Any], {"source": str, "fingerprint": str, "splits": {"*": _SPLIT}}]
-    curve: Annotated[list[dict[str, Any]], [_EPOCH]]
-    scores: Annotated[dict[str, dict[str, Any]], {"*": _SCORES}]
-    speed: Annotated[dict[str, float], _SPEED]
-    model: Annotated[dict[str, Any], {"parameters": int, "file": str, "bytes": int, "sha256": str}]
-    hardware: Annotated[dict[str, Any], {"device": str, "name": str, "cores": int, "threads": int}]
-    versions: Annotated[dict[str, str], {"*": str}]
+    config: dict[str, Any]
+    inputs: dict[str, dict[str, Any]]
+    data: dict[str, Any]
+    curve: list[dict[str, Any]]
+    scores: dict[str, dict[str, Any]]
+    speed: dict[str, float]
+    model: dict[str, Any]
+    hardware: dict[str, Any]
+    versions: dict[str, str]
     seed: int
 
     def to_json(self) -> str:
-        """Write the facts as JSON, in one order whatever they were gathered in.
+        """Return the facts as JSON with sorted keys.
 
         Raises:
-            ValueError: If a number is not finite, a string is a path from the root of a machine, or it is no text.
+            ValueError: If a number is not finite, or a string is an absolute path or not UTF-8.
         """
         content = asdict(self)
         for place, value in _leaves(content, ""):
@@ -167,29 +157,28 @@ class Facts:
 
     @classmethod
     def from_json(cls, text: str) -> Facts:
-        """Read what `to_json` wrote, here or in an earlier version, which had an empty `usage` besides.
+        """Read the facts from JSON of this or an earlier version, which had an empty `usage` as well.
 
         Raises:
-            ValueError: If it is something else, or a value is not of the type above; further keys are kept.
+            ValueError: If it does not follow the schema; further keys of inner objects are kept.
         """
         content = json_object(text)
         names = {entry.name for entry in fields(cls)}
         if content.keys() - {"usage"} != names:
             raise ValueError(f"these are no facts of a run, which are {', '.join(sorted(names))}; train it again.")
-        for name, kind in get_type_hints(cls, include_extras=True).items():
-            _check(content[name], get_args(kind)[1] if get_origin(kind) is Annotated else kind, name)
+        _check({name: value for name, value in content.items() if name != "recipe" or value is not None}, _FACTS, "")
         return cls(**{name: content[name] for name in names})
 
     def write(self, folder: str | Path) -> Path:
-        """Write the facts into a folder, so that the file is there as a whole or not at all."""
+        """Write the facts to a folder, atomically."""
         return write_whole(Path(folder) / FACTS_FILE, self.to_json())
 
     @classmethod
     def read(cls, folder: str | Path) -> Facts:
-        """Read the facts of a folder.
+        """Read the facts from a folder.
 
         Raises:
-            ValueError: If there are none, or they are not in order.
+            ValueError: If they are missing or damaged.
         """
         path = Path(folder) / FACTS_FILE
         try:
@@ -200,77 +189,33 @@ class Facts:
             raise ValueError(f"{path}: {error}") from None
 
 
-def json_object(text: str) -> dict[str, Any]:
-    """Read a JSON object that all readers of JSON read: of finite numbers and valid strings, and not nested too deeply.
-
-    Raises:
-        ValueError: If it is something else.
-    """
-    try:
-        content = json.loads(text, parse_constant=_refused, parse_float=_finite)
-        level = [content]
-        for _ in range(_DEEPEST):
-            level = [one for held in level if isinstance(held, (dict, list)) for one in _items(held)]
-    except RecursionError:
-        level = [None]
-    if level:
-        raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
-    if not isinstance(content, dict):
-        raise ValueError("it is not a JSON object")
-    json.dumps(content, ensure_ascii=False).encode()  # refuses half of a surrogate pair
-    return content
-
-
-def _items(held: Any) -> Any:
-    return held.values() if isinstance(held, dict) else held
-
-
-def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a number of JSON")
-
-
-def _finite(digits: str) -> float:
-    if math.isinf(number := float(digits)):
-        raise ValueError(f"{digits[:20]} is not a finite number")
-    return number
-
-
 _IN_WORDS = {str: "a string", int: "an integer", float: "a number", dict: "an object", list: "a list"}
 
 
 def _check(value: Any, kind: Any, place: str) -> None:
-    """Refuse a value of JSON that is not of a type, or a number that is too large to be computed with."""
-    if isinstance(kind, UnionType):  # with None
-        if value is None:
-            return
-        kind = get_args(kind)[0]
-    plain = type(kind) if isinstance(kind, (dict, list)) else get_origin(kind) or kind
-    accepted = (int, float) if plain is float else plain
+    """Raise a ValueError for a JSON value that does not follow the schema, or a number too large to compute with."""
+    plain = type(kind) if isinstance(kind, (dict, list)) else kind
+    accepted: Any = (int, float) if plain is float else plain
     if not isinstance(value, accepted) or isinstance(value, bool):
-        raise ValueError(f"{place} must be {_IN_WORDS[plain]}, not {value!r:.40}; take the file as the run left it.")
+        raise ValueError(f"{place} must be {_IN_WORDS[plain]}, not {value!r:.40}; restore the file that the run wrote.")
     if isinstance(value, (int, float)) and abs(value) >= _LARGEST:
-        raise ValueError(f"{place} is too large a number; take the file as the run left it.")
-    if isinstance(value, list):
+        raise ValueError(f"{place} is too large a number; restore the file that the run wrote.")
+    if isinstance(kind, list) and isinstance(value, list):
         for number, inner in enumerate(value):
             _check(inner, kind[0], f"{place}[{number}]")
-    elif isinstance(value, dict) and isinstance(kind, dict):
-        _check_keys(value, kind, place)
-
-
-def _check_keys(value: dict[str, Any], kinds: dict[str, Any], place: str) -> None:
-    """Refuse an object that lacks a key, or has a value of another type."""
-    wanted = {name.removesuffix("?"): kind for name, kind in kinds.items()}
-    for name in kinds:
-        if name not in value and not name.endswith(("?", "*")):
-            raise ValueError(f"{place}.{name} is missing; take the file as the run left it.")
-    for name, inner in value.items():
-        kind = wanted.get(name, wanted.get("*"))
-        if kind is not None:
-            _check(inner, kind, f"{place}.{name}" if name.isidentifier() else f"{place}[{name!r:.60}]")
+    if isinstance(kind, dict) and isinstance(value, dict):
+        dot = "." if place else ""
+        for name in kind:
+            if name not in value and name[-1] not in "?*":
+                raise ValueError(f"{place}{dot}{name} is missing; restore the file that the run wrote.")
+        for name, inner in value.items():
+            expected = next((kind[key] for key in (name, f"{name}?", "*") if key in kind), None)
+            if expected is not None:
+                _check(inner, expected, f"{place}{dot}{name}" if name.isidentifier() else f"{place}[{name!r:.60}]")
 
 
 class EpochClock(TrainerCallback):
-    """Puts the seconds of every epoch's training beside its loss, where the Trainer's checkpoints keep them."""
+    """Adds the seconds of every epoch's training to its entry in the Trainer's log, which checkpoints contain."""
 
     def __init__(self) -> None:
         self.begun = self.spent = 0.0
@@ -280,11 +225,11 @@ class EpochClock(TrainerCallback):
         self.begun = time.monotonic()
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Stop it, before the validation data are scored."""
+        """Stop the clock, before the evaluation."""
         self.spent = time.monotonic() - self.begun
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        """Note the time where the loss of the epoch has just been noted."""
+        """Add the time to the entry that has just been logged."""
         if self.spent and logs and "loss" in logs and state.log_history:
             state.log_history[-1]["seconds"] = round(self.spent, 3)
             self.spent = 0.0
@@ -293,135 +238,103 @@ class EpochClock(TrainerCallback):
 def options_of(
     run: RunArguments, training: TaggerTrainingArguments, config_fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Every option that is not its default, as plain JSON; files by their names, nothing that belongs to a machine.
+    """Return the options that differ from their defaults, as JSON values; files by their names, none of the machine's.
 
     Args:
-        run: What is trained on what.
-        training: How it is trained, as it was asked for.
-        config_fields: The fields of the model's config that were given.
+        run: The arguments of the run.
+        training: Those of the Trainer, before it changes them.
+        config_fields: The given fields of the model's config.
     """
-    defaults = _defaults_of(run.model_type, training.use_cpu) | {"model_type": ""}
+    defaults = {
+        **{entry.name: entry.default for entry in fields(CONFIGS[run.model_type])},
+        **(TaggerTrainingArguments(use_cpu=training.use_cpu).to_dict() | {"use_cpu": False}),
+        **asdict(RunArguments()),
+        "model_type": "",
+    }
     given = {**config_fields, **training.to_dict(), **asdict(run)}
-    found = {
-        name: _without_folders(_plain(value))
-        for name, value in given.items()
-        if name not in _OF_THE_MACHINE and not name.startswith(_OF_THE_MACHINE_PREFIXES)
+    return {
+        name: _mapped(_plain(value), _without_folder)
+        for name, value in sorted(given.items())
+        if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
         if _plain(value) != _plain(defaults.get(name))
     }
-    return dict(sorted(found.items()))
-
-
-def _defaults_of(model_type: str, use_cpu: bool = True) -> dict[str, Any]:
-    """What every option is by default, for an architecture."""
-    training = TaggerTrainingArguments(use_cpu=use_cpu).to_dict() | {"use_cpu": False}
-    config = {entry.name: entry.default for entry in fields(CONFIGS[model_type])}
-    return {**config, **training, **asdict(RunArguments())}
 
 
 def command_of(recipe: str | None, options: Mapping[str, Any]) -> str:
-    """The command line of such options: a recipe, and what differs from it."""
+    """Return the command line for options: a recipe, and the options that differ from it."""
     known: dict[str, Any] = {}
     if recipe is not None:
         try:
             known = options_of(*parse([recipe]))
-        except ValueError:  # a file that lies elsewhere
+        except ValueError:  # the recipe is a file in another folder
             recipe = None
     differing = {name: value for name, value in options.items() if name not in known or known[name] != value}
-    # What the recipe says and the command line has taken back.
-    differing |= dict.fromkeys(known.keys() - options.keys(), "null")
+    differing |= dict.fromkeys(known.keys() - options.keys(), "null")  # removed on the command line
     words = ["python", "scripts/train.py", *([recipe] if recipe else []), *as_words(dict(sorted(differing.items())))]
     return shlex.join(words)
 
 
 def curve_of(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The learning curve in the Trainer's log: what was noted first of each epoch."""
+    """Return the learning curve in the Trainer's log: the first entry of each kind for each epoch."""
     rows: dict[float, dict[str, Any]] = {}
     for entry in history:
         if "epoch" not in entry or "train_runtime" in entry:
             continue
-        row = rows.setdefault(round(entry["epoch"], 4), {"epoch": round(entry["epoch"], 4)})
+        epoch = round(entry["epoch"], 4)
+        row = rows.setdefault(epoch, {"epoch": epoch})
         if math.isfinite(entry.get("loss", math.nan)):  # not after training that diverged
             row.setdefault("loss", float(f"{entry['loss']:.6g}"))
         if "seconds" in entry:
             row.setdefault("seconds", round(entry["seconds"], 2))
-        dev = {
-            name: entry[f"eval_{name}"] for name in ("precision", "recall", "f1", "accuracy") if f"eval_{name}" in entry
-        }
-        if dev:
-            row.setdefault("dev", rounded(dev))
+        names = (name for name in ("precision", "recall", "f1", "accuracy") if f"eval_{name}" in entry)
+        if dev := {name: rounded(entry[f"eval_{name}"]) for name in names}:
+            row.setdefault("dev", dev)
     return [rows[epoch] for epoch in sorted(rows)]
 
 
 def config_facts(config: PreTrainedConfig) -> dict[str, Any]:
-    """The config of a model without its vocabulary and what only files have."""
+    """Return the config of a model without its vocabulary and the entries about its file."""
     left_out = {"_name_or_path", "transformers_version", "architectures", "auto_map", "char_types", "name_or_path"}
 
     def cleaned(value: Any) -> Any:
         if isinstance(value, Mapping):
-            kept = {str(name): inner for name, inner in value.items() if name not in left_out}
-            return {name: inner if name == "id2label" else cleaned(inner) for name, inner in kept.items()}
-        return [cleaned(inner) for inner in value] if isinstance(value, (list, tuple)) else _without_folders(value)
+            return {name: cleaned(inner) for name, inner in value.items() if name not in left_out}
+        return value
 
-    return cleaned(json.loads(json.dumps(config.to_dict(), default=str)))
+    settings = cleaned(_plain(config.to_dict()))
+    return {**_mapped(settings, _without_folder), "id2label": settings["id2label"]}  # a label may look like a path
 
 
 def hardware_facts(device: torch.device) -> dict[str, Any]:
-    """What the run ran on."""
+    """Return the hardware of the run."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
     return {"device": device.type, "name": name, "cores": cores, "threads": torch.get_num_threads()}
 
 
 def versions() -> dict[str, str]:
-    """The versions of what the run ran with."""
-    found = {"python": ".".join(map(str, sys.version_info[:3]))}
-    return found | {name: _version_of(name) for name in _LIBRARIES}
-
-
-def _version_of(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:  # a package that is on the path and not installed
-        return import_module(name).__version__
+    """Return the versions of Python and of the libraries of the run."""
+    libraries = ("torch", "transformers", "datasets", "hf_xorner")
+    found = {name: str(import_module(name).__version__) for name in libraries}
+    return {"python": platform.python_version(), **found}
 
 
 def rounded(value: Any, digits: int = 4) -> Any:
     """Round every float in nested values."""
+    return _mapped(value, lambda leaf: round(float(leaf), digits) if isinstance(leaf, float) else leaf)
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return nested values with every leaf changed."""
     if isinstance(value, Mapping):
-        return {str(name): rounded(inner, digits) for name, inner in value.items()}
+        return {str(name): _mapped(inner, change) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [rounded(inner, digits) for inner in value]
-    return round(float(value), digits) if isinstance(value, float) else value
-
-
-def _processor() -> str:
-    """The model of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    return json.loads(json.dumps(value, default=str))
-
-
-def _without_folders(value: Any) -> Any:
-    """A path by its name alone; names of corpora and repositories stay."""
-    if isinstance(value, list):
-        return [_without_folders(inner) for inner in value]
-    if not isinstance(value, str) or not ("/" in value or os.sep in value):
-        return value
-    return (
-        Path(value).name if Path(value).is_absolute() or value.startswith((".", "~")) or Path(value).exists() else value
-    )
+        return [_mapped(inner, change) for inner in value]
+    return change(value)
 
 
 def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Every value in nested ones, with its place in words."""
+    """Yield every leaf of nested values, with its place."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _leaves(inner, f"{place}.{name}".lstrip("."))
@@ -432,19 +345,42 @@ def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
         yield place, value
 
 
+def _processor() -> str:
+    """Return the model of the processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it is read from JSON."""
+    return json.loads(json.dumps(value, default=str))
+
+
+def _without_folder(value: Any) -> Any:
+    """Return the name of a path; names of corpora and repositories, and other values, stay."""
+    if not isinstance(value, str) or not ("/" in value or os.sep in value):
+        return value
+    path = Path(value)
+    return path.name if path.is_absolute() or value.startswith((".", "~")) or path.exists() else value
+
+
 _KEPT_SCORES = ("sentences", "tokens", "entities", "per_type", "per_tag")
 _WEIGHTS = "model.safetensors"
 
 
 class Judged(NamedTuple):
-    """What a model said of a split, and its scores.
+    """The predictions of a model for a split, and its scores.
 
     Attributes:
         gold: The gold label of each labelled word, by sentence.
         predicted: The predicted ones.
         probabilities: The probability of each predicted label, sentence after sentence. Shape: (words,).
         scores: See `hf_xorner.evaluation.scores.scores_of`.
-        seconds: What the predictions took.
+        seconds: The time for the predictions.
     """
 
     gold: list[list[str]]
@@ -457,13 +393,13 @@ class Judged(NamedTuple):
 def facts_before(
     trainer: Trainer, corpus: DatasetDict, run: RunArguments, options: dict[str, Any], command: str
 ) -> Facts:
-    """Gather the facts of a run that are known before it trains, so that training is not lost to what they hold.
+    """Return the facts that are known before training, so that one that cannot be written is reported in time.
 
     Args:
-        trainer: Before training.
-        corpus: What it is trained and judged on.
-        run: What was asked for.
-        options: What of that, and of training and config, is not the default; see `options_of`.
+        trainer: The trainer before training.
+        corpus: The splits.
+        run: The arguments of the run.
+        options: See `options_of`.
         command: See `command_of`.
 
     Raises:
@@ -493,13 +429,13 @@ def facts_before(
 
 
 def leave_facts(trainer: Trainer, corpus: DatasetDict, before: Facts, judged: Mapping[str, Judged]) -> Facts:
-    """Write the facts of a run, and the counts of its sentences, into the Trainer's output folder.
+    """Write the facts of a run and the counts of its sentences to the Trainer's output folder.
 
     Args:
-        trainer: After training, the model saved.
-        corpus: What it was trained and judged on.
+        trainer: The trainer after training, with the model saved.
+        corpus: The splits.
         before: See `facts_before`.
-        judged: The held-out splits by name.
+        judged: The predictions for the held-out splits, by name.
 
     Raises:
         TrainingError: If they cannot be written.
@@ -530,7 +466,7 @@ def leave_facts(trainer: Trainer, corpus: DatasetDict, before: Facts, judged: Ma
 
 
 def data_facts(source: str, corpus: DatasetDict) -> dict[str, Any]:
-    """What a corpus is and holds; see `Facts`."""
+    """Return the entry `data` of `Facts`."""
     here = Path(source)
     return {
         "source": here.name if here.exists() or here.is_absolute() else source,
@@ -543,7 +479,7 @@ def data_facts(source: str, corpus: DatasetDict) -> dict[str, Any]:
 
 
 def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
-    """What files a run reads besides its corpus; see `Facts`."""
+    """Return the entry `inputs` of `Facts`: the files that a run reads besides its corpus."""
     found: dict[str, dict[str, Any]] = {}
     for option in _INPUTS:
         given = getattr(run, option)
@@ -555,7 +491,7 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
 
 
 def surfaces_in(split: Dataset) -> set[str]:
-    """The distinct surface forms of a split's entities; none where its labels are plain."""
+    """Return the surface forms of a split's entities; none where its labels are plain."""
     tag_set = TagSet.of(label_names_of(split, TRAIN))
     found: set[str] = set()
     if tag_set.plain:
@@ -567,7 +503,7 @@ def surfaces_in(split: Dataset) -> set[str]:
 
 
 def _figures(judged: Judged, tokens: Any, known: set[str]) -> tuple[dict[str, Any], list[list[int]]]:
-    """The scores of a split with what else is cheap to know, and the counts of its sentences."""
+    """Return the entry of a split in `scores`, and the counts of its sentences."""
     comparison = Comparison.of(judged.gold, judged.predicted)
     counts = comparison.counts_by_sentence()
     if comparison.tag_set.plain:
@@ -577,7 +513,7 @@ def _figures(judged: Judged, tokens: Any, known: set[str]) -> tuple[dict[str, An
     if len(words) == len(comparison.gold_ids):
         more["surface"] = surface_scores(comparison, words)
         more["seen"] = seen_partition(comparison, words, known)
-    if np.isfinite(judged.probabilities).all():  # training may have diverged, which the facts say in their own words
+    if np.isfinite(judged.probabilities).all():  # not after training that diverged
         confidences = entity_confidences(judged.probabilities, comparison)
         found = calibration(confidences, comparison.correct)
         more["calibration"] = {**found, "bins": [row for row in found["bins"] if row["count"]]}
@@ -585,7 +521,7 @@ def _figures(judged: Judged, tokens: Any, known: set[str]) -> tuple[dict[str, An
 
 
 def _sparse(found: dict[str, Any]) -> dict[str, Any]:
-    """A confusion by the names of types, without the pairs that do not occur: of many types there are few."""
+    """Return a confusion matrix by the names of types, without its zeros."""
     types, rows = found["types"], found["matrix"]
     matrix = {
         name: {other: count for other, count in zip(types, row, strict=True) if count}
@@ -597,7 +533,7 @@ def _sparse(found: dict[str, Any]) -> dict[str, Any]:
 def _speed(
     trainer: Trainer, data: Mapping[str, Any], curve: list[dict[str, Any]], judged: Mapping[str, Judged]
 ) -> dict[str, float]:
-    """How long training took, over all starts of the run, and how many words a second."""
+    """Return the entry `speed` of `Facts`."""
     seconds = sum(row.get("seconds", 0.0) for row in curve)
     words = data["splits"]["train"]["tokens"] * (trainer.state.epoch or 0)
     found = {"training_seconds": round(seconds, 2)}

@@ -1,54 +1,70 @@
-"""Which files of a folder are the model: what others need to load and to judge it, and nothing that training left."""
+"""The files, settings and weights that make up a saved model, apart from what training leaves beside them."""
 
 from __future__ import annotations
 
 import ast
+import hashlib
+import json
+import math
 import os
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from .facts import FACTS_FILE, json_object
+import torch
+from transformers import PreTrainedConfig
 
-CONFIG, TOKENIZER_CONFIG, CARD = "config.json", "tokenizer_config.json", "README.md"
+CONFIG, TOKENIZER_CONFIG, CARD, FACTS_FILE = "config.json", "tokenizer_config.json", "README.md", "facts.json"
 WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors")
 PICTURES = ("*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
 
-#: By name, as `fnmatch` reads it. Neither optimisers nor arguments of training, which are pickles, are among them.
+#: File names, as patterns of `fnmatch`. The pickles of a checkpoint (optimizer, arguments) are not among them.
 MODEL_FILES = (
-    CONFIG,
-    *WEIGHTS,
-    "model.safetensors.index.json",
-    TOKENIZER_CONFIG,
-    "tokenizer.json",
-    "piece_tokenizer.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    CARD,
-    FACTS_FILE,
-    "LICENSE",
-    *PICTURES,
+    *(CONFIG, *WEIGHTS, "model.safetensors.index.json", TOKENIZER_CONFIG, "tokenizer.json", "piece_tokenizer.json"),
+    *("special_tokens_map.json", "added_tokens.json", CARD, FACTS_FILE, "LICENSE", *PICTURES),
 )
 
-#: What an Inference Endpoint runs, and what it installs for it: the second is nothing without the first.
+#: The code of an Inference Endpoint, and the packages that are installed for it.
 HANDLER, HANDLER_REQUIREMENTS = "handler.py", "requirements.txt"
 
-#: A picture of the card by its address, as Markdown or HTML has it.
+#: The address of an image in the card, in Markdown or HTML.
 _SHOWN = re.compile(r"""!\[[^\]]{0,500}\]\(\s*<?([^)\s>]+)|<img\b[^>]{0,500}?\bsrc\s*=\s*["']([^"']+)""")
+
+#: Entries of a saved config that describe its file or the program that wrote it.
+_OF_THE_FILE = ("_name_or_path", "transformers_version", "architectures", "auto_map", "torch_dtype", "dtype")
+
+#: The limit of JSON's nesting.
+_DEEPEST = 100
+
+
+def settings_of(config: PreTrainedConfig) -> dict[str, Any]:
+    """Return the entries of a config that describe the model."""
+    return {name: value for name, value in config.to_dict().items() if name not in _OF_THE_FILE}
+
+
+@torch.no_grad()
+def tensors_digest(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
+    """Return the SHA-256 of named tensors."""
+    digest = hashlib.sha256()
+    for name, value in tensors:
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a name fits one of the patterns."""
+    """Return whether a name matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def files_of_model(folder: Path) -> list[str]:
-    """Return the files of a folder that belong to the model, by their paths in it, in order.
+    """Return the sorted relative paths of the files that belong to the model in a folder.
 
-    These are the files of `MODEL_FILES`, the modules that config and tokenizer name with their neighbours, what
-    pictures of folders below the card shows, and the handler of an endpoint with what it requires.
+    These are `MODEL_FILES`, the modules that config and tokenizer name and those that they import, the images of the
+    card, and the handler of an endpoint with its requirements.
     """
     named = [path.name for path in folder.iterdir() if path.is_file() and matches(path.name, MODEL_FILES)]
     wanted = {*named, *(f"{module}.py" for module in travelling_modules(folder)), *pictures_of_card(folder)}
@@ -58,7 +74,7 @@ def files_of_model(folder: Path) -> list[str]:
 
 
 def travelling_modules(folder: Path) -> list[str]:
-    """Return the modules that config and tokenizer name, and all that these import by a dot, whether there or not."""
+    """Return the modules that config and tokenizer name and their relative imports, even if the files are missing."""
     waiting = [name.partition(".")[0] for name in remote_classes(folder) if "--" not in name]
     found: set[str] = set()
     while waiting:
@@ -70,10 +86,7 @@ def travelling_modules(folder: Path) -> list[str]:
 
 
 def remote_classes(folder: Path) -> list[str]:
-    """Return what config and tokenizer have loaded by name, as `module.Class` or `owner/name--module.Class`.
-
-    These are the classes of `auto_map`, and those of pipelines that a config brings along.
-    """
+    """Return the classes in `auto_map` and `custom_pipelines`, as `module.Class` or `owner/name--module.Class`."""
     names: list[Any] = []
     for file in (CONFIG, TOKENIZER_CONFIG):
         found = _read_object(folder / file)
@@ -84,14 +97,14 @@ def remote_classes(folder: Path) -> list[str]:
 
 
 def pictures_of_card(folder: Path) -> list[str]:
-    """Return the pictures that the card shows from its own repository, by their paths in it, whether there or not."""
+    """Return the relative paths of the images that the card shows from its own repository, even if they are missing."""
     try:
         text = (folder / CARD).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
     addresses = [one or other for one, other in _SHOWN.findall(text)]
     own = [address.removeprefix("./") for address in addresses if not re.match(r"[a-z][a-z+.-]*:|/|#", address)]
-    # Nothing is fetched from outside of the folder.
+    # Never outside of the folder.
     return [path for path in own if ".." not in Path(path).parts and matches(path.lower(), PICTURES)]
 
 
@@ -112,3 +125,31 @@ def _neighbours(path: Path) -> list[str]:
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return []
     return [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level and node.module]
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Read a JSON object that every JSON reader accepts: finite numbers, valid strings, no deep nesting.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    try:
+        content = json.loads(text, parse_constant=_finite, parse_float=_finite)
+        level: list[Any] = [content] if isinstance(content, (dict, list)) else []
+        for _ in range(_DEEPEST):
+            values = (outer.values() if isinstance(outer, dict) else outer for outer in level)
+            level = [inner for inner in chain.from_iterable(values) if isinstance(inner, (dict, list))]
+    except RecursionError:
+        level = [None]
+    if level:
+        raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
+    if not isinstance(content, dict):
+        raise ValueError("it is not a JSON object")
+    json.dumps(content, ensure_ascii=False).encode()  # raises for half of a surrogate pair
+    return content
+
+
+def _finite(digits: str) -> float:
+    if not math.isfinite(number := float(digits)):
+        raise ValueError(f"{digits[:20]} is not a finite number")
+    return number

@@ -1,8 +1,8 @@
-"""The optimiser of li2020: Adam with Nesterov's momentum, as TensorFlow 1 defined it."""
+"""Optimization as in the papers: TensorFlow's Nadam, a learning rate that decays by epochs, averaged weights."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -12,44 +12,35 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import EarlyStoppingCallback, Trainer, TrainerCallback
+from transformers import Trainer
+
+from .checkpoints import CheckpointedCallback
 
 
 def decay_by_epoch(optimizer: Optimizer, decay: float, steps_per_epoch: int) -> LambdaLR:
-    """A schedule η = η0 / (1 + decay · t), t being the number of finished epochs.
+    """Return the schedule η = η0 / (1 + ρ·t) after t epochs, which `transformers.get_scheduler` does not have.
 
-    So did ma2016 (decay 0.05), chen2019 (0.02) and the Stack-LSTM of lample2016's program (0.08).
+    Used by ma2016 (ρ = 0.05), chen2019 (0.02) and the program of lample2016 for its Stack-LSTM (0.08).
 
     Args:
-        optimizer: What is scheduled, each group of weights from a learning rate of its own.
+        optimizer: The optimizer; each parameter group has its own η0.
         decay: ρ.
-        steps_per_epoch: Steps of the optimiser in an epoch.
+        steps_per_epoch: Optimizer steps in an epoch.
     """
     return LambdaLR(optimizer, lambda step: 1 / (1 + decay * (step // steps_per_epoch)))
 
 
-class EarlyStopping(EarlyStoppingCallback):
-    """The EarlyStoppingCallback of transformers, which a resumed run does not have count anew."""
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Count the evaluations since the best one, where a checkpoint holds any."""
-        super().on_train_begin(args, state, control, **kwargs)
-        name = f"eval_{args.metric_for_best_model.removeprefix('eval_')}"
-        scores = [entry[name] for entry in state.log_history if name in entry]
-        if not args.greater_is_better:
-            scores = [-score for score in scores]
-        self.early_stopping_patience_counter = len(scores) - 1 - scores.index(max(scores)) if scores else 0
-
-
-#: Where a checkpoint keeps the weights of the epochs before.
+#: The file of a checkpoint with the weights of the epochs before.
 _KEPT = "last_epochs.safetensors"
 
 
-class EpochAverage(TrainerCallback):
-    """Keeps what training changes of a model, as it is at the ends of the last epochs.
+class EpochAverage(CheckpointedCallback):
+    """Keeps the trained weights at the ends of the last epochs; they are part of checkpoints.
+
+    `torch.optim.swa_utils` averages all epochs from one on, which would have to be known in advance.
 
     Args:
-        epochs: How many epochs are kept. They go along in checkpoints, so a run that is resumed knows them all.
+        epochs: The number of epochs to keep.
     """
 
     def __init__(self, epochs: int) -> None:
@@ -58,83 +49,72 @@ class EpochAverage(TrainerCallback):
     def on_epoch_end(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **kwargs: Any) -> None:
         """Keep the weights of an epoch."""
         assert model is not None
-        self.kept.append(weights_of(model))
+        self.kept.append(trained_weights(model))
 
     def begin(self, trainer: Trainer, checkpoint: Path | None) -> None:
-        """Take up the weights that a checkpoint kept."""
+        """Read the weights from a checkpoint."""
         self.kept.clear()
         if checkpoint is None or not (path := checkpoint / _KEPT).is_file():
             return
-        saved = {key: value.to(trainer.args.device) for key, value in load_file(path).items()}
-        numbers = sorted({int(key.partition(".")[0]) for key in saved})
-        self.kept.extend(
-            {key.partition(".")[2]: saved[key] for key in saved if key.startswith(f"{n}.")} for n in numbers
-        )
+        epochs: dict[int, dict[str, Tensor]] = defaultdict(dict)
+        for key, value in load_file(path).items():
+            number, _, name = key.partition(".")
+            epochs[int(number)][name] = value.to(trainer.args.device)
+        self.kept.extend(epochs[number] for number in sorted(epochs))
 
     def save_to(self, checkpoint: Path) -> None:
-        """Keep the weights in a checkpoint, too."""
+        """Write the weights to a checkpoint."""
         kept = enumerate(self.kept)
-        save_file(
-            {f"{number}.{name}": value.contiguous() for number, weights in kept for name, value in weights.items()},
-            checkpoint / _KEPT,
-        )
+        tensors = {f"{number}.{name}": value for number, weights in kept for name, value in weights.items()}
+        save_file({key: value.contiguous() for key, value in tensors.items()}, checkpoint / _KEPT)
 
     def mean(self) -> dict[str, Tensor]:
-        """The average of the weights that are kept."""
+        """Return the average of the weights."""
         return {name: torch.stack([weights[name] for weights in self.kept]).mean(0) for name in self.kept[0]}
 
 
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """A copy of the weights that training changes."""
+def trained_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return a copy of the weights that are trained."""
     return {name: weight.detach().clone() for name, weight in model.named_parameters() if weight.requires_grad}
 
 
-@torch.no_grad()
-def place_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Put such a copy back."""
-    parameters = dict(model.named_parameters())
-    for name, weight in weights.items():
-        parameters[name].copy_(weight)
-
-
 def keep_the_better(trainer: Trainer, average: EpochAverage) -> None:
-    """Give the trained model the average of its last epochs, if that scores higher on the validation data.
+    """Replace the weights of a trained model by the average of its last epochs if that scores higher in validation.
 
     Args:
-        trainer: After training, its model being the best epoch's.
-        average: The callback that was there in training.
+        trainer: The trainer after training, with the weights of the best epoch.
+        average: The callback that kept the weights.
     """
     model = trainer.accelerator.unwrap_model(trainer.model)
     metric = f"eval_{trainer.args.metric_for_best_model.removeprefix('eval_')}"
     sign = 1 if trainer.args.greater_is_better else -1
-    best, score = weights_of(model), trainer.evaluate()[metric]
-    place_weights(model, average.mean())
+    best, score = trained_weights(model), trainer.evaluate()[metric]
+    model.load_state_dict(average.mean(), strict=False)
     if sign * trainer.evaluate()[metric] <= sign * score:
-        place_weights(model, best)
+        model.load_state_dict(best, strict=False)
 
 
 class Nadam(Optimizer):
-    """Nadam as `tf.contrib.opt.NadamOptimizer` had it.
+    """Nadam as in `tf.contrib.opt.NadamOptimizer`, which li2020 used.
 
     In step t, with the gradient g::
 
         m = β1·m + (1 − β1)·g                v = β2·v + (1 − β2)·g²
         weight −= lr · √(1 − β2^t) / (1 − β1^t) · (β1·m + (1 − β1)·g) / (√v + ε)
 
-    `torch.optim.NAdam` is another: it lets β1 grow by a schedule, and corrects m and g apart. ε stands beside a √v that
-    is not corrected, so in the first steps it weighs more than Adam's.
+    `torch.optim.NAdam` computes something else: β1 follows a schedule, and the bias of m and g is corrected separately.
+    ε is added to an uncorrected √v, so in the first steps it has more weight than in Adam.
 
-    Gradients are dense: a row of an embedding that no word of the batch has still moves by its momentum. TensorFlow,
-    whose gradients of embeddings were sparse, decayed m and v of every row and moved those of the batch only. There t
-    counted the steps of the optimiser; here each weight's own, from its first gradient on.
+    Gradients are dense: the embedding of a word that is not in the batch still moves by its momentum. TensorFlow's
+    sparse gradients decayed m and v of every embedding but moved only those of the batch. t counts the steps of each
+    weight from its first gradient on; in TensorFlow, those of the optimizer.
 
     Args:
-        params: Weights, or groups of them with options of their own.
+        params: Weights, or parameter groups.
         lr: Learning rate.
         betas: Decay of the means of the gradient (β1) and of its square (β2).
         eps: ε.
-        weight_decay: Shrinks the weights by lr · weight_decay in each step, apart from the gradient, as AdamW does.
-            TensorFlow's has no such thing.
+        weight_decay: Decoupled weight decay as in AdamW, which TensorFlow's Nadam does not have.
     """
 
     def __init__(
@@ -153,7 +133,7 @@ class Nadam(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move the weights that have a gradient; a closure computes these anew, and its loss is returned."""
+        """Update the weights that have a gradient; return the loss of the closure, which computes the gradients."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -161,11 +141,11 @@ class Nadam(Optimizer):
         for group in self.param_groups:
             weights = [weight for weight in group["params"] if weight.grad is not None]
             if weights:
-                self._move(weights, [weight.grad for weight in weights], group)
+                self._update(weights, [weight.grad for weight in weights], group)
         return loss
 
-    def _move(self, weights: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> None:
-        """Move weights that share their options, all of them in each operation."""
+    def _update(self, weights: list[Tensor], gradients: list[Tensor], group: dict[str, Any]) -> None:
+        """Update the weights of a group, all of them in each operation."""
         states = [self._state_of(weight) for weight in weights]
         means = [state["mean"] for state in states]
         squares = [state["square"] for state in states]
@@ -184,12 +164,10 @@ class Nadam(Optimizer):
         torch._foreach_addcdiv_(weights, torch._foreach_lerp(means, gradients, 1 - beta1), roots, rates)
 
     def _state_of(self, weight: Tensor) -> dict[str, Any]:
-        """What is kept of a weight, made when it first has a gradient."""
+        """Return the state of a weight, which is created with its first gradient."""
         if weight.grad is not None and (weight.grad.is_sparse or weight.is_complex()):
-            raise ValueError("Nadam moves real weights by dense gradients; create embeddings with sparse=False.")
+            raise ValueError("Nadam needs real weights and dense gradients; create embeddings with sparse=False.")
         state = self.state[weight]
         if not state:
-            state["step"] = 0
-            state["mean"] = torch.zeros_like(weight, memory_format=torch.preserve_format)
-            state["square"] = torch.zeros_like(weight, memory_format=torch.preserve_format)
+            state |= {"step": 0, "mean": torch.zeros_like(weight), "square": torch.zeros_like(weight)}
         return state

@@ -1,4 +1,4 @@
-"""Recipes: the options of a run as a YAML file, those of the papers' tables among the package's own."""
+"""Recipes: YAML files with the options of a run; the package contains those of the papers' tables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from yaml.composer import ComposerError
 from ..errors import first_line
 
 ROOT = Path(__file__).parent.parent / "recipes"
-EXTENDS = "extends"
-
-_SUFFIXES = (".yaml", ".yml")
 
 # More than any recipe or table needs.
 _MOST_BYTES, _DEEPEST = 2**18, 20
@@ -23,11 +20,11 @@ _TABLE = re.compile(r"table\d+")
 
 
 class Recipe(NamedTuple):
-    """A recipe by its name, with what it extends taken in.
+    """A recipe with the options of those that it extends.
 
     Attributes:
-        name: Where it lies below the package's recipes, without the suffix; of another file, the name without folders.
-        options: Its options. One that is null takes back what an extended recipe says.
+        name: The path below the package's recipes, or the name of another file, without the suffix.
+        options: The options. A null removes an option of an extended recipe.
     """
 
     name: str
@@ -35,17 +32,17 @@ class Recipe(NamedTuple):
 
 
 def recipe_names() -> list[str]:
-    """The names of the package's recipes, such as li2020/table1/cross."""
+    """Return the names of the package's recipes, such as li2020/table1/cross."""
     return [name for name in _packaged() if not is_table(name)]
 
 
 def table_names() -> list[str]:
-    """The names of the package's tables, such as li2020/table1."""
+    """Return the names of the package's tables, such as li2020/table1."""
     return [name for name in _packaged() if is_table(name)]
 
 
 def is_table(name: str) -> bool:
-    """Whether a name of the package is that of a whole table."""
+    """Return whether a name is that of a table, not of a recipe."""
     return _TABLE.fullmatch(Path(name).name) is not None
 
 
@@ -53,10 +50,10 @@ def read_recipe(source: str) -> Recipe:
     """Read a recipe and those that it extends.
 
     Args:
-        source: The name of one of the package's, or a path.
+        source: The name of one of the package's recipes, or a path.
 
     Raises:
-        ValueError: If there is no such recipe, or it is no list of options, or extends what is none.
+        ValueError: If there is no such recipe, or it or one that it extends is faulty.
     """
     path = _located(source)
     return Recipe(_name_of(path), _options_of(path, []))
@@ -67,26 +64,24 @@ def read_yaml(path: Path, what: str) -> dict[str, Any]:
 
     Args:
         path: The file.
-        what: What it is, for messages.
+        what: Its kind, for error messages.
 
     Raises:
-        ValueError: If it cannot be read, or is something else.
+        ValueError: If it cannot be read, or contains something else.
     """
     place = f"The {what} {path}"
     try:
         if path.exists() and not path.is_file():
-            raise ValueError(f"{place} cannot be read: it is not a file.")
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise ValueError(f"{place} cannot be read: it has more than {_MOST_BYTES:,} bytes.")
-        text = content.decode("utf-8")
+            raise OSError(0, "it is not a file")
+        if path.stat().st_size > _MOST_BYTES:
+            raise OSError(0, f"it has more than {_MOST_BYTES:,} bytes")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ValueError(f"{place} cannot be read: {reason}.") from None
     found = yaml_value(text, place)
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise ValueError(f"{place} is no list of options; write one 'option: value' a line.")
+        raise ValueError(f"{place} does not map options to values; write one 'option: value' a line.")
     return found
 
 
@@ -95,14 +90,14 @@ def yaml_value(text: str, place: str) -> Any:
 
     Args:
         text: The YAML.
-        place: Where it is from, for messages.
+        place: Its origin, for error messages.
 
     Raises:
-        ValueError: If it is not valid, has aliases, or is nested too deeply.
+        ValueError: If it is not valid, contains aliases, or is nested too deeply.
     """
     try:
         return yaml.load(text, _Loader)
-    # Besides its own errors, PyYAML raises those of the constructors of numbers and dates.
+    # PyYAML also raises the errors of Python's numbers and dates.
     except Exception as error:
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
@@ -111,16 +106,16 @@ def yaml_value(text: str, place: str) -> Any:
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML without aliases, by which a short file can expand to any size, and without deep nesting."""
+    """Refuses deep nesting and aliases, with which a short file can expand to any size."""
 
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Compose a node, unless it is an alias or nested too deeply."""
-        if self.check_event(yaml.AliasEvent):
-            raise ComposerError(None, None, "aliases are not supported", self.peek_event().start_mark)
-        if self.depth == _DEEPEST:
-            raise ComposerError(None, None, "it is nested too deeply", self.peek_event().start_mark)
+        alias = self.check_event(yaml.AliasEvent)
+        if alias or self.depth == _DEEPEST:
+            fault = "aliases are not supported" if alias else "it is nested too deeply"
+            raise ComposerError(None, None, fault, self.peek_event().start_mark)
         self.depth += 1
         try:
             return super().compose_node(parent, index)
@@ -129,7 +124,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def nearest(name: str, names: list[str]) -> str:
-    """The names most like one, as the end of a sentence."""
+    """Return the names most similar to one, as the end of a sentence."""
     near = get_close_matches(name, names, n=3, cutoff=0.3) or names[:3]
     return f"the nearest names are {', '.join(near)}"
 
@@ -139,10 +134,9 @@ def _packaged() -> list[str]:
 
 
 def _located(source: str) -> Path:
-    """The file of a recipe: one that is there, one of the package, or one that will be found missing."""
+    """Return the file of a recipe, given by its name in the package or its path."""
     path, name = Path(source), source.removesuffix(".yaml")
-    written_as_path = path.suffix in _SUFFIXES
-    if written_as_path and path.is_file():
+    if path.suffix in (".yaml", ".yml") and path.is_file():
         return path
     if name in recipe_names():
         return ROOT / f"{name}.yaml"
@@ -151,7 +145,7 @@ def _located(source: str) -> Path:
         raise ValueError(
             f"{source!r} is a whole table, which scripts/reproduce.py runs; its recipes are {own or 'those of others'}."
         )
-    if written_as_path or path.is_file():
+    if path.suffix in (".yaml", ".yml") or path.is_file():
         return path
     raise ValueError(
         f"The recipe {source!r} is unknown: there is no such file, and of the package's recipes "
@@ -160,37 +154,25 @@ def _located(source: str) -> Path:
 
 
 def _name_of(path: Path) -> str:
-    resolved = path.resolve()
-    root = ROOT.resolve()
+    root, resolved = ROOT.resolve(), path.resolve()
     return resolved.relative_to(root).with_suffix("").as_posix() if root in resolved.parents else path.stem
 
 
 def _options_of(path: Path, below: list[Path]) -> dict[str, Any]:
-    """The options of a file, over those of the recipe that it extends.
-
-    Args:
-        path: The file.
-        below: The files that extend it, by way of one another.
-    """
+    """Return the options of a file and of the recipe that it extends; `below` are the files that extend this one."""
     if path.resolve() in below:
         chain = " extends ".join(_name_of(step) for step in [*below[below.index(path.resolve()) :], path])
         raise ValueError(f"The recipe {path} extends itself: {chain}; take one of these lines out.")
     options = read_yaml(path, "recipe")
-    if EXTENDS not in options:
+    parent = options.pop("extends", "")
+    if parent == "":
         return options
-    parent = options.pop(EXTENDS)
     if not isinstance(parent, str):
         raise ValueError(f"The recipe {path} extends {parent!r}; name one recipe.")
-    return {**_options_of(_parent(parent, path), [*below, path.resolve()]), **options}
-
-
-def _parent(name: str, path: Path) -> Path:
-    """The file that a recipe extends: one of the package's by its name, or one by its path from the recipe's folder."""
-    beside = path.parent / name
-    if name in recipe_names():
-        return ROOT / f"{name}.yaml"
-    if beside.is_file():
-        return beside
-    raise ValueError(
-        f"The recipe {path} extends {name!r}, which is no recipe; of the package's {nearest(name, recipe_names())}."
-    )
+    file = ROOT / f"{parent}.yaml" if parent in recipe_names() else path.parent / parent
+    if not file.is_file():
+        raise ValueError(
+            f"The recipe {path} extends {parent!r}, which is not a recipe; of the package's "
+            f"{nearest(parent, recipe_names())}."
+        )
+    return {**_options_of(file, [*below, path.resolve()]), **options}

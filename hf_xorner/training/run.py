@@ -1,4 +1,4 @@
-"""A whole run: corpus, tokenizer, model, training, scores, and the folder that holds what came of it."""
+"""A training run: arguments, corpus, tokenizer and model, Trainer, saved model, facts."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from ..models.tags import IGNORED
 from ..registration import CONFIGS
 from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt, check_output_apart
-from .build import build_afresh, go_on
+from .build import Start, build_afresh, go_on
 from .checkpoints import folder_locked
 from .context import with_context_states
-from .facts import EpochClock, Judged, command_of, facts_before, leave_facts, options_of
+from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
 from .optimization import EpochAverage, keep_the_better
 from .run_record import RunRecord, check_unfinished
 from .trainer import TaggerTrainer
 
+WORDS, LABELS = "tokens", "ner_tags"
+
+# --- Several seeds ----------------------------------------------------------------------------------------------------
+
 
 def check_seeds(run: RunArguments, training: TaggerTrainingArguments) -> None:
-    """Refuse what cannot be told to several runs at once.
-
-    Raises:
-        ValueError: If that was asked for.
-    """
+    """Raise a ValueError for options that cannot be combined with several seeds."""
     if not run.seeds:
         return
     if len(set(run.seeds)) < len(run.seeds):
-        raise ValueError(f"seeds={run.seeds} has one of them twice; a run of the same seed has the same scores.")
+        raise ValueError(f"seeds={run.seeds} has one of them twice; a run with the same seed has the same scores.")
     if training.push_to_hub:
         raise ValueError("push_to_hub publishes one model; train with seeds, then publish one by scripts/publish.py.")
     if str(training.resume_from_checkpoint).casefold() not in ("none", "true", "false"):
         raise ValueError(
-            "resume_from_checkpoint names one run's checkpoint; with seeds say true, for the newest of each."
+            "resume_from_checkpoint names one run's checkpoint; with seeds, use true for the newest one of each run."
         )
 
 
 def of_each_seed(
     run: RunArguments, training: TaggerTrainingArguments
 ) -> Iterator[tuple[RunArguments, TaggerTrainingArguments]]:
-    """Tell each seed's run its seed, and a folder below the one of all; without seeds there is but the run itself."""
+    """Yield the arguments of each seed's run; without seeds, those given."""
     for seed in run.seeds:
         one, settings = copy(run), copy(training)
         one.seeds, settings.seed = [], seed
@@ -63,15 +63,15 @@ def of_each_seed(
 
 
 def folder_of(folder: str, seed: int) -> str:
-    """Where the run of a seed goes, below the folder of all."""
+    """Return the output folder of a seed's run, below the common one."""
     return str(Path(folder) / f"seed-{seed}")
 
 
 def seed_table(scores: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> str:
-    """Lay out the scores of several seeds, in percent, with their mean and sample deviation.
+    """Return a table of the scores of several seeds in percent, with mean and sample standard deviation.
 
     Args:
-        scores: What a run returns, by its seed.
+        scores: The result of `TrainingRun.train`, by seed.
     """
     width = max(10, *(len(str(seed)) + 2 for seed in scores))
     lines = [f"{'seed':<22}{''.join(f'{seed:>{width}}' for seed in scores)}{'mean':>10}{'deviation':>12}"]
@@ -85,20 +85,25 @@ def seed_table(scores: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> str:
 
 
 def best_seed(scores: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> int:
-    """The seed that scores highest on the validation data, the first if there are none."""
+    """Return the seed with the highest validation score, or the first seed without validation data."""
     validation = {seed: splits.get("validation", {}) for seed, splits in scores.items()}
     return max(scores, key=lambda seed: validation[seed].get("f1", validation[seed].get("accuracy", 0.0)))
 
 
-WORDS, LABELS = "tokens", "ner_tags"
+# --- One run ----------------------------------------------------------------------------------------------------------
 
 
 class TrainingRun(NamedTuple):
-    """A run that is ready to start: `corpus` goes through `trainer` into `trainer.args.output_dir`.
+    """A run that is ready to be trained.
 
-    `coverage` says of each split what part of it has a pretrained vector, where there are any. `average` collects the
-    weights of the last epochs, where they are to be averaged. `run`, `options` and `command` say what was asked for, to
-    be written down beside the model; `record` is what `output_dir` says of the run.
+    Attributes:
+        corpus: The splits.
+        trainer: The Trainer, whose `args.output_dir` is the folder of the run.
+        coverage: For each split the share of words with a pretrained vector; empty without vectors.
+        average: The callback that keeps the weights of the last epochs to average them, or None.
+        run: The arguments.
+        facts: The facts that are known before training; None in other processes than the main one.
+        record: The callback that writes the record of the run.
     """
 
     corpus: DatasetDict
@@ -106,40 +111,34 @@ class TrainingRun(NamedTuple):
     coverage: dict[str, Coverage]
     average: EpochAverage | None
     run: RunArguments
-    options: dict[str, Any]
-    command: str
+    facts: Facts | None
     record: RunRecord
 
     def train(self) -> dict[str, dict[str, Any]]:
-        """Train, save model, tokenizer and facts, and return the scores of the held-out splits, checked by seqeval.
+        """Train; save the model, its tokenizer and the facts; return the scores of the held-out splits.
 
         Raises:
-            TrainingError: If the run cannot begin or go on; what was saved before is as it was.
+            TrainingError: If the run cannot begin or continue; what was saved before is unchanged.
         """
         with folder_locked(self.trainer.args.output_dir, self.trainer.args):
-            return self._train()
-
-    def _train(self) -> dict[str, dict[str, Any]]:
-        main = self.trainer.is_world_process_zero()
-        before = facts_before(self.trainer, self.corpus, self.run, self.options, self.command) if main else None
-        self.trainer.add_callback(EpochClock())
-        self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
-        if self.average is not None:
-            keep_the_better(self.trainer, self.average)
-        self.trainer.save_model()
-        judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
-        if before is not None:
-            self.trainer.check_saved_model()
-            leave_facts(self.trainer, self.corpus, before, judged)
-        self.record.finish(self.trainer)
+            self.trainer.add_callback(EpochClock())
+            self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
+            if self.average is not None:
+                keep_the_better(self.trainer, self.average)
+            self.trainer.save_model()
+            judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
+            if self.facts is not None:
+                self.trainer.check_saved_model()
+                leave_facts(self.trainer, self.corpus, self.facts, judged)
+            self.record.finish(self.trainer)
         return {name: found.scores for name, found in judged.items()}
 
     def leave(self) -> None:
-        """Leave the other processes, as each should before it ends; the model stays, and trains no further here.
+        """Leave the process group, as each process should before it ends; the model cannot be trained further here.
 
-        Gloo's threads let go of what was sent some time after it has arrived, for which they need the interpreter. One
-        that ends at that moment aborts its process (pytorch issue 190489), and the launcher then ends the others. The
-        threads are waited for where nobody holds the group any more, which the wrapped model does.
+        Gloo's threads release a message some time after it has arrived, for which they need the interpreter. If it ends
+        at that moment, the process is aborted (pytorch issue 190489), and the launcher ends the others. Destroying the
+        group waits for the threads if nothing else holds the group, as the wrapped model does.
         """
         self.trainer.model_wrapped = self.trainer.model
         self.trainer.accelerator.free_memory()
@@ -147,11 +146,11 @@ class TrainingRun(NamedTuple):
         gc.collect()
 
     def score(self, split: Dataset) -> dict[str, Any]:
-        """Score the model on a split."""
+        """Return the scores of the model on a split."""
         return self.judge(split).scores
 
     def judge(self, split: Dataset) -> Judged:
-        """Have the model label a split, and score what it says."""
+        """Return the predictions of the model for a split, and their scores, checked against seqeval."""
         names = self.trainer.model.config.labels
         output = self.trainer.predict(split)
         predicted, gold = output.predictions.argmax(-1), output.label_ids
@@ -162,74 +161,98 @@ class TrainingRun(NamedTuple):
         )
         scores = span_scores(gold_tags, predicted_tags)
         logits = output.predictions[known]
-        probabilities = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)  # of the likeliest label
+        probabilities = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)  # of the predicted labels
         return Judged(gold_tags, predicted_tags, probabilities, scores, output.metrics.get("test_runtime", 0.0))
 
 
 def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]) -> TrainingRun:
-    """Load the corpus, build tokenizer and model for it or go on from a model that there is, and make the trainer.
-
-    What does not fit is said here, in one sentence.
+    """Load the corpus, build tokenizer and model or load the model to continue from, and make the Trainer.
 
     Args:
-        run: What is trained on what.
-        training: How it is trained.
+        run: The model and the data.
+        training: The Trainer's arguments.
         config_fields: Fields of the model's config that differ from their defaults.
+
+    Raises:
+        ValueError: If options do not fit each other, the data or the model.
     """
     check_output(run, training)
-    adopt(run)
     if not run.model_name_or_path:
-        # What is wrong with the fields is said before corpus and vectors are read.
+        # Raises an error about a field before data and vectors are read.
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
+    elif run.origin is None:  # the arguments are not from `parse`
+        adopt(run)
     options = options_of(run, training, config_fields)
-    command = command_of(run.recipe, options)
     set_seed(training.seed)
+    corpus = _load(run)
+    start = _build(run, corpus, config_fields)
+    coverage = {}
+    if start.vector_words:
+        coverage = {
+            name: coverage_of(start.tokenizer, start.vector_words, split[WORDS]) for name, split in corpus.items()
+        }
+    corpus = _with_states(corpus, start, training)
+    trainer = _make_trainer(corpus, start, training)
+    average = EpochAverage(run.average_epochs) if run.average_epochs and trainer.eval_dataset is not None else None
+    record = RunRecord(corpus, asdict(run))
+    for callback in (average, record):
+        if callback is not None:
+            trainer.add_callback(callback)
+    main = trainer.is_world_process_zero()
+    facts = facts_before(trainer, corpus, run, options, command_of(run.recipe, options)) if main else None
+    return TrainingRun(corpus, trainer, coverage, average, run, facts, record)
+
+
+def _load(run: RunArguments) -> DatasetDict:
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     if "train" not in corpus or not _has_words(corpus["train"]):
         raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
-    names = corpus["train"].features[LABELS].feature.names
-    start_from = go_on if run.model_name_or_path else build_afresh
-    try:
-        tokenizer, model, vector_words = start_from(run, corpus["train"][WORDS], names, config_fields)
-    except (ArithmeticError, MemoryError, RuntimeError) as error:
-        raise ValueError(f"The model cannot be built: {first_line(error)}; choose other sizes.") from error
-    coverage = {}
-    if vector_words:
-        coverage = {name: coverage_of(tokenizer, vector_words, split[WORDS]) for name, split in corpus.items()}
-    if model.features.context is not None and model.config.context_frozen:
-        with training.main_process_first(desc="encoding"):
-            corpus = with_context_states(corpus, model.features.context.to(training.device), tokenizer, WORDS)
-    validated = "validation" in corpus and _has_words(corpus["validation"])
-    choose_by(training, model, validated)
-    try:
-        trainer = TaggerTrainer(
-            model,
-            training,
-            train_dataset=corpus["train"],
-            eval_dataset=corpus["validation"] if validated else None,
-            processing_class=tokenizer,
-        )
-    # Among others, for a reporter that is not installed; what the Trainer raises has no common type.
-    except Exception as error:
-        raise ValueError(f"The Trainer refuses its options: {first_line(error)}.") from error
-    average = None
-    if run.average_epochs and validated:
-        average = EpochAverage(run.average_epochs)
-        trainer.add_callback(average)
-    record = RunRecord(corpus, asdict(run))
-    trainer.add_callback(record)
-    return TrainingRun(corpus, trainer, coverage, average, run, options, command, record)
+    return corpus
 
 
 def _has_words(split: Dataset) -> bool:
     return any(map(len, split[WORDS]))
 
 
+def _build(run: RunArguments, corpus: DatasetDict, config_fields: dict[str, Any]) -> Start:
+    names = corpus["train"].features[LABELS].feature.names
+    build = go_on if run.model_name_or_path else build_afresh
+    try:
+        return build(run, corpus["train"][WORDS], names, config_fields)
+    except (ArithmeticError, MemoryError, RuntimeError) as error:
+        raise ValueError(f"The model cannot be built: {first_line(error)}; choose other sizes.") from error
+
+
+def _with_states(corpus: DatasetDict, start: Start, training: TaggerTrainingArguments) -> DatasetDict:
+    """Add the states of a frozen encoder to the corpus."""
+    context = start.model.features.context
+    if context is None or not start.model.config.context_frozen:
+        return corpus
+    with training.main_process_first(desc="encoding"):
+        return with_context_states(corpus, context.to(training.device), start.tokenizer, WORDS)
+
+
+def _make_trainer(corpus: DatasetDict, start: Start, training: TaggerTrainingArguments) -> TaggerTrainer:
+    validation = corpus["validation"] if "validation" in corpus and _has_words(corpus["validation"]) else None
+    _choose_metric(training, start.model, validation is not None)
+    try:
+        return TaggerTrainer(
+            start.model,
+            training,
+            train_dataset=corpus["train"],
+            eval_dataset=validation,
+            processing_class=start.tokenizer,
+        )
+    # For example for a reporter that is not installed; the Trainer's errors have no common type.
+    except Exception as error:
+        raise ValueError(f"The Trainer refuses its options: {first_line(error)}.") from error
+
+
 def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
-    """Refuse an output folder that a run cannot use.
+    """Check that a run can use its output folder.
 
     Raises:
-        ValueError: If it holds the model that training goes on from.
+        ValueError: If it holds the model that training continues from.
         TrainingError: If it cannot be written, another run writes it, or it has checkpoints of an unfinished run.
     """
     folder = Path(str(training.output_dir))
@@ -240,11 +263,11 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
             check_unfinished(folder)
 
 
-def choose_by(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:
-    """Settle by what score the best epoch is chosen, if there are data to choose it by; else the last one is taken.
+def _choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:
+    """Set the metric that the best epoch is chosen by; without validation data, the last epoch is kept.
 
     Raises:
-        ValueError: If the score that was asked for is not among those of the model's labels.
+        ValueError: If the given metric is not one of the model's labels.
     """
     if not validated:
         training.eval_strategy, training.load_best_model_at_end, training.eval_on_start = "no", False, False

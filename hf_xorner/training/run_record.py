@@ -1,118 +1,117 @@
-"""What a folder of training says of the run in it, and what becomes of it when another run begins there."""
+"""The record of a run in its output folder: a run is only resumed with the options and data that it began with."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-import torch
 from datasets import DatasetDict
-from torch import nn
-from transformers import PreTrainedConfig, Trainer, TrainerCallback
+from transformers import Trainer
 
 from ..corpora.assemble import split_fingerprint
 from ..corpora.source import Reading
 from ..errors import TrainingError
+from ..files import write_whole
 from ..models.tokenization_word_char import WordCharTokenizer
-from .checkpoints import checkpoints_in, remove, write_json
+from .checkpoints import CheckpointedCallback, checkpoints_in, remove
+from .model_files import settings_of, tensors_digest
 
-#: Options that say where something lies, how it is read, and for what seeds; what they lead to is compared instead.
+_log = logging.getLogger(__name__)
+
+RECORD = "training_run.json"
+
+#: Options that name or describe the data, and the seeds of several runs; the content of the data is compared instead.
 _OF_THE_SOURCE = {"recipe", "dataset", "data_dir", "seeds", *(entry.name for entry in fields(Reading))}
 
-#: Options of the run that name a file or folder.
+#: Options that name a file or folder.
 _PLACES = ("vectors", "composed", "context", "model_name_or_path")
 
-#: Options of the Trainer by which a run may differ and end with the same weights and scores.
+#: Options of the Trainer that may change without an effect on weights and scores, and prefixes of such options.
 _HARMLESS = {
     *("output_dir", "resume_from_checkpoint", "do_train", "do_eval", "do_predict", "disable_tqdm", "debug"),
-    *(
-        "report_to",
-        "run_name",
-        "project",
-        "push_to_hub",
-        "local_rank",
-        "ddp_backend",
-        "ddp_timeout",
-        "skip_memory_metrics",
-    ),
-    *("save_total_limit", "save_on_each_node", "per_device_eval_batch_size", "eval_accumulation_steps"),
-    *("dataloader_num_workers", "dataloader_pin_memory", "dataloader_prefetch_factor", "torch_empty_cache_steps"),
-    *("include_num_input_tokens_seen", "restore_callback_states_from_checkpoint"),
+    *("report_to", "run_name", "project", "push_to_hub", "local_rank", "ddp_backend", "ddp_timeout"),
+    *("skip_memory_metrics", "save_total_limit", "save_on_each_node", "per_device_eval_batch_size"),
+    *("eval_accumulation_steps", "dataloader_num_workers", "dataloader_pin_memory", "dataloader_prefetch_factor"),
+    *("torch_empty_cache_steps", "include_num_input_tokens_seen", "restore_callback_states_from_checkpoint"),
 }
-_HARMLESS_KINDS = ("logging_", "log_", "hub_", "trackio_")
+_HARMLESS_PREFIXES = ("logging_", "log_", "hub_", "trackio_")
 
-#: How long a run is; it may become longer.
+#: The length of a run, which may be increased.
 LENGTHS = ("num_train_epochs", "max_steps")
 
-#: Schedules in which no learning rate depends on how long the run will be.
+#: Schedules whose learning rates do not depend on the length of the run.
 _WITHOUT_END = ("constant", "constant_with_warmup", "inverse_sqrt", "reduce_lr_on_plateau")
-
-#: What a config says of the program that wrote it, not of the model.
-_NOT_OF_THE_MODEL = ("_name_or_path", "transformers_version", "architectures", "torch_dtype", "dtype", "auto_map")
 
 
 def run_identity(trainer: Trainer, corpus: DatasetDict, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run is, as values that JSON can hold.
+    """Return everything that the result of a run depends on, as JSON values.
 
     Args:
-        trainer: A trainer that is about to begin.
+        trainer: A trainer before training.
         corpus: The splits.
-        options: What is trained on what.
+        options: The options of `RunArguments`.
     """
     arguments = trainer.args.to_dict()
     model = trainer.accelerator.unwrap_model(trainer.model)
+    frozen = ((name, value) for name, value in model.named_parameters() if not value.requires_grad)
     identity = {
         "options": {**_of_the_run(options), **_of_the_trainer(arguments)},
         "length": {name: arguments[name] for name in LENGTHS},
         "corpus": {name: split_fingerprint(split, name) for name, split in corpus.items()},
         "vocabulary": _vocabulary(trainer.processing_class),
-        "config": _of_the_model(model.config),
-        "frozen weights": _frozen_weights(model),
+        "config": settings_of(model.config),
+        "frozen weights": tensors_digest(chain(frozen, model.named_buffers())),
         "processes": trainer.args.world_size,
     }
     return json.loads(json.dumps(identity, default=str))
 
 
+#: The parts of a run in the order in which they are compared, and the clause that reports a change.
+_CHANGES = {
+    "options": "{name} was {before} and is now {now}",
+    "corpus": "the {name} split of the corpus has other words or labels",
+    "vocabulary": "the vocabulary has changed",
+    "config": "{name} was {before} and is now {now}",
+    "frozen weights": "the weights that are never trained (vectors, encoder) have changed",
+    "processes": "{before} processes trained, and now there are {now}",
+}
+
+
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-    """Return the first thing in which a run is no longer the one that it was, in words, or None if there is none."""
-    for kind in ("options", "config"):
-        # A corpus and a vocabulary leave traces in the config.
-        if kind == "config" and (change := _change_of_content(old, new)):
-            return change
-        for name in sorted({*old[kind], *new[kind]}):
-            if old[kind].get(name) != new[kind].get(name):
-                return f"{name} was {_short(old[kind].get(name))} and is now {_short(new[kind].get(name))}"
-    if old["frozen weights"] != new["frozen weights"]:
-        return "the weights that are never trained (vectors, encoder) are others"
-    if old["processes"] != new["processes"]:
-        return f"{old['processes']} processes trained, and now there are {new['processes']}"
+    """Return the first difference between two runs as a clause, or None."""
+    for kind, clause in _CHANGES.items():
+        before, now, name = old[kind], new[kind], None
+        if before == now:
+            continue
+        if isinstance(now, dict):
+            name = next(name for name in sorted({*before, *now}) if before.get(name) != now.get(name))
+            before, now = before.get(name), now.get(name)
+        return clause.format(name=name, before=_short(before), now=_short(now))
     return _change_of_length(old, new)
 
 
 def _of_the_run(options: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in options.items() if name not in _OF_THE_SOURCE}
-    for name in _PLACES:
-        if kept.get(name):
-            # Where it lies is nobody's business: this goes where the model goes.
-            kept[name] = Path(kept[name]).name
-    return kept
+    # The record is published with the model, so it contains no paths.
+    return {
+        name: Path(value).name if value and name in _PLACES else value
+        for name, value in options.items()
+        if name not in _OF_THE_SOURCE
+    }
 
 
 def _of_the_trainer(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    apart = {*_HARMLESS, *LENGTHS}
-    kept = {name: arguments[name] for name in arguments if name not in apart and not name.startswith(_HARMLESS_KINDS)}
-    return {name: value for name, value in kept.items() if not name.endswith("_token")}
-
-
-def _of_the_model(config: PreTrainedConfig) -> dict[str, Any]:
-    values = config.to_dict()
-    return {name: values[name] for name in values if name not in _NOT_OF_THE_MODEL}
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name not in {*_HARMLESS, *LENGTHS} and not name.startswith(_HARMLESS_PREFIXES) and name[-6:] != "_token"
+    }
 
 
 def _vocabulary(tokenizer: WordCharTokenizer) -> str:
@@ -120,26 +119,6 @@ def _vocabulary(tokenizer: WordCharTokenizer) -> str:
     words = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
     policies = {name: tokenizer.init_kwargs.get(name) for name in ("casing", "digits", "fallback")}
     return hashlib.sha256(json.dumps([words, tokenizer.characters, policies, pieces]).encode()).hexdigest()
-
-
-def _frozen_weights(model: nn.Module) -> str:
-    digest = hashlib.sha256()
-    for name, value in _untrained(model):
-        digest.update(name.encode())
-        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def _untrained(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    yield from ((name, value) for name, value in model.named_parameters() if not value.requires_grad)
-    yield from model.named_buffers()
-
-
-def _change_of_content(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-    for name in {**old["corpus"], **new["corpus"]}:
-        if old["corpus"].get(name) != new["corpus"].get(name):
-            return f"the {name} split of the corpus has other words or labels"
-    return "the vocabulary is another" if old["vocabulary"] != new["vocabulary"] else None
 
 
 def _change_of_length(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
@@ -158,20 +137,15 @@ def _short(value: Any) -> str:
     return shorten(repr(value), 60, placeholder=" …")
 
 
-_log = logging.getLogger(__name__)
+class RunRecord(CheckpointedCallback):
+    """Writes the record of a run, and checks it when the run is resumed.
 
-RECORD = "training_run.json"
-
-
-class RunRecord(TrainerCallback):
-    """Writes down what a run is, and lets only that one go on from its checkpoints.
-
-    A run that begins anew in the folder of another replaces it if that had come to its end: its checkpoints go, and its
-    model stays until the new one is complete. Checkpoints of a run that had not are never touched.
+    A new run in the folder of a finished one replaces it: its checkpoints are removed when training begins, its model
+    when the new one is complete. Checkpoints of an unfinished run are never removed.
 
     Args:
         corpus: The splits.
-        options: What is trained on what.
+        options: The options of `RunArguments`.
     """
 
     def __init__(self, corpus: DatasetDict, options: Mapping[str, Any]) -> None:
@@ -179,61 +153,56 @@ class RunRecord(TrainerCallback):
         self.identity: dict[str, Any] = {}
 
     def begin(self, trainer: Trainer, checkpoint: Path | None) -> None:
-        """Compare the run with the one of a checkpoint, or make room for it, and write it down.
-
-        Args:
-            trainer: The trainer that begins.
-            checkpoint: What it resumes from, or None if it begins anew.
+        """Compare the run with that of the checkpoint, or remove the checkpoints of a finished one; write the record.
 
         Raises:
-            TrainingError: If another run would be continued, or lost.
+            TrainingError: If the checkpoint is from another run, or an unfinished run would be lost.
         """
         folder = Path(trainer.args.output_dir)
         self.identity = run_identity(trainer, self.corpus, self.options)
-        earlier = checkpoints_in(folder) if checkpoint is None else []
         if checkpoint is not None:
             _compare(checkpoint, self.identity)
         else:
             check_unfinished(folder)
-        # All processes have looked before one of them changes anything.
+        # All processes have checked before one of them changes anything.
         trainer.accelerator.wait_for_everyone()
         if not trainer.is_world_process_zero():
             return
         if checkpoint is not None:
-            _log.warning("Going on from %s.", checkpoint)
-        if earlier:
-            _log.warning("The run in %s had come to its end and is replaced.", folder)
-        for old in earlier:
-            remove(old)
+            _log.warning("Resuming from %s.", checkpoint)
+        elif earlier := checkpoints_in(folder):
+            _log.warning("The finished run in %s is replaced.", folder)
+            for old in earlier:
+                remove(old)
         _write(folder, self.identity, finished=False)
 
     def save_to(self, checkpoint: Path) -> None:
-        """Write into a checkpoint whose it is."""
-        write_json(checkpoint / RECORD, self.identity)
+        """Write the record to a checkpoint."""
+        write_whole(checkpoint / RECORD, _json(self.identity))
 
     def finish(self, trainer: Trainer) -> None:
-        """Note that the run has come to its end, and another may take its place."""
+        """Record that the run is finished, so that another may replace it."""
         if trainer.is_world_process_zero():
             _write(Path(trainer.args.output_dir), self.identity, finished=True)
 
 
 def check_unfinished(folder: Path) -> None:
-    """Refuse a folder for a new run while it has checkpoints of a run that has not come to its end.
-
-    Raises:
-        TrainingError: If it has.
-    """
+    """Raise a TrainingError if a folder has checkpoints of an unfinished run."""
     checkpoints = checkpoints_in(folder)
     if checkpoints and not _is_finished(folder):
         raise TrainingError(
-            f"{folder} holds {checkpoints[-1].name} of a run that has not come to its end: go on with it by "
+            f"{folder} holds {checkpoints[-1].name} of an unfinished run: continue it with "
             "--resume_from_checkpoint true, name another --output_dir, or remove the folder."
         )
 
 
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
 def _write(folder: Path, identity: Mapping[str, Any], finished: bool) -> None:
     try:
-        write_json(folder / RECORD, {"finished": finished, **identity})
+        write_whole(folder / RECORD, _json({"finished": finished, **identity}))
     except OSError as error:
         raise TrainingError(f"{folder / RECORD} cannot be written: {error.strerror}.") from error
 
@@ -242,13 +211,12 @@ def _compare(checkpoint: Path, identity: Mapping[str, Any]) -> None:
     try:
         before = json.loads((checkpoint / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise TrainingError(
-            f"{checkpoint} says nothing of the run that it is from ({RECORD}), so it cannot be resumed here."
-        ) from None
+        raise TrainingError(f"{checkpoint} has no {RECORD}, so it cannot be resumed here.") from None
     change = difference(before, identity)
     if change:
         raise TrainingError(
-            f"{checkpoint} is from another run: {change}. Go on as that run was begun, or name another --output_dir."
+            f"{checkpoint} is from another run: {change}. Resume it with the options that it began with, or name "
+            "another --output_dir."
         )
 
 

@@ -3,25 +3,17 @@
 import copy
 
 import pytest
+import runs
 import torch
+from helpers import write_towns
 
-from hf_xorner.training import parse, prepare
-from hf_xorner.training.optimization import EpochAverage, keep_the_better, place_weights, weights_of
-
-CORPUS = {
-    "train.conll": "Ann B-PER\nsaw O\nOslo B-LOC\n\nBob B-PER\nsaw O\nRome B-LOC\n\n" * 8,
-    "dev.conll": "Ann B-PER\nsaw O\nRome B-LOC\n\n",
-}
+from hf_xorner.training.optimization import EpochAverage, keep_the_better, trained_weights
 
 
 @pytest.fixture
 def ready(tmp_path):
-    for name, text in CORPUS.items():
-        (tmp_path / name).write_text(text)
-    options = {"dataset": tmp_path, "output_dir": tmp_path / "out", "average_epochs": 2, "num_train_epochs": 3}
-    sizes = {"hidden_size": 4, "word_dim": 6, "disable_tqdm": True, "use_cpu": True}
-    words = [str(word) for name, value in {**options, **sizes}.items() for word in (f"--{name}", value)]
-    return prepare(*parse(words))
+    options = {"average_epochs": 2, "num_train_epochs": 3, "hidden_size": 4, "word_dim": 6}
+    return runs.ready(write_towns(tmp_path / "corpus"), tmp_path / "out", **options)
 
 
 def test_the_last_epochs_are_averaged(ready):
@@ -46,20 +38,18 @@ def test_the_last_epochs_are_averaged(ready):
 @pytest.mark.parametrize("better", [True, False])
 def test_what_scores_higher_is_kept(ready, better):
     trainer, model = ready.trainer, ready.trainer.model
-    best = weights_of(model)
+    best = trained_weights(model)
     average = EpochAverage(1)
     average.kept.append({name: weight + 1 for name, weight in best.items()})
     scores = iter([50.0, 60.0 if better else 50.0])
     trainer.evaluate = lambda: {"eval_f1": next(scores)}
     keep_the_better(trainer, average)
-    for name, weight in weights_of(model).items():
+    for name, weight in trained_weights(model).items():
         assert torch.equal(weight, best[name] + 1 if better else best[name])
 
 
 def test_frozen_weights_stay_out_of_it(ready):
     model = ready.trainer.model
     model.classifier.weight.requires_grad_(False)
-    weights = weights_of(model)
+    weights = trained_weights(model)
     assert "classifier.weight" not in weights and "classifier.bias" in weights
-    place_weights(model, {"classifier.bias": torch.ones_like(model.classifier.bias)})
-    assert model.classifier.bias.eq(1).all()

@@ -3,8 +3,8 @@
 import copy
 import json
 
-import numpy as np
 import pytest
+import runs
 import tiny_encoders as tiny
 import torch
 from conftest import LABELS, build_model
@@ -14,7 +14,7 @@ from transformers import ByT5Tokenizer, T5Config, T5Model, Trainer, TrainingArgu
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.corpora import DataError
 from hf_xorner.models.contextual import ContextualFeatures
-from hf_xorner.training import TaggerTrainer, TaggingCollator, parse, prepare
+from hf_xorner.training import TaggerTrainer, TaggingCollator
 from hf_xorner.training.batches import CONTEXT_STATES
 from hf_xorner.vectors.distill import compose, encoder_of, read_encoder, write_composition
 
@@ -71,11 +71,10 @@ def read(monkeypatch):
 def ready(corpus, encoder, tmp_path):
     """Prepares a run."""
 
-    def prepared(*options, context=encoder, out="out"):
-        words = ["--dataset", corpus, "--model_type", "bilstm-cnn", "--output_dir", tmp_path / out, "--use_cpu", "true"]
-        words += ["--hidden_size", 8, "--word_dim", 6, "--disable_tqdm", "true", "--per_device_train_batch_size", 4]
-        words += ["--num_train_epochs", 2] + ([] if context is None else ["--context", context])
-        return prepare(*parse(list(map(str, [*words, *options]))))
+    def prepared(*words, context=encoder, out="out"):
+        options = {"model_type": "bilstm-cnn", "hidden_size": 8, "word_dim": 6, "num_train_epochs": 2}
+        options |= {"per_device_train_batch_size": 4} | ({} if context is None else {"context": context})
+        return runs.ready(corpus, tmp_path / out, *words, **options)
 
     return prepared
 
@@ -111,18 +110,6 @@ def test_the_config_follows_from_the_encoder(ready, encoder):
     assert (list(config.context_layers), config.max_word_pieces, config.context_mix) == ([0], 3, "learned")
 
 
-def test_every_sentence_has_its_states(ready):
-    run = ready("--context_mix", "learned")
-    model, tokenizer = run.trainer.model, run.trainer.processing_class
-    assert list(run.corpus) == ["train", "validation", "test"]
-    for split in run.corpus.values():
-        for row in split:
-            ids = tokenizer([row["tokens"]], is_split_into_words=True, return_tensors="pt")["piece_ids"]
-            expected = model.features.context.states(ids)[0].numpy()
-            found = np.frombuffer(row[CONTEXT_STATES], dtype=np.float32).reshape(len(row["tokens"]), -1)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("mix", ["mean", "learned"])
 @pytest.mark.parametrize("kind", ["bilstm-cnn", "cross-bilstm-cnn", "att-bilstm-cnn"])
 def test_cached_equals_uncached(ready, mix, kind):
@@ -143,18 +130,6 @@ def test_cached_equals_uncached(ready, mix, kind):
                 torch.testing.assert_close(found.loss, expected.loss, rtol=0, atol=tolerance)
                 if not training:
                     torch.testing.assert_close(found.logits, expected.logits, rtol=0, atol=tolerance, msg=name)
-
-
-def test_scores_are_those_of_the_tagger_that_was_saved(ready, tmp_path):
-    run = ready()
-    run.train()
-    tagger = Tagger.from_pretrained(str(tmp_path / "out"))
-    output = run.trainer.predict(run.corpus["test"])
-    names = run.trainer.model.config.labels
-    for row, logits in zip(run.corpus["test"], output.predictions, strict=True):
-        batch = tagger.tokenizer([row["tokens"]], is_split_into_words=True, return_tensors="pt")
-        labels = tagger.model(**batch).logits[0].argmax(-1).tolist()
-        assert labels == logits[: len(row["tokens"])].argmax(-1).tolist(), names
 
 
 def test_each_sentence_is_read_once(ready, read):
@@ -242,24 +217,6 @@ def test_composed_vectors_stand_alone(ready, composed, read, tmp_path):
     assert read == []
 
 
-def test_composed_vectors_stand_in_place_of_trained_ones_unless_told(corpus, composed, tmp_path):
-    words = ["--dataset", corpus, "--composed", composed, "--output_dir", tmp_path / "out", "--hidden_size", 4]
-    assert prepare(*parse(list(map(str, words)))).trainer.model.config.word_dim == 0
-
-
-def test_nothing_that_is_saved_names_a_place_on_this_machine(ready, composed, encoder, tmp_path):
-    run = ready("--composed", composed)
-    run.train()
-    files = [path for path in (tmp_path / "out").iterdir() if path.suffix in (".json", ".py")]
-    assert {"config.json", "piece_tokenizer.json", "tokenizer_config.json", "contextual.py"} <= {p.name for p in files}
-    for path in files:
-        text = path.read_text(encoding="utf-8")
-        for place in (tmp_path, encoder, composed):
-            assert str(place) not in text, path.name
-    config = json.loads((tmp_path / "out" / "config.json").read_text(encoding="utf-8"))
-    assert not {"_name_or_path", "transformers_version", "architectures"} & set(config["context_encoder"])
-
-
 def rates(trainer):
     """The learning rate of every trained weight, by name."""
     names = {id(weight): name for name, weight in trainer.model.named_parameters()}
@@ -302,21 +259,6 @@ def test_a_frozen_encoder_is_in_no_group(ready):
     assert {"features.context.scale", "features.context.layer_scores"} <= set(rates(run.trainer))
 
 
-@pytest.mark.parametrize("frozen", ["true", "false"])
-def test_a_checkpoint_is_resumed_as_if_nothing_had_happened(ready, tmp_path, frozen):
-    options = ["--context_frozen", frozen, "--context_learning_rate", 1e-3, "--dropout", 0, "--save_total_limit", 5]
-    options += ["--load_best_model_at_end", "false"]
-    whole = ready(*options, out="whole")
-    whole.train()
-    checkpoint = tmp_path / "whole" / "checkpoint-6"
-    rest = ready(*options, "--resume_from_checkpoint", checkpoint, out="rest")
-    rest.train()
-    assert rest.trainer.state.global_step == whole.trainer.state.global_step == 12
-    assert len(rest.trainer.optimizer.param_groups) == len(whole.trainer.optimizer.param_groups)
-    for name, value in whole.trainer.model.state_dict().items():
-        torch.testing.assert_close(rest.trainer.model.state_dict()[name], value, rtol=0, atol=1e-5, msg=name)
-
-
 def tagger_and_tokenizer(**fields):
     pieces = tiny.pieces_of(tiny.bert_tokenizer())
     tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=4)
@@ -338,19 +280,6 @@ def test_the_stock_arguments_are_enough(tmp_path, frozen):
     collator = TaggingCollator(tokenizer)
     stock = Trainer(model, arguments, train_dataset=EXAMPLES, processing_class=tokenizer, data_collator=collator)
     assert stock.train().global_step == 2
-
-
-def test_an_optimizer_of_the_users_own_is_left_alone(tmp_path):
-    model, tokenizer = tagger_and_tokenizer(context_frozen=False)
-    _, training, _ = parse(["--output_dir", str(tmp_path), "--max_steps", "1", "--use_cpu", "true"])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    training.eval_strategy, training.load_best_model_at_end = "no", False
-    options = {"train_dataset": EXAMPLES, "processing_class": tokenizer}
-    trainer = TaggerTrainer(model, training, optimizers=(optimizer, None), **options)
-    trainer.train()
-    assert [(group["lr"], len(group["params"])) for group in optimizer.param_groups] == [
-        (0.5, len(list(model.parameters())))
-    ]
 
 
 # --- Batches ----------------------------------------------------------------------------------------------------------
@@ -406,10 +335,6 @@ def fault(ready, context):
     return message
 
 
-def test_an_encoder_that_is_not_there_is_said(ready, tmp_path):
-    assert " cannot be loaded as an encoder: " in fault(ready, tmp_path / "nowhere")
-
-
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -424,10 +349,6 @@ def test_an_encoder_that_is_not_there_is_said(ready, tmp_path):
 )
 def test_an_encoder_that_lacks_something_is_said(ready, tmp_path, spoil):
     fault(ready, spoiled(tmp_path, **spoil))
-
-
-def test_a_file_is_no_encoder(ready, encoder):
-    fault(ready, encoder / "config.json")
 
 
 def test_a_slow_tokenizer_is_refused(ready, tmp_path):

@@ -4,18 +4,19 @@ import json
 import random
 
 import pytest
+import runs
 import tiny_encoders as tiny
 import torch
 from conftest import ARCHITECTURES, LABELS, SENTENCES, TAG_SCORING, VARIANTS, build_model, has_field, with_decoders
-from helpers import DECODERS, fault, ok
+from helpers import DECODERS
 from safetensors.torch import load_file
-from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
+from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, pipeline
 
-from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.models.pieces import WordPieces
+from hf_xorner import Tagger, WordCharTokenizer, loading
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import RunArguments, parse, prepare
-from hf_xorner.training.build import _FREE, build_afresh, extended, fill_rows, go_on, known_words
+from hf_xorner.training.arguments import adopt
+from hf_xorner.training.build import _FREE, build_afresh, extended, go_on, known_words
 
 #: GOD is gone, ORG is new, and the others come in another order.
 NEW_LABELS = ["O", "B-LOC", "I-LOC", "B-ORG", "I-ORG", "B-PER", "I-PER"]
@@ -38,7 +39,9 @@ def saved(folder, kind, tokenizer, **fields):
 
 def gone_on(folder, sentences=NEW_SENTENCES, labels=NEW_LABELS, fields=None, **options):
     torch.manual_seed(1)
-    start = go_on(RunArguments(model_name_or_path=str(folder), **options), sentences, list(labels), fields or {})
+    run = RunArguments(model_name_or_path=str(folder), **options)
+    adopt(run)
+    start = go_on(run, sentences, list(labels), fields or {})
     return start.model.eval(), start.tokenizer
 
 
@@ -202,18 +205,6 @@ def test_labels_that_the_data_lack_are_kept_where_that_is_asked_for(kind, tokeni
         torch.testing.assert_close(found[..., after], expected[..., before], rtol=0, atol=1e-5)
 
 
-def test_plain_labels_are_found_by_name_too(tokenizer, tmp_path):
-    old = saved(tmp_path, "bilstm-cnn", tokenizer, labels=["NN", "VB", "DT"], decoder="crf")
-    new, _ = gone_on(tmp_path, labels=["DT", "JJ", "NN"])
-    assert torch.equal(new.decoder.transitions[[0, 2]][:, [0, 2]], old.decoder.transitions[[2, 0]][:, [2, 0]])
-    assert not new.decoder.transitions[1].any()
-
-
-def test_a_tensor_that_nothing_explains_is_not_stretched():
-    with pytest.raises(RuntimeError, match=r"\(1, 3\) does not fit \(2, 3\)"):
-        fill_rows(torch.zeros(2, 3), torch.ones(1, 3), ())
-
-
 # --- Words and characters --------------------------------------------------------------------------------------------
 
 
@@ -250,14 +241,6 @@ def test_odd_words_are_no_danger():
     )
     assert known_words(new) == ["[PAD]", "[UNK]", "a", "é", "\u0130"]
     assert new.convert_tokens_to_ids(["[PAD]", "[UNK]"]) == [0, 1]
-
-
-def test_pieces_stay(tokenizer):
-    pieces = WordPieces(tiny.bert_tokenizer().backend_tokenizer.to_str())
-    old = WordCharTokenizer.from_corpus(SENTENCES, pieces=pieces, max_word_pieces=3)
-    new = extended(old, NEW_SENTENCES)
-    assert new.pieces.to_str() == pieces.to_str()
-    assert encoded(new, SENTENCES)["piece_ids"].equal(encoded(old, SENTENCES)["piece_ids"])
 
 
 @pytest.mark.parametrize("kind", VARIANTS)
@@ -429,13 +412,12 @@ def own_cache(tmp_path, monkeypatch):
 
 
 FROM = "--model_name_or_path"
-QUICK = "--use_cpu true --disable_tqdm true --per_device_train_batch_size 8 --learning_rate 0.01".split()
-IN_HASTE = "--save_strategy no --load_best_model_at_end false --eval_strategy no".split()
 SMALL = "--hidden_size 16 --word_dim 12".split()
 
 
-def prepared(dataset, out, *options):
-    return prepare(*parse(list(map(str, [*QUICK, *IN_HASTE, "--dataset", dataset, "--output_dir", out, *options]))))
+def prepared(dataset, out, *words):
+    options = {"save_strategy": "no", "load_best_model_at_end": False, "eval_strategy": "no", "learning_rate": 0.01}
+    return runs.ready(dataset, out, *words, per_device_train_batch_size=8, **options)
 
 
 @pytest.fixture(scope="module")
@@ -456,16 +438,8 @@ def trained(corpora_of_types, tmp_path_factory):
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_the_head_alone_is_trained(kind, trained, corpora_of_types, tmp_path):
     source = trained(kind)
-    ready = prepared(
-        corpora_of_types["B"],
-        tmp_path / "B",
-        "--model_name_or_path",
-        source,
-        "--train_only",
-        "head",
-        "--num_train_epochs",
-        1,
-    )
+    options = [FROM, source, "--train_only", "head", "--num_train_epochs", 1]
+    ready = prepared(corpora_of_types["B"], tmp_path / "B", *options)
     ready.trainer.model.train()
     learning = {name.partition(".")[0] for name, p in ready.trainer.model.named_parameters() if p.requires_grad}
     assert learning <= {"classifier", "decoder"}
@@ -518,17 +492,8 @@ def test_a_model_can_go_on_again_and_serves_the_stock_pipeline(trained, corpora_
 
 def test_a_frozen_encoder_inside_stays_and_sentences_are_encoded(corpora_of_types, tmp_path):
     encoder = tiny.save_encoder(tmp_path / "encoder", tiny.bert())
-    first = prepared(
-        corpora_of_types["A"],
-        tmp_path / "1",
-        "--model_type",
-        "bilstm-cnn",
-        "--context",
-        encoder,
-        *SMALL,
-        "--max_steps",
-        2,
-    )
+    options = ["--model_type", "bilstm-cnn", "--context", encoder, *SMALL, "--max_steps", 2]
+    first = prepared(corpora_of_types["A"], tmp_path / "1", *options)
     first.train()
     second = prepared(corpora_of_types["B"], tmp_path / "2", FROM, tmp_path / "1", "--max_steps", 2)
     assert "context_states" in second.corpus["train"].column_names
@@ -545,23 +510,17 @@ def test_a_frozen_encoder_inside_stays_and_sentences_are_encoded(corpora_of_type
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (
-            ["--hidden_size", "200"],
-            "hidden_size=200 would make another model, whose hidden_size is 16; leave the option out",
-        ),
+        (["--hidden_size", "200"], "hidden_size=200 would make another model, whose hidden_size is 16"),
         (["--char_widths=[1, 2]"], "char_widths=.* would make another model"),
         (["--decoder", "softmax"], "decoder='softmax' would make another model, whose decoder is 'crf'"),
-        (["--vocab_size", "7"], "vocab_size=7 would make another model"),
-        (
-            ["--model_type", "cross-bilstm-cnn"],
-            "model_type='cross-bilstm-cnn' would make .* is 'lstm-crf'",
-        ),
+        (["--vocab_size", "7"], "'vocab_size' is no option"),
+        (["--model_type", "cross-bilstm-cnn"], "model_type='cross-bilstm-cnn' would make .* is 'lstm-crf'"),
         (["--model-type=grn"], "model_type='grn' would make another model"),
         (["--casing", "lower"], "casing='lower' would make another model, whose casing is 'keep'"),
         (["--fallback", "lower"], r"fallback=\['lower'\] would make another model, whose fallback is \[\]"),
-        (["--vectors", "v.txt"], "has no pretrained vectors of words that vectors could be added to"),
-        (["--context", "x"], "context cannot be given to a model that is there already"),
-        (["--train_only", "tail"], "train_only='tail' is unknown; choose 'everything' or 'head'"),
+        (["--vectors", "v.txt"], "has no pretrained word vectors"),
+        (["--context", "x"], "context cannot be added"),
+        (["--train_only", "tail"], "train_only='tail' is unknown; choose one of everything, head"),
         (["--dropout", "0.1"], "'dropout' is no option of LstmCrfConfig"),
     ],
 )
@@ -582,7 +541,7 @@ def test_the_folder_is_named_after_the_model(trained, corpora_of_types):
     assert (run.model_type, training.output_dir) == ("lstm-crf", "runs/B-lstm-crf")
 
 
-def test_in_python_defaults_say_nothing(tokenizer, tmp_path, corpora_of_types):
+def test_options_that_were_not_given_follow_from_the_model(tokenizer, tmp_path, corpora_of_types):
     lower = WordCharTokenizer.from_corpus(SENTENCES, casing="lower", max_word_chars=10, fallback=["zero"])
     saved(tmp_path / "old", "grn", lower)
     _, training, _ = parse(["--output_dir", str(tmp_path / "new"), "--use_cpu", "true"])
@@ -594,9 +553,24 @@ def test_in_python_defaults_say_nothing(tokenizer, tmp_path, corpora_of_types):
         prepare(RunArguments(model_name_or_path=str(tmp_path / "old"), digits="zero"), training, {})
 
 
+def test_config_and_tokenizer_are_read_once(trained, corpora_of_types, tmp_path, monkeypatch):
+    source, read = str(trained("lstm-crf")), []
+    configs, tokenizers = AutoConfig.from_pretrained, AutoTokenizer.from_pretrained
+    monkeypatch.setattr(
+        loading.AutoConfig, "from_pretrained", lambda *a, **o: read.append("config") or configs(*a, **o)
+    )
+    monkeypatch.setattr(
+        loading.AutoTokenizer, "from_pretrained", lambda *a, **o: read.append("tokenizer") or tokenizers(*a, **o)
+    )
+    ready = prepared(corpora_of_types["B"], tmp_path, FROM, source)
+    assert ready.run.origin is not None and read.count("tokenizer") == 1
+    # AutoTokenizer reads the config as well.
+    assert read.count("config") <= 2
+
+
 @pytest.mark.parametrize("option", ["--train_only=head", "--keep_labels=true"])
 def test_without_a_model_there_is_nothing_to_keep(option):
-    with pytest.raises(ValueError, match="is about a model that training goes on from; name it by model_name_or_path"):
+    with pytest.raises(ValueError, match="name it by model_name_or_path"):
         parse([option])
 
 
@@ -604,34 +578,8 @@ def test_without_a_model_there_is_nothing_to_keep(option):
 def test_the_model_itself_is_not_written_over(folder, tokenizer, tmp_path, corpora_of_types):
     source = {"old": tmp_path / "old", "run": tmp_path / "run" / "checkpoint-3"}[folder]
     saved(source, "bilstm-cnn", tokenizer)
-    with pytest.raises(ValueError, match="holds the model that training goes on from; name another folder"):
+    with pytest.raises(ValueError, match="holds the model"):
         prepared(corpora_of_types["B"], tmp_path / folder, FROM, source)
-
-
-def test_a_model_that_is_not_ours_gets_one_sentence(tokenizer, tmp_path):
-    tiny.save_encoder(tmp_path / "bert", tiny.bert())
-    saved(tmp_path / "half", "bilstm-cnn", tokenizer)
-    (tmp_path / "half" / "model.safetensors").unlink()
-    saved(tmp_path / "mute", "bilstm-cnn", tokenizer)
-    (tmp_path / "mute" / "tokenizer.json").unlink()
-    (tmp_path / "mute" / "tokenizer_config.json").unlink()
-    saved(tmp_path / "other", "bilstm-cnn", tokenizer)
-    WordCharTokenizer.from_corpus(NEW_SENTENCES, max_word_chars=10).save_pretrained(tmp_path / "other")
-    own = tmp_path / "own"
-    saved(own, "bilstm-cnn", tokenizer)
-    config = json.loads((own / "config.json").read_text())
-    (own / "config.json").write_text(json.dumps({**config, "model_type": "mystery"}))
-    for name, sentence in (
-        ("bert", "bert: config.json .*'bert'"),
-        ("own", "own: config.json .*'mystery'"),
-        ("nowhere", "nowhere: the config cannot be loaded"),
-        ("half", "half: the weights cannot be loaded"),
-        ("mute", "mute: the tokenizer"),
-        ("other", "they do not belong together; load both from one folder"),
-    ):
-        with pytest.raises(ValueError, match=sentence) as error:
-            gone_on(*[tmp_path / name]) if name in ("half", "other") else parse([FROM, str(tmp_path / name)])
-        assert "\n" not in str(error.value), name
 
 
 def test_code_beside_the_weights_is_not_run(tokenizer, tmp_path):
@@ -643,34 +591,3 @@ def test_code_beside_the_weights_is_not_run(tokenizer, tmp_path):
 
 
 # --- From outside ----------------------------------------------------------------------------------------------------
-
-
-def test_from_a_to_b_on_the_command_line(corpora_of_types, tmp_path, script_of_a_stranger):
-    options = [*QUICK, "--num_train_epochs", "8"]
-    ok(script_of_a_stranger("train.py", *options, *SMALL, "--dataset", corpora_of_types["A"], "--output_dir", "a"))
-    out = ok(
-        script_of_a_stranger("train.py", *options, "--dataset", corpora_of_types["B"], FROM, "a", "--output_dir", "b")
-    )
-    scores = {tuple(line.split()[:2]): float(line.split()[-2]) for line in out.splitlines() if line.startswith("test ")}
-    assert scores["test", "all"] > 95 and scores["test", "ORG"] > 95
-    assert "cross-bilstm-cnn on" in out
-    # With mixed data, what A taught is still there.
-    ok(script_of_a_stranger("train.py", *options, "--dataset", corpora_of_types["AB"], FROM, "b", "--output_dir", "ab"))
-    tagger = Tagger.from_pretrained(str(tmp_path / "ab"))
-    texts = {"we met Cleo .": "PER", "it rains in Paris .": "LOC", "shares of Zorg fell": "ORG"}
-    assert [[e.label for e in found] for found in tagger.tag(texts)] == [[label] for label in texts.values()]
-    refused = script_of_a_stranger(
-        "train.py",
-        "--model_name_or_path",
-        "a",
-        "--hidden_size",
-        "9",
-        "--dataset",
-        corpora_of_types["B"],
-        "--output_dir",
-        "c",
-    )
-    assert fault(refused) == (
-        "train.py: hidden_size=9 would make another model, whose hidden_size is 16; leave the option out, or train "
-        "afresh without model_name_or_path."
-    )

@@ -7,19 +7,19 @@ import math
 import os
 import random
 import re
+import shlex
 import shutil
 import socket
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
 import torch
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from runs import ready, words_of
 from safetensors.torch import load_file
 from transformers import TrainerCallback
 
-import hf_xorner
 from hf_xorner import Tagger
 from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.assemble import corpus_fingerprint
@@ -34,8 +34,6 @@ from hf_xorner.training.facts import (
     curve_of,
     data_facts,
     options_of,
-    surfaces_in,
-    versions,
 )
 
 
@@ -51,34 +49,26 @@ def folder(tmp_path_factory):
     return folder
 
 
-def ready(folder, out, *options):
-    """A run of two steps that is ready to start."""
-    words = ["--dataset", str(folder / "towns"), "--output_dir", str(out), "--hidden_size", "4", "--word_dim", "4"]
-    return prepare(*parse([*words, "--max_steps", "2", "--use_cpu", "true", "--disable_tqdm", "true", *options]))
+TINY = {"hidden_size": 4, "word_dim": 4, "max_steps": 2}
 
 
 @pytest.fixture(scope="module")
 def trained(folder):
     """A run of two epochs, its scores, and what it wrote."""
-    options = ["--dataset", str(folder / "towns"), "--vectors", str(folder / "vectors.txt"), "--fallback", "lower"]
-    options += ["--hidden_size", "8", "--num_train_epochs", "2", "--per_device_train_batch_size", "8", "--seed", "7"]
-    options += [
-        "--output_dir",
-        str(folder / "out"),
-        "--use_cpu",
-        "true",
-        "--disable_tqdm",
-        "true",
-        "--max_word_chars",
-        "20",
-    ]
-    run, training, fields = parse(options)
-    ready = prepare(run, training, fields)
-    return ready, ready.train(), folder / "out"
+    options = {
+        "fallback": "lower",
+        "hidden_size": 8,
+        "num_train_epochs": 2,
+        "per_device_train_batch_size": 8,
+        "seed": 7,
+    }
+    options |= {"vectors": folder / "vectors.txt", "max_word_chars": 20}
+    run = ready(folder / "towns", folder / "out", **options)
+    return run, run.train(), folder / "out"
 
 
 def test_the_facts_are_those_of_the_run(trained, folder):
-    ready, scores, out = trained
+    run, scores, out = trained
     facts = Facts.read(out)
     assert facts.recipe is None and facts.seed == 7
     assert facts.options == {
@@ -107,7 +97,7 @@ def test_the_facts_are_those_of_the_run(trained, folder):
     weights = out / "model.safetensors"
     assert facts.model["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
     assert facts.model["bytes"] == weights.stat().st_size
-    model = ready.trainer.model
+    model = run.trainer.model
     assert facts.model["parameters"] == sum(weight.numel() for weight in model.parameters())
     assert sum(weight.numel() for weight in load_file(weights).values()) >= facts.model["parameters"]
     # Which of them names the build depends on the release.
@@ -116,12 +106,12 @@ def test_the_facts_are_those_of_the_run(trained, folder):
 
 
 def test_the_curve_has_every_epoch(trained):
-    ready, _, out = trained
+    run, _, out = trained
     facts = Facts.read(out)
     assert [row["epoch"] for row in facts.curve] == [1.0, 2.0]
-    logged = [entry for entry in ready.trainer.state.log_history if "loss" in entry]
+    logged = [entry for entry in run.trainer.state.log_history if "loss" in entry]
     assert [row["loss"] for row in facts.curve] == pytest.approx([entry["loss"] for entry in logged], rel=1e-5)
-    dev = [entry["eval_f1"] for entry in ready.trainer.state.log_history if "eval_f1" in entry]
+    dev = [entry["eval_f1"] for entry in run.trainer.state.log_history if "eval_f1" in entry]
     assert [row["dev"]["f1"] for row in facts.curve] == pytest.approx(dev[:2], abs=1e-4)
     seconds = sum(row["seconds"] for row in facts.curve)
     assert 0 < seconds < 60
@@ -160,10 +150,8 @@ def fires(tmp_path_factory):
             first = [f"great B-{kind}\n{word} I-{kind}"] if draw.random() < 0.4 else [f"{word} B-{kind}"]
             lines.append("\n".join([*first, "burns O", ". O\n\n"]))
         (folder / "fires" / f"{split}.txt").write_text("".join(lines))
-    argv = ["--dataset", str(folder / "fires"), "--hidden_size", "8", "--num_train_epochs", "4", "--seed", "3"]
-    argv += ["--learning_rate", "0.02", "--per_device_train_batch_size", "8", "--decoder", "crf"]
-    argv += ["--output_dir", str(folder / "out"), "--use_cpu", "true", "--disable_tqdm", "true"]
-    prepare(*parse(argv)).train()
+    options = {"hidden_size": 8, "num_train_epochs": 4, "seed": 3, "learning_rate": 0.02, "decoder": "crf"}
+    ready(folder / "fires", folder / "out", per_device_train_batch_size=8, **options).train()
     return load_corpus(str(folder / "fires")), folder / "out"
 
 
@@ -220,12 +208,6 @@ def test_probabilities_that_are_no_numbers_are_not_judged():
     assert "seen" not in figures and "surface" not in figures
 
 
-def test_surfaces_are_those_of_all_batches():
-    many = corpus_of([["new", "york", "x"]] * 2000 + [["york", "a", "new"]], [[1, 2, 0]] * 2000 + [[1, 0, 2]])
-    assert surfaces_in(many) == {"new york", "york", "new"}
-    assert surfaces_in(corpus_of([["a"]], [[0]], ("DT", "NN"))) == set()
-
-
 def test_facts_of_earlier_versions_are_read(trained):
     content = json.loads((trained[2] / "facts.json").read_text())
     new = Facts.from_json(json.dumps(content))
@@ -249,18 +231,18 @@ def test_facts_come_back_as_they_were(trained, tmp_path):
     assert json.dumps(json.loads(text), sort_keys=True, indent=2, ensure_ascii=False) + "\n" == text
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_refused(trained, tmp_path, value):
-    facts = replace(Facts.read(trained[2]), curve=[{"epoch": 1.0, "loss": value}])
-    with pytest.raises(ValueError, match=r"have (nan|inf|-inf) as curve\[0\]\.loss, as after training that diverged"):
-        facts.write(tmp_path)
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"curve": [{"epoch": 1.0, "loss": math.nan}]}, "nan as curve[0].loss"),
+        ({"curve": [{"epoch": 1.0, "loss": -math.inf}]}, "-inf as curve[0].loss"),
+        ({"options": {"vectors": "/home/me/vectors.txt"}}, "a path of this machine as options.vectors"),
+    ],
+)
+def test_facts_that_others_could_not_use_are_not_written(trained, tmp_path, change, place):
+    with pytest.raises(ValueError, match=re.escape(place)):
+        replace(Facts.read(trained[2]), **change).write(tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_path_of_the_machine_is_refused(trained):
-    facts = Facts.read(trained[2])
-    with pytest.raises(ValueError, match=r"a path of this machine as options\.vectors"):
-        replace(facts, options={"vectors": "/home/me/vectors.txt"}).to_json()
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"recipe": null}', "no json"])
@@ -346,69 +328,30 @@ def test_further_keys_and_whole_numbers_are_kept(trained):
     assert Facts.from_json(json.dumps(content)).scores == content["scores"]
 
 
-def test_the_command_repeats_the_options():
-    argv = ["li2020/table1/att", "--num_train_epochs", "3", "--seed", "5", "--fallback", "lower", "lower_zero"]
-    run, training, fields = parse(argv)
-    options = options_of(run, training, fields)
-    command = command_of(run.recipe, options)
-    assert command.startswith("python scripts/train.py li2020/table1/att --")
-    assert "--num_train_epochs 3.0" in command and "--seed 5" in command
-    assert "learning_rate" not in command and "output_dir" not in command
-
-
 @pytest.mark.parametrize(
     "argv",
     [
-        [
-            "--fallback",
-            "lower",
-            "lower_zero",
-            "--decoder",
-            "crf",
-            "--char_widths",
-            "[1, 2]",
-            "--lr_scheduler_type",
-            "linear",
-        ],
+        [*"--fallback lower lower_zero --decoder crf --lr_scheduler_type linear".split(), "--char_widths", "[1, 2]"],
         ["chen2019/table1/cnn-bilstm-att-crf", "--seed", "3"],
         ["ma2016/table7/no-dropout", "--dropout", "0.5", "--momentum", "0", "--char_dim", "31"],
         ["--lr_scheduler_kwargs", '{"num_cycles": 2}', "--freeze_word_embeddings", "true", "--tag_column", "-1"],
     ],
 )
 def test_the_command_does_the_same(argv):
-    import shlex
-
     run, training, fields = parse(argv)
     options = options_of(run, training, fields)
     again = shlex.split(command_of(run.recipe, options))[2:]
     assert options_of(*parse(again)) == options
 
 
-def test_a_loss_that_is_not_finite_is_left_out():
-    history = [{"loss": math.nan, "epoch": 1.0}, {"eval_f1": 0.0, "epoch": 1.0}]
-    assert curve_of(history) == [{"epoch": 1.0, "dev": {"f1": 0.0}}]
-
-
-def test_a_package_that_is_on_the_path_and_not_installed_has_a_version(monkeypatch):
-    def not_installed(name):
-        raise PackageNotFoundError(name)
-
-    installed = versions()
-    monkeypatch.setattr("hf_xorner.training.facts.version", not_installed)
-    assert versions()["hf_xorner"] == hf_xorner.__version__
-    assert versions().keys() == installed.keys()
-
-
 def test_what_the_facts_cannot_hold_is_refused_before_training(folder, monkeypatch):
-    run = ready(folder, folder / "refused")
-    run.options["vectors"] = "/home/me/vectors.txt"
-    monkeypatch.setattr(run.trainer, "training_step", None)
-    with pytest.raises(TrainingError, match=r"a path of this machine as options\.vectors"):
-        run.train()
+    with monkeypatch.context() as patched, pytest.raises(TrainingError, match=r"as options\.vectors"):
+        patched.setattr("hf_xorner.training.run.options_of", lambda *_: {"vectors": "/home/me/vectors.txt"})
+        ready(folder / "towns", folder / "refused", **TINY)
     name = os.fsdecode(b"towns-\xff")
     shutil.copytree(folder / "towns", folder / name)
     with pytest.raises(ValueError, match="which is not UTF-8; rename it"):
-        ready(folder, folder / "refused", "--dataset", str(folder / name)).train()
+        ready(folder / name, folder / "refused", **TINY)
 
 
 def test_what_a_run_read_may_be_gone_when_it_ends(folder, tmp_path):
@@ -416,8 +359,8 @@ def test_what_a_run_read_may_be_gone_when_it_ends(folder, tmp_path):
     recipe, vectors = tmp_path / "mine.yaml", tmp_path / "vectors.txt"
     recipe.write_text("hidden_size: 4\n")
     vectors.write_bytes((folder / "vectors.txt").read_bytes())
-    words = ["--dataset", str(folder / "towns"), "--max_steps", "2", "--use_cpu", "true", "--disable_tqdm", "true"]
-    run = prepare(*parse([str(recipe), *words, "--vectors", str(vectors), "--output_dir", str(tmp_path / "out")]))
+    words = words_of(dataset=folder / "towns", vectors=vectors, output_dir=tmp_path / "out", max_steps=2)
+    run = prepare(*parse([str(recipe), *words]))
 
     class Remove(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
@@ -435,19 +378,20 @@ def test_what_a_run_read_may_be_gone_when_it_ends(folder, tmp_path):
 def test_facts_that_cannot_be_written_are_one_sentence(folder, tmp_path, name):
     (tmp_path / "out" / name).mkdir(parents=True)
     with pytest.raises(TrainingError, match="The facts of the run cannot be written to"):
-        ready(folder, tmp_path / "out").train()
+        ready(folder / "towns", tmp_path / "out", **TINY).train()
 
 
 def test_labels_are_facts_as_they_are(tmp_path):
     (tmp_path / "pos").mkdir()
     for split in ("train", "test"):
         (tmp_path / "pos" / f"{split}.txt").write_text("and CC\n/ /\nor ./x\n\n" * 4)
-    ready(tmp_path, tmp_path / "out", "--dataset", str(tmp_path / "pos"), "--scheme", "plain").train()
+    ready(tmp_path / "pos", tmp_path / "out", scheme="plain", **TINY).train()
     assert set(Facts.read(tmp_path / "out").config["id2label"].values()) == {"CC", "/", "./x"}
 
 
 def test_the_first_note_of_an_epoch_counts():
     history = [
+        {"loss": math.nan, "epoch": 0.5},  # left out
         {"loss": 2.0, "epoch": 1.0, "seconds": 3.0},
         {"eval_f1": 50.0, "eval_loss": 1.0, "epoch": 1.0},
         {"loss": 1.0, "epoch": 2.0},
@@ -455,7 +399,7 @@ def test_the_first_note_of_an_epoch_counts():
         {"train_runtime": 9.0, "train_loss": 1.5, "epoch": 2.0},
         {"eval_f1": 70.0, "epoch": 2.0},  # of the average of the last epochs
     ]
-    assert curve_of(history) == [
+    assert curve_of(history)[1:] == [
         {"epoch": 1.0, "loss": 2.0, "seconds": 3.0, "dev": {"f1": 50.0}},
         {"epoch": 2.0, "loss": 1.0, "dev": {"f1": 60.0}},
     ]
@@ -481,13 +425,6 @@ def test_a_fingerprint_is_of_the_content_alone():
     ]
     prints = {corpus_fingerprint(DatasetDict(train=other, test=base)) for other in different}
     assert len(prints | {found}) == 7
-
-
-def test_a_fingerprint_of_many_sentences_does_not_depend_on_batches():
-    many = corpus_of([["a"]] * 4100, [[1]] * 4100)
-    assert corpus_fingerprint(DatasetDict(train=many)) != corpus_fingerprint(
-        DatasetDict(train=many.select(range(4099)))
-    )
 
 
 def test_a_folder_has_a_fingerprint_of_names_and_contents(tmp_path):
@@ -519,11 +456,7 @@ def test_a_run_on_plain_labels_leaves_accuracies(tmp_path):
     (tmp_path / "pos").mkdir()
     for split in ("train", "dev", "test"):
         (tmp_path / "pos" / f"{split}.txt").write_text("the DT\ndog NN\nbarks VB\n\n" * 4)
-    argv = ["--dataset", str(tmp_path / "pos"), "--output_dir", str(tmp_path / "out"), "--max_steps", "1"]
-    run, training, fields = parse(
-        [*argv, "--word_dim", "8", "--hidden_size", "4", "--use_cpu", "true", "--disable_tqdm", "true"]
-    )
-    prepare(run, training, fields).train()
+    ready(tmp_path / "pos", tmp_path / "out", **TINY).train()
     facts = Facts.read(tmp_path / "out")
     assert set(facts.scores["test"]) == {"accuracy"}
     counts = json.loads((tmp_path / "out" / "sentence_counts.json").read_text())["test"]

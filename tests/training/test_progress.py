@@ -1,19 +1,17 @@
 """What a run says while it trains: one line an epoch, from the main process alone, and a bar where one is wanted."""
 
-import os
 import re
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
-from conftest import LABELS, REPOSITORY, SENTENCES, build_model
-from datasets import Dataset
+from conftest import LABELS
+from helpers import ok
 from huggingface_hub.utils import are_progress_bars_disabled
+from runs import labelled, make_trainer
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from transformers.utils import logging
 
-from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments
+from hf_xorner.training import TaggerTrainer
 from hf_xorner.training.progress import EpochProgress, logged_scores, without_bars
 
 LINE = re.compile(
@@ -25,32 +23,11 @@ LINE = re.compile(
 )
 
 
-def corpus(labels):
-    tags = [[(3 * place + number) % len(labels) for place in range(len(s))] for number, s in enumerate(SENTENCES)]
-    return Dataset.from_dict({"tokens": SENTENCES, "ner_tags": tags})
-
-
 @pytest.fixture
 def trainer_of(tmp_path, tokenizer):
-    def build(labels=LABELS, dev=True, callbacks=None, folder="out", **options):
-        options = {
-            "metric_for_best_model": "f1" if labels is LABELS else "accuracy",
-            "num_train_epochs": 3,
-            "per_device_train_batch_size": 2,
-            "disable_tqdm": True,
-            **({} if dev else {"eval_strategy": "no", "load_best_model_at_end": False}),
-            **options,
-        }
-        settings = TaggerTrainingArguments(str(tmp_path / folder), use_cpu=True, **options)
-        data = corpus(labels)
-        return TaggerTrainer(
-            build_model("bilstm-cnn", tokenizer, labels=labels),
-            settings,
-            train_dataset=data,
-            eval_dataset=data if dev else None,
-            processing_class=tokenizer,
-            callbacks=callbacks,
-        )
+    def build(labels=LABELS, **options):
+        options = {"metric_for_best_model": "f1" if labels is LABELS else "accuracy", **options}
+        return make_trainer(tmp_path / "out", tokenizer, labels=labels, **options)
 
     return build
 
@@ -130,7 +107,7 @@ def test_an_evaluation_by_itself_is_one_line(trainer_of, capsys):
     trainer = trainer_of()
     trainer.evaluate()
     assert re.fullmatch(r"evaluation  dev P [\d.]+ R [\d.]+ F1 [\d.]+\n", capsys.readouterr().out)
-    trainer.predict(corpus(LABELS))
+    trainer.predict(labelled())
     assert capsys.readouterr().out == ""
 
 
@@ -224,32 +201,13 @@ def test_evaluations_within_an_epoch_are_no_time_of_training(monkeypatch):
     assert (progress.seconds, progress.speed) == (4.0, 5.0)
 
 
-def test_bf16_and_several_options_together_train_from_the_command_line(tmp_path):
+def test_bf16_and_several_options_together_train_from_the_command_line(script, tmp_path):
     for name, size in (("train", 12), ("dev", 4)):
         (tmp_path / f"{name}.conll").write_text("Ann B-PER\nsaw O\nOslo B-LOC\n\nBob B-PER\nran O\n\n" * size)
-    options = {
-        "dataset": tmp_path,
-        "output_dir": tmp_path / "out",
-        "model_type": "bilstm-cnn",
-        "hidden_size": 8,
-        "word_dim": 8,
-        "use_cpu": True,
-        "bf16": True,
-        "optimizer": "nadam",
-        "learning_rate": 0.02,
-        "epoch_decay": 0.05,
-        "early_stopping": 2,
-        "gradient_accumulation_steps": 2,
-        "per_device_train_batch_size": 4,
-        "train_sampling_strategy": "group_by_length",
-        "num_train_epochs": 4,
-        "disable_tqdm": True,
-    }
-    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
-    command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), *words]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr[-3000:]
-    lines = [LINE.fullmatch(line) for line in result.stdout.splitlines() if line.startswith("epoch")]
+    options = "--model_type bilstm-cnn --hidden_size 8 --word_dim 8 --use_cpu true --bf16 true --optimizer nadam"
+    options += " --learning_rate 0.02 --epoch_decay 0.05 --early_stopping 2 --gradient_accumulation_steps 2"
+    options += " --train_sampling_strategy group_by_length --per_device_train_batch_size 4 --num_train_epochs 6"
+    out = ok(script("train.py", "--dataset", tmp_path, *options.split(), "--disable_tqdm", "true"))
+    lines = [LINE.fullmatch(line) for line in out.splitlines() if line.startswith("epoch")]
     assert len(lines) >= 3 and all(lines)
     assert float(lines[-1]["best"]) > 50

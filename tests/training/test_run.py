@@ -48,9 +48,9 @@ def test_without_arguments_it_trains_scores_saves_and_tags(default_run):
     assert entity[0] in ("LINK", "WORK")
 
 
-@pytest.mark.parametrize("launcher", ["python", "torchrun", "accelerate"])
+@pytest.mark.parametrize("launcher", ["torchrun", "accelerate"])
 def test_any_launcher_trains_on_a_folder_of_columns(launcher, corpus, tmp_path):
-    start = {"python": [], "torchrun": TORCHRUN, "accelerate": accelerate()}[launcher]
+    start = {"torchrun": TORCHRUN, "accelerate": accelerate()}[launcher]
     options = ["--dataset", str(corpus), "--model_type", "bilstm-cnn", "--decoder", "crf", "--hidden_size", "16"]
     options += ["--word_dim", "16", "--num_train_epochs", "8", "--per_device_train_batch_size", "4"]
     options += ["--learning_rate", "0.01", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
@@ -67,7 +67,7 @@ def test_any_launcher_trains_on_a_folder_of_columns(launcher, corpus, tmp_path):
     assert result.stdout.count("precision") == 1
     assert result.stdout.count("\nepoch ") == 8
     state = json.loads(next((tmp_path / "model").glob("checkpoint-*/trainer_state.json")).read_text())
-    assert state["max_steps"] == 8 * (12 if launcher == "python" else 6)
+    assert state["max_steps"] == 8 * 6
     assert [entity.label for entity in Tagger.from_pretrained(tmp_path / "model")("Doraville burns")] == ["LOC"]
 
 
@@ -114,43 +114,6 @@ def test_processes_leave_each_other_before_they_end(corpus, tmp_path, stop):
     assert {path.name for path in tmp_path.glob("left-*")} == {"left-0", "left-1"}
 
 
-def test_a_faulty_call_ends_with_one_sentence(tmp_path):
-    result = subprocess.run([sys.executable, TRAIN, "--decoder", "magic"], capture_output=True, text=True, cwd=tmp_path)
-    assert result.returncode != 0
-    assert result.stderr.strip().splitlines()[-1] == (
-        "train.py: decoder='magic' is unknown to CrossBiLstmCnnConfig; choose one of 'softmax', 'crf'."
-    )
-
-
-def test_a_checkpoint_is_resumed(corpus, tmp_path):
-    options = [
-        "--dataset",
-        str(corpus),
-        "--hidden_size",
-        "8",
-        "--output_dir",
-        str(tmp_path / "model"),
-        "--use_cpu",
-        "true",
-    ]
-    command = [sys.executable, TRAIN, *options, "--disable_tqdm", "true", "--num_train_epochs"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, "1"], check=True, capture_output=True, cwd=tmp_path, env=environment)
-    checkpoint = next((tmp_path / "model").glob("checkpoint-*"))
-    before = load_file(checkpoint / "model.safetensors")
-    result = subprocess.run(
-        [*command, "2", "--resume_from_checkpoint", str(checkpoint)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
-    after = load_file(tmp_path / "model" / "model.safetensors")
-    assert before.keys() == after.keys()
-    assert "epoch 2/2" in result.stdout and "epoch 1/2" not in result.stdout
-
-
 @pytest.fixture
 def vectors(tmp_path):
     """Vectors of words in lower case: towns are alike, and one of them occurs in no corpus."""
@@ -182,11 +145,6 @@ def test_vectors_are_used_and_their_coverage_is_told(corpus, vectors, tmp_path, 
     index = tagger.tokenizer.convert_tokens_to_ids(["Emmaville"])[0]
     assert index == tagger.tokenizer.get_vocab()["emmaville"]
     assert index >= tagger.model.config.trained_vocab_size
-
-
-def test_an_unknown_use_of_vectors_is_refused():
-    with pytest.raises(ValueError, match="vectors_as='loud' is unknown; choose one of frozen, tuned, beside"):
-        parse(["--vectors_as", "loud"])
 
 
 # --- Small and empty corpora ------------------------------------------------------------------------------------------

@@ -1,18 +1,15 @@
 """Several seeds in one command: each is the run that it would be alone."""
 
 import json
-import os
 import statistics
 import subprocess
 import sys
 
 import pytest
 from conftest import REPOSITORY
-from helpers import TORCHRUN, write_towns
+from helpers import TORCHRUN, ok, write_towns
 
 from hf_xorner.training import best_seed, check_seeds, parse, seed_table
-
-TRAIN = str(REPOSITORY / "scripts" / "train.py")
 
 
 @pytest.fixture(scope="module")
@@ -20,15 +17,15 @@ def corpus(tmp_path_factory):
     return write_towns(tmp_path_factory.mktemp("seeds") / "corpus")
 
 
-def train(corpus, out, *options, launcher=()):
-    words = ["--dataset", str(corpus), "--output_dir", str(out), "--hidden_size", "6", "--word_dim", "6"]
-    words += ["--num_train_epochs", "2", "--per_device_train_batch_size", "8", "--learning_rate", "0.03"]
-    words += ["--use_cpu", "true", "--disable_tqdm", "true", *options]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *launcher, TRAIN, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=corpus.parent)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+def words_for(corpus, out, *options):
+    words = "--hidden_size 6 --word_dim 6 --num_train_epochs 2 --per_device_train_batch_size 8 --learning_rate 0.03"
+    words += " --use_cpu true --disable_tqdm true"
+    return ["--dataset", str(corpus), "--output_dir", str(out), *words.split(), *options]
+
+
+@pytest.fixture
+def train(script, corpus):
+    return lambda out, *options: ok(script("train.py", *words_for(corpus, out, *options)))
 
 
 def weights(folder):
@@ -39,9 +36,9 @@ def f1_of(folder, split):
     return json.loads((folder / "facts.json").read_text())["scores"][split]["f1"]
 
 
-def test_each_seed_is_the_run_that_it_would_be_alone(corpus, tmp_path):
-    printed = train(corpus, tmp_path / "both", "--seeds", "3", "4").splitlines()
-    train(corpus, tmp_path / "alone", "--seed", "4")
+def test_each_seed_is_the_run_that_it_would_be_alone(train, tmp_path):
+    printed = train(tmp_path / "both", "--seeds", "3", "4").splitlines()
+    train(tmp_path / "alone", "--seed", "4")
     third, fourth = tmp_path / "both" / "seed-3", tmp_path / "both" / "seed-4"
     assert weights(fourth) == weights(tmp_path / "alone") != weights(third)
     facts = [json.loads((folder / "facts.json").read_text()) for folder in (fourth, tmp_path / "alone")]
@@ -56,16 +53,20 @@ def test_each_seed_is_the_run_that_it_would_be_alone(corpus, tmp_path):
     assert printed[at + 3] == f"the best by its validation scores is in {best}"
 
 
-def test_seeds_are_resumed_and_added_to(corpus, tmp_path):
-    train(corpus, tmp_path / "out", "--seeds", "3", "--resume_from_checkpoint", "true")
+def test_seeds_are_resumed_and_added_to(train, tmp_path):
+    train(tmp_path / "out", "--seeds", "3", "--resume_from_checkpoint", "true")
     before = weights(tmp_path / "out" / "seed-3")
-    train(corpus, tmp_path / "out", "--seeds", "3", "4", "--resume_from_checkpoint", "true")
+    train(tmp_path / "out", "--seeds", "3", "4", "--resume_from_checkpoint", "true")
     assert weights(tmp_path / "out" / "seed-3") == before
     assert (tmp_path / "out" / "seed-4" / "model.safetensors").is_file()
 
 
 def test_several_processes_train_several_seeds(corpus, tmp_path):
-    printed = train(corpus, tmp_path / "out", "--seeds", "3", "4", launcher=TORCHRUN)
+    words = words_for(corpus, tmp_path / "out", "--seeds", "3", "4")
+    command = [sys.executable, *TORCHRUN, str(REPOSITORY / "scripts" / "train.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    printed = done.stdout
     assert printed.count("deviation") == 1
     for seed in (3, 4):
         record = json.loads((tmp_path / "out" / f"seed-{seed}" / "training_run.json").read_text())

@@ -5,7 +5,8 @@ import torch
 from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
 from helpers import folders_for, run_in_two_processes
-from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments
+from runs import settings
+from transformers import DataCollatorForTokenClassification, Trainer
 
 from hf_xorner.training import TaggerTrainer, TaggingCollator
 
@@ -22,20 +23,9 @@ def tiny_data() -> Dataset:
 def one_step(folder, tokenizer, reduction: str, **arguments) -> dict[str, torch.Tensor]:
     """The weights after one step of plain gradient descent over the four sentences."""
     model = build_model("cross-bilstm-cnn", tokenizer, loss_reduction=reduction, dropout=0.0)
-    settings = TrainingArguments(
-        folder,
-        max_steps=1,
-        learning_rate=0.1,
-        optim="sgd",
-        lr_scheduler_type="constant",
-        max_grad_norm=0.0,
-        report_to="none",
-        save_strategy="no",
-        use_cpu=True,
-        disable_tqdm=True,
-        **arguments,
-    )
-    trainer = TaggerTrainer(model, settings, train_dataset=tiny_data(), processing_class=tokenizer)
+    sgd = {"learning_rate": 0.1, "optim": "sgd", "lr_scheduler_type": "constant", "max_grad_norm": 0.0}
+    arguments = settings(folder, max_steps=1, **sgd, **arguments)
+    trainer = TaggerTrainer(model, arguments, train_dataset=tiny_data(), processing_class=tokenizer)
     trainer.train()
     return {name: value.detach().clone() for name, value in trainer.model.state_dict().items()}
 
@@ -82,23 +72,9 @@ def test_the_stock_trainer_and_collator_train_and_evaluate_ragged_labels(tmp_pat
         remove_columns=["tokens", "ner_tags"],
     )
     model = build_model(model_type, tokenizer)
-    settings = TrainingArguments(
-        tmp_path,
-        max_steps=3,
-        per_device_train_batch_size=2,
-        per_device_eval_batch_size=3,
-        report_to="none",
-        save_strategy="no",
-        use_cpu=True,
-        disable_tqdm=True,
-    )
-    trainer = Trainer(
-        model,
-        settings,
-        train_dataset=data,
-        eval_dataset=data,
-        data_collator=DataCollatorForTokenClassification(tokenizer),
-    )
+    arguments = settings(tmp_path, max_steps=3, per_device_train_batch_size=2, per_device_eval_batch_size=3)
+    collator = DataCollatorForTokenClassification(tokenizer)
+    trainer = Trainer(model, arguments, train_dataset=data, eval_dataset=data, data_collator=collator)
     trainer.train()
     output = trainer.predict(data)
     longest = max(map(len, SENTENCES))
@@ -113,15 +89,7 @@ def test_stock_arguments_leave_the_collator_its_columns(tmp_path, tokenizer, col
     """Others are removed as the stock Trainer does, or are left."""
     words, labels = columns
     data = tiny_data().rename_columns({"tokens": words, "ner_tags": labels}).add_column("id", list("abcd"))
-    settings = TrainingArguments(
-        tmp_path,
-        max_steps=1,
-        report_to="none",
-        save_strategy="no",
-        use_cpu=True,
-        disable_tqdm=True,
-        remove_unused_columns=remove,
-    )
+    arguments = settings(tmp_path, max_steps=1, remove_unused_columns=remove)
     seen = set()
 
     class Collator(TaggingCollator):
@@ -131,7 +99,7 @@ def test_stock_arguments_leave_the_collator_its_columns(tmp_path, tokenizer, col
 
     trainer = TaggerTrainer(
         build_model("bilstm-cnn", tokenizer),
-        settings,
+        arguments,
         train_dataset=data,
         eval_dataset=data,
         processing_class=tokenizer,
