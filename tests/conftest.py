@@ -21,9 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from local_hub import LocalHub
 
-import hf_xorner
 from hf_xorner import WordCharTokenizer
-from hf_xorner.registration import CONFIGS, ON_DEMAND
+from hf_xorner.registration import CONFIGS, MODELS
 
 # Models this small lose more to threads that wait for each other than they gain, most of all on a busy machine.
 torch.set_num_threads(1)
@@ -34,7 +33,6 @@ atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=Tr
 REPOSITORY = Path(__file__).parent.parent
 ARCHITECTURES = tuple(CONFIGS)
 LI2020 = ("bilstm-cnn", "cross-bilstm-cnn", "att-bilstm-cnn")
-ON_DEMAND_NAMES = {entry.config_class.model_type: name for name, entry in ON_DEMAND.items()}
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-GOD"]
 
 SENTENCES = [
@@ -109,7 +107,7 @@ def build_model(kind: str, tokenizer: WordCharTokenizer, *, labels=LABELS, seed:
     sizes = {name: size for name, size in SIZES.items() if has_field(kind, name)}
     config = CONFIGS[model_type](**tokenizer.model_fields(), **{**sizes, **fields})
     torch.manual_seed(seed)
-    model = getattr(hf_xorner, ON_DEMAND_NAMES[model_type])(config)
+    model = MODELS[model_type].load()(config)
     if model_type == "stack-lstm":
         draw_varied_actions(model)
         return model.eval()

@@ -69,8 +69,10 @@ def chain_of(model, tokenizer, words):
     inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
     lengths = inputs["attention_mask"].sum(1)
     states = model.encode(inputs["input_ids"], inputs["char_ids"], lengths).states
-    chain = model.decoder.chain(model.score(states), states)
-    emissions, transitions, start, end = (values.double().numpy() for values in chain)
+    scores, size = model.score(states), model.tags.num_inner
+    if model.config.decoder == "softmax":
+        return scores[0].double().numpy(), np.zeros((size, size)), np.zeros(size), np.zeros(size)
+    emissions, transitions, start, end = (values.double().numpy() for values in model.decoder.chain(scores, states))
     conditioned = transitions.ndim == 4
     return emissions[0], transitions[0] if conditioned else transitions, start[0] if conditioned else start, end
 
@@ -305,7 +307,7 @@ def test_long_document_is_tagged_to_its_end(tokenizer, model_type):
 # Runs by itself and on one thread, so that peak memory and processor time are those of this document.
 LONG_DOCUMENT = """
 import resource, sys, time
-from conftest import CONFIGS, LABELS, ON_DEMAND_NAMES, SENTENCES
+from conftest import CONFIGS, LABELS, MODELS, SENTENCES
 import hf_xorner
 import torch
 
@@ -317,7 +319,7 @@ def peak_mb():
 torch.manual_seed(0)
 tokenizer = hf_xorner.WordCharTokenizer.from_corpus(SENTENCES)
 config = CONFIGS[sys.argv[1]](**tokenizer.model_fields(), id2label=dict(enumerate(LABELS)))
-model = getattr(hf_xorner, ON_DEMAND_NAMES[sys.argv[1]])(config).eval()
+model = MODELS[sys.argv[1]].load()(config).eval()
 tagger = hf_xorner.Tagger(model, tokenizer)
 sentence = [word for words in SENTENCES for word in words]
 tagger(sentence)

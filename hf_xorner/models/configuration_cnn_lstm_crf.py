@@ -1,9 +1,4 @@
-"""Configuration of the BLSTM-CNNs-CRF of ma2016, and of its comparison with self-attention by chen2019.
-
-Ma, Hovy. End-to-end Sequence Labeling via Bi-directional LSTM-CNNs-CRF. ACL 2016.
-Chen, Lin, Ding, Lou, Zhang, Karlsson. GRN: Gated Relation Network to Enhance Convolutional Neural Network for Named
-Entity Recognition. AAAI 2019.
-"""
+"""Configuration of the BLSTM-CNNs-CRF of ma2016 and of its variants in chen2019."""
 
 from __future__ import annotations
 
@@ -39,6 +34,13 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
     """
 
     model_type = "cnn-lstm-crf"
+    citation = """\
+@inproceedings{ma2016,
+  title     = {End-to-end Sequence Labeling via Bi-directional {LSTM-CNNs-CRF}},
+  author    = {Ma, Xuezhe and Hovy, Eduard},
+  booktitle = {Proceedings of the Annual Meeting of the Association for Computational Linguistics},
+  year      = {2016},
+}"""
 
     hidden_size: int = 200
     encoder: str = "lstm"

@@ -1,8 +1,4 @@
-"""Configuration of the gated relation network of chen2019.
-
-Chen, Lin, Ding, Lou, Zhang, Karlsson. GRN: Gated Relation Network to Enhance Convolutional Neural Network for Named
-Entity Recognition. AAAI 2019.
-"""
+"""Configuration of the gated relation network of chen2019."""
 
 from __future__ import annotations
 
@@ -38,6 +34,13 @@ class GrnConfig(TaggerConfig):
     """
 
     model_type = "grn"
+    citation = """\
+@inproceedings{chen2019,
+  title     = {{GRN}: Gated Relation Network to Enhance Convolutional Neural Network for Named Entity Recognition},
+  author    = {Chen, Hui and Lin, Zijia and Ding, Guiguang and Lou, Jianguang and Zhang, Yusen and Karlsson, Borje},
+  booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
+  year      = {2019},
+}"""
 
     hidden_size: int = 400
     context_widths: list[int] | tuple[int, ...] = (1, 3, 5)

@@ -1,8 +1,4 @@
-"""Configuration of the iterated dilated CNN of strubell2017.
-
-Strubell, Verga, Belanger, McCallum. Fast and Accurate Entity Recognition with Iterated Dilated Convolutions. EMNLP
-2017.
-"""
+"""Configuration of the iterated dilated CNN of strubell2017."""
 
 from __future__ import annotations
 
@@ -38,6 +34,13 @@ class IdCnnConfig(TaggerConfig):
     """
 
     model_type = "id-cnn"
+    citation = """\
+@inproceedings{strubell2017,
+  title     = {Fast and Accurate Entity Recognition with Iterated Dilated Convolutions},
+  author    = {Strubell, Emma and Verga, Patrick and Belanger, David and McCallum, Andrew},
+  booktitle = {Proceedings of the Conference on Empirical Methods in Natural Language Processing},
+  year      = {2017},
+}"""
 
     hidden_size: int = 300
     filter_width: int = 3

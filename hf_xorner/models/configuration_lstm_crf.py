@@ -1,7 +1,4 @@
-"""Configuration of the LSTM-CRF of lample2016.
-
-Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
-"""
+"""Configuration of the LSTM-CRF of lample2016."""
 
 from __future__ import annotations
 
@@ -32,6 +29,13 @@ class LstmCrfConfig(TaggerConfig):
     """
 
     model_type = "lstm-crf"
+    citation = """\
+@inproceedings{lample2016,
+  title     = {Neural Architectures for Named Entity Recognition},
+  author    = {Lample, Guillaume and Ballesteros, Miguel and Subramanian, Sandeep and Kawakami, Kazuya and Dyer, Chris},
+  booktitle = {Proceedings of NAACL-HLT},
+  year      = {2016},
+}"""
 
     hidden_size: int = 100
     cell: str = "coupled"

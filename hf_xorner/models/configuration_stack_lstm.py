@@ -1,7 +1,4 @@
-"""Configuration of the Stack-LSTM of lample2016.
-
-Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
-"""
+"""Configuration of the Stack-LSTM of lample2016."""
 
 from __future__ import annotations
 
@@ -46,6 +43,13 @@ class StackLstmConfig(TaggerConfig):
     """
 
     model_type = "stack-lstm"
+    citation = """\
+@inproceedings{lample2016,
+  title     = {Neural Architectures for Named Entity Recognition},
+  author    = {Lample, Guillaume and Ballesteros, Miguel and Subramanian, Sandeep and Kawakami, Kazuya and Dyer, Chris},
+  booktitle = {Proceedings of NAACL-HLT},
+  year      = {2016},
+}"""
 
     hidden_size: int = 100
     num_hidden_layers: int = 2

@@ -113,6 +113,8 @@ class TaggerConfig(PreTrainedConfig):
     """
 
     keys_to_ignore_at_inference = ["hidden_states", "attentions"]
+    #: BibTeX of the paper that an architecture comes from.
+    citation = ""
 
     id2label: dict[int, str] | None = None
     label2id: dict[str, int] | None = None

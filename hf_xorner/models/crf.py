@@ -350,45 +350,6 @@ def best_path(chain: Chain, lengths: Tensor) -> Tensor:
 
 
 @torch.compiler.disable
-@torch.no_grad()
-def k_best_paths(chain: Chain, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k paths of the highest scores, best first, (B, k, T), and their scores (B, k).
-
-    Where a sentence has fewer than k paths, the scores of the others are −∞ and their tags mean nothing. A sentence
-    without words has one path, of score 0.
-    """
-    if k < 1:
-        raise ValueError(f"k={k} is no number of paths; give 1 or more.")
-    emissions, transitions, start, end = chain
-    batch, time, tags = emissions.shape
-    alone = torch.full((batch, k), -torch.inf, dtype=emissions.dtype, device=emissions.device)
-    alone[:, 0] = 0
-    if time == 0:
-        return lengths.new_zeros(batch, k, 0), alone
-    # Of each tag the k best partial paths that end in it, (B, K, k); entry tag · k + rank of the flattened ones.
-    score = alone.unsqueeze(1) + (start + emissions[:, 0]).unsqueeze(2)
-    taken_off = torch.zeros_like(alone[:, :1])
-    itself = torch.arange(tags * k, device=lengths.device).expand(batch, -1)
-    pointers = itself.repeat(time, 1, 1)  # (T, B, K · k)
-    for step in range(1, time):
-        inside = (step < lengths).unsqueeze(1)
-        move = transitions[:, step] if chain.conditioned else transitions
-        longer = (score.unsqueeze(3) + move.unsqueeze(-2)).flatten(1, 2)  # (B, K · k, K)
-        best, source = longer.topk(k, 1)
-        best = best.transpose(1, 2) + emissions[:, step].unsqueeze(2)
-        top = best.amax((1, 2))
-        score = torch.where(inside.unsqueeze(2), best - top[:, None, None], score)
-        taken_off = taken_off + torch.where(inside, top.unsqueeze(1), 0)
-        pointers[step] = torch.where(inside, source.transpose(1, 2).flatten(1), itself)
-    total, place = (score + end.unsqueeze(1)).flatten(1).topk(k, 1)
-    paths = torch.empty(time, batch, k, dtype=torch.long, device=lengths.device)
-    for step in range(time - 1, -1, -1):
-        paths[step] = place // k
-        place = pointers[step].gather(1, place)
-    return paths.permute(1, 2, 0), torch.where((lengths > 0).unsqueeze(1), total + taken_off, alone)
-
-
-@torch.compiler.disable
 def log_partition(chain: Chain, lengths: Tensor) -> Tensor:
     """Log of the summed exponentiated scores of all paths, (B,); 0 for a sentence without words.
 
@@ -404,14 +365,6 @@ def negative_log_likelihood(chain: Chain, lengths: Tensor, gold: Tensor) -> Tens
     Its gradient is the expected counts of the posterior less those of the gold tags.
     """
     return _LogPartition.apply(*chain, lengths, gold)
-
-
-@torch.compiler.disable
-def log_marginals(chain: Chain, lengths: Tensor) -> Tensor:
-    """Log posterior probability of every tag of every word, (B, T, K); all alike beyond the end of a sentence."""
-    if chain.emissions.shape[1] == 0:
-        return torch.zeros_like(chain.emissions)
-    return _log_marginals(messages(chain, lengths), chain.emissions)
 
 
 @torch.compiler.disable
@@ -432,31 +385,6 @@ def posterior(chain: Chain, lengths: Tensor, path: Tensor) -> tuple[Tensor, Tens
     given = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
     given = torch.cat([alone[:, :1], _tell(given, chain.emissions).t()], 1).where(inside, 0)
     return marginals, torch.stack([alone, given], 2)
-
-
-def span_log_probs(path_log_probs: Tensor, sentence: Tensor, begin: Tensor, end: Tensor) -> Tensor:
-    """Exact log probability that spans have the tags of a path: a constrained forward pass for each, in one sum.
-
-    Args:
-        path_log_probs: (B, T, 2) as `posterior` gives them.
-        sentence: The sentence of each span, (N,).
-        begin: Its first word, (N,).
-        end: One past its last word, (N,).
-
-    Returns:
-        (N,), float64.
-    """
-    alone, given = path_log_probs.double().unbind(2)
-    upto = given.cumsum(1)
-    return alone[sentence, begin] + upto[sentence, end - 1] - upto[sentence, begin]
-
-
-@torch.compiler.disable
-@torch.no_grad()
-def k_best(chain: Chain, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k most probable paths, best first, (B, k, T); their log probabilities (B, k), −∞ where there are fewer."""
-    paths, scores = k_best_paths(chain, lengths, k)
-    return paths, scores - log_partition(chain, lengths).unsqueeze(1)
 
 
 def _log_marginals(sums: ScaledMessages | LogMessages, like: Tensor) -> Tensor:

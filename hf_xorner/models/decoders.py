@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
-from .crf import Chain, best_path, k_best, negative_log_likelihood, posterior, span_log_probs
+from .crf import Chain, best_path, negative_log_likelihood, posterior
 from .tags import IGNORED, TagSpace
 
 #: What parameters' entries stand for: of each dimension their names, None where these do not depend on the labels.
@@ -33,27 +33,21 @@ def build_decoder(config: TaggerConfig, tags: TagSpace, input_size: int) -> Deco
 
 
 class Decoder(nn.Module):
-    """What all decoders have in common: scores (B, T, K) and the encoder's states (B, T, input_size), right-padded."""
-
-    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
-        """All that paths are scored by, in float32 (float64 stays)."""
-        raise TypeError(f"{type(self).__name__} is no decoder by itself; use one of its subclasses.")
+    """Turns scores of inner tags (B, T, K) or the encoder's states (B, T, input_size), right-padded, into tags."""
 
     def label_axes(self) -> Axes:
-        """The axes of the parameters that count tags, types or actions, so that they can be found by name."""
+        """The axes of the parameters that count tags, types or actions, by their names."""
         return {}
 
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
     ) -> Tensor:
         """−log p of the gold tags: gold (B, T) → (B,). A word without label may have any tag."""
-        return negative_log_likelihood(self.chain(scores, states), lengths, gold)
+        raise NotImplementedError
 
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
-        """Decide, and say how sure that is."""
-        chain = self.chain(scores, states)
-        path = best_path(chain, lengths)
-        return Decoded(path, *posterior(chain, lengths, path))
+        """The best tags and the posterior."""
+        raise NotImplementedError
 
     def forward(
         self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, gold: Tensor | None = None
@@ -63,32 +57,9 @@ class Decoder(nn.Module):
             return self.negative_log_likelihood(scores, gold, lengths, states)
         return self.decode(scores, lengths, states)
 
-    def k_best(self, scores: Tensor, lengths: Tensor, k: int, states: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The k most probable paths, best first, (B, k, T); their log probabilities (B, k), −∞ for want of more."""
-        return k_best(self.chain(scores, states), lengths, k)
-
-    def span_log_probs(
-        self,
-        scores: Tensor,
-        lengths: Tensor,
-        path: Tensor,
-        sentence: Tensor,
-        begin: Tensor,
-        end: Tensor,
-        states: Tensor | None = None,
-    ) -> Tensor:
-        """Exact log probability that words begin … end − 1 of a sentence have the tags of a path (B, T): (N,) each."""
-        _, path_log_probs = posterior(self.chain(scores, states), lengths, path)
-        return span_log_probs(path_log_probs, sentence, begin, end)
-
 
 class SoftmaxDecoder(Decoder):
-    """Every word decides for itself: a chain whose moves all score alike."""
-
-    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
-        """No preference for any move, start or end."""
-        size = scores.shape[-1]
-        return Chain(scores, scores.new_zeros(size, size), scores.new_zeros(size), scores.new_zeros(size))
+    """Labels every word by itself."""
 
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
@@ -98,19 +69,19 @@ class SoftmaxDecoder(Decoder):
         return losses.sum(1)
 
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
-        """Decide word by word."""
+        """The most probable tag of each word."""
         log_probs = scores.log_softmax(-1)
         path = scores.argmax(-1)
         return Decoded(path, log_probs, log_probs.gather(2, path.unsqueeze(2)).expand(-1, -1, 2))
 
 
 class CrfDecoder(Decoder):
-    """A sentence decides as a whole: a linear-chain CRF (lample2016; li2020, section 3.4).
+    """Labels a sentence as a whole: a linear-chain CRF (lample2016; li2020, section 3.4).
 
     Args:
         tags: The inner tags.
-        constrained: Bar the moves that BIOES forbids.
-        boundaries: What else is scored: "both" start and end (lample2016), the "start" (ma2016), or "none".
+        constrained: Forbid the transitions that BIOES forbids.
+        boundaries: Also score "both" start and end (lample2016), the "start" (ma2016), or "none".
     """
 
     def __init__(self, tags: TagSpace, constrained: bool, boundaries: str = "both") -> None:
@@ -139,8 +110,20 @@ class CrfDecoder(Decoder):
         """Scores of the moves and of the start, where it has any."""
         return self.transitions, self.start
 
+    def negative_log_likelihood(
+        self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
+    ) -> Tensor:
+        """By the forward algorithm."""
+        return negative_log_likelihood(self.chain(scores, states), lengths, gold)
+
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+        """By the Viterbi and the forward-backward algorithm."""
+        chain = self.chain(scores, states)
+        path = best_path(chain, lengths)
+        return Decoded(path, *posterior(chain, lengths, path))
+
     def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
-        """Emissions, transitions, start and end, what is barred out of reach."""
+        """Emissions, transitions, start and end in at least float32; −∞ for what is forbidden."""
         transitions, start = self.moves(states)
         nothing = transitions.new_zeros(scores.shape[-1])
         start, end = nothing if start is None else start, nothing if self.end is None else self.end

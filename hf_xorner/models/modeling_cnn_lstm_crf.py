@@ -1,9 +1,4 @@
-"""BLSTM-CNNs-CRF, and the same with self-attention between BLSTM and CRF.
-
-Ma, Hovy. End-to-end Sequence Labeling via Bi-directional LSTM-CNNs-CRF. ACL 2016.
-Chen, Lin, Ding, Lou, Zhang, Karlsson. GRN: Gated Relation Network to Enhance Convolutional Neural Network for Named
-Entity Recognition. AAAI 2019.
-"""
+"""BLSTM-CNNs-CRF (ma2016), optionally with self-attention below the CRF (chen2019)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""GRN, the gated relation network, and what its paper compares it with.
-
-Chen, Lin, Ding, Lou, Zhang, Karlsson. GRN: Gated Relation Network to Enhance Convolutional Neural Network for Named
-Entity Recognition. AAAI 2019.
-"""
+"""GRN, the gated relation network, and the variants that its paper compares it with (chen2019)."""
 
 from __future__ import annotations
 

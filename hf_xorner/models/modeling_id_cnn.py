@@ -1,8 +1,4 @@
-"""ID-CNN: iterated dilated convolutions.
-
-Strubell, Verga, Belanger, McCallum. Fast and Accurate Entity Recognition with Iterated Dilated Convolutions. EMNLP
-2017.
-"""
+"""ID-CNN: iterated dilated convolutions (strubell2017)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Stack-LSTM.
-
-Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
-"""
+"""Stack-LSTM (lample2016)."""
 
 from __future__ import annotations
 

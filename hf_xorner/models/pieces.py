@@ -1,17 +1,29 @@
-"""Words as the pieces that a pretrained encoder's own tokenizer cuts them into."""
+"""Words as pieces of a pretrained encoder: cut by its tokenizer, as vectors of pieces, and as states of the encoder."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel
+
+from .configuration_tagger import TaggerConfig
 
 #: The highest number of a piece; the largest vocabularies have a sixteenth of it.
 _LIMIT = 1 << 24
+
+#: Pieces, padding included, that the encoder reads at a time: bounds the memory of long documents.
+PIECES_AT_ONCE = 8192
+
+#: What a word of several pieces is a linear function of: its first piece, the mean over all, and its last piece.
+ROLES = 3
 
 
 class WordPieces:
@@ -91,3 +103,191 @@ def _set_in_byte_level(part: Any, setting: str, value: Any) -> bool:
         for inner in part.get("pretokenizers", ()):
             found |= _set_in_byte_level(inner, setting, value)
     return found
+
+
+class ComposedVectors(nn.Module):
+    """A word of one piece has that piece's vector; a word of several, A [first ; mean ; last] + b.
+
+    The mean alone misses much of what the encoder makes of such words; A and b are fitted to that when the pieces'
+    vectors are distilled. Nothing here is trained.
+    """
+
+    weight: Tensor
+    mix: Tensor
+    bias: Tensor
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__()
+        dim = config.composed_dim
+        dtype = torch.float16 if config.composed_half else None
+        # Row 0 is that of padding. Buffers, which no optimiser ever sees.
+        self.register_buffer("weight", torch.zeros(config.piece_vocab_size + 1, dim, dtype=dtype))
+        self.register_buffer("mix", torch.zeros(dim, ROLES * dim))
+        self.register_buffer("bias", torch.zeros(dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Until vectors are placed, a word of several pieces is the mean over them."""
+        self.weight.zero_()
+        self.bias.zero_()
+        dim = len(self.bias)
+        self.mix.zero_()
+        self.mix[:, dim : 2 * dim].fill_diagonal_(1)
+
+    def fill(self, pieces: Tensor, mix: Tensor, bias: Tensor) -> None:
+        """Place distilled vectors: pieces (piece_vocab_size, d), mix (d, 3d), bias (d,)."""
+        self.weight[1:] = pieces.to(self.weight)
+        self.mix.copy_(mix)
+        self.bias.copy_(bias)
+
+    def forward(self, piece_ids: Tensor) -> Tensor:
+        """piece_ids (B, T, max_word_pieces) → (B, T, composed_dim); zeros for a word without pieces."""
+        vectors = F.embedding(piece_ids, self.weight).to(self.mix.dtype)  # (B, T, W, d)
+        counts = (piece_ids > 0).sum(-1, keepdim=True)  # (B, T, 1)
+        first, mean = vectors[..., 0, :], vectors.sum(-2) / counts.clamp(min=1)
+        place = (counts - 1).clamp(min=0).unsqueeze(-1).expand(*counts.shape, vectors.shape[-1])
+        last = vectors.gather(-2, place).squeeze(-2)
+        composed = F.linear(torch.cat([first, mean, last], -1), self.mix, self.bias)
+        return torch.where(counts > 1, composed, first)
+
+
+class Windows(NamedTuple):
+    """Sentences of n pieces as N windows of at most C, which start at 0, S, 2S, … with S = C - overlap.
+
+    Where the windows of a sentence lie depends on its own length alone, never on its batch.
+    """
+
+    first: Tensor  # (N,) the place of a window's first piece among those of all sentences
+    size: Tensor  # (N,) its pieces
+    home: Tensor  # (P,) the window from which a piece takes its state: that which holds it most centrally
+    place: Tensor  # (P,) its place within that window
+
+    @classmethod
+    def of(cls, counts: Tensor, capacity: int, overlap: int) -> Windows:
+        """Lay windows over sentences of the given numbers of pieces (B,)."""
+        step = capacity - overlap
+        number = torch.where(counts > 0, (-((overlap - counts) // step)).clamp(min=1), 0)  # (B,)
+        before = number.cumsum(0) - number
+        sentence = torch.arange(len(counts), device=counts.device)
+        of_window, of_piece = sentence.repeat_interleave(number), sentence.repeat_interleave(counts)
+        start = (torch.arange(len(of_window), device=counts.device) - before[of_window]) * step
+        begins = counts.cumsum(0) - counts
+        rank = torch.arange(len(of_piece), device=counts.device) - begins[of_piece]
+        home = ((rank - overlap // 2) // step).clamp(min=0)
+        home = torch.minimum(home, number[of_piece] - 1)
+        return cls(
+            first=begins[of_window] + start,
+            size=(counts[of_window] - start).clamp(max=capacity),
+            home=before[of_piece] + home,
+            place=rank - home * step,
+        )
+
+
+class ContextualFeatures(nn.Module):
+    """A pretrained encoder over the pieces of a sentence: the role that ELMo has in chen2019.
+
+    A word's feature is the mean over its pieces' states, of several layers averaged or weighed by trained scalars; a
+    word without pieces has zeros. While the encoder is frozen its dropout is off, and `states` can be computed once.
+    """
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__()
+        self.config = config
+        settings = AutoConfig.for_model(**(config.context_encoder or {}))
+        self.encoder = AutoModel.from_config(settings)
+        if getattr(self.encoder, "pooler", None) is not None:
+            self.encoder.pooler = None  # It reads the whole sentence into one vector, which nobody here wants.
+        self.padding = settings.pad_token_id or 0
+        self.output_size = settings.hidden_size
+        self.layers = 1 if config.context_mix == "mean" else len(config.context_layers)
+        if config.context_mix == "learned":
+            self.layer_scores = nn.Parameter(torch.empty(self.layers))
+            self.scale = nn.Parameter(torch.empty(()))
+
+    def reset_parameters(self) -> None:
+        """Start with all layers alike."""
+        if self.config.context_mix == "learned":
+            nn.init.zeros_(self.layer_scores)
+            nn.init.ones_(self.scale)
+
+    def forward(self, piece_ids: Tensor | None, states: Tensor | None = None) -> Tensor:
+        """Features (B, T, hidden) of piece_ids (B, T, max_word_pieces), or of states that `states` computed before."""
+        if states is None:
+            if piece_ids is None:
+                raise ValueError(
+                    "This model reads the states of an encoder and needs piece_ids; use the tokenizer that was saved "
+                    "with it, or give context_states."
+                )
+            states = self.states(piece_ids)
+        size = self.layers * self.output_size
+        if states.shape[-1] != size and states.numel():
+            raise ValueError(
+                f"context_states has {states.shape[-1]} numbers a word, and this model makes {size} of it."
+            )
+        if not states.numel():
+            states = states.new_zeros(
+                *states.shape[:2], size
+            )  # Of a batch without words nobody could tell their number.
+        if self.config.context_mix == "mean":
+            return states
+        layers = states.unflatten(-1, (self.layers, -1))
+        return self.scale * torch.einsum("btlh,l->bth", layers, self.layer_scores.softmax(0))
+
+    @torch.compiler.disable
+    def states(self, piece_ids: Tensor) -> Tensor:
+        """What the encoder says of every word: piece_ids (B, T, max_word_pieces) → (B, T, layers · hidden).
+
+        One mean layer under `context_mix="mean"`, else all of `context_layers`, one after the other.
+        """
+        if piece_ids.is_meta:
+            raise ValueError(
+                "A model that reads an encoder's states does not run on the meta device, without its pieces."
+            )
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.config.context_frozen):
+            config, present = self.config, piece_ids > 0
+            pieces, counts = piece_ids[present] - 1, present.sum((1, 2))
+            capacity = config.context_window - len(config.context_prefix) - len(config.context_suffix)
+            windows = Windows.of(counts, capacity, config.context_overlap)
+            of_windows = self.read(pieces, windows)  # (pieces of all windows, layers · hidden)
+            begins = windows.size.cumsum(0) - windows.size
+            states = of_windows[begins[windows.home] + windows.place]
+            in_word = present.sum(-1).flatten()  # (B · T,)
+            word = torch.arange(len(in_word), device=in_word.device).repeat_interleave(in_word)
+            sums = states.new_zeros(len(in_word), states.shape[-1]).index_add(0, word, states)
+            return (sums / in_word.clamp(min=1).unsqueeze(1)).unflatten(0, piece_ids.shape[:2])
+
+    def read(self, pieces: Tensor, windows: Windows) -> Tensor:
+        """The states of the pieces of all windows, one window after the other; those of like size are read together."""
+        order = windows.size.argsort(descending=True, stable=True)
+        first, size = windows.first[order], windows.size[order]
+        sizes = size.tolist()
+        parts = [pieces.new_zeros(0, self.layers * self.output_size, dtype=self.encoder.dtype)]
+        begin = 0
+        while begin < len(sizes):
+            end = begin + max(1, PIECES_AT_ONCE // sizes[begin])
+            parts.append(self.read_together(pieces, first[begin:end], size[begin:end]))
+            begin = end
+        states = torch.cat(parts)
+        # From the order of sizes back into that of the windows.
+        begins = (windows.size.cumsum(0) - windows.size)[order]
+        rank = torch.arange(len(states), device=size.device) - (size.cumsum(0) - size).repeat_interleave(size)
+        return torch.empty_like(states).index_copy(0, begins.repeat_interleave(size) + rank, states)
+
+    def read_together(self, pieces: Tensor, first: Tensor, size: Tensor) -> Tensor:
+        """The states of windows that start at `first` (n,) and have `size` (n,) pieces, one window after the other."""
+        config = self.config
+        before, after = len(config.context_prefix), len(config.context_suffix)
+        position = torch.arange(before + int(size[0]) + after, device=pieces.device) - before
+        inside = (position >= 0) & (position < size.unsqueeze(1))  # (n, width)
+        ids = pieces.new_full(inside.shape, self.padding)
+        ids[inside] = pieces[(first.unsqueeze(1) + position)[inside]]
+        if before:
+            ids[:, :before] = pieces.new_tensor(config.context_prefix)
+        for number, index in enumerate(config.context_suffix):
+            ids[position == size.unsqueeze(1) + number] = index
+        mask = position < size.unsqueeze(1) + after
+        hidden = self.encoder(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True).hidden_states
+        chosen = [hidden[layer] for layer in config.context_layers]
+        if config.context_mix == "mean":
+            return torch.stack([layer[inside] for layer in chosen]).mean(0)
+        return torch.cat([layer[inside] for layer in chosen], -1)

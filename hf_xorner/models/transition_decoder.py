@@ -9,7 +9,6 @@ from torch import Tensor
 from transformers.utils.generic import maybe_autocast
 
 from .configuration_stack_lstm import StackLstmConfig
-from .crf import Chain
 from .decoders import Axes, Decoded, Decoder
 from .stack_lstm import ActionScorer, log_softmax_of_valid, lstm_cell
 from .tags import END, INSIDE, TagSpace
@@ -297,10 +296,6 @@ class TransitionDecoder(Decoder):
         self.config = config
         self.scorer = ActionScorer(config, tags, input_size)
 
-    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
-        """Refuse: what an action is worth depends on all actions before it."""
-        raise TypeError("A Stack-LSTM scores actions, which are no chain of tags; paths have no exact span_log_probs.")
-
     def label_axes(self) -> Axes:
         """Actions, and types by the actions that make them; words outside of chunks have a type of their own."""
         actions = self.scorer.system.actions
@@ -360,14 +355,6 @@ class TransitionDecoder(Decoder):
         shared = (public == public.unsqueeze(1)).sum(1).to(probabilities.dtype)
         inner = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()[..., public] - shared.log()
         return Decoded(path, inner, path_log_probs.unsqueeze(-1).expand(-1, -1, 2))
-
-    @torch.compiler.disable
-    def k_best(self, scores: Tensor, lengths: Tensor, k: int, states: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """What a beam of k ends with, best first, (B, k, T); their log probabilities (B, k), −∞ for want of more."""
-        words = self.words(states)
-        found = self.search(words, lengths, k)
-        paths = self.scorer.system.tags_of(found.actions.flatten(0, 1), words.shape[1])
-        return paths.unflatten(0, found.log_probs.shape), found.log_probs
 
     def search(self, words: Tensor, lengths: Tensor, size: int) -> _Found:
         """Beam search, in the type of the weights."""

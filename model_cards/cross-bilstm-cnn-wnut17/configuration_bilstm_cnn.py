@@ -1,13 +1,9 @@
-"""Configurations of the three taggers of li2020: Baseline-, Cross- and Att-BiLSTM-CNN.
-
-Li, Fu, Ma. Why Attention? Analyze BiLSTM Deficiency and Its Remedies in the Case of NER. AAAI 2020.
-"""
+"""Configurations of Baseline- and Cross-BiLSTM-CNN (li2020)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .configuration_attention import SelfAttentionConfig
 from .configuration_tagger import TaggerConfig
 
 
@@ -24,6 +20,13 @@ class BiLstmCnnConfig(TaggerConfig):
     """
 
     model_type = "bilstm-cnn"
+    citation = """\
+@inproceedings{li2020,
+  title     = {Why Attention? Analyze {BiLSTM} Deficiency and Its Remedies in the Case of {NER}},
+  author    = {Li, Peng-Hsuan and Fu, Tsu-Jui and Ma, Wei-Yun},
+  booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
+  year      = {2020},
+}"""
 
     hidden_size: int = 100
     num_hidden_layers: int = 2
@@ -41,9 +44,3 @@ class CrossBiLstmCnnConfig(BiLstmCnnConfig):
     """Cross-BiLSTM-CNN: both directions of a layer read both directions of the layer below."""
 
     model_type = "cross-bilstm-cnn"
-
-
-class AttBiLstmCnnConfig(BiLstmCnnConfig, SelfAttentionConfig):
-    """Att-BiLSTM-CNN: the Baseline's states beside what self-attention gathers from the whole sentence."""
-
-    model_type = "att-bilstm-cnn"

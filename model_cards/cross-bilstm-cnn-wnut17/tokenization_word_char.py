@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -16,11 +18,88 @@ from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from .characters import character_ids, code_points, type_letters
-from .configuration_tagger import RESERVED_CHARACTER_TYPES
+from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES
 from .pieces import WordPieces
-from .rows import NO_LIMIT, as_batch, as_list, cut, padded_width, rows_of
 from .word_rule import WORD_PATTERN
+
+#: A sentence has no longest length. A finite number keeps transformers from warning that there is none.
+NO_LIMIT = 10**9
+
+
+class WordRow(NamedTuple):
+    """One output row: the words from first to before last of a batch, a sentence or what truncation left of one."""
+
+    encoding: Encoding
+    sentence: int
+    first: int
+    last: int
+
+
+def as_batch(text: Any, is_split_into_words: bool) -> tuple[list[Any], bool]:
+    """The input as a batch, and whether it came as one."""
+    batched = isinstance(text, (list, tuple))
+    if is_split_into_words:
+        batched = batched and bool(text) and isinstance(text[0], (list, tuple))
+    return list(text) if batched else [text], batched
+
+
+def rows_of(encodings: list[Encoding], limit: int | None, stride: int, side: str, with_overflow: bool) -> list[WordRow]:
+    """The output rows of a batch: its sentences, cut where they exceed a limit that was asked for."""
+    rows = []
+    begin = 0
+    for sentence, encoding in enumerate(encodings):
+        size = len(encoding)
+        parts = [encoding]
+        if limit is not None and size > limit:
+            encoding.truncate(limit, stride=stride, direction=side)
+            parts += encoding.overflowing if with_overflow else []
+        for part in parts:
+            first = begin + ((part.word_ids[0] or 0) if 0 < len(part) < size else 0)
+            rows.append(WordRow(part, sentence, first, first + len(part)))
+        begin += size
+    return rows
+
+
+def padded_width(
+    rows: list[WordRow], strategy: PaddingStrategy, max_length: int | None, multiple: int | None
+) -> int | None:
+    """The width that all rows are padded to, or None if each keeps its own."""
+    if strategy == PaddingStrategy.DO_NOT_PAD:
+        return None
+    if strategy == PaddingStrategy.MAX_LENGTH:
+        if max_length is None or max_length >= NO_LIMIT:
+            raise ValueError('padding="max_length" needs max_length=…, since sentences have no longest length.')
+        width = max_length
+    else:
+        width = max((row.last - row.first for row in rows), default=0)
+    return width if not multiple else -(-width // multiple) * multiple
+
+
+def cut(values: np.ndarray, rows: list[WordRow], width: int | None, side: str, fill: int) -> Any:
+    """Cut the values of all words (N, …) into rows: arrays of their own lengths, or one array (rows, width, …)."""
+    if width is None and rows:
+        parts = [values[row.first : row.last] for row in rows]
+        same = len({len(part) for part in parts}) == 1
+        return np.stack(parts) if same else parts
+    width = width or 0
+    padded = np.full((len(rows), width, *values.shape[1:]), fill, dtype=values.dtype)
+    for number, row in enumerate(rows):
+        size = row.last - row.first
+        start = width - size if side == "left" else 0
+        if size > width:
+            raise ValueError(
+                f"Text {row.sentence} has {size} words, more than max_length={width}; add truncation=True to cut it."
+            )
+        padded[number, start : start + size] = values[row.first : row.last]
+    return padded
+
+
+def as_list(row: Any, name: str) -> Any:
+    """A row as plain Python: offsets as pairs, everything else as (lists of) integers."""
+    if not isinstance(row, np.ndarray):
+        return row
+    return [tuple(pair) for pair in row.tolist()] if name == "offset_mapping" else row.tolist()
+
 
 PAD, UNKNOWN = "[PAD]", "[UNK]"
 UNKNOWN_ID = 1
@@ -515,6 +594,49 @@ def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> Non
             f"Text {number} holds a lone surrogate, U+{ord(joined[error.start]):04X}, at character {error.start}; "
             "it is no character, so decode the text's source with errors='replace'."
         ) from None
+
+
+_CODE_POINTS = 0x110000
+
+#: All letters with case, digits and punctuation lie below; what is above is other (CJK, private use, unassigned).
+_TYPED_CODE_POINTS = 0x20000
+
+#: First letters (or whole names) of Unicode general categories, by the type they make.
+_TYPES_BY_CATEGORY = {"Lu": "U", "Lt": "U", "Ll": "l", "Nd": "d", "P": "p", "S": "p"}
+
+
+@lru_cache(maxsize=1)
+def character_types() -> np.ndarray:
+    """The type of every code point, an index into CHARACTER_TYPE_CODES, by Unicode category."""
+    types = np.zeros(_CODE_POINTS, dtype=np.uint8)
+    categories = map(unicodedata.category, map(chr, range(_TYPED_CODE_POINTS)))
+    codes = [_TYPES_BY_CATEGORY.get(name) or _TYPES_BY_CATEGORY.get(name[0], ".") for name in categories]
+    types[:_TYPED_CODE_POINTS] = [CHARACTER_TYPE_CODES.index(code) for code in codes]
+    return types
+
+
+@lru_cache(maxsize=16)
+def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
+    """The id of every code point: known characters by their place, others by their type."""
+    by_type = [RESERVED_CHARACTER_TYPES.index(code) for code in CHARACTER_TYPE_CODES]
+    by_type[0] = 1
+    types = character_types()
+    ids = np.array(by_type, dtype=np.int64)[types]
+    ids[code_points(characters)] = np.arange(len(characters)) + len(RESERVED_CHARACTER_TYPES)
+    if zero_digits and "0" in characters:
+        ids[types == CHARACTER_TYPE_CODES.index("d")] = ids[ord("0")]
+    return ids
+
+
+def type_letters(characters: str) -> str:
+    """One letter a character id, the reserved ones included, as a config's `char_types` wants it."""
+    known = character_types()[code_points(characters)]
+    return RESERVED_CHARACTER_TYPES + "".join(CHARACTER_TYPE_CODES[type_] for type_ in known)
+
+
+def code_points(text: str) -> np.ndarray:
+    """The code points of a text, which holds no lone surrogates."""
+    return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
 
 
 WordCharTokenizer.register_for_auto_class("AutoTokenizer")

@@ -13,7 +13,7 @@ from random_texts import PIECES
 from transformers import AutoModelForTokenClassification, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
 
 from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
-from hf_xorner.models.contextual import ContextualFeatures, Windows
+from hf_xorner.models.pieces import ContextualFeatures, Windows
 
 ENCODERS = {
     "bert": (tiny.bert(), tiny.pieces_of(tiny.bert_tokenizer())),
@@ -158,7 +158,7 @@ def test_many_pieces_are_read_in_parts(monkeypatch):
     model, ids = MODELS["bert"], piece_ids("bert", TEXTS)
     expected = model.features.context(ids)
     calls = []
-    monkeypatch.setattr("hf_xorner.models.contextual.PIECES_AT_ONCE", 20)
+    monkeypatch.setattr("hf_xorner.models.pieces.PIECES_AT_ONCE", 20)
     model.features.context.encoder.register_forward_pre_hook(
         lambda module, args, kwargs: calls.append(kwargs["input_ids"].shape), with_kwargs=True
     )
@@ -420,7 +420,7 @@ PLAIN = {"context_encoder": tiny.bert().config.to_dict(), "context_layers": [1],
          "Config(**tokenizer.model_fields(), …)."),
         ({"context_layers": []}, "context_layers=[]: the encoder has the layers 0 to 3; choose among them."),
         ({"context_layers": (1, 4)}, "context_layers=[1, 4]: the encoder has the layers 0 to 3; choose among them."),
-        ({"context_layers": [-1]}, "context_layers=[-1]: the encoder has the layers 0 to 3; choose among them."),
+        ({"context_layers": [-1]}, "context_layers=[-1] must be a list of whole numbers from 0 up, and below 2147483648."),
         ({"context_mix": "max"}, "context_mix='max' is unknown to BiLstmCnnConfig; choose one of 'mean', 'learned'."),
         ({"context_window": 10, "context_overlap": 8, "context_prefix": [2], "context_suffix": [3]},
          "context_overlap=8 must be smaller than the 8 pieces that context_window=10 leaves for words, and not "

@@ -5,6 +5,7 @@ import helpers
 import numpy as np
 import pytest
 import torch
+from test_crf import log_marginals, span_log_probs
 
 from hf_xorner.models import crf
 from hf_xorner.models.crf import (
@@ -13,13 +14,11 @@ from hf_xorner.models.crf import (
     LogMessages,
     ScaledMessages,
     best_path,
-    log_marginals,
     log_partition,
     messages,
     negative_log_likelihood,
     path_score,
     posterior,
-    span_log_probs,
 )
 from hf_xorner.models.tags import IGNORED, TagSpace
 
@@ -213,7 +212,7 @@ def test_spans_at_the_end_of_a_long_sentence_have_their_probability():
     begin = torch.arange(0, 1990, 10)
     sentence = torch.zeros_like(begin)
     found, exact = (
-        span_log_probs(posterior(values, lengths, path)[1], sentence, begin, begin + 10)
+        span_log_probs(posterior(values, lengths, path)[1].double(), sentence, begin, begin + 10)
         for values in (chain, Chain(*(scores.double() for scores in chain)))
     )
     helpers.close(found, exact.numpy(), 1e-5)

@@ -86,12 +86,6 @@ def test_both_ways_of_scoring_agree(tokenizer, fields):
             torch.testing.assert_close(totals[alive], found.log_probs[:, rank][alive], rtol=0, atol=1e-9)
             if rank == 0:
                 torch.testing.assert_close(found.alternatives[there], log_probs, rtol=0, atol=1e-9)
-        paths, log_probs = model.decoder.k_best(None, lengths, size, words)
-        assert torch.equal(log_probs, found.log_probs)
-        for rank in range(size):
-            alive = log_probs[:, rank] > -torch.inf
-            expected = model.decoder.scorer.system.tags_of(found.actions[:, rank], words.shape[1])
-            assert torch.equal(paths[alive, rank], expected[alive])
 
 
 @torch.no_grad()
@@ -403,10 +397,8 @@ def test_plain_labels_have_no_outside(tokenizer):
     assert not ref.is_chunked(model.config.labels)
 
 
-def test_there_is_no_chain_of_tags(tokenizer):
+def test_the_decoder_needs_the_states(tokenizer):
     model = build(tokenizer)
-    words, lengths = words_of(model, (3, 1))
-    with pytest.raises(TypeError, match="scores actions, which are no chain of tags"):
-        model.decoder.chain(None, words)
+    _, lengths = words_of(model, (3, 1))
     with pytest.raises(ValueError, match="give the encoder's states"):
         model.decoder(None, lengths)
