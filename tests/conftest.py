@@ -19,6 +19,7 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="hf_xorner_tests_")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import reference_encoders
 from local_hub import LocalHub
 
 from hf_xorner import WordCharTokenizer
@@ -82,6 +83,8 @@ VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
 
 #: Those that score tags; the actions of a Stack-LSTM are compared with a reference of their own (test_stack_lstm).
 TAG_SCORING = tuple(kind for kind, (name, _) in VARIANTS.items() if name != "stack-lstm")
+#: Those whose equations are written down a second time, in NumPy.
+REFERENCED = tuple(kind for kind in TAG_SCORING if VARIANTS[kind][0] in reference_encoders.ENCODERS)
 
 
 def with_decoders(kinds, decoders) -> list[tuple[str, str]]:

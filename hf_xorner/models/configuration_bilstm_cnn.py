@@ -34,10 +34,9 @@ class BiLstmCnnConfig(TaggerConfig):
     dropout_masks: str = "sequence"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("dropout_masks", ("sequence", "batch"))
-        self.check_rate("dropout")
 
 
 class CrossBiLstmCnnConfig(BiLstmCnnConfig):

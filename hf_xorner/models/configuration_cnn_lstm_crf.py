@@ -66,7 +66,6 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
     initializer: str = "uniform"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("encoder", ("lstm", "rnn"))
-        self.check_rate("dropout")

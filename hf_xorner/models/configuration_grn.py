@@ -62,10 +62,9 @@ class GrnConfig(TaggerConfig):
     initializer: str = "uniform"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("relation", ("gated", "direct", "scalar_gate", "none"))
-        self.check_rate("dropout")
         if any(width < 1 or width % 2 == 0 for width in self.context_widths):
             raise ValueError(
                 f"context_widths={tuple(self.context_widths)} must be odd numbers of words, so that as many are seen "

@@ -58,16 +58,14 @@ class IdCnnConfig(TaggerConfig):
     initializer: str = "uniform"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
-        self.check_rate("dropout")
         if self.filter_width < 1 or self.filter_width % 2 == 0:
             raise ValueError(
-                f"filter_width={self.filter_width} must be an odd number of words, so that as many are seen before a "
+                f"filter_width={self.filter_width} must be an odd number of words, so that as many are read before a "
                 "word as after it."
             )
         if self.iterations < 1 or min(self.dilations, default=0) < 1:
             raise ValueError(
-                f"iterations={self.iterations} and dilations={tuple(self.dilations)} must be numbers from 1 up; there "
-                "is no ID-CNN without a block that is applied."
+                f"iterations={self.iterations} and dilations={tuple(self.dilations)} must be numbers from 1 up."
             )

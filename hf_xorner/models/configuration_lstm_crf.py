@@ -54,6 +54,6 @@ class LstmCrfConfig(TaggerConfig):
     initializer: str = "uniform"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("cell", ("coupled", "standard"))

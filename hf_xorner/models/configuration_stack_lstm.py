@@ -73,24 +73,13 @@ class StackLstmConfig(TaggerConfig):
     initializer: str = "uniform"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("composition", ("token", "affine"))
         self.check_choice("outside", ("composed", "word"))
-        self.check_rate("dropout")
         if self.outside == "word" and self.composition != "affine":
-            raise ValueError(
-                'outside="word" puts words beside chunks on the output, and only composition="affine" makes these as '
-                "large as words; choose both or neither."
-            )
-        if self.num_hidden_layers < 1 or self.beam_size < 1:
-            raise ValueError(
-                f"num_hidden_layers={self.num_hidden_layers} and beam_size={self.beam_size} must be numbers from 1 up."
-            )
-        if not 0 <= self.exploration <= 1:
-            raise ValueError(f"exploration={self.exploration} is no probability; give one from 0 to 1.")
+            raise ValueError('outside="word" needs composition="affine", which makes chunks as large as words.')
+        self.check_at_least_one("beam_size")
+        self.check_probability("exploration")
         if self.exploration and self.discontiguous:
-            raise ValueError(
-                "The oracle that exploration asks knows chunks without gaps alone; set exploration=0 or "
-                "discontiguous=False."
-            )
+            raise ValueError("exploration needs chunks without gaps; set exploration=0 or discontiguous=False.")

@@ -20,7 +20,7 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
-#: What fields hold, by their annotations, and how that is called.
+#: The check and the description of a field's values, by its annotation.
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "int": (_is_count, "a whole number from 0 up, and below 2147483648"),
     "float": (
@@ -38,9 +38,24 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 _INHERITED = {entry.name for entry in fields(PreTrainedConfig)}
 
+_CHOICES = {
+    "decoder": ("softmax", "crf"),
+    "loss_reduction": ("token", "sentence", "sum"),
+    "malformed_spans": ("drop", "repair"),
+    "unknown_word": ("vector", "vector_and_casing"),
+    "char_features": ("cnn", "lstm", "none"),
+    "char_activation": ("none", "tanh"),
+    "char_lstm_cell": ("standard", "coupled"),
+    "crf_boundaries": ("both", "start", "none"),
+    "initializer": ("normal", "uniform"),
+    "context_mix": ("mean", "learned"),
+}
+
+_FROM_TOKENIZER = "take the config's fields from the tokenizer: Config(**tokenizer.model_fields(), …)"
+
 
 class TaggerConfig(PreTrainedConfig):
-    """What every tagger is made of: vocabularies, labels, word features, decoder and loss.
+    """Shared fields of all taggers: vocabularies, labels, word features, decoder and loss.
 
     Args:
         vocab_size: Number of word ids; 0 pads, 1 is the unknown word.
@@ -171,54 +186,46 @@ class TaggerConfig(PreTrainedConfig):
     initializer_range: float = 0.1
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Fill what can be derived and refuse what cannot work, each with one sentence."""
+        """Fill in what can be derived and check all fields."""
         if self.id2label is None and self.label2id is not None:
             self.id2label = {index: label for label, index in self.label2id.items()}
         super().__post_init__(**kwargs)
         if self.id2label is not None:
             self.label2id = {label: index for index, label in self.id2label.items()}
-        self.check_fields()
+        self._check_types()
         if not self.char_types:
             self.char_types = RESERVED_CHARACTER_TYPES.ljust(self.char_vocab_size, ".")
-        self.check_choice("decoder", ("softmax", "crf"))
-        self.check_choice("loss_reduction", ("token", "sentence", "sum"))
-        self.check_choice("malformed_spans", ("drop", "repair"))
-        self.check_choice("unknown_word", ("vector", "vector_and_casing"))
-        self.check_choice("char_features", ("cnn", "lstm", "none"))
-        self.check_choice("char_activation", ("none", "tanh"))
-        self.check_choice("char_lstm_cell", ("standard", "coupled"))
-        self.check_choice("crf_boundaries", ("both", "start", "none"))
-        self.check_choice("initializer", ("normal", "uniform"))
-        self.check_rate("char_dropout")
-        self.check_rate("feature_dropout")
-        self.check_choice("context_mix", ("mean", "learned"))
+        for field, choices in _CHOICES.items():
+            self.check_choice(field, choices)
+        self.check_rate("char_dropout", "feature_dropout", "dropout")
+        self.check_probability("singleton_dropout")
+        self.check_at_least_one("max_word_chars", "hidden_size", "num_hidden_layers", "composition_size")
+        self._check_vocabularies()
+        self._check_characters()
         if (self.composed_dim or self.context_encoder) and not self.max_word_pieces:
             raise ValueError(
-                "Vectors of pieces and states of an encoder need a tokenizer that cuts words into pieces; "
-                "build it with pieces=…, and take the config's fields from it: Config(**tokenizer.model_fields(), …)."
+                "composed_dim and context_encoder need a tokenizer that cuts words into pieces; "
+                f"build it with pieces=…, and {_FROM_TOKENIZER}."
             )
         if self.context_encoder is not None:
-            self.check_context()
-        if not 0 <= self.singleton_dropout <= 1:
-            raise ValueError(f"singleton_dropout={self.singleton_dropout} is no probability; give one from 0 to 1.")
+            self._check_context()
+
+    def _check_vocabularies(self) -> None:
         words = self.vocab_size - self.added_vocab_size
         if self.trained_vocab_size is not None and not 2 <= self.trained_vocab_size <= words:
             raise ValueError(
-                f"trained_vocab_size={self.trained_vocab_size} does not fit vocab_size={self.vocab_size}"
-                + (f" with added_vocab_size={self.added_vocab_size}" if self.added_vocab_size else "")
-                + "; take both from one tokenizer: Config(**tokenizer.model_fields(), …)."
+                f"trained_vocab_size={self.trained_vocab_size} does not fit vocab_size={self.vocab_size} with "
+                f"added_vocab_size={self.added_vocab_size}; {_FROM_TOKENIZER}."
             )
         if len(self.char_types) != self.char_vocab_size:
             raise ValueError(
                 f"char_types has {len(self.char_types)} letters for char_vocab_size={self.char_vocab_size} characters; "
-                "take both from one tokenizer: Config(**tokenizer.model_fields(), …)."
+                f"{_FROM_TOKENIZER}."
             )
         if set(self.char_types) - set(CHARACTER_TYPE_CODES):
             raise ValueError(f"char_types may hold only the letters {CHARACTER_TYPE_CODES!r}, not {self.char_types!r}.")
-        self.check_characters()
 
-    def check_characters(self) -> None:
-        """Refuse sizes that the encoder of characters cannot have."""
+    def _check_characters(self) -> None:
         if self.char_features == "lstm":
             self.check_at_least_one("char_lstm_size")
         if self.char_features != "cnn":
@@ -231,52 +238,54 @@ class TaggerConfig(PreTrainedConfig):
                 f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
             )
 
-    def check_context(self) -> None:
-        """Refuse layers that the encoder does not have, and windows without room for words."""
+    def _check_context(self) -> None:
         last = AutoConfig.for_model(**(self.context_encoder or {})).num_hidden_layers
-        if not self.context_layers or not all(0 <= layer <= last for layer in self.context_layers):
+        if not self.context_layers or max(self.context_layers) > last:
             layers = list(self.context_layers)
             raise ValueError(f"context_layers={layers}: the encoder has the layers 0 to {last}; choose among them.")
         room = self.context_window - len(self.context_prefix) - len(self.context_suffix)
-        if not 0 <= self.context_overlap < room:
+        if self.context_overlap >= room:
             raise ValueError(
                 f"context_overlap={self.context_overlap} must be smaller than the {room} pieces that "
-                f"context_window={self.context_window} leaves for words, and not negative."
+                f"context_window={self.context_window} leaves for words."
             )
 
-    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
-        """Return this config: transformers would take the field `decoder` for a config inside the config."""
-        return self
-
-    def check_fields(self) -> None:
-        """Refuse values of other types than their fields', numbers below 0 and sizes with which nothing is computed."""
+    def _check_types(self) -> None:
         for entry in fields(self):
             value, kind = getattr(self, entry.name), str(entry.type)
-            if entry.name not in _INHERITED and not (value is None and kind.endswith(" | None")):
-                kind = kind.removesuffix(" | None")
-                if kind in _KINDS and not _KINDS[kind][0](value):
-                    raise ValueError(f"{entry.name}={value!r} must be {_KINDS[kind][1]}.")
-        for name in ("max_word_chars", "hidden_size", "num_hidden_layers", "composition_size"):
-            if hasattr(self, name):
-                self.check_at_least_one(name)
+            if entry.name in _INHERITED or (value is None and kind.endswith(" | None")):
+                continue
+            valid, description = _KINDS.get(kind.removesuffix(" | None"), (lambda _: True, ""))
+            if not valid(value):
+                raise ValueError(f"{entry.name}={value!r} must be {description}.")
 
-    def check_at_least_one(self, field: str) -> None:
-        """Refuse a size of 0."""
-        if getattr(self, field) < 1:
-            raise ValueError(f"{field}={getattr(self, field)} must be a whole number from 1 up.")
+    def check_at_least_one(self, *names: str) -> None:
+        """Raise if one of these fields, as far as this config has them, is 0."""
+        for field in names:
+            if getattr(self, field, 1) < 1:
+                raise ValueError(f"{field}={getattr(self, field)} must be a whole number from 1 up.")
 
     def check_choice(self, field: str, choices: tuple[str, ...]) -> None:
-        """Refuse a value that is none of the choices."""
+        """Raise if a field has none of the allowed values."""
         value = getattr(self, field)
         if value not in choices:
-            known = ", ".join(repr(choice) for choice in choices)
+            known = ", ".join(map(repr, choices))
             raise ValueError(f"{field}={value!r} is unknown to {type(self).__name__}; choose one of {known}.")
 
-    def check_rate(self, field: str) -> None:
-        """Refuse a rate of dropout that would leave nothing, or more than everything."""
-        value = getattr(self, field)
-        if not 0 <= value < 1:
-            raise ValueError(f"{field}={value} is no share of units to drop; give a number from 0 up to 1.")
+    def check_rate(self, *names: str) -> None:
+        """Raise if one of these dropout rates, as far as this config has them, is not from 0 up to 1."""
+        for field in names:
+            if not 0 <= getattr(self, field, 0) < 1:
+                raise ValueError(f"{field}={getattr(self, field)} must be a number from 0 up to, but not including, 1.")
+
+    def check_probability(self, field: str) -> None:
+        """Raise if a field is not from 0 to 1."""
+        if not 0 <= getattr(self, field) <= 1:
+            raise ValueError(f"{field}={getattr(self, field)} must be a probability from 0 to 1.")
+
+    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
+        """Return this config; transformers would take the field `decoder` for a nested config."""
+        return self
 
     @property
     def labels(self) -> list[str]:
@@ -285,7 +294,7 @@ class TaggerConfig(PreTrainedConfig):
         return [names[index] for index in range(self.num_labels)]
 
 
-# Saved models take their code along, so that they load where this package is not installed.
+# Saved models include their code, so that they load where this package is not installed.
 TaggerConfig.register_for_auto_class()
 
 
@@ -308,8 +317,8 @@ class SelfAttentionConfig(TaggerConfig):
     def __post_init__(self, **kwargs: Any) -> None:
         """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
-        if not 0 <= self.attention_overlap < self.attention_window:
+        if self.attention_overlap >= self.attention_window:
             raise ValueError(
                 f"attention_overlap={self.attention_overlap} must be smaller than "
-                f"attention_window={self.attention_window} and not negative."
+                f"attention_window={self.attention_window}."
             )

@@ -173,12 +173,6 @@ def test_missing_pieces_are_said_in_one_sentence():
     assert str(error.value) == (
         "This model composes words of their pieces and needs piece_ids; use the tokenizer that was saved with it."
     )
-    with pytest.raises(ValueError) as error:
-        BiLstmCnnConfig(composed_dim=3)
-    assert str(error.value) == (
-        "Vectors of pieces and states of an encoder need a tokenizer that cuts words into pieces; build it with "
-        "pieces=…, and take the config's fields from it: Config(**tokenizer.model_fields(), …)."
-    )
 
 
 def test_models_without_them_take_pieces_and_leave_them_alone(model_type):

@@ -409,32 +409,6 @@ def test_missing_pieces_are_said_in_one_sentence():
         )
 
 
-PLAIN = {"context_encoder": tiny.bert().config.to_dict(), "context_layers": [1], "max_word_pieces": 5}
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"max_word_pieces": 0}, "Vectors of pieces and states of an encoder need a tokenizer that cuts words into "
-         "pieces; build it with pieces=…, and take the config's fields from it: "
-         "Config(**tokenizer.model_fields(), …)."),
-        ({"context_layers": []}, "context_layers=[]: the encoder has the layers 0 to 3; choose among them."),
-        ({"context_layers": (1, 4)}, "context_layers=[1, 4]: the encoder has the layers 0 to 3; choose among them."),
-        ({"context_layers": [-1]}, "context_layers=[-1] must be a list of whole numbers from 0 up, and below 2147483648."),
-        ({"context_mix": "max"}, "context_mix='max' is unknown to BiLstmCnnConfig; choose one of 'mean', 'learned'."),
-        ({"context_window": 10, "context_overlap": 8, "context_prefix": [2], "context_suffix": [3]},
-         "context_overlap=8 must be smaller than the 8 pieces that context_window=10 leaves for words, and not "
-         "negative."),
-        ({"context_overlap": -1}, "context_overlap=-1 must be smaller than the 512 pieces that context_window=512 "
-         "leaves for words, and not negative."),
-    ],
-)  # fmt: skip
-def test_fields_that_cannot_be_are_refused(fields, message):
-    with pytest.raises(ValueError) as error:
-        BiLstmCnnConfig(**{**PLAIN, **fields})
-    assert str(error.value) == message
-
-
 def test_an_encoder_can_be_made_on_the_meta_device():
     config = tagger("bert", context_mix="learned").config
     with torch.device("meta"):

@@ -186,17 +186,3 @@ def test_defaults_are_those_of_the_paper(tokenizer):
     assert (config.hidden_size, tuple(config.context_widths), config.relation) == (400, (1, 3, 5), "gated")
     assert (config.dropout, config.feature_dropout, config.max_word_chars) == (0.5, 0.5, 45)
     assert (config.decoder, config.crf_boundaries, config.loss_reduction) == ("crf", "none", "sum")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"relation": "attention"}, "relation='attention' is unknown to GrnConfig; choose one of 'gated'"),
-        ({"context_widths": (1, 4)}, r"context_widths=\(1, 4\) must be odd numbers"),
-        ({"context_widths": (0,)}, r"context_widths=\(0,\) must be odd numbers"),
-        ({"dropout": 1.0}, "dropout=1.0 is no share"),
-    ],
-)
-def test_what_cannot_work_is_refused(tokenizer, wrong, message):
-    with pytest.raises(ValueError, match=message):
-        build_model("grn", tokenizer, **wrong)

@@ -183,18 +183,3 @@ def test_sentences_without_words_have_no_scores_and_no_loss(tokenizer, decoder):
     chars = torch.zeros(2, 0, model.config.max_word_chars, dtype=torch.long)
     assert model(empty, chars, labels=empty).loss.item() == 0
     assert model.eval()(empty, chars).logits.shape == (2, 0, len(LABELS))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"filter_width": 2}, "filter_width=2 must be an odd number"),
-        ({"iterations": 0}, "iterations=0 and dilations"),
-        ({"dilations": ()}, r"dilations=\(\) must be numbers from 1 up"),
-        ({"dilations": (1, 0)}, r"dilations=\(1, 0\) must be numbers from 1 up"),
-        ({"dropout": -0.1}, "dropout=-0.1 is no share"),
-    ],
-)
-def test_what_cannot_work_is_refused(tokenizer, wrong, message):
-    with pytest.raises(ValueError, match=message):
-        build(tokenizer, **wrong)

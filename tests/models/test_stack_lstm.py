@@ -288,24 +288,6 @@ def expected_exploration_loss(model, reference, words):
 # Wrong configs
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"composition": "mean"}, "composition='mean' is unknown to StackLstmConfig"),
-        ({"outside": "nothing"}, "outside='nothing' is unknown"),
-        ({"outside": "word"}, 'outside="word" puts words beside chunks'),
-        ({"dropout": 1.0}, "dropout=1.0 is no share"),
-        ({"beam_size": 0}, "num_hidden_layers=2 and beam_size=0 must be numbers from 1 up"),
-        ({"num_hidden_layers": 0}, "num_hidden_layers=0 and beam_size=1"),
-        ({"exploration": 1.5}, "exploration=1.5 is no probability"),
-        ({"exploration": 0.1, "discontiguous": True}, "chunks without gaps alone"),
-    ],
-)
-def test_what_cannot_work_is_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        StackLstmConfig(**wrong)
-
-
 def test_the_reference_knows_the_paper_s_actions(tokenizer):
     reference = reference_of(build(tokenizer))
     actions, known = reference.gold(["B-PER", "I-PER", "O", "B-LOC", None])
