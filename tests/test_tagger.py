@@ -174,7 +174,7 @@ def test_annotations_are_entities_labels_and_places(tagger, tokenizer):
         assert [text[start:end] for start, end in annotation.places] == words
         assert [names[label] for label in annotation.labels] == next(tagger.label([words]))[0]
         assert [one[:-1] for one in annotation.entities] == [one[:-1] for one in tagger(item)]
-    with pytest.raises(TypeError, match="annotate\\(\\) reads many texts"):
+    with pytest.raises(TypeError, match="annotate"):
         tagger.annotate("Ann")
 
 
@@ -205,7 +205,7 @@ def test_one_text_is_refused_where_many_are_read(tokenizer):
     tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
     with pytest.raises(TypeError, match=r"call the tagger itself for one: tagger\(text\)"):
         tagger.tag("Ann Smith")
-    with pytest.raises(ValueError, match="batch_size=0 is no number of texts"):
+    with pytest.raises(ValueError, match="batch_size=0"):
         tagger.tag(["Ann"], batch_size=0)
 
 
@@ -267,7 +267,7 @@ def test_tokenizer_of_another_model_is_refused(tokenizer):
     fewer_characters = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10, min_char_count=2)
     wider = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=12)
     for other, field in ((more_words, "vocab_size"), (fewer_characters, "char_vocab_size"), (wider, "max_word_chars")):
-        with pytest.raises(ValueError, match=rf"{field}.*they do not belong together; load both from one folder"):
+        with pytest.raises(ValueError, match=rf"{field}.*load both from one folder"):
             Tagger(model, other)
 
 
@@ -275,7 +275,7 @@ def test_other_characters_of_the_same_number_are_refused(tokenizer):
     # Another order of the same characters has other types at the same ids.
     swapped = [[word.swapcase() for word in words] for words in SENTENCES]
     other = WordCharTokenizer.from_corpus(swapped, max_word_chars=10)
-    with pytest.raises(ValueError, match="they do not belong together"):
+    with pytest.raises(ValueError, match="load both from one folder"):
         Tagger(build_model("bilstm-cnn", tokenizer), other)
 
 
@@ -364,7 +364,7 @@ def test_labels_of_given_words_are_those_of_the_model(model_type, tokenizer, bat
 
 def test_labels_are_of_given_words_and_of_some_at_a_time(tokenizer):
     tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
-    with pytest.raises(ValueError, match="batch_size=0 is no number of texts; give 1 or more"):
+    with pytest.raises(ValueError, match="batch_size=0"):
         tagger.label([["Ann"]], batch_size=0)
     with pytest.raises(TypeError, match=r"label\(\) reads lists of words; tag\(\) reads texts, too"):
         list(tagger.label(["Ann saw"]))

@@ -13,8 +13,8 @@ class WindowedSelfAttention(nn.Module):
     """Multi-head self-attention of li2020: C_k = softmax(Q_k K_kᵀ / √d) V_k, no bias, projection, residual or norm.
 
     Windows start at 0, S, 2S, … with S = window - overlap, and a word attends within the window that holds it most
-    centrally. Where a sentence's windows lie depends on its own length alone, never on its batch; a sentence no
-    longer than one window attends to all of itself.
+    centrally. The windows depend on a sentence's own length, never on its batch; sentences of up to one window are
+    attended to as a whole.
     """
 
     def __init__(self, input_size: int, num_heads: int, head_dim: int, window: int, overlap: int) -> None:
@@ -27,7 +27,7 @@ class WindowedSelfAttention(nn.Module):
 
     @classmethod
     def of(cls, config: SelfAttentionConfig, input_size: int) -> WindowedSelfAttention:
-        """The attention that the config describes, over states of a size."""
+        """The attention that the config describes."""
         return cls(
             input_size,
             config.num_attention_heads,
@@ -38,11 +38,11 @@ class WindowedSelfAttention(nn.Module):
 
     @property
     def output_size(self) -> int:
-        """Size of all heads together."""
+        """Total size of all heads."""
         return self.num_heads * self.head_dim
 
     def forward(self, states: Tensor, lengths: Tensor, with_weights: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Gather context for every word.
+        """Attend from every word.
 
         Args:
             states: (B, T, d), right-padded.
@@ -67,7 +67,7 @@ class WindowedSelfAttention(nn.Module):
     def attend_in_windows(
         self, query: Tensor, key: Tensor, value: Tensor, lengths: Tensor, with_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend window by window, then take each word's context from the window that holds it most centrally."""
+        """Attend window by window, and take each word's context from the window that holds it most centrally."""
         time, step = query.shape[2], self.window - self.overlap
         count = -(-(time - self.overlap) // step)
         padded = (count - 1) * step + self.window
@@ -79,7 +79,7 @@ class WindowedSelfAttention(nn.Module):
             results.append(attend(q, k, v, allowed, with_weights))
         home = self.home_windows(lengths, time)  # (B, T)
         sentence = torch.arange(len(home), device=home.device).unsqueeze(1)
-        # Padding may lie beyond its sentence's last window; what it attends to means nothing.
+        # Padding may lie beyond its sentence's last window; its context is arbitrary.
         within = (torch.arange(time, device=home.device) - home * step).clamp(max=self.window - 1)
         context = torch.stack([context for context, _ in results], 1)  # (B, windows, heads, window, head_dim)
         context = context[sentence, home, :, within].transpose(1, 2)
@@ -104,7 +104,7 @@ def attend(
     query: Tensor, key: Tensor, value: Tensor, allowed: Tensor, with_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Scaled dot-product attention over the allowed keys: allowed (B, T), the rest (B, heads, T, head_dim)."""
-    # Where a sentence has no word at all, every key is allowed: the result means nothing, but must be finite.
+    # Without any word all keys are allowed, so that the result is finite.
     allowed = allowed | ~allowed.any(-1, keepdim=True)
     mask = allowed[:, None, None, :]
     if not with_weights:

@@ -170,9 +170,7 @@ def test_missing_pieces_are_said_in_one_sentence():
     del batch["piece_ids"]
     with pytest.raises(ValueError) as error:
         tagger()(**batch)
-    assert str(error.value) == (
-        "This model composes words of their pieces and needs piece_ids; use the tokenizer that was saved with it."
-    )
+    assert str(error.value) == ("This model needs piece_ids; use the tokenizer that was saved with it.")
 
 
 def test_models_without_them_take_pieces_and_leave_them_alone(model_type):

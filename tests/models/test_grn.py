@@ -174,7 +174,7 @@ def test_models_without_relations_have_no_norms(tokenizer):
     model = build_model("grn", tokenizer, relation="none")
     batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
     assert model(**batch, output_attentions=True).attentions is None
-    with pytest.raises(ValueError, match="ask one with a relation layer"):
+    with pytest.raises(ValueError, match="no relation norms"):
         model.relation_norms(**batch_inputs(batch))
 
 
