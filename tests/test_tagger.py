@@ -203,7 +203,7 @@ def test_endless_stream_is_read_as_far_as_it_is_used(tokenizer):
 
 def test_one_text_is_refused_where_many_are_read(tokenizer):
     tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
-    with pytest.raises(TypeError, match=r"call the tagger itself for one: tagger\(text\)"):
+    with pytest.raises(TypeError, match=r"tagger\(text\)"):
         tagger.tag("Ann Smith")
     with pytest.raises(ValueError, match="batch_size=0"):
         tagger.tag(["Ann"], batch_size=0)
@@ -281,7 +281,7 @@ def test_other_characters_of_the_same_number_are_refused(tokenizer):
 
 def test_tokenizer_without_character_ids_is_refused(tokenizer):
     stranger = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, pad_token="[PAD]")
-    with pytest.raises(ValueError, match="load the WordCharTokenizer that was saved with the model"):
+    with pytest.raises(ValueError, match="load the WordCharTokenizer"):
         Tagger(build_model("bilstm-cnn", tokenizer), stranger)
 
 
@@ -366,5 +366,5 @@ def test_labels_are_of_given_words_and_of_some_at_a_time(tokenizer):
     tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
     with pytest.raises(ValueError, match="batch_size=0"):
         tagger.label([["Ann"]], batch_size=0)
-    with pytest.raises(TypeError, match=r"label\(\) reads lists of words; tag\(\) reads texts, too"):
+    with pytest.raises(TypeError, match=r"label\(\) reads lists of words"):
         list(tagger.label(["Ann saw"]))

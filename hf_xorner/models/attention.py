@@ -17,29 +17,14 @@ class WindowedSelfAttention(nn.Module):
     attended to as a whole.
     """
 
-    def __init__(self, input_size: int, num_heads: int, head_dim: int, window: int, overlap: int) -> None:
+    def __init__(self, config: SelfAttentionConfig, input_size: int) -> None:
         super().__init__()
-        self.num_heads, self.head_dim = num_heads, head_dim
-        self.window, self.overlap = window, overlap
-        self.query = nn.Linear(input_size, num_heads * head_dim, bias=False)
-        self.key = nn.Linear(input_size, num_heads * head_dim, bias=False)
-        self.value = nn.Linear(input_size, num_heads * head_dim, bias=False)
-
-    @classmethod
-    def of(cls, config: SelfAttentionConfig, input_size: int) -> WindowedSelfAttention:
-        """The attention that the config describes."""
-        return cls(
-            input_size,
-            config.num_attention_heads,
-            config.attention_head_dim,
-            config.attention_window,
-            config.attention_overlap,
-        )
-
-    @property
-    def output_size(self) -> int:
-        """Total size of all heads."""
-        return self.num_heads * self.head_dim
+        self.num_heads, self.head_dim = config.num_attention_heads, config.attention_head_dim
+        self.window, self.overlap = config.attention_window, config.attention_overlap
+        self.output_size = self.num_heads * self.head_dim
+        self.query = nn.Linear(input_size, self.output_size, bias=False)
+        self.key = nn.Linear(input_size, self.output_size, bias=False)
+        self.value = nn.Linear(input_size, self.output_size, bias=False)
 
     def forward(self, states: Tensor, lengths: Tensor, with_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Attend from every word.

@@ -7,6 +7,6 @@ from .configuration_tagger import SelfAttentionConfig
 
 
 class AttBiLstmCnnConfig(BiLstmCnnConfig, SelfAttentionConfig):
-    """Att-BiLSTM-CNN: the Baseline's states beside what self-attention gathers from the whole sentence."""
+    """Att-BiLSTM-CNN: the Baseline's states beside self-attention over them."""
 
     model_type = "att-bilstm-cnn"

@@ -10,16 +10,16 @@ from .configuration_tagger import TaggerConfig
 class LstmCrfConfig(TaggerConfig):
     """LSTM-CRF: characters and words through LSTMs with coupled gates, a tanh layer, a CRF with start and end.
 
-    The ablations of the paper's Table 5 are a field apart: characters (`char_features="none"`), dropout
-    (`feature_dropout=0`), the CRF (`decoder="softmax"`); pretrained vectors are there or not.
+    The ablations of the paper's Table 5 are `char_features="none"`, `feature_dropout=0`, `decoder="softmax"`, and no
+    pretrained vectors.
 
     Args:
         hidden_size: Units of the LSTM in each direction (lample2016: 100).
-        cell: "coupled": the forget gate is 1 − i, and i and o see the cell through full matrices, as the paper writes
-            (here and, by `char_lstm_cell`, among characters). "standard": the LSTM of everybody else.
+        cell: "coupled": the forget gate is 1 − i, and i and o read the cell through full matrices, as in the paper (see
+            also `char_lstm_cell`). "standard": the usual LSTM.
         tanh_size: Units of the tanh layer between LSTM and CRF (lample2016: 100).
 
-    Other than in `TaggerConfig`:
+    Defaults other than in `TaggerConfig`:
         word_dim: 100, as for English.
         singleton_dropout: 0.5.
         initializer: "uniform" (the paper is silent; its program draws uniformly, too).

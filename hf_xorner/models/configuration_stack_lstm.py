@@ -10,30 +10,29 @@ from .configuration_tagger import TaggerConfig
 class StackLstmConfig(TaggerConfig):
     """Stack-LSTM: SHIFT, OUT and REDUCE build labelled chunks, chosen by LSTMs over output, stack, buffer and actions.
 
-    LSTMs here have standard cells, among characters, too; the paper's have coupled gates and peepholes. The fields
-    `decoder`, `conditioned_transitions`, `crf_boundaries` and `constrain_transitions` have no meaning: actions decide,
-    and no sequence of them makes a malformed chunk.
+    LSTMs have standard cells, also for characters; the paper's have coupled gates and peepholes. The fields `decoder`,
+    `conditioned_transitions`, `crf_boundaries` and `constrain_transitions` are ignored.
 
     Args:
         hidden_size: Units of each LSTM and of the layer that reads all four (lample2016: 100).
         num_hidden_layers: Layers of each of the four LSTMs (lample2016: 2).
         action_dim: Size of an action's vector (lample2016: 16).
         label_dim: Size of the vector of a chunk's type (lample2016: 20).
-        composition: What becomes of a chunk, by a bidirectional LSTM. "token": the LSTM reads the words and then the
-            type, and its last states are the chunk (lample2016). "affine": it reads the words alone, and the chunk is
-            relu(W h + R r + b) of its last states and the type, as large as a word (lample2016's program).
-        composition_size: Units of that LSTM in each direction; the paper does not say.
-        outside: What OUT puts on the output. "composed": a chunk of one word and no type (lample2016). "word": the word
-            itself (lample2016's program), which needs "affine" chunks.
-        discontiguous: Allow OUT while the stack holds words (lample2016's program); `malformed_spans` says what then
-            becomes of a chunk with gaps, for which IOB2 has no tags.
-        dropout: Dropout between the layers of the four LSTMs (lample2016's program; the paper drops features alone).
-        beam_size: Hypotheses of beam search, which lample2016 names as future work; 1 for its greedy decoding.
-        exploration: In training, probability of an action that the model draws itself, whatever is right; the others
-            are drawn from the best ones. What is to be learned in the states so reached is told by a dynamic oracle.
-            lample2016 names it as future work. 0 for its training on the gold actions.
+        composition: Composition of a chunk by a bidirectional LSTM. "token": the LSTM reads the words and then the
+            type, and its last states are the chunk (lample2016). "affine": it reads the words only, and the chunk is
+            relu(W h + R r + b) of its last states and the type, of the size of a word (lample2016's program).
+        composition_size: Units of that LSTM in each direction, unspecified in the paper.
+        outside: The input of the output's LSTM for OUT. "composed": a chunk of one word without type (lample2016).
+            "word": the word itself (lample2016's program), which needs "affine" chunks.
+        discontiguous: Allow OUT while the stack holds words (lample2016's program). Chunks with gaps are handled by
+            `malformed_spans`, since IOB2 has no tags for them.
+        dropout: Dropout between the layers of the four LSTMs (lample2016's program; the paper has feature dropout
+            only).
+        beam_size: Hypotheses of beam search (future work in lample2016); 1 for greedy decoding.
+        exploration: In training, probability of an action sampled from the model, the others being sampled from the
+            best ones; a dynamic oracle gives the targets (future work in lample2016). 0 to train on the gold actions.
 
-    Other than in `TaggerConfig`:
+    Defaults other than in `TaggerConfig`:
         word_dim: 100, as for English.
         singleton_dropout: 0.5.
         initializer: "uniform" (the paper is silent; its program draws uniformly, too).

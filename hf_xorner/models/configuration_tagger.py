@@ -60,25 +60,22 @@ class TaggerConfig(PreTrainedConfig):
     Args:
         vocab_size: Number of word ids; 0 pads, 1 is the unknown word.
         word_dim: Size of a word vector (li2020: 300 for GloVe, 400 for the Twitter vectors).
-        freeze_word_embeddings: Keep the word vectors as they are. li2020 freezes its pretrained vectors; vectors
-            that start at random have to be learned, hence the default.
-        pretrained_words: The trained word vectors start from pretrained ones, so that words which training did not see
-            have their own, too.
-        static_dim: Size of a second, frozen vector of each word, beside the first; 0 for none.
-        static_half: Hold the frozen vectors in half precision.
-        trained_vocab_size: Ids from here on belong to words that have a pretrained vector and were not seen in
-            training: among vectors that started at random they are unknown words. None: all words were seen.
-        added_vocab_size: The last ids, of tokens that were added to a tokenizer (`add_tokens`) or to a model
+        freeze_word_embeddings: Freeze the word vectors, as li2020 does with pretrained ones.
+        pretrained_words: The trained word vectors start from pretrained ones, so that words not seen in training have
+            their own, too.
+        static_dim: Size of a second, frozen vector of each word; 0 for none.
+        static_half: Store the frozen vectors in half precision.
+        trained_vocab_size: Ids from here on belong to words with a pretrained vector that were not seen in training.
+            Unless `pretrained_words`, their trained vector is that of the unknown word. None: all words were seen.
+        added_vocab_size: Number of the last ids, those of tokens added to a tokenizer (`add_tokens`) or to a model
             (`resize_token_embeddings`). They have trained vectors.
         first_singleton_id: Ids from here up to `trained_vocab_size` belong to words seen once in training.
-        singleton_dropout: Probability with which such a word is read as an unknown one in training, so that the unknown
-            word is learned (lample2016: 0.5).
+        singleton_dropout: Probability of replacing such a word by the unknown word in training (lample2016: 0.5).
         char_vocab_size: Number of character ids; 0 pads, 1 is unknown, 2 to 5 are unknown characters of a known type.
-        char_types: One letter a character id (see `CHARACTER_TYPE_CODES`), from which the model derives casing and
-            character-type features. Empty: only the reserved ids have a type.
-        max_word_chars: Characters a word is cut or padded to; the fixed width of `char_ids` (li2020: 20).
-        char_features: What a word's characters become. "cnn": the maxima of filters over them. "lstm": the last states
-            of a bidirectional LSTM (lample2016). "none": nothing.
+        char_types: One letter per character id (see `CHARACTER_TYPE_CODES`), for casing and character-type features.
+            Empty: only the reserved ids have a type.
+        max_word_chars: Characters to which words are truncated or padded; the width of `char_ids` (li2020: 20).
+        char_features: The character encoder: "cnn", "lstm" (lample2016) or "none".
         char_dim: Size of a character vector (li2020: 25).
         char_filters: Filters of the character CNN for each width (li2020: 20).
         char_widths: Widths of the character CNN (li2020: 1, 2, 3).
@@ -86,44 +83,42 @@ class TaggerConfig(PreTrainedConfig):
         char_activation: Nonlinearity of the character CNN before its maximum, "none" or "tanh" (ma2016's program).
         char_bias: The filters of the character CNN have a bias.
         char_padding: Padding characters put on either side of a word for the character CNN (ma2016's program: 2).
-        char_dropout: Dropout on the vectors of characters, for every occurrence of a word by itself; padding has
-            nothing to drop (ma2016: 0.5).
+        char_dropout: Dropout on the vectors of characters, for every occurrence of a word by itself (ma2016: 0.5).
         char_lstm_size: Units of the character LSTM in each direction (lample2016: 25).
         char_lstm_cell: The cell of the character LSTM, "standard" or "coupled" (lample2016).
         learned_start: Coupled cells start from learned states instead of zeros (lample2016's program).
-        skip_unknown_chars: Leave characters that training did not see out of the character LSTM (lample2016's program).
-        casing_features: A one-hot of the word's casing is one of its features (li2020).
+        skip_unknown_chars: Skip unknown characters in the character LSTM (lample2016's program).
+        casing_features: Add a one-hot vector of the word's casing (li2020).
         shape_dim: Size of a learned vector of the word's shape: all capitals, first capital, some capital, no capital
             (strubell2017: 5); 0 for none.
         feature_dropout: Dropout on all features of a word together, for every word by itself (lample2016, ma2016,
             chen2019: 0.5).
-        max_word_pieces: Pieces of a word that are looked at, the fixed width of `piece_ids`; 0 for none.
-        piece_vocab_size: Number of pieces that the encoder knows from which vectors or states are taken.
-        composed_dim: Size of a frozen vector that each word is composed of its pieces', so that no word is unknown; 0
-            for none.
-        composed_half: Hold the vectors of pieces in half precision.
-        context_encoder: The config of a pretrained encoder, as a dictionary with its `model_type`, whose states are
-            features of the words (the role that ELMo has in chen2019); None for none.
-        context_layers: The hidden states that are used; 0 is what enters the encoder's first layer.
-        context_mix: "mean" averages these layers, "learned" weighs them by trained scalars, as ELMo does.
-        context_frozen: Leave the encoder as it is; else it is trained with the rest.
+        max_word_pieces: Maximum pieces of a word, the width of `piece_ids`; 0 for none.
+        piece_vocab_size: Vocabulary size of the encoder of these pieces.
+        composed_dim: Size of a frozen vector of each word, composed of its pieces' vectors; 0 for none.
+        composed_half: Store the vectors of pieces in half precision.
+        context_encoder: The config of a pretrained encoder whose states are features of the words (ELMo's role in
+            chen2019), as a dictionary with its `model_type`; None for none.
+        context_layers: The hidden states used; 0 is the input of the encoder's first layer.
+        context_mix: "mean" of these layers, or "learned" weights as in ELMo.
+        context_frozen: Freeze the encoder.
         context_window: Pieces, special ones included, that the encoder reads at once. Longer sentences are read in
             overlapping windows, and a piece's state is taken from the window that holds it most centrally.
         context_overlap: Pieces that two neighbouring windows share.
         context_prefix: The encoder's ids of the special pieces before a sentence.
-        context_suffix: The same after it.
-        unknown_word: What an unknown word is. "vector": its word vector is that of id 1 and its casing flags stay
-            (the paper is silent). "vector_and_casing": one trained vector stands for both (li2020's program).
+        context_suffix: Those after it.
+        unknown_word: Features of an unknown word. "vector": the word vector of id 1 and its own casing.
+            "vector_and_casing": one trained vector for both (li2020's program).
         decoder: "softmax" (one decision a token) or "crf" (one decision a sentence).
         conditioned_transitions: The CRF's transition scores depend on the words, too (ma2016).
         crf_boundaries: Which ends of a sentence the CRF scores: "both" (lample2016), "start" (ma2016) or "none".
-        constrain_transitions: Let the CRF know that some neighbours cannot be: B-PER before O, say.
-        malformed_spans: What the decoder does with a span that is not B I* E or S of one type. "drop" it
-            (li2020) or "repair" it as the conlleval script does.
+        constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O.
+        malformed_spans: "drop" decoded spans that are not B I* E or S of one type (li2020), or "repair" them as the
+            conlleval script does.
         loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
-            "sum" adds sentences up (lample2016).
-        initializer: What word, character and shape vectors start from. "normal": N(0, initializer_range) (li2020).
-            "uniform": U(−√(3 / size), √(3 / size)) (ma2016).
+            "sum" adds up sentences (lample2016).
+        initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020), or
+            "uniform", U(−√(3 / size), √(3 / size)) (ma2016).
         initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
     """
 
@@ -304,8 +299,8 @@ class SelfAttentionConfig(TaggerConfig):
     Args:
         num_attention_heads: Heads of the self-attention (li2020: 5).
         attention_head_dim: Size of a head (li2020: 40).
-        attention_window: Sentences longer than this many words attend within overlapping windows of this size, so
-            that cost stays linear in the length; shorter ones attend to all of themselves, as in the paper.
+        attention_window: Words of longer sentences attend within overlapping windows of this size, at linear cost;
+            shorter ones attend to the whole sentence, as in the paper.
         attention_overlap: Words that two neighbouring windows share.
     """
 

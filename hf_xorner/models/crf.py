@@ -44,7 +44,7 @@ class Chain(NamedTuple):
 
     @property
     def conditioned(self) -> bool:
-        """Whether every word has its own transitions."""
+        """True if every word has its own transitions."""
         return self.transitions.dim() == 4
 
 
@@ -200,7 +200,7 @@ class ScaledMessages:
             weight /= scale
 
     def exact(self) -> bool:
-        """Whether no weight of a reachable tag underflowed."""
+        """True if no weight of a reachable tag underflowed."""
         weights = self.leaving
         reachable = self._reachable()
         if reachable is not None:

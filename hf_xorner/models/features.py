@@ -232,7 +232,7 @@ class CharacterEncoder(nn.Module):
 
     @property
     def dropping(self) -> bool:
-        """Whether occurrences of a word differ by their dropout now."""
+        """True if occurrences of a word have different dropout now."""
         return self.training and self.dropout > 0
 
     def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
@@ -357,7 +357,7 @@ class CharacterLstm(CharacterEncoder):
 
 
 def _shapes_may_depend_on(rows: Tensor) -> bool:
-    """Whether shapes may depend on values: a GPU would wait for the host, and a graph would break."""
+    """True if shapes may depend on values: a GPU would wait for the host, and a graph would break."""
     return rows.device.type == "cpu" and not torch.compiler.is_compiling()
 
 

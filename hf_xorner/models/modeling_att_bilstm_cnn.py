@@ -15,7 +15,7 @@ class AttEncoder(BaselineEncoder):
 
     def __init__(self, config: AttBiLstmCnnConfig, input_size: int) -> None:
         super().__init__(config, input_size)
-        self.attention = WindowedSelfAttention.of(config, self.output_size)
+        self.attention = WindowedSelfAttention(config, self.output_size)
         self.output_size += self.attention.output_size
 
     def forward(

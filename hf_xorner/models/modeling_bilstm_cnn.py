@@ -18,19 +18,19 @@ class BaselineEncoder(Encoder):
         self.hidden_size = config.hidden_size
         self.dropout = VariationalDropout(config.dropout, shared=config.dropout_masks == "batch")
         self.layers = nn.ModuleList(
-            BiLstmLayer(self.layer_input_size(config) if depth else input_size, config.hidden_size)
+            BiLstmLayer(self.layer_input_size(config) if depth else input_size, config.hidden_size, gates_apart=False)
             for depth in range(config.num_hidden_layers)
         )
         self.output_size = 2 * config.hidden_size
 
     @staticmethod
     def layer_input_size(config: BiLstmCnnConfig) -> int:
-        """Size of what a direction of an upper layer reads."""
+        """Input size of a direction of an upper layer."""
         return config.hidden_size
 
     @staticmethod
     def layer_inputs(states: Tensor) -> Tensor:
-        """What either direction of an upper layer reads: states (2, B, T, H) → (2, B, T, d). Here its own kind."""
+        """The input of either direction of an upper layer: states (2, B, T, H) → (2, B, T, d). Here its own states."""
         return states
 
     def forward(
@@ -56,7 +56,7 @@ class CrossEncoder(BaselineEncoder):
 
     @staticmethod
     def layer_input_size(config: BiLstmCnnConfig) -> int:
-        """Size of what a direction of an upper layer reads: both directions."""
+        """Input size of a direction of an upper layer: both directions."""
         return 2 * config.hidden_size
 
     @staticmethod

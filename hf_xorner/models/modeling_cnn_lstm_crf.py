@@ -19,7 +19,7 @@ class CnnLstmCrfEncoder(Encoder):
         self.layer = build_layer("standard" if config.encoder == "lstm" else "rnn", input_size, config.hidden_size)
         self.dropout = nn.Dropout(config.dropout)
         self.output_size = 2 * config.hidden_size
-        self.attention = WindowedSelfAttention.of(config, self.output_size) if config.self_attention else None
+        self.attention = WindowedSelfAttention(config, self.output_size) if config.self_attention else None
         if self.attention is not None:
             self.output_size += self.attention.output_size
 

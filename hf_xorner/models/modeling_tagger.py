@@ -110,7 +110,7 @@ class TaggerForTokenClassification(PreTrainedModel):
 
     @property
     def accepts_loss_kwargs(self) -> bool:
-        """Whether the loss is divided by the Trainer's count of labelled words; false for a mean over sentences."""
+        """True if the loss is divided by the Trainer's count of labelled words; false for a mean over sentences."""
         return self.config.loss_reduction != "sentence"
 
     @torch.no_grad()
@@ -328,18 +328,14 @@ class TaggerForTokenClassification(PreTrainedModel):
         if torch.jit.is_tracing():
             raise ValueError("torch.jit.trace is not supported; use torch.compile or torch.export.export.")
         config = self.config
-        if char_ids.shape[-1] != config.max_word_chars:
-            raise ValueError(
-                f"char_ids is {char_ids.shape[-1]} characters wide and the model's max_word_chars is "
-                f"{config.max_word_chars}; use the tokenizer that was saved with the model."
-            )
         if piece_ids is None or not config.max_word_pieces:
-            piece_ids = input_ids.new_zeros(0)
-        elif piece_ids.shape[-1] != config.max_word_pieces:
-            raise ValueError(
-                f"piece_ids is {piece_ids.shape[-1]} pieces wide and the model's max_word_pieces is "
-                f"{config.max_word_pieces}; use the tokenizer that was saved with the model."
-            )
+            piece_ids = input_ids.new_zeros(0, config.max_word_pieces)
+        for name, ids, field in (("char_ids", char_ids, "max_word_chars"), ("piece_ids", piece_ids, "max_word_pieces")):
+            if ids.shape[-1] != getattr(config, field):
+                raise ValueError(
+                    f"{name} is {ids.shape[-1]} wide and the model's {field} is {getattr(config, field)}; "
+                    "use the tokenizer that was saved with the model."
+                )
         # Reading values makes a GPU wait and breaks a graph; there, embeddings report ids out of range.
         if input_ids.device.type != "cpu" or torch.compiler.is_compiling() or not input_ids.numel():
             return
@@ -361,7 +357,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         wrong = labels[((labels < 0) & (labels != IGNORED)) | (labels >= config.num_labels)]
         if wrong.numel():
             raise ValueError(
-                f"labels holds {int(wrong[0])}, and the config knows labels 0 to {config.num_labels - 1} "
+                f"labels holds {int(wrong[0])}; the config has labels 0 to {config.num_labels - 1} "
                 f"({', '.join(config.labels)}) and {IGNORED} for words without label; "
                 "build the config with the id2label of the data."
             )

@@ -374,9 +374,6 @@ class BiLstmLayer(BiLayer):
 
     gates = 4
 
-    def __init__(self, input_size: int, hidden_size: int, gates_apart: bool = False) -> None:
-        super().__init__(input_size, hidden_size, gates_apart)
-
     def reset_parameters(self) -> None:
         """As in the base class, with forget bias 1 (ma2016, li2020's program)."""
         super().reset_parameters()
@@ -428,7 +425,7 @@ def build_layer(cell: str, input_size: int, hidden_size: int, learned_start: boo
     if cell == "coupled":
         return CoupledBiLstmLayer(input_size, hidden_size, learned_start)
     if cell == "standard":
-        return BiLstmLayer(input_size, hidden_size, gates_apart=True)
+        return BiLstmLayer(input_size, hidden_size)
     return BiRnnLayer(input_size, hidden_size)
 
 
@@ -453,7 +450,7 @@ class VariationalDropout(nn.Module):
 
     @property
     def active(self) -> bool:
-        """Whether values are dropped now."""
+        """True if values are dropped now."""
         return self.training and self.rate > 0
 
     def mask(self, like: Tensor, *shape: int) -> Tensor:

@@ -112,7 +112,7 @@ class SpanComposition(nn.Module):
         self.affine = config.composition == "affine"
         self.types = nn.Embedding(num_types + 1, config.label_dim)  # the last is for words outside
         size = config.composition_size
-        self.layer = BiLstmLayer(word_size, size, gates_apart=True)
+        self.layer = BiLstmLayer(word_size, size)
         self.label = nn.Linear(config.label_dim, word_size, bias=False)
         self.states = nn.Linear(2 * size, word_size) if self.affine else None
         self.output_size = word_size if self.affine else 2 * size

@@ -133,7 +133,7 @@ class TagSpace:
 
     @staticmethod
     def _well_formed(kind: Tensor, continues: Tensor) -> Tensor:
-        """Whether each word lies in a chunk B I* E or S, where `continues` says which words continue one."""
+        """True for words in a chunk B I* E or S, where `continues` says which words continue one."""
         time = kind.shape[1]
         position = torch.arange(time, device=kind.device).expand_as(kind)
         first = position.masked_fill(continues, 0).cummax(1).values
@@ -144,7 +144,7 @@ class TagSpace:
         return whole | ((first_kind == SINGLE) & (first == last))
 
     def to_public_log_probs(self, log_probs: Tensor) -> Tensor:
-        """Sum the probabilities of inner tags (…, K) that one public label stands for: (…, L)."""
+        """Sum the probabilities of the inner tags (…, K) of each public label: (…, L)."""
         if not self.chunked:
             return log_probs
         one, other = self.on(log_probs.device).members.unbind(1)

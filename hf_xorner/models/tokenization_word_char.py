@@ -258,7 +258,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @property
     def _looks_further(self) -> bool:
-        """Whether a word that is not in the vocabulary verbatim may have an id."""
+        """True if a word that is not in the vocabulary verbatim may have an id."""
         policies, has_added = self.init_kwargs, len(self) > self.vocab_size
         return has_added or policies["casing"] != "keep" or policies["digits"] != "keep" or bool(policies["fallback"])
 
@@ -574,7 +574,7 @@ def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[
 
 
 def may_be_known(word: str) -> bool:
-    """Whether a word can be in the vocabulary."""
+    """True if a word can be in the vocabulary."""
     reserved = word in ("", PAD, UNKNOWN) or word.startswith(_PLACEHOLDER)
     return not reserved and len(word) <= LONGEST_KNOWN_WORD and not any(map(_is_surrogate, word))
 

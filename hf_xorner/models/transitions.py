@@ -38,7 +38,7 @@ class GoldChunks(NamedTuple):
     known: Tensor  # (B, T + 1), whether a word has a label
 
     def known_at(self, sentence: Tensor, position: Tensor, depth: Tensor) -> Tensor:
-        """Whether the best actions in states (N,) are known: by the last word on the stack, else the next word."""
+        """True if the best actions in states (N,) are known: by the last word on the stack, else the next word."""
         return self.known[sentence, position - (depth > 0).long()]
 
 
@@ -74,12 +74,12 @@ class TransitionSystem:
         return ["SHIFT", "OUT", *(f"REDUCE({name[2:] if self.tags.chunked else name})" for name in names)]
 
     def of_many_words(self, device: torch.device) -> Tensor:
-        """Which types may make a chunk of more than one word, (types,)."""
+        """Types that may have chunks of more than one word, (types,)."""
         tables = self.tags.on(device)
         return tables.inside_label != tables.begin_label
 
     def valid(self, position: Tensor, depth: Tensor, lengths: Tensor) -> Tensor:
-        """Which actions are valid in states (…), of sentences of some lengths (…): (…, actions).
+        """Valid actions in states (…), of sentences of some lengths (…): (…, actions).
 
         SHIFT and OUT need a word on the buffer, REDUCE one on the stack. Only finished sentences have no valid action.
         """

@@ -15,8 +15,8 @@ class BiLstmCnnConfig(TaggerConfig):
         num_hidden_layers: Stacked LSTM layers (li2020: 2).
         dropout: Variational dropout on the input of every LSTM layer, on its recurrent state and on the top layer's
             output (li2020: 0.35), the masks separate for the two directions.
-        dropout_masks: "sequence": every sentence has masks of its own (the paper). "batch": one mask serves the whole
-            batch (li2020's program), which lets the fused kernels of GPUs do the recurrence.
+        dropout_masks: "sequence": every sentence has its own masks (the paper). "batch": the batch shares one mask
+            (li2020's program), which allows the fused kernels of GPUs.
     """
 
     model_type = "bilstm-cnn"
@@ -34,10 +34,9 @@ class BiLstmCnnConfig(TaggerConfig):
     dropout_masks: str = "sequence"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("dropout_masks", ("sequence", "batch"))
-        self.check_rate("dropout")
 
 
 class CrossBiLstmCnnConfig(BiLstmCnnConfig):

@@ -1,4 +1,4 @@
-"""From the scores of inner tags to a loss, a best path and a posterior."""
+"""Decoders: from scores of inner tags to a loss, the best tags and their posterior."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from .configuration_tagger import TaggerConfig
 from .crf import Chain, best_path, negative_log_likelihood, posterior
 from .tags import IGNORED, TagSpace
 
-#: What parameters' entries stand for: of each dimension their names, None where these do not depend on the labels.
+#: For each parameter, the names of the entries of each dimension; None if these do not depend on the labels.
 Axes = dict[str, tuple[list[Any] | None, ...]]
 
 
 class Decoded(NamedTuple):
-    """What a decoder makes of the scores of a batch."""
+    """The decoded tags of a batch and their posterior."""
 
     path: Tensor  # (B, T) the best inner tags
     log_probs: Tensor  # (B, T, K) log posterior of the inner tags
-    path_log_probs: Tensor  # (B, T, 2) that of the path's tags: by themselves, and given the path's tag before
+    path_log_probs: Tensor  # (B, T, 2) of the path's tags: by themselves, and given the tag before
 
 
 def build_decoder(config: TaggerConfig, tags: TagSpace, input_size: int) -> Decoder:
-    """The decoder that the config names, for an encoder's states of a given size."""
+    """The decoder that the config names. All architectures support all, so saved models include crf.py."""
     if config.decoder != "crf":
         return SoftmaxDecoder()
     if config.conditioned_transitions:
@@ -91,23 +91,23 @@ class CrfDecoder(Decoder):
         self.end = nn.Parameter(torch.empty(tags.num_inner)) if boundaries == "both" else None
 
     def build_moves(self, size: int, with_start: bool) -> None:
-        """Create what scores the moves among `size` tags, and where wanted the start."""
+        """Create the parameters of the transitions among `size` tags and, optionally, of the start."""
         self.transitions = nn.Parameter(torch.empty(size, size))
         self.start = nn.Parameter(torch.empty(size)) if with_start else None
 
     def label_axes(self) -> Axes:
-        """Moves by the tags before and after, boundaries by their tag."""
+        """Transitions by the tags before and after, boundaries by their tag."""
         tags = self.tags.inner_tags
         axes: Axes = {"transitions": (tags, tags), "start": (tags,), "end": (tags,)}
         return {name: axes[name] for name, _ in self.named_parameters()}
 
     def reset_parameters(self) -> None:
-        """Start indifferent, all transitions alike."""
+        """Start with equal scores."""
         for parameter in self.parameters(recurse=False):
             nn.init.zeros_(parameter)
 
     def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Scores of the moves and of the start, where it has any."""
+        """Scores of the transitions and of the start, if there are any."""
         return self.transitions, self.start
 
     def negative_log_likelihood(
@@ -136,7 +136,7 @@ class CrfDecoder(Decoder):
 
 
 class ConditionedCrfDecoder(CrfDecoder):
-    """A CRF whose moves are scored by the words, too: W·h_t + b for each pair of tags (ma2016, section 2.3).
+    """A CRF whose transitions depend on the words: W·h_t + b for each pair of tags (ma2016, section 2.3).
 
     The start is one more tag to come from, so its scores depend on the first word. In ma2016 there is no end.
     """
@@ -151,7 +151,7 @@ class ConditionedCrfDecoder(CrfDecoder):
         self.starts = nn.Linear(self.input_size, size) if with_start else None
 
     def label_axes(self) -> Axes:
-        """The rows of the weights by pairs of tags, those of the start by its tag."""
+        """Rows of the weights by pairs of tags, those of the start by its tag."""
         tags = self.tags.inner_tags
         rows: dict[str, list[Any]] = {
             "pairs": [(before, after) for before in tags for after in tags],
@@ -165,7 +165,7 @@ class ConditionedCrfDecoder(CrfDecoder):
         return axes
 
     def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Scores of the moves into every word, (B, T, K, K), and of the start (B, K)."""
+        """Scores of the transitions into every word, (B, T, K, K), and of the start (B, K)."""
         if states is None:
             raise ValueError("The transitions depend on the words: give the encoder's states as well.")
         transitions = self.pairs(states).unflatten(2, (self.tags.num_inner, self.tags.num_inner))

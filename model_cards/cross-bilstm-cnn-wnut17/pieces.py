@@ -1,4 +1,4 @@
-"""Words as pieces of a pretrained encoder: cut by its tokenizer, as vectors of pieces, and as states of the encoder."""
+"""Words as pieces of a pretrained encoder: cut by its tokenizer, with vectors of pieces or states of the encoder."""
 
 from __future__ import annotations
 
@@ -16,18 +16,23 @@ from transformers import AutoConfig, AutoModel
 
 from .configuration_tagger import TaggerConfig
 
-#: The highest number of a piece; the largest vocabularies have a sixteenth of it.
+#: The highest id of a piece; the largest vocabularies have a sixteenth of it.
 _LIMIT = 1 << 24
 
 #: Pieces, padding included, that the encoder reads at a time: bounds the memory of long documents.
 PIECES_AT_ONCE = 8192
 
-#: What a word of several pieces is a linear function of: its first piece, the mean over all, and its last piece.
+#: A word of several pieces is a linear function of its first piece, the mean of all, and its last piece.
 ROLES = 3
+
+_NEEDS_PIECES = "This model needs piece_ids; use the tokenizer that was saved with it."
+
+
+# --- Cutting words ---------------------------------------------------------------------------------------------------
 
 
 class WordPieces:
-    """An encoder's tokenizer, asked for one word at a time: a word's pieces never depend on its neighbours.
+    """An encoder's tokenizer, applied to one word at a time: a word's pieces never depend on its neighbours.
 
     Args:
         tokenizer: The tokenizer, or its JSON.
@@ -36,21 +41,21 @@ class WordPieces:
     def __init__(self, tokenizer: Tokenizer | str) -> None:
         if isinstance(tokenizer, str):
             tokenizer = Tokenizer.from_str(tokenizer)
-        # `to_str` goes through all numbers up to the highest.
+        # `to_str` loops over all numbers up to the highest.
         if _highest_id(tokenizer) > _LIMIT:
             raise ValueError(f"its pieces must be numbered from 0 to at most {_LIMIT}")
         parts = json.loads(tokenizer.to_str())
-        # Byte-level BPE tells a word after a blank from one without; told to add the blank itself, it would also do so
-        # inside of words that another rule has split before.
-        self.blank = " " if _set_in_byte_level(parts.get("pre_tokenizer"), "add_prefix_space", False) else ""
+        # Byte-level BPE distinguishes words after a blank. The blank is added here, since `add_prefix_space` would also
+        # add it inside words that another rule has split before.
+        self.blank = " " if _disable_prefix_space(parts.get("pre_tokenizer")) else ""
         self.tokenizer = Tokenizer.from_str(json.dumps(parts))
-        # What is set in some files; here a word is never cut or padded, and one like "[SEP]" is a word.
+        # Words are never cut or padded, and one like "[SEP]" is a word.
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = True
 
     def __getstate__(self) -> str:
-        """Pickle the file's text: the tokenizer itself would forget that special tokens in a text are text."""
+        """Pickle the JSON: the tokenizer itself would lose `encode_special_tokens`."""
         return self.to_str()
 
     def __setstate__(self, state: str) -> None:
@@ -58,7 +63,7 @@ class WordPieces:
         WordPieces.__init__(self, state)
 
     def to_str(self) -> str:
-        """The tokenizer as a file of the `tokenizers` library holds it."""
+        """The JSON of the tokenizer."""
         return self.tokenizer.to_str(pretty=True)
 
     @property
@@ -67,7 +72,7 @@ class WordPieces:
         return _highest_id(self.tokenizer) + 1
 
     def frame(self) -> tuple[list[int], list[int]]:
-        """The encoder's ids of the special pieces that it wants before and after a sentence."""
+        """The encoder's ids of the special pieces before and after a sentence."""
         for probe in ("a", *self.tokenizer.get_vocab(with_added_tokens=False)):
             encoding = self.tokenizer.encode(probe)
             words = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
@@ -76,9 +81,9 @@ class WordPieces:
         return [], []
 
     def of(self, words: Sequence[str], width: int) -> np.ndarray:
-        """The pieces of words: (N, width), each piece's id and one more, so that 0 pads; further pieces are left out.
+        """The ids + 1 of the first `width` pieces of words, (N, width), padded with 0.
 
-        A word of which the tokenizer leaves nothing, a control character say, has no piece.
+        A word of which the tokenizer leaves nothing (a control character, say) has no piece.
         """
         place_of = {word: place for place, word in enumerate(dict.fromkeys(words))}
         texts = [self.blank + word if word else word for word in place_of]
@@ -94,22 +99,24 @@ def _highest_id(tokenizer: Tokenizer) -> int:
     return max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
 
 
-def _set_in_byte_level(part: Any, setting: str, value: Any) -> bool:
-    """Set something in every byte-level part of a pre-tokenizer; whether there is one."""
-    found = False
-    if isinstance(part, dict):
-        if found := part.get("type") == "ByteLevel":
-            part[setting] = value
-        for inner in part.get("pretokenizers", ()):
-            found |= _set_in_byte_level(inner, setting, value)
-    return found
+def _disable_prefix_space(pre_tokenizer: Any) -> bool:
+    """Set `add_prefix_space` to false in every byte-level part; return whether there is one."""
+    if not isinstance(pre_tokenizer, dict):
+        return False
+    inner = [_disable_prefix_space(part) for part in pre_tokenizer.get("pretokenizers", ())]
+    byte_level = pre_tokenizer.get("type") == "ByteLevel"
+    if byte_level:
+        pre_tokenizer["add_prefix_space"] = False
+    return byte_level or any(inner)
+
+
+# --- Vectors of pieces -----------------------------------------------------------------------------------------------
 
 
 class ComposedVectors(nn.Module):
-    """A word of one piece has that piece's vector; a word of several, A [first ; mean ; last] + b.
+    """Frozen vectors: that of its piece for a word of one piece, else A [first ; mean ; last] + b.
 
-    The mean alone misses much of what the encoder makes of such words; A and b are fitted to that when the pieces'
-    vectors are distilled. Nothing here is trained.
+    A and b are fitted to the encoder's own vectors of such words when the pieces' vectors are distilled.
     """
 
     weight: Tensor
@@ -120,14 +127,14 @@ class ComposedVectors(nn.Module):
         super().__init__()
         dim = config.composed_dim
         dtype = torch.float16 if config.composed_half else None
-        # Row 0 is that of padding. Buffers, which no optimiser ever sees.
+        # Row 0 is that of padding. Buffers, which no optimizer ever sees.
         self.register_buffer("weight", torch.zeros(config.piece_vocab_size + 1, dim, dtype=dtype))
         self.register_buffer("mix", torch.zeros(dim, ROLES * dim))
         self.register_buffer("bias", torch.zeros(dim))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Until vectors are placed, a word of several pieces is the mean over them."""
+        """Start with zero vectors, composed by their mean."""
         self.weight.zero_()
         self.bias.zero_()
         dim = len(self.bias)
@@ -135,13 +142,15 @@ class ComposedVectors(nn.Module):
         self.mix[:, dim : 2 * dim].fill_diagonal_(1)
 
     def fill(self, pieces: Tensor, mix: Tensor, bias: Tensor) -> None:
-        """Place distilled vectors: pieces (piece_vocab_size, d), mix (d, 3d), bias (d,)."""
+        """Set distilled vectors: pieces (piece_vocab_size, d), mix (d, 3d), bias (d,)."""
         self.weight[1:] = pieces.to(self.weight)
         self.mix.copy_(mix)
         self.bias.copy_(bias)
 
-    def forward(self, piece_ids: Tensor) -> Tensor:
+    def forward(self, piece_ids: Tensor | None) -> Tensor:
         """piece_ids (B, T, max_word_pieces) → (B, T, composed_dim); zeros for a word without pieces."""
+        if piece_ids is None:
+            raise ValueError(_NEEDS_PIECES)
         vectors = F.embedding(piece_ids, self.weight).to(self.mix.dtype)  # (B, T, W, d)
         counts = (piece_ids > 0).sum(-1, keepdim=True)  # (B, T, 1)
         first, mean = vectors[..., 0, :], vectors.sum(-2) / counts.clamp(min=1)
@@ -151,20 +160,23 @@ class ComposedVectors(nn.Module):
         return torch.where(counts > 1, composed, first)
 
 
-class Windows(NamedTuple):
-    """Sentences of n pieces as N windows of at most C, which start at 0, S, 2S, … with S = C - overlap.
+# --- States of the encoder -------------------------------------------------------------------------------------------
 
-    Where the windows of a sentence lie depends on its own length alone, never on its batch.
+
+class Windows(NamedTuple):
+    """Sentences of n pieces as N windows of at most C pieces, which start at 0, S, 2S, … with S = C - overlap.
+
+    The windows of a sentence depend on its own length only, never on its batch.
     """
 
-    first: Tensor  # (N,) the place of a window's first piece among those of all sentences
+    first: Tensor  # (N,) index of a window's first piece among those of all sentences
     size: Tensor  # (N,) its pieces
     home: Tensor  # (P,) the window from which a piece takes its state: that which holds it most centrally
-    place: Tensor  # (P,) its place within that window
+    place: Tensor  # (P,) its index within that window
 
     @classmethod
     def of(cls, counts: Tensor, capacity: int, overlap: int) -> Windows:
-        """Lay windows over sentences of the given numbers of pieces (B,)."""
+        """Windows over sentences of the given numbers of pieces (B,)."""
         step = capacity - overlap
         number = torch.where(counts > 0, (-((overlap - counts) // step)).clamp(min=1), 0)  # (B,)
         before = number.cumsum(0) - number
@@ -173,8 +185,7 @@ class Windows(NamedTuple):
         start = (torch.arange(len(of_window), device=counts.device) - before[of_window]) * step
         begins = counts.cumsum(0) - counts
         rank = torch.arange(len(of_piece), device=counts.device) - begins[of_piece]
-        home = ((rank - overlap // 2) // step).clamp(min=0)
-        home = torch.minimum(home, number[of_piece] - 1)
+        home = ((rank - overlap // 2) // step).clamp(min=0).minimum(number[of_piece] - 1)
         return cls(
             first=begins[of_window] + start,
             size=(counts[of_window] - start).clamp(max=capacity),
@@ -184,10 +195,10 @@ class Windows(NamedTuple):
 
 
 class ContextualFeatures(nn.Module):
-    """A pretrained encoder over the pieces of a sentence: the role that ELMo has in chen2019.
+    """The states of a pretrained encoder over the pieces of a sentence (ELMo's role in chen2019).
 
-    A word's feature is the mean over its pieces' states, of several layers averaged or weighed by trained scalars; a
-    word without pieces has zeros. While the encoder is frozen its dropout is off, and `states` can be computed once.
+    A word's feature is the mean over its pieces' states, of several layers averaged or weighted by trained scalars;
+    zeros for a word without pieces. A frozen encoder has no dropout, and `states` can be computed once.
     """
 
     def __init__(self, config: TaggerConfig) -> None:
@@ -205,29 +216,22 @@ class ContextualFeatures(nn.Module):
             self.scale = nn.Parameter(torch.empty(()))
 
     def reset_parameters(self) -> None:
-        """Start with all layers alike."""
+        """Start with equal weights of all layers."""
         if self.config.context_mix == "learned":
             nn.init.zeros_(self.layer_scores)
             nn.init.ones_(self.scale)
 
     def forward(self, piece_ids: Tensor | None, states: Tensor | None = None) -> Tensor:
-        """Features (B, T, hidden) of piece_ids (B, T, max_word_pieces), or of states that `states` computed before."""
+        """Features (B, T, hidden) of piece_ids (B, T, max_word_pieces), or of the result of `states` for these."""
         if states is None:
             if piece_ids is None:
-                raise ValueError(
-                    "This model reads the states of an encoder and needs piece_ids; use the tokenizer that was saved "
-                    "with it, or give context_states."
-                )
+                raise ValueError(_NEEDS_PIECES)
             states = self.states(piece_ids)
         size = self.layers * self.output_size
-        if states.shape[-1] != size and states.numel():
-            raise ValueError(
-                f"context_states has {states.shape[-1]} numbers a word, and this model makes {size} of it."
-            )
-        if not states.numel():
-            states = states.new_zeros(
-                *states.shape[:2], size
-            )  # Of a batch without words nobody could tell their number.
+        if not states.numel():  # A batch without words may have lost the size.
+            states = states.new_zeros(*states.shape[:2], size)
+        if states.shape[-1] != size:
+            raise ValueError(f"context_states has {states.shape[-1]} numbers a word, and the model needs {size}.")
         if self.config.context_mix == "mean":
             return states
         layers = states.unflatten(-1, (self.layers, -1))
@@ -235,14 +239,12 @@ class ContextualFeatures(nn.Module):
 
     @torch.compiler.disable
     def states(self, piece_ids: Tensor) -> Tensor:
-        """What the encoder says of every word: piece_ids (B, T, max_word_pieces) → (B, T, layers · hidden).
+        """The encoder's states of words: piece_ids (B, T, max_word_pieces) → (B, T, layers · hidden).
 
-        One mean layer under `context_mix="mean"`, else all of `context_layers`, one after the other.
+        Their mean under `context_mix="mean"`, else all `context_layers`, one after the other.
         """
         if piece_ids.is_meta:
-            raise ValueError(
-                "A model that reads an encoder's states does not run on the meta device, without its pieces."
-            )
+            raise ValueError("A model with a context_encoder does not run on the meta device.")
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.config.context_frozen):
             config, present = self.config, piece_ids > 0
             pieces, counts = piece_ids[present] - 1, present.sum((1, 2))
@@ -257,7 +259,7 @@ class ContextualFeatures(nn.Module):
             return (sums / in_word.clamp(min=1).unsqueeze(1)).unflatten(0, piece_ids.shape[:2])
 
     def read(self, pieces: Tensor, windows: Windows) -> Tensor:
-        """The states of the pieces of all windows, one window after the other; those of like size are read together."""
+        """The states of the pieces of all windows in turn; windows of similar size are read together."""
         order = windows.size.argsort(descending=True, stable=True)
         first, size = windows.first[order], windows.size[order]
         sizes = size.tolist()
@@ -268,13 +270,13 @@ class ContextualFeatures(nn.Module):
             parts.append(self.read_together(pieces, first[begin:end], size[begin:end]))
             begin = end
         states = torch.cat(parts)
-        # From the order of sizes back into that of the windows.
+        # From the order of sizes back to that of the windows.
         begins = (windows.size.cumsum(0) - windows.size)[order]
         rank = torch.arange(len(states), device=size.device) - (size.cumsum(0) - size).repeat_interleave(size)
         return torch.empty_like(states).index_copy(0, begins.repeat_interleave(size) + rank, states)
 
     def read_together(self, pieces: Tensor, first: Tensor, size: Tensor) -> Tensor:
-        """The states of windows that start at `first` (n,) and have `size` (n,) pieces, one window after the other."""
+        """The states of windows that start at `first` (n,) and have `size` (n,) pieces, longest first."""
         config = self.config
         before, after = len(config.context_prefix), len(config.context_suffix)
         position = torch.arange(before + int(size[0]) + after, device=pieces.device) - before
@@ -287,7 +289,5 @@ class ContextualFeatures(nn.Module):
             ids[position == size.unsqueeze(1) + number] = index
         mask = position < size.unsqueeze(1) + after
         hidden = self.encoder(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True).hidden_states
-        chosen = [hidden[layer] for layer in config.context_layers]
-        if config.context_mix == "mean":
-            return torch.stack([layer[inside] for layer in chosen]).mean(0)
-        return torch.cat([layer[inside] for layer in chosen], -1)
+        chosen = [hidden[layer][inside] for layer in config.context_layers]
+        return torch.stack(chosen).mean(0) if config.context_mix == "mean" else torch.cat(chosen, -1)

@@ -393,8 +393,7 @@ def test_missing_pieces_are_said_in_one_sentence():
     with pytest.raises(ValueError) as error:
         model(**batch, piece_ids=ids[..., :3])
     assert str(error.value) == (
-        "piece_ids is 3 pieces wide and the model's max_word_pieces is 5; use the tokenizer that was saved with the "
-        "model."
+        "piece_ids is 3 wide and the model's max_word_pieces is 5; use the tokenizer that was saved with the model."
     )
     size = model.config.piece_vocab_size
     for wrong in (size + 1, -1):

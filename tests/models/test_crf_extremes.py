@@ -80,9 +80,8 @@ def check(chain, lengths=LENGTHS, tolerance=1e-5):
 @pytest.mark.parametrize(
     ("emissions", "transitions"), [(1, 1), (30, 3), (100, 1), (1, 300), (300, 300), (1e3, 1), (1e4, 10), (1e4, 1e4)]
 )
-@pytest.mark.parametrize("seed", range(3))
-def test_scores_of_any_size_have_their_posterior(kind, barred, emissions, transitions, seed):
-    check(drawn(kind, seed, emissions, transitions, barred))
+def test_scores_of_any_size_have_their_posterior(kind, barred, emissions, transitions):
+    check(drawn(kind, 0, emissions, transitions, barred))
 
 
 @pytest.mark.parametrize("size", [1e3, 1e4])
@@ -191,11 +190,6 @@ def test_long_sentences_stay_as_exact_as_short_ones(monkeypatch, way, kind):
     lengths = torch.tensor([2000, 3])
     chain = drawn(kind, 0, lengths=lengths, tags=3)
     check(chain._replace(emissions=chain.emissions + 20), lengths)
-
-
-def test_long_sentences_of_few_moves_stay_exact():
-    lengths = torch.tensor([2000, 17])
-    check(bioes_chain(3.0, lengths=lengths), lengths)
 
 
 def test_best_path_of_a_long_sentence_is_that_of_double_precision():
