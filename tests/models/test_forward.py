@@ -231,3 +231,12 @@ def test_training_decodes_nothing(model_type, tokenizer):
     output = model(**helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True))
     assert output.logits is None
     assert output.loss.requires_grad
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_encoders_return_one_state_for_every_word(variant, tokenizer, training):
+    model = build_model(variant, tokenizer).train(training)
+    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
+    encoded = model.encode(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1))
+    for states in (encoded.states, *encoded.earlier):
+        assert states.shape == (len(LENGTHS), max(LENGTHS), model.encoder.output_size)
