@@ -1,30 +1,14 @@
-"""Fast, small, exact taggers for named entities that are at home in the Hugging Face world."""
+"""Fast, small, exact taggers for named entities as models, tokenizers and pipelines of transformers."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .models.configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
-from .models.configuration_cnn_lstm_crf import CnnLstmCrfConfig
-from .models.configuration_grn import GrnConfig
-from .models.configuration_id_cnn import IdCnnConfig
-from .models.configuration_lstm_crf import LstmCrfConfig
-from .models.configuration_stack_lstm import StackLstmConfig
 from .models.configuration_tagger import TaggerConfig
 from .models.tokenization_word_char import WordCharTokenizer
-from .registration import ON_DEMAND, register
+from .registration import CONFIGS, MODELS, register
 
 if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus
-    from .models.modeling_bilstm_cnn import (
-        AttBiLstmCnnForTokenClassification,
-        BiLstmCnnForTokenClassification,
-        CrossBiLstmCnnForTokenClassification,
-    )
-    from .models.modeling_cnn_lstm_crf import CnnLstmCrfForTokenClassification
-    from .models.modeling_grn import GrnForTokenClassification
-    from .models.modeling_id_cnn import IdCnnForTokenClassification
-    from .models.modeling_lstm_crf import LstmCrfForTokenClassification
-    from .models.modeling_stack_lstm import StackLstmForTokenClassification
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
     from .tagger import Entity, Tagger
     from .training import TaggerTrainer
@@ -32,23 +16,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
-    "AttBiLstmCnnConfig",
-    "AttBiLstmCnnForTokenClassification",
-    "BiLstmCnnConfig",
-    "BiLstmCnnForTokenClassification",
-    "CnnLstmCrfConfig",
-    "CnnLstmCrfForTokenClassification",
-    "CrossBiLstmCnnConfig",
-    "CrossBiLstmCnnForTokenClassification",
     "Entity",
-    "GrnConfig",
-    "GrnForTokenClassification",
-    "IdCnnConfig",
-    "IdCnnForTokenClassification",
-    "LstmCrfConfig",
-    "LstmCrfForTokenClassification",
-    "StackLstmConfig",
-    "StackLstmForTokenClassification",
     "Tagger",
     "TaggerConfig",
     "TaggerForTokenClassification",
@@ -59,9 +27,7 @@ __all__ = [
     "xor_corpus",
 ]
 
-register()
-
-#: Where a name lives that is imported when it is first used, so that importing the package stays cheap.
+#: Modules of names that are imported when they are first used, so that importing the package stays fast.
 _LAZY = {
     "Entity": "tagger",
     "Tagger": "tagger",
@@ -71,11 +37,18 @@ _LAZY = {
     "load_corpus": "corpora",
     "xor_corpus": "corpora",
 }
+_CONFIGS = {config.__name__: config for config in CONFIGS.values()}
+_MODELS = {model.__name__: model for model in MODELS.values()}
+__all__ += [*_CONFIGS, *_MODELS]
+__all__.sort()
+globals().update(_CONFIGS)
+
+register()
 
 
 def __getattr__(name: str) -> Any:
-    if name in ON_DEMAND:
-        value = ON_DEMAND[name].load()
+    if name in _MODELS:
+        value = _MODELS[name].load()
     elif name in _LAZY:
         value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
     else:

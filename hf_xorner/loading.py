@@ -1,6 +1,6 @@
 """Load a saved tagger: its config, tokenizer and weights.
 
-Code in the model's folder runs only with `trust_remote_code=True`, and weights are read from safetensors alone.
+Code in the model's folder runs only with `trust_remote_code=True`; weights are read from safetensors only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
 from .registration import CONFIGS
 
-#: Options of `from_pretrained` that say where the files are; the others are about the weights.
+#: Options of `from_pretrained` about the location of the files; the others are about the weights.
 _HUB_OPTIONS = ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "subfolder", "token")
 
 
@@ -29,7 +29,7 @@ def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, Wor
         options: Those of `from_pretrained`.
 
     Raises:
-        DataError: If a file is missing or broken, or the model is not one of this package.
+        DataError: If a file is missing or broken, or the architecture is unknown.
     """
     trusted = {"trust_remote_code": options.pop("trust_remote_code", False)}
     hub = {name: options[name] for name in _HUB_OPTIONS if name in options} | trusted
@@ -68,7 +68,7 @@ def load_tokenizer(source: str, *, trust_remote_code: bool = False, **hub: Any) 
 def load_model(
     source: str, config: TaggerConfig, tokenizer: WordCharTokenizer, **options: Any
 ) -> TaggerForTokenClassification:
-    """Load the weights of a tagger, which must be exactly those that its config describes; see `load`."""
+    """Load the weights of a tagger, which must be exactly those of its config; see `load`."""
     check_fit(config, tokenizer)
     with _reading(source, "weights"):
         model, report = AutoModelForTokenClassification.from_pretrained(
@@ -83,27 +83,25 @@ def load_model(
 
 
 def check_fit(config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:
-    """Refuse a tokenizer whose ids the model cannot know."""
+    """Raise if a tokenizer does not belong to the model."""
     if not hasattr(tokenizer, "model_fields"):
         raise ValueError(
-            f"A tagger reads words and characters, and {type(tokenizer).__name__} gives no character ids; "
-            "load the WordCharTokenizer that was saved with the model."
+            f"{type(tokenizer).__name__} gives no character ids; load the WordCharTokenizer saved with the model."
         )
     for field, value in tokenizer.model_fields().items():
         expected = getattr(config, field)
         if value != expected:
             raise ValueError(
-                f"The tokenizer has {field}={value!r} and the model {field}={expected!r}: they do not belong together; "
-                "load both from one folder."
+                f"The tokenizer has {field}={value!r} and the model {field}={expected!r}; load both from one folder."
             )
 
 
 @contextmanager
 def _reading(source: str, part: str) -> Iterator[None]:
-    """Turn whatever goes wrong while a part is read into one sentence."""
+    """Turn any error in reading a part into a DataError of one sentence."""
     try:
         yield
-    # A missing folder, no network, broken files: these errors have no common type. Rust panics are not Exceptions.
+    # Missing folders, no network and broken files have no common type. Rust panics are not Exceptions.
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise

@@ -1,9 +1,9 @@
-"""Texts or words in, entities out: the pipeline's answers at several times its speed."""
+"""Tag texts or lists of words, with the results of the stock pipeline at several times its speed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,15 +15,15 @@ from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer, Words, check_sentence
 
-#: Batches that are read ahead, so that sentences of like length can be put together.
+#: Batches that are read ahead to group sentences of similar length.
 BATCHES_AHEAD = 16
 
-#: Words a sentence may have on average before a batch takes fewer sentences: bounds the memory of long documents.
+#: Average words per sentence above which a batch has fewer sentences: bounds the memory of long documents.
 WORDS_PER_SENTENCE = 256
 
 
 class Entity(NamedTuple):
-    """An entity of a text; of given words, the text is the words joined by blanks."""
+    """An entity of a text; the text of given words is these words joined by blanks."""
 
     label: str
     text: str
@@ -35,15 +35,15 @@ class Entity(NamedTuple):
 
 
 class Annotation(NamedTuple):
-    """What a tagger says of one text or list of words, of n words."""
+    """The words, labels and entities of one text or list of n words."""
 
-    places: np.ndarray  # (n, 2) start and end of every word in the text; of given words, once blanks join them
-    labels: np.ndarray  # (n,) the label of every word, by its number
+    places: np.ndarray  # (n, 2) start and end of every word in the text, or in the given words joined by blanks
+    labels: np.ndarray  # (n,) the label id of every word
     entities: list[Entity]
 
 
 class Tagger:
-    """A tagger with its tokenizer, for many texts at once."""
+    """A model with its tokenizer, to tag many texts at once."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Tagger:
 
     @classmethod
     def from_pretrained(cls, source: str, device: str | torch.device | None = None, **options: Any) -> Tagger:
-        """Load a folder or a repository on the Hub, whose weights must be safetensors.
+        """Load a folder or a repository on the Hub with safetensors weights.
 
         Args:
             source: The folder, or the repository as owner/name.
@@ -72,7 +72,7 @@ class Tagger:
                 `trust_remote_code=True`.
 
         Raises:
-            ValueError: If a file is missing or broken, or the device is not there.
+            ValueError: If a file is missing or broken, or the device is not available.
         """
         return cls(*load(source, **options), device)
 
@@ -83,51 +83,46 @@ class Tagger:
     def tag(self, items: Iterable[str | Sequence[str]], batch_size: int = 64) -> Iterator[list[Entity]]:
         """The entities of every text or list of words, in the order of the items, which are read as a stream."""
         if isinstance(items, str):
-            raise TypeError("tag() reads many texts; call the tagger itself for one: tagger(text).")
+            raise TypeError("tag() reads an iterable of texts; for one text call tagger(text).")
         return (annotation.entities for annotation in self.annotate(items, batch_size))
 
     def annotate(self, items: Iterable[str | Sequence[str]], batch_size: int = 64) -> Iterator[Annotation]:
         """Words, labels and entities of every text or list of words, as `tag` reads them."""
         if isinstance(items, str):
-            raise TypeError("annotate() reads many texts; give it a list of them.")
+            raise TypeError("annotate() reads an iterable of texts; give a list.")
         _check_batch_size(batch_size)
-        return self._annotate_stream(iter(items), batch_size)
+        ahead = self._ahead(iter(items), batch_size)
+        return chain.from_iterable(self._annotate_together(batch, batch_size) for batch in ahead)
 
     def label(self, sentences: Iterable[Sequence[str]], batch_size: int = 64) -> Iterator[tuple[list[str], np.ndarray]]:
         """The label of every word and its probability, of sentences of given words, which are read as a stream."""
         _check_batch_size(batch_size)
-        return self._label_stream(iter(sentences), batch_size)
-
-    def _label_stream(self, stream: Iterator[Sequence[str]], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
-        """Label what a stream holds."""
-        names = self.model.config.labels
-        for ahead in self._ahead(stream, batch_size):
-            if any(isinstance(item, str) for item in ahead):
-                raise TypeError("label() reads lists of words; tag() reads texts, too.")
-            words = self.tokenizer.words_of(ahead, True)
-            labels, probabilities, _ = self._label(words, batch_size)
-            ends = words.counts.cumsum()
-            for begin, end in zip((ends - words.counts).tolist(), ends.tolist(), strict=True):
-                yield [names[label] for label in labels[begin:end].tolist()], probabilities[begin:end]
-
-    def _annotate_stream(self, stream: Iterator[Any], batch_size: int) -> Iterator[Annotation]:
-        """Annotate what a stream holds."""
-        for ahead in self._ahead(stream, batch_size):
-            yield from self._annotate_together(ahead, batch_size)
+        ahead = self._ahead(iter(sentences), batch_size)
+        return chain.from_iterable(self._label_together(batch, batch_size) for batch in ahead)
 
     def _ahead(self, stream: Iterator[Any], batch_size: int) -> Iterator[list[Any]]:
-        """Checked items of a stream, as many at a time as are read ahead."""
+        """Checked items of a stream, `batch_size * BATCHES_AHEAD` at a time."""
         count = 0
         while ahead := list(islice(stream, batch_size * BATCHES_AHEAD)):
             for number, item in enumerate(ahead, count):
                 if not isinstance(item, (str, list, tuple)):
-                    raise TypeError(f"Text {number} is a {type(item).__name__}, and no text or list of words.")
+                    raise TypeError(f"Text {number} is a {type(item).__name__}, not a text or a list of words.")
                 check_sentence(item, not isinstance(item, str), number)
             count += len(ahead)
             yield ahead
 
+    def _label_together(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
+        """Label lists of words."""
+        if any(isinstance(item, str) for item in items):
+            raise TypeError("label() reads lists of words; use tag() for texts.")
+        words = self.tokenizer.words_of(items, True)
+        labels, probabilities, _ = self._label(words, batch_size)
+        names = [self.model.config.labels[label] for label in labels.tolist()]
+        for begin, end in _bounds(words):
+            yield names[begin:end], probabilities[begin:end]
+
     def _annotate_together(self, items: list[Any], batch_size: int) -> list[Annotation]:
-        """Annotate items of either kind."""
+        """Annotate texts and lists of words."""
         results: list[Any] = [None] * len(items)
         for given_words in (False, True):
             numbers = [number for number, item in enumerate(items) if isinstance(item, str) != given_words]
@@ -137,8 +132,7 @@ class Tagger:
             words = self.tokenizer.words_of(batch, given_words)
             places = _joined_places(words) if given_words else words.offsets
             labels, _, path_log_probs = self._label(words, batch_size)
-            ends = words.counts.cumsum()
-            for number, begin, end in zip(numbers, (ends - words.counts).tolist(), ends.tolist(), strict=True):
+            for number, (begin, end) in zip(numbers, _bounds(words), strict=True):
                 results[number] = Annotation(places[begin:end], labels[begin:end], [])
             for place, entity in self._entities(batch, words, places, labels, path_log_probs, given_words):
                 results[numbers[place]].entities.append(entity)
@@ -146,7 +140,7 @@ class Tagger:
 
     @torch.inference_mode()
     def _label(self, words: Words, batch_size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Label words in batches of sentences of like length.
+        """Label words in batches of sentences of similar length.
 
         Returns:
             The label of every word, (N,); its probability, (N,); and the log probability of its inner tag, by itself
@@ -184,7 +178,7 @@ class Tagger:
         path_log_probs: np.ndarray,
         given_words: bool,
     ) -> Iterator[tuple[int, Entity]]:
-        """Entities with the number of their text: neighbours of one type, a B- label starting anew."""
+        """Entities, each with the number of its text: neighbours of one type, up to the next B- label."""
         sentence = np.arange(len(batch)).repeat(words.counts)
         first_word = (words.counts.cumsum() - words.counts)[sentence]
         types = self._type[labels]
@@ -193,7 +187,7 @@ class Tagger:
         firsts = np.flatnonzero(starts_anew)
         inside = ~self._outside[labels[firsts[:-1]]]
         firsts, ends = firsts[:-1][inside], firsts[1:][inside]
-        # The first word by itself, each of the others given the one before: exact for a chain (see crf.py).
+        # The first word by itself, the others given the word before: exact for a chain (see crf.py).
         upto = path_log_probs[:, 1].cumsum(dtype=np.float64)
         scores = np.exp(np.minimum(path_log_probs[firsts, 0] + upto[ends - 1] - upto[firsts], 0))
         columns = (
@@ -213,8 +207,14 @@ class Tagger:
             yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
 
 
+def _bounds(words: Words) -> Iterator[tuple[int, int]]:
+    """First and one past the last word of every sentence."""
+    ends = words.counts.cumsum()
+    return zip((ends - words.counts).tolist(), ends.tolist(), strict=True)
+
+
 def _joined_places(words: Words) -> np.ndarray:
-    """Start and end (N, 2) of given words once those of a sentence are joined by blanks."""
+    """Start and end (N, 2) of given words joined by blanks."""
     lengths = words.offsets[:, 1]
     stops = (lengths + 1).cumsum()
     before = np.append(0, stops)[(words.counts.cumsum() - words.counts).repeat(words.counts)]
@@ -222,7 +222,7 @@ def _joined_places(words: Words) -> np.ndarray:
 
 
 def _pad(values: Tensor, mask: Tensor) -> Tensor:
-    """The values of the words (N, …) of a batch, sentence after sentence, as a padded one (B, T, …): mask (B, T)."""
+    """Pad the values (N, …) of the words of a batch: (B, T, …) with mask (B, T)."""
     padded = values.new_zeros(*mask.shape, *values.shape[1:])
     padded[mask] = values
     return padded
@@ -231,11 +231,11 @@ def _pad(values: Tensor, mask: Tensor) -> Tensor:
 def _moved(model: TaggerForTokenClassification, device: str | torch.device) -> TaggerForTokenClassification:
     try:
         return model.to(device)
-    # PyTorch asserts that it was built for the device.
+    # AssertionError if PyTorch was not built for the device.
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device={str(device)!r}: {first_line(error)}.") from None
 
 
 def _check_batch_size(size: int) -> None:
     if size < 1:
-        raise ValueError(f"batch_size={size} is no number of texts; give 1 or more.")
+        raise ValueError(f"batch_size={size} must be at least 1.")

@@ -34,11 +34,11 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="hf_xorner_tests_")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import reference_encoders
 from local_hub import LocalHub
 
-import hf_xorner
 from hf_xorner import WordCharTokenizer
-from hf_xorner.registration import CONFIGS, ON_DEMAND
+from hf_xorner.registration import CONFIGS, MODELS
 
 # Models this small are slower with several threads, most of all on a busy machine.
 torch.set_num_threads(1)
@@ -49,7 +49,6 @@ atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=Tr
 REPOSITORY = Path(__file__).parent.parent
 ARCHITECTURES = tuple(CONFIGS)
 LI2020 = ("bilstm-cnn", "cross-bilstm-cnn", "att-bilstm-cnn")
-ON_DEMAND_NAMES = {entry.config_class.model_type: name for name, entry in ON_DEMAND.items()}
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-GOD"]
 
 SENTENCES = [
@@ -99,6 +98,8 @@ VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
 
 #: The variants that score tags; the actions of a Stack-LSTM have their own reference (test_stack_lstm.py).
 TAG_SCORING = tuple(kind for kind, (name, _) in VARIANTS.items() if name != "stack-lstm")
+#: Those whose equations are written down a second time, in NumPy.
+REFERENCED = tuple(kind for kind in TAG_SCORING if VARIANTS[kind][0] in reference_encoders.ENCODERS)
 
 
 def with_decoders(kinds, decoders) -> list[tuple[str, str]]:
@@ -124,7 +125,7 @@ def build_model(kind: str, tokenizer: WordCharTokenizer, *, labels=LABELS, seed:
     sizes = {name: size for name, size in SIZES.items() if has_field(kind, name)}
     config = CONFIGS[model_type](**tokenizer.model_fields(), **{**sizes, **fields})
     torch.manual_seed(seed)
-    model = getattr(hf_xorner, ON_DEMAND_NAMES[model_type])(config)
+    model = MODELS[model_type].load()(config)
     if model_type == "stack-lstm":
         draw_varied_actions(model)
         return model.eval()

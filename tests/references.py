@@ -139,11 +139,6 @@ def lstm(x: Array, w_ih: Array, w_hh: Array, bias: Array) -> Array:
     return np.stack(outputs)
 
 
-def lstm_reversed(x: Array, w_ih: Array, w_hh: Array, bias: Array) -> Array:
-    """Run one LSTM right to left; row t of the result still belongs to word t."""
-    return lstm(x[::-1], w_ih, w_hh, bias)[::-1]
-
-
 def rnn(x: Array, w_ih: Array, w_hh: Array, bias: Array) -> Array:
     """Run one plain network left to right, (T, d_in) -> (T, H): h' = tanh(W x + U h + b), from h = 0."""
     h = np.zeros(w_hh.shape[1])
@@ -196,7 +191,7 @@ def bilstm(weights: Weights, x: Array, cross: bool) -> Array:
         if cross and layer > 0:
             forward = backward = np.concatenate([forward, backward], axis=1)
         forward = lstm(forward, w_ih[0], w_hh[0], bias[0])
-        backward = lstm_reversed(backward, w_ih[1], w_hh[1], bias[1])
+        backward = lstm(backward[::-1], w_ih[1], w_hh[1], bias[1])[::-1]
         layer += 1
     return np.concatenate([forward, backward], axis=1)
 
@@ -288,17 +283,6 @@ def marginals(emissions: Array, transitions: Array, start: Array, end: Array) ->
     return np.array([[probabilities[paths[:, t] == j].sum() for j in range(tags)] for t in range(length)])
 
 
-def pairwise_marginals(emissions: Array, transitions: Array, start: Array, end: Array) -> Array:
-    """P(y_t = i, y_{t+1} = j), (T − 1, K, K)."""
-    paths, scores = enumerate_paths(emissions, transitions, start, end)
-    probabilities = np.exp(scores - log_sum_exp(scores))
-    length, tags = emissions.shape
-    pairs = np.zeros((length - 1, tags, tags))
-    for t, i, j in np.ndindex(*pairs.shape):
-        pairs[t, i, j] = probabilities[(paths[:, t] == i) & (paths[:, t + 1] == j)].sum()
-    return pairs
-
-
 def best_path(emissions: Array, transitions: Array, start: Array, end: Array) -> list[int]:
     """The path of highest score; among equals, the lexicographically first."""
     paths, scores = enumerate_paths(emissions, transitions, start, end)
@@ -317,19 +301,6 @@ def log_likelihood_of_set(emissions: Array, transitions: Array, start: Array, en
     paths, scores = enumerate_paths(emissions, transitions, start, end)
     inside = np.array([all(allowed[t, tag] for t, tag in enumerate(path)) for path in paths])
     return log_sum_exp(scores[inside]) - log_sum_exp(scores)
-
-
-def nll_gradients(
-    emissions: Array, transitions: Array, start: Array, end: Array, path: list[int]
-) -> dict[str, np.ndarray]:
-    """Gradients of −log P(path) by the name of each parameter: expected counts − gold counts."""
-    by_word = marginals(emissions, transitions, start, end)
-    by_pair = pairwise_marginals(emissions, transitions, start, end).sum(axis=0)
-    for t, tag in enumerate(path):
-        by_word[t, tag] -= 1.0
-    for i, j in itertools.pairwise(path):
-        by_pair[i, j] -= 1.0
-    return {"emissions": by_word, "transitions": by_pair, "start": by_word[0].copy(), "end": by_word[-1].copy()}
 
 
 # Tags

@@ -28,8 +28,8 @@ def folder(request):
     return request.param
 
 
-def test_every_architecture_has_a_card():
-    assert {Facts.read(folder).config["model_type"] for folder in FOLDERS} == set(ARCHITECTURES)
+def test_every_card_is_of_an_architecture(folder):
+    assert Facts.read(folder).config["model_type"] in ARCHITECTURES
 
 
 def test_the_manifest_lists_the_files(folder):

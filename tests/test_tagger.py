@@ -69,8 +69,10 @@ def chain_of(model, tokenizer, words):
     inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
     lengths = inputs["attention_mask"].sum(1)
     states = model.encode(inputs["input_ids"], inputs["char_ids"], lengths).states
-    chain = model.decoder.chain(model.score(states), states)
-    emissions, transitions, start, end = (values.double().numpy() for values in chain)
+    scores, size = model.score(states), model.tags.num_inner
+    if model.config.decoder == "softmax":
+        return scores[0].double().numpy(), np.zeros((size, size)), np.zeros(size), np.zeros(size)
+    emissions, transitions, start, end = (values.double().numpy() for values in model.decoder.chain(scores, states))
     conditioned = transitions.ndim == 4
     return emissions[0], transitions[0] if conditioned else transitions, start[0] if conditioned else start, end
 
@@ -172,7 +174,7 @@ def test_annotations_are_entities_labels_and_places(tagger, tokenizer):
         assert [text[start:end] for start, end in annotation.places] == words
         assert [names[label] for label in annotation.labels] == next(tagger.label([words]))[0]
         assert [one[:-1] for one in annotation.entities] == [one[:-1] for one in tagger(item)]
-    with pytest.raises(TypeError, match="annotate\\(\\) reads many texts"):
+    with pytest.raises(TypeError, match="annotate"):
         tagger.annotate("Ann")
 
 
@@ -201,9 +203,9 @@ def test_endless_stream_is_read_as_far_as_it_is_used(tokenizer):
 
 def test_one_text_is_refused_where_many_are_read(tokenizer):
     tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
-    with pytest.raises(TypeError, match=r"call the tagger itself for one: tagger\(text\)"):
+    with pytest.raises(TypeError, match=r"tagger\(text\)"):
         tagger.tag("Ann Smith")
-    with pytest.raises(ValueError, match="batch_size=0 is no number of texts"):
+    with pytest.raises(ValueError, match="batch_size=0"):
         tagger.tag(["Ann"], batch_size=0)
 
 
@@ -265,7 +267,7 @@ def test_tokenizer_of_another_model_is_refused(tokenizer):
     fewer_characters = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10, min_char_count=2)
     wider = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=12)
     for other, field in ((more_words, "vocab_size"), (fewer_characters, "char_vocab_size"), (wider, "max_word_chars")):
-        with pytest.raises(ValueError, match=rf"{field}.*they do not belong together; load both from one folder"):
+        with pytest.raises(ValueError, match=rf"{field}.*load both from one folder"):
             Tagger(model, other)
 
 
@@ -273,13 +275,13 @@ def test_other_characters_of_the_same_number_are_refused(tokenizer):
     # Another order of the same characters has other types at the same ids.
     swapped = [[word.swapcase() for word in words] for words in SENTENCES]
     other = WordCharTokenizer.from_corpus(swapped, max_word_chars=10)
-    with pytest.raises(ValueError, match="they do not belong together"):
+    with pytest.raises(ValueError, match="load both from one folder"):
         Tagger(build_model("bilstm-cnn", tokenizer), other)
 
 
 def test_tokenizer_without_character_ids_is_refused(tokenizer):
     stranger = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, pad_token="[PAD]")
-    with pytest.raises(ValueError, match="load the WordCharTokenizer that was saved with the model"):
+    with pytest.raises(ValueError, match="load the WordCharTokenizer"):
         Tagger(build_model("bilstm-cnn", tokenizer), stranger)
 
 
@@ -305,7 +307,7 @@ def test_long_document_is_tagged_to_its_end(tokenizer, model_type):
 # Runs by itself and on one thread, so that peak memory and processor time are those of this document.
 LONG_DOCUMENT = """
 import resource, sys, time
-from conftest import CONFIGS, LABELS, ON_DEMAND_NAMES, SENTENCES
+from conftest import CONFIGS, LABELS, MODELS, SENTENCES
 import hf_xorner
 import torch
 
@@ -317,7 +319,7 @@ def peak_mb():
 torch.manual_seed(0)
 tokenizer = hf_xorner.WordCharTokenizer.from_corpus(SENTENCES)
 config = CONFIGS[sys.argv[1]](**tokenizer.model_fields(), id2label=dict(enumerate(LABELS)))
-model = getattr(hf_xorner, ON_DEMAND_NAMES[sys.argv[1]])(config).eval()
+model = MODELS[sys.argv[1]].load()(config).eval()
 tagger = hf_xorner.Tagger(model, tokenizer)
 sentence = [word for words in SENTENCES for word in words]
 tagger(sentence)
@@ -362,7 +364,7 @@ def test_labels_of_given_words_are_those_of_the_model(model_type, tokenizer, bat
 
 def test_labels_are_of_given_words_and_of_some_at_a_time(tokenizer):
     tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
-    with pytest.raises(ValueError, match="batch_size=0 is no number of texts; give 1 or more"):
+    with pytest.raises(ValueError, match="batch_size=0"):
         tagger.label([["Ann"]], batch_size=0)
-    with pytest.raises(TypeError, match=r"label\(\) reads lists of words; tag\(\) reads texts, too"):
+    with pytest.raises(TypeError, match=r"label\(\) reads lists of words"):
         list(tagger.label(["Ann saw"]))

@@ -1,1 +1,1 @@
-"""What travels to the Hub beside the weights: flat modules that import torch, transformers and each other only."""
+"""Configs, models and tokenizer: flat modules that are saved beside the weights and import only each other."""

@@ -13,36 +13,21 @@ class WindowedSelfAttention(nn.Module):
     """Multi-head self-attention of li2020: C_k = softmax(Q_k K_kᵀ / √d) V_k, no bias, projection, residual or norm.
 
     Windows start at 0, S, 2S, … with S = window - overlap, and a word attends within the window that holds it most
-    centrally. Where a sentence's windows lie depends on its own length alone, never on its batch; a sentence no
-    longer than one window attends to all of itself.
+    centrally. The windows depend on a sentence's own length, never on its batch; sentences of up to one window are
+    attended to as a whole.
     """
 
-    def __init__(self, input_size: int, num_heads: int, head_dim: int, window: int, overlap: int) -> None:
+    def __init__(self, config: SelfAttentionConfig, input_size: int) -> None:
         super().__init__()
-        self.num_heads, self.head_dim = num_heads, head_dim
-        self.window, self.overlap = window, overlap
-        self.query = nn.Linear(input_size, num_heads * head_dim, bias=False)
-        self.key = nn.Linear(input_size, num_heads * head_dim, bias=False)
-        self.value = nn.Linear(input_size, num_heads * head_dim, bias=False)
-
-    @classmethod
-    def of(cls, config: SelfAttentionConfig, input_size: int) -> WindowedSelfAttention:
-        """The attention that the config describes, over states of a size."""
-        return cls(
-            input_size,
-            config.num_attention_heads,
-            config.attention_head_dim,
-            config.attention_window,
-            config.attention_overlap,
-        )
-
-    @property
-    def output_size(self) -> int:
-        """Size of all heads together."""
-        return self.num_heads * self.head_dim
+        self.num_heads, self.head_dim = config.num_attention_heads, config.attention_head_dim
+        self.window, self.overlap = config.attention_window, config.attention_overlap
+        self.output_size = self.num_heads * self.head_dim
+        self.query = nn.Linear(input_size, self.output_size, bias=False)
+        self.key = nn.Linear(input_size, self.output_size, bias=False)
+        self.value = nn.Linear(input_size, self.output_size, bias=False)
 
     def forward(self, states: Tensor, lengths: Tensor, with_weights: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Gather context for every word.
+        """Attend from every word.
 
         Args:
             states: (B, T, d), right-padded.
@@ -67,7 +52,7 @@ class WindowedSelfAttention(nn.Module):
     def attend_in_windows(
         self, query: Tensor, key: Tensor, value: Tensor, lengths: Tensor, with_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend window by window, then take each word's context from the window that holds it most centrally."""
+        """Attend window by window, and take each word's context from the window that holds it most centrally."""
         time, step = query.shape[2], self.window - self.overlap
         count = -(-(time - self.overlap) // step)
         padded = (count - 1) * step + self.window
@@ -79,7 +64,7 @@ class WindowedSelfAttention(nn.Module):
             results.append(attend(q, k, v, allowed, with_weights))
         home = self.home_windows(lengths, time)  # (B, T)
         sentence = torch.arange(len(home), device=home.device).unsqueeze(1)
-        # Padding may lie beyond its sentence's last window; what it attends to means nothing.
+        # Padding may lie beyond its sentence's last window; its context is arbitrary.
         within = (torch.arange(time, device=home.device) - home * step).clamp(max=self.window - 1)
         context = torch.stack([context for context, _ in results], 1)  # (B, windows, heads, window, head_dim)
         context = context[sentence, home, :, within].transpose(1, 2)
@@ -104,7 +89,7 @@ def attend(
     query: Tensor, key: Tensor, value: Tensor, allowed: Tensor, with_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
     """Scaled dot-product attention over the allowed keys: allowed (B, T), the rest (B, heads, T, head_dim)."""
-    # Where a sentence has no word at all, every key is allowed: the result means nothing, but must be finite.
+    # Without any word all keys are allowed, so that the result is finite.
     allowed = allowed | ~allowed.any(-1, keepdim=True)
     mask = allowed[:, None, None, :]
     if not with_weights:

@@ -1,13 +1,10 @@
-"""Configurations of the three taggers of li2020: Baseline-, Cross- and Att-BiLSTM-CNN.
-
-Li, Fu, Ma. Why Attention? Analyze BiLSTM Deficiency and Its Remedies in the Case of NER. AAAI 2020.
-"""
+"""Configurations of Baseline- and Cross-BiLSTM-CNN (li2020)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .configuration_tagger import SelfAttentionConfig, TaggerConfig
+from .configuration_tagger import TaggerConfig
 
 
 class BiLstmCnnConfig(TaggerConfig):
@@ -18,11 +15,18 @@ class BiLstmCnnConfig(TaggerConfig):
         num_hidden_layers: Stacked LSTM layers (li2020: 2).
         dropout: Variational dropout on the input of every LSTM layer, on its recurrent state and on the top layer's
             output (li2020: 0.35), the masks separate for the two directions.
-        dropout_masks: "sequence": every sentence has masks of its own (the paper). "batch": one mask serves the whole
-            batch (li2020's program), which lets the fused kernels of GPUs do the recurrence.
+        dropout_masks: "sequence": every sentence has its own masks (the paper). "batch": the batch shares one mask
+            (li2020's program), which allows the fused kernels of GPUs.
     """
 
     model_type = "bilstm-cnn"
+    citation = """\
+@inproceedings{li2020,
+  title     = {Why Attention? Analyze {BiLSTM} Deficiency and Its Remedies in the Case of {NER}},
+  author    = {Li, Peng-Hsuan and Fu, Tsu-Jui and Ma, Wei-Yun},
+  booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
+  year      = {2020},
+}"""
 
     hidden_size: int = 100
     num_hidden_layers: int = 2
@@ -30,19 +34,12 @@ class BiLstmCnnConfig(TaggerConfig):
     dropout_masks: str = "sequence"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("dropout_masks", ("sequence", "batch"))
-        self.check_rate("dropout")
 
 
 class CrossBiLstmCnnConfig(BiLstmCnnConfig):
     """Cross-BiLSTM-CNN: both directions of a layer read both directions of the layer below."""
 
     model_type = "cross-bilstm-cnn"
-
-
-class AttBiLstmCnnConfig(BiLstmCnnConfig, SelfAttentionConfig):
-    """Att-BiLSTM-CNN: the Baseline's states beside what self-attention gathers from the whole sentence."""
-
-    model_type = "att-bilstm-cnn"

@@ -1,9 +1,4 @@
-"""Configuration of the BLSTM-CNNs-CRF of ma2016, and of its comparison with self-attention by chen2019.
-
-Ma, Hovy. End-to-end Sequence Labeling via Bi-directional LSTM-CNNs-CRF. ACL 2016.
-Chen, Lin, Ding, Lou, Zhang, Karlsson. GRN: Gated Relation Network to Enhance Convolutional Neural Network for Named
-Entity Recognition. AAAI 2019.
-"""
+"""Configuration of the BLSTM-CNNs-CRF of ma2016 and of its variants in chen2019."""
 
 from __future__ import annotations
 
@@ -15,19 +10,18 @@ from .configuration_tagger import SelfAttentionConfig
 class CnnLstmCrfConfig(SelfAttentionConfig):
     """BLSTM-CNNs-CRF: a character CNN, one bidirectional LSTM layer, a CRF whose transitions depend on the words.
 
-    The rows of ma2016's Table 3 are fields apart: BRNN (`encoder="rnn"`, `char_features="none"`,
-    `decoder="softmax"`), BLSTM (the latter two), BLSTM-CNN (the last), and the full model. chen2019's CNN-BiLSTM-CRF
-    has `conditioned_transitions=False` and `crf_boundaries="none"`; its CNN-BiLSTM-Att-CRF `self_attention` besides.
+    The rows of ma2016's Table 3 are BRNN (`encoder="rnn"`, `char_features="none"`, `decoder="softmax"`), BLSTM (the
+    latter two), BLSTM-CNN (the last), and the full model. chen2019's CNN-BiLSTM-CRF has
+    `conditioned_transitions=False` and `crf_boundaries="none"`; its CNN-BiLSTM-Att-CRF also `self_attention`.
 
     Args:
         hidden_size: Units of the recurrent layer in each direction (ma2016: 200).
         encoder: "lstm" or "rnn", a plain tanh network (ma2016's BRNN).
-        dropout: Dropout on the recurrent layer's output (ma2016: 0.5); `char_dropout` and `feature_dropout` are those
-            on the vectors of characters and on the layer's input.
-        self_attention: Let what self-attention gathers stand beside the layer's states, [H ; C]. chen2019 leaves its
-            form open; this is li2020's.
+        dropout: Dropout on the recurrent layer's output (ma2016: 0.5), besides `char_dropout` and `feature_dropout`.
+        self_attention: Append self-attention to the layer's states, [H ; C]. chen2019 does not specify it; this is
+            that of li2020.
 
-    Other than in `TaggerConfig`:
+    Defaults other than in `TaggerConfig`:
         word_dim: 100.
         char_dim: 30.
         char_filters: 30, of one width, 3, over the vectors of characters alone.
@@ -39,6 +33,13 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
     """
 
     model_type = "cnn-lstm-crf"
+    citation = """\
+@inproceedings{ma2016,
+  title     = {End-to-end Sequence Labeling via Bi-directional {LSTM-CNNs-CRF}},
+  author    = {Ma, Xuezhe and Hovy, Eduard},
+  booktitle = {Proceedings of the Annual Meeting of the Association for Computational Linguistics},
+  year      = {2016},
+}"""
 
     hidden_size: int = 200
     encoder: str = "lstm"
@@ -64,7 +65,6 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
     initializer: str = "uniform"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("encoder", ("lstm", "rnn"))
-        self.check_rate("dropout")

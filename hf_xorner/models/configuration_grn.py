@@ -1,8 +1,4 @@
-"""Configuration of the gated relation network of chen2019.
-
-Chen, Lin, Ding, Lou, Zhang, Karlsson. GRN: Gated Relation Network to Enhance Convolutional Neural Network for Named
-Entity Recognition. AAAI 2019.
-"""
+"""Configuration of the gated relation network of chen2019."""
 
 from __future__ import annotations
 
@@ -12,32 +8,39 @@ from .configuration_tagger import TaggerConfig
 
 
 class GrnConfig(TaggerConfig):
-    """GRN: convolutions see a word's neighbours, gated relations the whole sentence, a CRF decides.
+    """GRN: convolutions over a word's neighbours, gated relations to all words of the sentence, and a CRF.
 
-    What the paper compares itself with is a field apart: DFN (`relation="direct"`), GAttN (`relation="scalar_gate"`),
-    without relation layer (`relation="none"`), one branch (`context_widths=(3,)`), without context layer
+    The paper's baselines and ablations are DFN (`relation="direct"`), GAttN (`relation="scalar_gate"`), without
+    relation layer (`relation="none"`), one branch (`context_widths=(3,)`), without context layer
     (`context_widths=()`).
 
     Args:
         hidden_size: Channels of every branch of the context layer (chen2019: 400).
-        context_widths: Words that the branches of the context layer see, one branch a width (chen2019: 1, 3, 5). Empty:
-            the relation layer reads the features of words as they are, and is as wide as they are.
-        relation: What words make of r_ij = W [x_i ; x_j] + b. "gated": r_i = 1/T Σ_j σ(r_ij) ⊙ x_j (GRN). "direct":
-            r_i = 1/T Σ_j r_ij (DFN). "scalar_gate": the same gate for all channels of a pair of words (GAttN). "none":
-            there is no relation layer, and x_i is classified.
+        context_widths: Widths of the context layer's convolutions, one branch each (chen2019: 1, 3, 5). Empty: the
+            relation layer reads the word features and has their size.
+        relation: The use of r_ij = W [x_i ; x_j] + b. "gated": r_i = 1/T Σ_j σ(r_ij) ⊙ x_j (GRN). "direct":
+            r_i = 1/T Σ_j r_ij (DFN). "scalar_gate": one gate for all channels of a pair of words (GAttN). "none": no
+            relation layer.
         dropout: Dropout after the relation layer (chen2019: 0.5).
 
-    Other than in `TaggerConfig`:
+    Defaults other than in `TaggerConfig`:
         word_dim: 100.
         max_word_chars, char_dim, char_filters, char_widths: 45, 30, 30 and 3, with biases and without types.
         initializer: "uniform" (the paper draws what has no pretrained vector uniformly, too).
         feature_dropout: 0.5, on [word ; characters].
-        decoder: "crf", whose transitions are all it has (`crf_boundaries="none"`).
+        decoder: "crf", with transitions only (`crf_boundaries="none"`).
         malformed_spans: "repair", as the paper scores by conlleval.
         loss_reduction: "sum", the negative log-likelihood of sentences; chen2019's program: "sentence".
     """
 
     model_type = "grn"
+    citation = """\
+@inproceedings{chen2019,
+  title     = {{GRN}: Gated Relation Network to Enhance Convolutional Neural Network for Named Entity Recognition},
+  author    = {Chen, Hui and Lin, Zijia and Ding, Guiguang and Lou, Jianguang and Zhang, Yusen and Karlsson, Borje},
+  booktitle = {Proceedings of the AAAI Conference on Artificial Intelligence},
+  year      = {2019},
+}"""
 
     hidden_size: int = 400
     context_widths: list[int] | tuple[int, ...] = (1, 3, 5)
@@ -59,10 +62,9 @@ class GrnConfig(TaggerConfig):
     initializer: str = "uniform"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("relation", ("gated", "direct", "scalar_gate", "none"))
-        self.check_rate("dropout")
         if any(width < 1 or width % 2 == 0 for width in self.context_widths):
             raise ValueError(
                 f"context_widths={tuple(self.context_widths)} must be odd numbers of words, so that as many are seen "

@@ -1,7 +1,4 @@
-"""Configuration of the LSTM-CRF of lample2016.
-
-Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
-"""
+"""Configuration of the LSTM-CRF of lample2016."""
 
 from __future__ import annotations
 
@@ -13,16 +10,16 @@ from .configuration_tagger import TaggerConfig
 class LstmCrfConfig(TaggerConfig):
     """LSTM-CRF: characters and words through LSTMs with coupled gates, a tanh layer, a CRF with start and end.
 
-    The ablations of the paper's Table 5 are a field apart: characters (`char_features="none"`), dropout
-    (`feature_dropout=0`), the CRF (`decoder="softmax"`); pretrained vectors are there or not.
+    The ablations of the paper's Table 5 are `char_features="none"`, `feature_dropout=0`, `decoder="softmax"`, and no
+    pretrained vectors.
 
     Args:
         hidden_size: Units of the LSTM in each direction (lample2016: 100).
-        cell: "coupled": the forget gate is 1 − i, and i and o see the cell through full matrices, as the paper writes
-            (here and, by `char_lstm_cell`, among characters). "standard": the LSTM of everybody else.
+        cell: "coupled": the forget gate is 1 − i, and i and o read the cell through full matrices, as in the paper (see
+            also `char_lstm_cell`). "standard": the usual LSTM.
         tanh_size: Units of the tanh layer between LSTM and CRF (lample2016: 100).
 
-    Other than in `TaggerConfig`:
+    Defaults other than in `TaggerConfig`:
         word_dim: 100, as for English.
         singleton_dropout: 0.5.
         initializer: "uniform" (the paper is silent; its program draws uniformly, too).
@@ -32,6 +29,13 @@ class LstmCrfConfig(TaggerConfig):
     """
 
     model_type = "lstm-crf"
+    citation = """\
+@inproceedings{lample2016,
+  title     = {Neural Architectures for Named Entity Recognition},
+  author    = {Lample, Guillaume and Ballesteros, Miguel and Subramanian, Sandeep and Kawakami, Kazuya and Dyer, Chris},
+  booktitle = {Proceedings of NAACL-HLT},
+  year      = {2016},
+}"""
 
     hidden_size: int = 100
     cell: str = "coupled"
@@ -50,6 +54,6 @@ class LstmCrfConfig(TaggerConfig):
     initializer: str = "uniform"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("cell", ("coupled", "standard"))

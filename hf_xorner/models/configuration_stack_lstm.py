@@ -1,7 +1,4 @@
-"""Configuration of the Stack-LSTM of lample2016.
-
-Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
-"""
+"""Configuration of the Stack-LSTM of lample2016."""
 
 from __future__ import annotations
 
@@ -13,30 +10,29 @@ from .configuration_tagger import TaggerConfig
 class StackLstmConfig(TaggerConfig):
     """Stack-LSTM: SHIFT, OUT and REDUCE build labelled chunks, chosen by LSTMs over output, stack, buffer and actions.
 
-    LSTMs here have standard cells, among characters, too; the paper's have coupled gates and peepholes. The fields
-    `decoder`, `conditioned_transitions`, `crf_boundaries` and `constrain_transitions` have no meaning: actions decide,
-    and no sequence of them makes a malformed chunk.
+    LSTMs have standard cells, also for characters; the paper's have coupled gates and peepholes. The fields `decoder`,
+    `conditioned_transitions`, `crf_boundaries` and `constrain_transitions` are ignored.
 
     Args:
         hidden_size: Units of each LSTM and of the layer that reads all four (lample2016: 100).
         num_hidden_layers: Layers of each of the four LSTMs (lample2016: 2).
         action_dim: Size of an action's vector (lample2016: 16).
         label_dim: Size of the vector of a chunk's type (lample2016: 20).
-        composition: What becomes of a chunk, by a bidirectional LSTM. "token": the LSTM reads the words and then the
-            type, and its last states are the chunk (lample2016). "affine": it reads the words alone, and the chunk is
-            relu(W h + R r + b) of its last states and the type, as large as a word (lample2016's program).
-        composition_size: Units of that LSTM in each direction; the paper does not say.
-        outside: What OUT puts on the output. "composed": a chunk of one word and no type (lample2016). "word": the word
-            itself (lample2016's program), which needs "affine" chunks.
-        discontiguous: Allow OUT while the stack holds words (lample2016's program); `malformed_spans` says what then
-            becomes of a chunk with gaps, for which IOB2 has no tags.
-        dropout: Dropout between the layers of the four LSTMs (lample2016's program; the paper drops features alone).
-        beam_size: Hypotheses of beam search, which lample2016 names as future work; 1 for its greedy decoding.
-        exploration: In training, probability of an action that the model draws itself, whatever is right; the others
-            are drawn from the best ones. What is to be learned in the states so reached is told by a dynamic oracle.
-            lample2016 names it as future work. 0 for its training on the gold actions.
+        composition: Composition of a chunk by a bidirectional LSTM. "token": the LSTM reads the words and then the
+            type, and its last states are the chunk (lample2016). "affine": it reads the words only, and the chunk is
+            relu(W h + R r + b) of its last states and the type, of the size of a word (lample2016's program).
+        composition_size: Units of that LSTM in each direction, unspecified in the paper.
+        outside: The input of the output's LSTM for OUT. "composed": a chunk of one word without type (lample2016).
+            "word": the word itself (lample2016's program), which needs "affine" chunks.
+        discontiguous: Allow OUT while the stack holds words (lample2016's program). Chunks with gaps are handled by
+            `malformed_spans`, since IOB2 has no tags for them.
+        dropout: Dropout between the layers of the four LSTMs (lample2016's program; the paper has feature dropout
+            only).
+        beam_size: Hypotheses of beam search (future work in lample2016); 1 for greedy decoding.
+        exploration: In training, probability of an action sampled from the model, the others being sampled from the
+            best ones; a dynamic oracle gives the targets (future work in lample2016). 0 to train on the gold actions.
 
-    Other than in `TaggerConfig`:
+    Defaults other than in `TaggerConfig`:
         word_dim: 100, as for English.
         singleton_dropout: 0.5.
         initializer: "uniform" (the paper is silent; its program draws uniformly, too).
@@ -46,6 +42,13 @@ class StackLstmConfig(TaggerConfig):
     """
 
     model_type = "stack-lstm"
+    citation = """\
+@inproceedings{lample2016,
+  title     = {Neural Architectures for Named Entity Recognition},
+  author    = {Lample, Guillaume and Ballesteros, Miguel and Subramanian, Sandeep and Kawakami, Kazuya and Dyer, Chris},
+  booktitle = {Proceedings of NAACL-HLT},
+  year      = {2016},
+}"""
 
     hidden_size: int = 100
     num_hidden_layers: int = 2
@@ -69,24 +72,13 @@ class StackLstmConfig(TaggerConfig):
     initializer: str = "uniform"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check this family's fields besides the shared ones."""
+        """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("composition", ("token", "affine"))
         self.check_choice("outside", ("composed", "word"))
-        self.check_rate("dropout")
         if self.outside == "word" and self.composition != "affine":
-            raise ValueError(
-                'outside="word" puts words beside chunks on the output, and only composition="affine" makes these as '
-                "large as words; choose both or neither."
-            )
-        if self.num_hidden_layers < 1 or self.beam_size < 1:
-            raise ValueError(
-                f"num_hidden_layers={self.num_hidden_layers} and beam_size={self.beam_size} must be numbers from 1 up."
-            )
-        if not 0 <= self.exploration <= 1:
-            raise ValueError(f"exploration={self.exploration} is no probability; give one from 0 to 1.")
+            raise ValueError('outside="word" needs composition="affine", which makes chunks as large as words.')
+        self.check_at_least_one("beam_size")
+        self.check_probability("exploration")
         if self.exploration and self.discontiguous:
-            raise ValueError(
-                "The oracle that exploration asks knows chunks without gaps alone; set exploration=0 or "
-                "discontiguous=False."
-            )
+            raise ValueError("exploration needs chunks without gaps; set exploration=0 or discontiguous=False.")

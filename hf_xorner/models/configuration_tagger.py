@@ -20,7 +20,7 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
-#: What fields hold, by their annotations, and how that is called.
+#: The check and the description of a field's values, by its annotation.
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "int": (_is_count, "a whole number from 0 up, and below 2147483648"),
     "float": (
@@ -38,32 +38,44 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 _INHERITED = {entry.name for entry in fields(PreTrainedConfig)}
 
+_CHOICES = {
+    "decoder": ("softmax", "crf"),
+    "loss_reduction": ("token", "sentence", "sum"),
+    "malformed_spans": ("drop", "repair"),
+    "unknown_word": ("vector", "vector_and_casing"),
+    "char_features": ("cnn", "lstm", "none"),
+    "char_activation": ("none", "tanh"),
+    "char_lstm_cell": ("standard", "coupled"),
+    "crf_boundaries": ("both", "start", "none"),
+    "initializer": ("normal", "uniform"),
+    "context_mix": ("mean", "learned"),
+}
+
+_FROM_TOKENIZER = "take the config's fields from the tokenizer: Config(**tokenizer.model_fields(), …)"
+
 
 class TaggerConfig(PreTrainedConfig):
-    """What every tagger is made of: vocabularies, labels, word features, decoder and loss.
+    """Shared fields of all taggers: vocabularies, labels, word features, decoder and loss.
 
     Args:
         vocab_size: Number of word ids; 0 pads, 1 is the unknown word.
         word_dim: Size of a word vector (li2020: 300 for GloVe, 400 for the Twitter vectors).
-        freeze_word_embeddings: Keep the word vectors as they are. li2020 freezes its pretrained vectors; vectors
-            that start at random have to be learned, hence the default.
-        pretrained_words: The trained word vectors start from pretrained ones, so that words which training did not see
-            have their own, too.
-        static_dim: Size of a second, frozen vector of each word, beside the first; 0 for none.
-        static_half: Hold the frozen vectors in half precision.
-        trained_vocab_size: Ids from here on belong to words that have a pretrained vector and were not seen in
-            training: among vectors that started at random they are unknown words. None: all words were seen.
-        added_vocab_size: The last ids, of tokens that were added to a tokenizer (`add_tokens`) or to a model
+        freeze_word_embeddings: Freeze the word vectors, as li2020 does with pretrained ones.
+        pretrained_words: The trained word vectors start from pretrained ones, so that words not seen in training have
+            their own, too.
+        static_dim: Size of a second, frozen vector of each word; 0 for none.
+        static_half: Store the frozen vectors in half precision.
+        trained_vocab_size: Ids from here on belong to words with a pretrained vector that were not seen in training.
+            Unless `pretrained_words`, their trained vector is that of the unknown word. None: all words were seen.
+        added_vocab_size: Number of the last ids, those of tokens added to a tokenizer (`add_tokens`) or to a model
             (`resize_token_embeddings`). They have trained vectors.
         first_singleton_id: Ids from here up to `trained_vocab_size` belong to words seen once in training.
-        singleton_dropout: Probability with which such a word is read as an unknown one in training, so that the unknown
-            word is learned (lample2016: 0.5).
+        singleton_dropout: Probability of replacing such a word by the unknown word in training (lample2016: 0.5).
         char_vocab_size: Number of character ids; 0 pads, 1 is unknown, 2 to 5 are unknown characters of a known type.
-        char_types: One letter a character id (see `CHARACTER_TYPE_CODES`), from which the model derives casing and
-            character-type features. Empty: only the reserved ids have a type.
-        max_word_chars: Characters a word is cut or padded to; the fixed width of `char_ids` (li2020: 20).
-        char_features: What a word's characters become. "cnn": the maxima of filters over them. "lstm": the last states
-            of a bidirectional LSTM (lample2016). "none": nothing.
+        char_types: One letter per character id (see `CHARACTER_TYPE_CODES`), for casing and character-type features.
+            Empty: only the reserved ids have a type.
+        max_word_chars: Characters to which words are truncated or padded; the width of `char_ids` (li2020: 20).
+        char_features: The character encoder: "cnn", "lstm" (lample2016) or "none".
         char_dim: Size of a character vector (li2020: 25).
         char_filters: Filters of the character CNN for each width (li2020: 20).
         char_widths: Widths of the character CNN (li2020: 1, 2, 3).
@@ -71,48 +83,48 @@ class TaggerConfig(PreTrainedConfig):
         char_activation: Nonlinearity of the character CNN before its maximum, "none" or "tanh" (ma2016's program).
         char_bias: The filters of the character CNN have a bias.
         char_padding: Padding characters put on either side of a word for the character CNN (ma2016's program: 2).
-        char_dropout: Dropout on the vectors of characters, for every occurrence of a word by itself; padding has
-            nothing to drop (ma2016: 0.5).
+        char_dropout: Dropout on the vectors of characters, for every occurrence of a word by itself (ma2016: 0.5).
         char_lstm_size: Units of the character LSTM in each direction (lample2016: 25).
         char_lstm_cell: The cell of the character LSTM, "standard" or "coupled" (lample2016).
         learned_start: Coupled cells start from learned states instead of zeros (lample2016's program).
-        skip_unknown_chars: Leave characters that training did not see out of the character LSTM (lample2016's program).
-        casing_features: A one-hot of the word's casing is one of its features (li2020).
+        skip_unknown_chars: Skip unknown characters in the character LSTM (lample2016's program).
+        casing_features: Add a one-hot vector of the word's casing (li2020).
         shape_dim: Size of a learned vector of the word's shape: all capitals, first capital, some capital, no capital
             (strubell2017: 5); 0 for none.
         feature_dropout: Dropout on all features of a word together, for every word by itself (lample2016, ma2016,
             chen2019: 0.5).
-        max_word_pieces: Pieces of a word that are looked at, the fixed width of `piece_ids`; 0 for none.
-        piece_vocab_size: Number of pieces that the encoder knows from which vectors or states are taken.
-        composed_dim: Size of a frozen vector that each word is composed of its pieces', so that no word is unknown; 0
-            for none.
-        composed_half: Hold the vectors of pieces in half precision.
-        context_encoder: The config of a pretrained encoder, as a dictionary with its `model_type`, whose states are
-            features of the words (the role that ELMo has in chen2019); None for none.
-        context_layers: The hidden states that are used; 0 is what enters the encoder's first layer.
-        context_mix: "mean" averages these layers, "learned" weighs them by trained scalars, as ELMo does.
-        context_frozen: Leave the encoder as it is; else it is trained with the rest.
+        max_word_pieces: Maximum pieces of a word, the width of `piece_ids`; 0 for none.
+        piece_vocab_size: Vocabulary size of the encoder of these pieces.
+        composed_dim: Size of a frozen vector of each word, composed of its pieces' vectors; 0 for none.
+        composed_half: Store the vectors of pieces in half precision.
+        context_encoder: The config of a pretrained encoder whose states are features of the words (ELMo's role in
+            chen2019), as a dictionary with its `model_type`; None for none.
+        context_layers: The hidden states used; 0 is the input of the encoder's first layer.
+        context_mix: "mean" of these layers, or "learned" weights as in ELMo.
+        context_frozen: Freeze the encoder.
         context_window: Pieces, special ones included, that the encoder reads at once. Longer sentences are read in
             overlapping windows, and a piece's state is taken from the window that holds it most centrally.
         context_overlap: Pieces that two neighbouring windows share.
         context_prefix: The encoder's ids of the special pieces before a sentence.
-        context_suffix: The same after it.
-        unknown_word: What an unknown word is. "vector": its word vector is that of id 1 and its casing flags stay
-            (the paper is silent). "vector_and_casing": one trained vector stands for both (li2020's program).
+        context_suffix: Those after it.
+        unknown_word: Features of an unknown word. "vector": the word vector of id 1 and its own casing.
+            "vector_and_casing": one trained vector for both (li2020's program).
         decoder: "softmax" (one decision a token) or "crf" (one decision a sentence).
         conditioned_transitions: The CRF's transition scores depend on the words, too (ma2016).
         crf_boundaries: Which ends of a sentence the CRF scores: "both" (lample2016), "start" (ma2016) or "none".
-        constrain_transitions: Let the CRF know that some neighbours cannot be: B-PER before O, say.
-        malformed_spans: What the decoder does with a span that is not B I* E or S of one type. "drop" it
-            (li2020) or "repair" it as the conlleval script does.
+        constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O.
+        malformed_spans: "drop" decoded spans that are not B I* E or S of one type (li2020), or "repair" them as the
+            conlleval script does.
         loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
-            "sum" adds sentences up (lample2016).
-        initializer: What word, character and shape vectors start from. "normal": N(0, initializer_range) (li2020).
-            "uniform": U(−√(3 / size), √(3 / size)) (ma2016).
+            "sum" adds up sentences (lample2016).
+        initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020), or
+            "uniform", U(−√(3 / size), √(3 / size)) (ma2016).
         initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
     """
 
     keys_to_ignore_at_inference = ["hidden_states", "attentions"]
+    #: BibTeX of the paper that an architecture comes from.
+    citation = ""
 
     id2label: dict[int, str] | None = None
     label2id: dict[str, int] | None = None
@@ -169,54 +181,46 @@ class TaggerConfig(PreTrainedConfig):
     initializer_range: float = 0.1
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Fill what can be derived and refuse what cannot work, each with one sentence."""
+        """Fill in what can be derived and check all fields."""
         if self.id2label is None and self.label2id is not None:
             self.id2label = {index: label for label, index in self.label2id.items()}
         super().__post_init__(**kwargs)
         if self.id2label is not None:
             self.label2id = {label: index for index, label in self.id2label.items()}
-        self.check_fields()
+        self._check_types()
         if not self.char_types:
             self.char_types = RESERVED_CHARACTER_TYPES.ljust(self.char_vocab_size, ".")
-        self.check_choice("decoder", ("softmax", "crf"))
-        self.check_choice("loss_reduction", ("token", "sentence", "sum"))
-        self.check_choice("malformed_spans", ("drop", "repair"))
-        self.check_choice("unknown_word", ("vector", "vector_and_casing"))
-        self.check_choice("char_features", ("cnn", "lstm", "none"))
-        self.check_choice("char_activation", ("none", "tanh"))
-        self.check_choice("char_lstm_cell", ("standard", "coupled"))
-        self.check_choice("crf_boundaries", ("both", "start", "none"))
-        self.check_choice("initializer", ("normal", "uniform"))
-        self.check_rate("char_dropout")
-        self.check_rate("feature_dropout")
-        self.check_choice("context_mix", ("mean", "learned"))
+        for field, choices in _CHOICES.items():
+            self.check_choice(field, choices)
+        self.check_rate("char_dropout", "feature_dropout", "dropout")
+        self.check_probability("singleton_dropout")
+        self.check_at_least_one("max_word_chars", "hidden_size", "num_hidden_layers", "composition_size")
+        self._check_vocabularies()
+        self._check_characters()
         if (self.composed_dim or self.context_encoder) and not self.max_word_pieces:
             raise ValueError(
-                "Vectors of pieces and states of an encoder need a tokenizer that cuts words into pieces; "
-                "build it with pieces=…, and take the config's fields from it: Config(**tokenizer.model_fields(), …)."
+                "composed_dim and context_encoder need a tokenizer that cuts words into pieces; "
+                f"build it with pieces=…, and {_FROM_TOKENIZER}."
             )
         if self.context_encoder is not None:
-            self.check_context()
-        if not 0 <= self.singleton_dropout <= 1:
-            raise ValueError(f"singleton_dropout={self.singleton_dropout} is no probability; give one from 0 to 1.")
+            self._check_context()
+
+    def _check_vocabularies(self) -> None:
         words = self.vocab_size - self.added_vocab_size
         if self.trained_vocab_size is not None and not 2 <= self.trained_vocab_size <= words:
             raise ValueError(
-                f"trained_vocab_size={self.trained_vocab_size} does not fit vocab_size={self.vocab_size}"
-                + (f" with added_vocab_size={self.added_vocab_size}" if self.added_vocab_size else "")
-                + "; take both from one tokenizer: Config(**tokenizer.model_fields(), …)."
+                f"trained_vocab_size={self.trained_vocab_size} does not fit vocab_size={self.vocab_size} with "
+                f"added_vocab_size={self.added_vocab_size}; {_FROM_TOKENIZER}."
             )
         if len(self.char_types) != self.char_vocab_size:
             raise ValueError(
                 f"char_types has {len(self.char_types)} letters for char_vocab_size={self.char_vocab_size} characters; "
-                "take both from one tokenizer: Config(**tokenizer.model_fields(), …)."
+                f"{_FROM_TOKENIZER}."
             )
         if set(self.char_types) - set(CHARACTER_TYPE_CODES):
             raise ValueError(f"char_types may hold only the letters {CHARACTER_TYPE_CODES!r}, not {self.char_types!r}.")
-        self.check_characters()
 
-    def check_characters(self) -> None:
-        """Refuse sizes that the encoder of characters cannot have."""
+    def _check_characters(self) -> None:
         if self.char_features == "lstm":
             self.check_at_least_one("char_lstm_size")
         if self.char_features != "cnn":
@@ -229,52 +233,54 @@ class TaggerConfig(PreTrainedConfig):
                 f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
             )
 
-    def check_context(self) -> None:
-        """Refuse layers that the encoder does not have, and windows without room for words."""
+    def _check_context(self) -> None:
         last = AutoConfig.for_model(**(self.context_encoder or {})).num_hidden_layers
-        if not self.context_layers or not all(0 <= layer <= last for layer in self.context_layers):
+        if not self.context_layers or max(self.context_layers) > last:
             layers = list(self.context_layers)
             raise ValueError(f"context_layers={layers}: the encoder has the layers 0 to {last}; choose among them.")
         room = self.context_window - len(self.context_prefix) - len(self.context_suffix)
-        if not 0 <= self.context_overlap < room:
+        if self.context_overlap >= room:
             raise ValueError(
                 f"context_overlap={self.context_overlap} must be smaller than the {room} pieces that "
-                f"context_window={self.context_window} leaves for words, and not negative."
+                f"context_window={self.context_window} leaves for words."
             )
 
-    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
-        """Return this config: transformers would take the field `decoder` for a config inside the config."""
-        return self
-
-    def check_fields(self) -> None:
-        """Refuse values of other types than their fields', numbers below 0 and sizes with which nothing is computed."""
+    def _check_types(self) -> None:
         for entry in fields(self):
             value, kind = getattr(self, entry.name), str(entry.type)
-            if entry.name not in _INHERITED and not (value is None and kind.endswith(" | None")):
-                kind = kind.removesuffix(" | None")
-                if kind in _KINDS and not _KINDS[kind][0](value):
-                    raise ValueError(f"{entry.name}={value!r} must be {_KINDS[kind][1]}.")
-        for name in ("max_word_chars", "hidden_size", "num_hidden_layers", "composition_size"):
-            if hasattr(self, name):
-                self.check_at_least_one(name)
+            if entry.name in _INHERITED or (value is None and kind.endswith(" | None")):
+                continue
+            valid, description = _KINDS.get(kind.removesuffix(" | None"), (lambda _: True, ""))
+            if not valid(value):
+                raise ValueError(f"{entry.name}={value!r} must be {description}.")
 
-    def check_at_least_one(self, field: str) -> None:
-        """Refuse a size of 0."""
-        if getattr(self, field) < 1:
-            raise ValueError(f"{field}={getattr(self, field)} must be a whole number from 1 up.")
+    def check_at_least_one(self, *names: str) -> None:
+        """Raise if one of these fields, as far as this config has them, is 0."""
+        for field in names:
+            if getattr(self, field, 1) < 1:
+                raise ValueError(f"{field}={getattr(self, field)} must be a whole number from 1 up.")
 
     def check_choice(self, field: str, choices: tuple[str, ...]) -> None:
-        """Refuse a value that is none of the choices."""
+        """Raise if a field has none of the allowed values."""
         value = getattr(self, field)
         if value not in choices:
-            known = ", ".join(repr(choice) for choice in choices)
+            known = ", ".join(map(repr, choices))
             raise ValueError(f"{field}={value!r} is unknown to {type(self).__name__}; choose one of {known}.")
 
-    def check_rate(self, field: str) -> None:
-        """Refuse a rate of dropout that would leave nothing, or more than everything."""
-        value = getattr(self, field)
-        if not 0 <= value < 1:
-            raise ValueError(f"{field}={value} is no share of units to drop; give a number from 0 up to 1.")
+    def check_rate(self, *names: str) -> None:
+        """Raise if one of these dropout rates, as far as this config has them, is not from 0 up to 1."""
+        for field in names:
+            if not 0 <= getattr(self, field, 0) < 1:
+                raise ValueError(f"{field}={getattr(self, field)} must be a number from 0 up to, but not including, 1.")
+
+    def check_probability(self, field: str) -> None:
+        """Raise if a field is not from 0 to 1."""
+        if not 0 <= getattr(self, field) <= 1:
+            raise ValueError(f"{field}={getattr(self, field)} must be a probability from 0 to 1.")
+
+    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
+        """Return this config; transformers would take the field `decoder` for a nested config."""
+        return self
 
     @property
     def labels(self) -> list[str]:
@@ -283,7 +289,7 @@ class TaggerConfig(PreTrainedConfig):
         return [names[index] for index in range(self.num_labels)]
 
 
-# Saved models take their code along, so that they load where this package is not installed.
+# Saved models include their code, so that they load where this package is not installed.
 TaggerConfig.register_for_auto_class()
 
 
@@ -293,8 +299,8 @@ class SelfAttentionConfig(TaggerConfig):
     Args:
         num_attention_heads: Heads of the self-attention (li2020: 5).
         attention_head_dim: Size of a head (li2020: 40).
-        attention_window: Sentences longer than this many words attend within overlapping windows of this size, so
-            that cost stays linear in the length; shorter ones attend to all of themselves, as in the paper.
+        attention_window: Words of longer sentences attend within overlapping windows of this size, at linear cost;
+            shorter ones attend to the whole sentence, as in the paper.
         attention_overlap: Words that two neighbouring windows share.
     """
 
@@ -306,8 +312,8 @@ class SelfAttentionConfig(TaggerConfig):
     def __post_init__(self, **kwargs: Any) -> None:
         """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
-        if not 0 <= self.attention_overlap < self.attention_window:
+        if self.attention_overlap >= self.attention_window:
             raise ValueError(
                 f"attention_overlap={self.attention_overlap} must be smaller than "
-                f"attention_window={self.attention_window} and not negative."
+                f"attention_window={self.attention_window}."
             )

@@ -1,8 +1,8 @@
 """A linear-chain conditional random field (lample2016, section 2.2; ma2016, section 2.3): likelihood and posterior.
 
 All in float32 or wider. Shapes: emissions (B, T, K), right-padded; lengths (B,); transitions (K, K) from row to
-column, or (B, T, K, K) where entry t scores the move from word t − 1 to word t; start (K,) or (B, K); end (K,). −∞ bars
-what it scores. Recursions stay outside of compiled graphs, which would unroll them anew for every length.
+column, or (B, T, K, K) where entry t scores the transition from word t − 1 to word t; start (K,) or (B, K); end (K,).
+−∞ forbids. Recursions are excluded from compiled graphs, which would unroll them for every length.
 """
 
 from __future__ import annotations
@@ -17,22 +17,21 @@ from torch.autograd.function import once_differentiable
 
 from .tags import IGNORED
 
-#: What −∞ becomes where it must be finite: the lowest log probability that is told, so that sums stay numbers and no
-#: probability is log 0, and the log probability of gold tags that are barred.
+#: Replaces −∞ where a number must be finite: the lowest log probability returned, and that of forbidden gold tags.
 IMPOSSIBLE = -1e4
 
-#: Weights below this, where the largest is about 1, could have lost digits that count.
+#: Weights below this, where the largest is about 1, may be inexact.
 SMALLEST = 1e-140
 
-#: Steps whose views are made at a time: one by one is slow, all at once takes memory in documents of 100,000 words.
+#: Steps unbound at a time: one by one is slow, all at once takes memory in documents of 100,000 words.
 BLOCK = 256
 
-#: Numbers of the largest intermediate tensor of a count of pairs.
+#: Elements of the largest intermediate tensor of `pair_counts`.
 _CHUNK = 2**22
 
 
 class Chain(NamedTuple):
-    """The scores of a batch, as all recursions take them."""
+    """The scores of a batch."""
 
     emissions: Tensor  # (B, T, K)
     transitions: Tensor  # (K, K) or (B, T, K, K)
@@ -40,23 +39,23 @@ class Chain(NamedTuple):
     end: Tensor  # (K,)
 
     def to(self, dtype: torch.dtype) -> Chain:
-        """The same scores in another type."""
+        """The same scores in another dtype."""
         return Chain(*(scores.to(dtype) for scores in self))
 
     @property
     def conditioned(self) -> bool:
-        """Whether every word has transitions of its own."""
+        """True if every word has its own transitions."""
         return self.transitions.dim() == 4
 
 
 def by_step(*values: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """The tensors' entries along dimension 0, together."""
+    """Iterate over several tensors along dimension 0."""
     for first in range(0, len(values[0]), BLOCK):
         yield from zip(*(value[first : first + BLOCK].unbind(0) for value in values), strict=True)
 
 
 class Alignment:
-    """Where both directions stand at each step, in sentences (B, T) of the given lengths."""
+    """The words that both directions read at each step, in sentences (B, T) of the given lengths."""
 
     def __init__(self, lengths: Tensor, time: int) -> None:
         self.time, self.batch = time, len(lengths)
@@ -65,24 +64,24 @@ class Alignment:
         self.inside = step < lengths  # (T, B)
         self.inside_pairs = self.inside[1:]  # (T − 1, B) words that have a word before them
         self.rows = torch.arange(self.batch, device=lengths.device)
-        #: (T, B) the word that is as far from the end as this one from the start, and the other way round.
+        #: (T, B) the word as far from the end as this one is from the start.
         self.mirrored = (self.last - step).clamp(min=0)
         self.words = torch.stack([step.minimum(self.last), self.mirrored], 1)  # (T, 2, B)
 
     def align(self, values: Tensor) -> Tensor:
-        """Bring what words have, (B, T, …), to the steps of both directions: (T, 2, B, …)."""
+        """Values of words (B, T, …) in the order of the steps of both directions: (T, 2, B, …)."""
         index = (self.words + self.rows * self.time).flatten()
         return values.flatten(0, 1).index_select(0, index).unflatten(0, self.words.shape)
 
     def moves(self, transitions: Tensor, step: int) -> Tensor:
-        """What both directions multiply with to reach a step: (2, B, K, K) of (B, T, K, K)."""
-        # Backward, one comes from the word of the step before, whose entry scores the move between the two.
+        """The transitions of both directions into a step, (2, B, K, K), of (B, T, K, K)."""
+        # Backward, the entry of the word of the step before scores the transition between the two.
         forward = transitions[self.rows, self.words[step, 0]]
         backward = transitions[self.rows, self.words[step - 1, 1]]
         return torch.stack([forward, backward.transpose(1, 2)])
 
     def mirror(self, values: Tensor) -> Tensor:
-        """Bring the steps of the backward direction (T, B, K) to the words: (T, B, K)."""
+        """Values of the steps of the backward direction (T, B, K) in the order of the words."""
         index = (self.mirrored * self.batch + self.rows).flatten()
         return values.flatten(0, 1).index_select(0, index).view_as(values)
 
@@ -92,15 +91,15 @@ class Alignment:
         return values.masked_fill(~inside, 0).sum(0)
 
     def at_last(self, values: Tensor) -> Tensor:
-        """What (T, B, K) is at the last word of each sentence: (B, K)."""
+        """Values (T, B, K) at the last word of each sentence: (B, K)."""
         return values[self.last, self.rows]
 
 
 class LogMessages:
-    """Sums kept as logarithms: exact for scores of any size, at an exponential for every pair of tags.
+    """Forward-backward in log space: exact for scores of any size, with an exponential for every pair of tags.
 
-    `arriving` and `leaving` (T, 2, B, K) are log-sums over all partial paths that lead to a tag, without and with its
-    own emission, less the largest of the step before's `leaving`, and of its own.
+    `arriving` and `leaving` (T, 2, B, K) are log-sums over all partial paths to a tag, without and with its emission.
+    `leaving` is normalised to a maximum of 0 at each step; `tops` are the maxima subtracted.
     """
 
     def __init__(self, chain: Chain, lengths: Tensor) -> None:
@@ -116,7 +115,7 @@ class LogMessages:
             else:
                 arriving = torch.stack([chain.start.expand(score[0].shape), chain.end.expand(score[0].shape)])
             score = arriving + emission
-            top = score.amax(2, keepdim=True).clamp(min=lowest)  # −∞, where nothing is possible, less −∞ is no number
+            top = score.amax(2, keepdim=True).clamp(min=lowest)  # −∞ − −∞ would be NaN
             score = score - top
             steps.append((arriving, score, top))
         self.arriving, self.leaving, self.tops = (torch.stack(values) for values in zip(*steps, strict=True))
@@ -135,19 +134,18 @@ class LogMessages:
         return self.log_marginals().exp().masked_fill(self._hopeless().unsqueeze(1), 0)
 
     def _hopeless(self) -> Tensor:
-        """The sentences of which every path is barred: (B,)."""
+        """The sentences of which every path is forbidden: (B,)."""
         return self.log_partition() == -torch.inf
 
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
         before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
         rest = self.alignment.mirror(self.leaving[:, 1])[1:].gather(2, after)
-        # What the backward direction held before the largest was taken off, it got from `leaving` as it is now.
         whole = self.alignment.mirror(self.arriving[:, 1])[:-1].gather(2, before)
         return (rest - whole).squeeze(2) + moves_along(self.chain.transitions, path)
 
     def pair_counts(self, weight: Tensor) -> Tensor:
-        """Expected number of each move, sentences weighted by (B,): in the shape of the transitions."""
+        """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
         before, after = self.leaving[:-1, 0], self.alignment.mirror(self.leaving[:, 1])[1:]
         norm = (self.arriving[1:, 0] + after).logsumexp(2)  # (T − 1, B)
         transitions = self.chain.transitions
@@ -167,18 +165,18 @@ class LogMessages:
 
 
 class ScaledMessages:
-    """Sums kept as they are, in double precision, and scaled at every step: a step is one matrix product.
+    """Forward-backward on scaled probabilities in float64: a step is one matrix product, several times as fast.
 
-    Each word's emissions and the transitions are scaled to a largest weight of 1. A tag whose weight became too small
-    to be told from nothing may have lost paths that later words would have favoured: `exact` tells whether none did.
+    Emissions, transitions and each step are scaled to a maximum of 1. Weights that underflow may lose paths that later
+    words favour; `exact` says whether none did.
     """
 
     def __init__(self, chain: Chain, lengths: Tensor) -> None:
         chain = chain.to(torch.float64)
-        if (lengths == 0).any():  # What stands there may be no number, and would get into products with 0.
+        if (lengths == 0).any():  # Padding may hold NaN.
             chain = chain._replace(emissions=chain.emissions.masked_fill((lengths == 0)[:, None, None], 0))
         self.chain, self.alignment = chain, Alignment(lengths, chain.emissions.shape[1])
-        #: Of each word (B, T), of each move, (B, T) or a number, and of start and end.
+        #: Maxima of each word (B, T), of each transition matrix, (B, T) or a number, and of start and end.
         self.word_tops = chain.emissions.amax(2)
         self.move_tops = chain.transitions.amax((-2, -1))
         self.start_top, self.end_top = chain.start.amax(-1), chain.end.amax(-1)
@@ -202,7 +200,7 @@ class ScaledMessages:
             weight /= scale
 
     def exact(self) -> bool:
-        """Whether no tag that can be reached came near to the smallest numbers."""
+        """True if no weight of a reachable tag underflowed."""
         weights = self.leaving
         reachable = self._reachable()
         if reachable is not None:
@@ -211,7 +209,7 @@ class ScaledMessages:
         return bool(((unscaled >= SMALLEST) | ~self.alignment.inside.unsqueeze(1)).all())
 
     def _reachable(self) -> Tensor | None:
-        """The tags that something possible leads to at each step, (T, 2, B or 1, K); None where all are."""
+        """The tags that an allowed path leads to at each step, (T, 2, B or 1, K); None if all are."""
         emissions, transitions, start, end = (scores > -torch.inf for scores in self.chain)
         if all(possible.all() for possible in (emissions, transitions, start, end)):
             return None
@@ -256,7 +254,7 @@ class ScaledMessages:
         return (rest / whole).squeeze(2).mul_(moves_along(self.moves, path)).log_()
 
     def pair_counts(self, weight: Tensor) -> Tensor:
-        """Expected number of each move, sentences weighted by (B,): in the shape of the transitions."""
+        """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
         before, after = self.leaving[:-1, 0], self.alignment.mirror(self.leaving[:, 1])[1:]
         norm = (self.arriving[1:, 0] * after).sum(2, keepdim=True)  # (T − 1, B, 1)
         before = torch.where(self.alignment.inside_pairs.unsqueeze(2), before * (weight.unsqueeze(1) / norm), 0)
@@ -268,13 +266,12 @@ class ScaledMessages:
 
 
 def messages(chain: Chain, lengths: Tensor) -> ScaledMessages | LogMessages:
-    """The recursions of a batch, by whichever way is fast and exact for it; T is at least 1.
+    """The recursions of a batch, scaled where that is exact, else in log space; T is at least 1.
 
-    Whether scaled sums are exact has to be looked at, for which a GPU would have to wait; and where the pairs of tags
-    are summed at once, little is to be won there.
+    A GPU always uses log space: it would have to wait for `exact`, and gains little from scaling.
     """
     if torch.is_grad_enabled() and any(scores.requires_grad for scores in chain):
-        # Somebody differentiates the posterior: by a graph through time, in which −∞ would leave gradients no numbers.
+        # Gradients of the posterior go through the graph of the recursion, in which −∞ would make them NaN.
         finite = (scores.clamp(min=IMPOSSIBLE) for scores in chain[1:])
         return LogMessages(Chain(chain.emissions, *finite), lengths)
     if chain.emissions.device.type != "cpu":
@@ -284,7 +281,7 @@ def messages(chain: Chain, lengths: Tensor) -> ScaledMessages | LogMessages:
 
 
 def moves_along(transitions: Tensor, path: Tensor) -> Tensor:
-    """What the transitions hold for each move of a path (T, B): (T − 1, B)."""
+    """Scores (T − 1, B) of the transitions of a path (T, B)."""
     if transitions.dim() == 2:
         return transitions[path[:-1], path[1:]]
     time, batch = path.shape
@@ -292,13 +289,13 @@ def moves_along(transitions: Tensor, path: Tensor) -> Tensor:
     return transitions[torch.arange(batch, device=path.device), word, path[:-1], path[1:]]
 
 
-#: Steps after which a path's score is brought back near 0: grown with the sentence, it would have no digits for a word.
+#: Steps between two normalisations of Viterbi scores, which else would grow with the sentence and lose precision.
 STEPS_TO_GROW = 8
 
 
 @torch.compiler.disable
 def path_score(chain: Chain, lengths: Tensor, path: Tensor) -> Tensor:
-    """Score of one path (B, T) a sentence: (B,); 0 for a sentence without words, −∞ for a path that is barred."""
+    """Score (B,) of a path (B, T) for each sentence: 0 for a sentence without words, −∞ for a forbidden path."""
     emissions, transitions, start, end = chain
     if emissions.shape[1] == 0:
         return emissions.new_zeros(len(emissions))
@@ -315,12 +312,12 @@ def path_score(chain: Chain, lengths: Tensor, path: Tensor) -> Tensor:
 @torch.compiler.disable
 @torch.no_grad()
 def best_path(chain: Chain, lengths: Tensor) -> Tensor:
-    """The path of the highest score (Viterbi), (B, T); what stands beyond a sentence's end means nothing."""
+    """The path of the highest score (Viterbi), (B, T); arbitrary beyond a sentence's end."""
     emissions, transitions, start, end = chain
     batch, time, tags = emissions.shape
     if time == 0:
         return lengths.new_zeros(batch, 0)
-    # The sentences last: sums and maxima then run over contiguous memory.
+    # Sentences last, so that sums and maxima run over contiguous memory.
     words = emissions.permute(1, 2, 0).contiguous()  # (T, K, B)
     words = words - words.amax(1, keepdim=True)
     moves = None if chain.conditioned else transitions.unsqueeze(2)
@@ -341,86 +338,36 @@ def best_path(chain: Chain, lengths: Tensor) -> Tensor:
     path[time - 1] = tag
     inside = torch.arange(time, device=last.device).unsqueeze(1) < lengths
     for step in range(time - 1, 0, -1):
-        # Where the best move into a tag came from is sought for the tags of the path alone.
+        # Back pointers are computed for the tags of the path only.
         move = transitions[rows, step, :, tag].t() if moves is None else transitions.index_select(1, tag)
         source = (scores[step - 1] + move).max(0).indices  # several times as fast as argmax
-        # Beyond the end of a sentence its last tag is carried back to its last word.
+        # Beyond the end of a sentence its last tag is copied.
         tag = torch.where(inside[step], source, tag, out=path[step - 1])
     return path.t()
-
-
-@torch.compiler.disable
-@torch.no_grad()
-def k_best_paths(chain: Chain, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k paths of the highest scores, best first, (B, k, T), and their scores (B, k).
-
-    Where a sentence has fewer than k paths, the scores of the others are −∞ and their tags mean nothing. A sentence
-    without words has one path, of score 0.
-    """
-    if k < 1:
-        raise ValueError(f"k={k} is no number of paths; give 1 or more.")
-    emissions, transitions, start, end = chain
-    batch, time, tags = emissions.shape
-    alone = torch.full((batch, k), -torch.inf, dtype=emissions.dtype, device=emissions.device)
-    alone[:, 0] = 0
-    if time == 0:
-        return lengths.new_zeros(batch, k, 0), alone
-    # Of each tag the k best partial paths that end in it, (B, K, k); entry tag · k + rank of the flattened ones.
-    score = alone.unsqueeze(1) + (start + emissions[:, 0]).unsqueeze(2)
-    taken_off = torch.zeros_like(alone[:, :1])
-    itself = torch.arange(tags * k, device=lengths.device).expand(batch, -1)
-    pointers = itself.repeat(time, 1, 1)  # (T, B, K · k)
-    for step in range(1, time):
-        inside = (step < lengths).unsqueeze(1)
-        move = transitions[:, step] if chain.conditioned else transitions
-        longer = (score.unsqueeze(3) + move.unsqueeze(-2)).flatten(1, 2)  # (B, K · k, K)
-        best, source = longer.topk(k, 1)
-        best = best.transpose(1, 2) + emissions[:, step].unsqueeze(2)
-        top = best.amax((1, 2))
-        score = torch.where(inside.unsqueeze(2), best - top[:, None, None], score)
-        taken_off = taken_off + torch.where(inside, top.unsqueeze(1), 0)
-        pointers[step] = torch.where(inside, source.transpose(1, 2).flatten(1), itself)
-    total, place = (score + end.unsqueeze(1)).flatten(1).topk(k, 1)
-    paths = torch.empty(time, batch, k, dtype=torch.long, device=lengths.device)
-    for step in range(time - 1, -1, -1):
-        paths[step] = place // k
-        place = pointers[step].gather(1, place)
-    return paths.permute(1, 2, 0), torch.where((lengths > 0).unsqueeze(1), total + taken_off, alone)
 
 
 @torch.compiler.disable
 def log_partition(chain: Chain, lengths: Tensor) -> Tensor:
     """Log of the summed exponentiated scores of all paths, (B,); 0 for a sentence without words.
 
-    Differentiable without a graph through time: the gradient is the posterior.
+    Its gradient, the posterior, is computed without a graph through time.
     """
     return _LogPartition.apply(*chain, lengths, None)
 
 
 @torch.compiler.disable
 def negative_log_likelihood(chain: Chain, lengths: Tensor, gold: Tensor) -> Tensor:
-    """−log p of gold tags (B, T), of which IGNORED may be any: (B,); 0 for a sentence without words.
-
-    Its gradient is the expected counts of the posterior less those of the gold tags.
-    """
+    """−log p of gold tags (B, T): (B,). IGNORED stands for any tag; 0 for a sentence without words."""
     return _LogPartition.apply(*chain, lengths, gold)
 
 
 @torch.compiler.disable
-def log_marginals(chain: Chain, lengths: Tensor) -> Tensor:
-    """Log posterior probability of every tag of every word, (B, T, K); all alike beyond the end of a sentence."""
-    if chain.emissions.shape[1] == 0:
-        return torch.zeros_like(chain.emissions)
-    return _log_marginals(messages(chain, lengths), chain.emissions)
-
-
-@torch.compiler.disable
 def posterior(chain: Chain, lengths: Tensor, path: Tensor) -> tuple[Tensor, Tensor]:
-    """The log posterior marginals (B, T, K), and that of a path (B, T), step by step (B, T, 2).
+    """Log posterior marginals (B, T, K), and log probabilities (B, T, 2) of the tags of a path (B, T).
 
-    Of each tag on the path: its log probability by itself, and given the tag before it on the path (of the first word,
-    by itself). As a chain has no longer memory, the first of a span's first word and the second of its other words add
-    up to the exact log probability that the span has these tags, whatever stands around it.
+    The latter are those of each tag by itself and given the tag before it on the path (by itself for the first word).
+    By the Markov property, the first of a span's first word and the second of its other words add up to the exact log
+    probability that the span has these tags.
     """
     if chain.emissions.shape[1] == 0:
         return torch.zeros_like(chain.emissions), chain.emissions.new_zeros(*path.shape, 2)
@@ -428,50 +375,25 @@ def posterior(chain: Chain, lengths: Tensor, path: Tensor) -> tuple[Tensor, Tens
     marginals = _log_marginals(sums, chain.emissions)
     inside = sums.alignment.inside.t()
     alone = marginals.gather(2, path.unsqueeze(2)).squeeze(2).where(inside, 0)
-    # What follows a tag that cannot be is no number.
+    # NaN after a forbidden tag.
     given = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
-    given = torch.cat([alone[:, :1], _tell(given, chain.emissions).t()], 1).where(inside, 0)
+    given = torch.cat([alone[:, :1], _finite(given, chain.emissions).t()], 1).where(inside, 0)
     return marginals, torch.stack([alone, given], 2)
 
 
-def span_log_probs(path_log_probs: Tensor, sentence: Tensor, begin: Tensor, end: Tensor) -> Tensor:
-    """Exact log probability that spans have the tags of a path: a constrained forward pass for each, in one sum.
-
-    Args:
-        path_log_probs: (B, T, 2) as `posterior` gives them.
-        sentence: The sentence of each span, (N,).
-        begin: Its first word, (N,).
-        end: One past its last word, (N,).
-
-    Returns:
-        (N,), float64.
-    """
-    alone, given = path_log_probs.double().unbind(2)
-    upto = given.cumsum(1)
-    return alone[sentence, begin] + upto[sentence, end - 1] - upto[sentence, begin]
-
-
-@torch.compiler.disable
-@torch.no_grad()
-def k_best(chain: Chain, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k most probable paths, best first, (B, k, T); their log probabilities (B, k), −∞ where there are fewer."""
-    paths, scores = k_best_paths(chain, lengths, k)
-    return paths, scores - log_partition(chain, lengths).unsqueeze(1)
-
-
 def _log_marginals(sums: ScaledMessages | LogMessages, like: Tensor) -> Tensor:
-    """(B, T, K) in the type of the emissions."""
+    """(B, T, K) in the dtype of the emissions."""
     inside = sums.alignment.inside.t().unsqueeze(2)
-    return _tell(sums.log_marginals(), like).transpose(0, 1).where(inside, -math.log(like.shape[2]))
+    return _finite(sums.log_marginals(), like).transpose(0, 1).where(inside, -math.log(like.shape[2]))
 
 
-def _tell(log_probs: Tensor, like: Tensor) -> Tensor:
-    """Log probabilities as they leave this module: finite, and in the type of the emissions."""
+def _finite(log_probs: Tensor, like: Tensor) -> Tensor:
+    """Log probabilities made finite, in the dtype of the emissions."""
     return log_probs.to(like.dtype).clamp(min=IMPOSSIBLE)
 
 
 class _LogPartition(torch.autograd.Function):
-    """The partition, less the score of the gold tags where there are any."""
+    """The log partition, less the score of the gold tags if there are any."""
 
     @staticmethod
     def forward(
@@ -483,7 +405,7 @@ class _LogPartition(torch.autograd.Function):
         lengths: Tensor,
         gold: Tensor | None,
     ) -> Tensor:
-        """Run the recursions of both directions, of which the backward pass needs the second: (B,)."""
+        """Run both directions; the backward pass needs the second: (B,)."""
         chain = Chain(emissions, transitions, start, end)
         ctx.chain, ctx.lengths, ctx.gold, ctx.sums, ctx.fitting = chain, lengths, gold, None, None
         if emissions.shape[1] == 0:
@@ -493,7 +415,7 @@ class _LogPartition(torch.autograd.Function):
         if gold is not None:
             free = (gold == IGNORED) & ctx.sums.alignment.inside.t()
             if not free.is_meta and free.any():
-                # The paths that fit the labels are those of a chain that bars all else.
+                # The paths that fit the labels are those of a chain that forbids all others.
                 tags = torch.arange(emissions.shape[2], device=gold.device)
                 fits = (tags == gold.unsqueeze(2)) | (gold == IGNORED).unsqueeze(2)
                 ctx.fitting = messages(chain._replace(emissions=emissions.masked_fill(~fits, -torch.inf)), lengths)
@@ -507,7 +429,7 @@ class _LogPartition(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Weigh each sentence's counts by its gradient."""
+        """Expected counts of the posterior less those of the gold tags, weighted by each sentence's gradient."""
         chain, lengths, sums = ctx.chain, ctx.lengths, ctx.sums
         if sums is None:
             return *(torch.zeros_like(scores) for scores in chain), None, None
@@ -520,15 +442,15 @@ class _LogPartition(torch.autograd.Function):
         elif ctx.gold is not None:
             path = ctx.gold.t()
             words.scatter_add_(2, path.unsqueeze(2), words.new_full((1, 1, 1), -1).expand(*path.shape, 1))
-            _take_moves(pairs, path, weight * alignment.inside_pairs)
+            _subtract_transitions(pairs, path, weight * alignment.inside_pairs)
         words = torch.where(alignment.inside.unsqueeze(2), words * weight.unsqueeze(1), 0)
         start = words[0] if chain.start.dim() == 2 else words[0].sum(0)
         counts = (words.transpose(0, 1), pairs, start, alignment.at_last(words).sum(0))
         return *(count.to(scores.dtype) for count, scores in zip(counts, chain, strict=True)), None, None
 
 
-def _take_moves(pairs: Tensor, path: Tensor, weight: Tensor) -> None:
-    """Take the moves of a path (T, B), weighted by (T − 1, B), from the counts of moves, in place."""
+def _subtract_transitions(pairs: Tensor, path: Tensor, weight: Tensor) -> None:
+    """Subtract the transitions of a path (T, B), weighted by (T − 1, B), from counts in place."""
     tags = pairs.shape[-1]
     place = path[:-1] * tags + path[1:]
     if pairs.dim() == 2:

@@ -1,4 +1,4 @@
-"""From the scores of inner tags to a loss, a best path and a posterior."""
+"""Decoders: from scores of inner tags to a loss, the best tags and their posterior."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import torch
 from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
-from .crf import Chain, best_path, k_best, negative_log_likelihood, posterior, span_log_probs
+from .crf import Chain, best_path, negative_log_likelihood, posterior
 from .tags import IGNORED, TagSpace
 
-#: What parameters' entries stand for: of each dimension their names, None where these do not depend on the labels.
+#: For each parameter, the names of the entries of each dimension; None if these do not depend on the labels.
 Axes = dict[str, tuple[list[Any] | None, ...]]
 
 
 class Decoded(NamedTuple):
-    """What a decoder makes of the scores of a batch."""
+    """The decoded tags of a batch and their posterior."""
 
     path: Tensor  # (B, T) the best inner tags
     log_probs: Tensor  # (B, T, K) log posterior of the inner tags
-    path_log_probs: Tensor  # (B, T, 2) that of the path's tags: by themselves, and given the path's tag before
+    path_log_probs: Tensor  # (B, T, 2) of the path's tags: by themselves, and given the tag before
 
 
 def build_decoder(config: TaggerConfig, tags: TagSpace, input_size: int) -> Decoder:
-    """The decoder that the config names, for an encoder's states of a given size."""
+    """The decoder that the config names. All architectures support all, so saved models include crf.py."""
     if config.decoder != "crf":
         return SoftmaxDecoder()
     if config.conditioned_transitions:
@@ -33,27 +33,21 @@ def build_decoder(config: TaggerConfig, tags: TagSpace, input_size: int) -> Deco
 
 
 class Decoder(nn.Module):
-    """What all decoders have in common: scores (B, T, K) and the encoder's states (B, T, input_size), right-padded."""
-
-    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
-        """All that paths are scored by, in float32 (float64 stays)."""
-        raise TypeError(f"{type(self).__name__} is no decoder by itself; use one of its subclasses.")
+    """Turns scores of inner tags (B, T, K) or the encoder's states (B, T, input_size), right-padded, into tags."""
 
     def label_axes(self) -> Axes:
-        """The axes of the parameters that count tags, types or actions, so that they can be found by name."""
+        """The axes of the parameters that count tags, types or actions, by their names."""
         return {}
 
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
     ) -> Tensor:
         """−log p of the gold tags: gold (B, T) → (B,). A word without label may have any tag."""
-        return negative_log_likelihood(self.chain(scores, states), lengths, gold)
+        raise NotImplementedError
 
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
-        """Decide, and say how sure that is."""
-        chain = self.chain(scores, states)
-        path = best_path(chain, lengths)
-        return Decoded(path, *posterior(chain, lengths, path))
+        """The best tags and the posterior."""
+        raise NotImplementedError
 
     def forward(
         self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, gold: Tensor | None = None
@@ -63,32 +57,9 @@ class Decoder(nn.Module):
             return self.negative_log_likelihood(scores, gold, lengths, states)
         return self.decode(scores, lengths, states)
 
-    def k_best(self, scores: Tensor, lengths: Tensor, k: int, states: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The k most probable paths, best first, (B, k, T); their log probabilities (B, k), −∞ for want of more."""
-        return k_best(self.chain(scores, states), lengths, k)
-
-    def span_log_probs(
-        self,
-        scores: Tensor,
-        lengths: Tensor,
-        path: Tensor,
-        sentence: Tensor,
-        begin: Tensor,
-        end: Tensor,
-        states: Tensor | None = None,
-    ) -> Tensor:
-        """Exact log probability that words begin … end − 1 of a sentence have the tags of a path (B, T): (N,) each."""
-        _, path_log_probs = posterior(self.chain(scores, states), lengths, path)
-        return span_log_probs(path_log_probs, sentence, begin, end)
-
 
 class SoftmaxDecoder(Decoder):
-    """Every word decides for itself: a chain whose moves all score alike."""
-
-    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
-        """No preference for any move, start or end."""
-        size = scores.shape[-1]
-        return Chain(scores, scores.new_zeros(size, size), scores.new_zeros(size), scores.new_zeros(size))
+    """Labels every word by itself."""
 
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
@@ -98,19 +69,19 @@ class SoftmaxDecoder(Decoder):
         return losses.sum(1)
 
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
-        """Decide word by word."""
+        """The most probable tag of each word."""
         log_probs = scores.log_softmax(-1)
         path = scores.argmax(-1)
         return Decoded(path, log_probs, log_probs.gather(2, path.unsqueeze(2)).expand(-1, -1, 2))
 
 
 class CrfDecoder(Decoder):
-    """A sentence decides as a whole: a linear-chain CRF (lample2016; li2020, section 3.4).
+    """Labels a sentence as a whole: a linear-chain CRF (lample2016; li2020, section 3.4).
 
     Args:
         tags: The inner tags.
-        constrained: Bar the moves that BIOES forbids.
-        boundaries: What else is scored: "both" start and end (lample2016), the "start" (ma2016), or "none".
+        constrained: Forbid the transitions that BIOES forbids.
+        boundaries: Also score "both" start and end (lample2016), the "start" (ma2016), or "none".
     """
 
     def __init__(self, tags: TagSpace, constrained: bool, boundaries: str = "both") -> None:
@@ -120,27 +91,39 @@ class CrfDecoder(Decoder):
         self.end = nn.Parameter(torch.empty(tags.num_inner)) if boundaries == "both" else None
 
     def build_moves(self, size: int, with_start: bool) -> None:
-        """Create what scores the moves among `size` tags, and where wanted the start."""
+        """Create the parameters of the transitions among `size` tags and, optionally, of the start."""
         self.transitions = nn.Parameter(torch.empty(size, size))
         self.start = nn.Parameter(torch.empty(size)) if with_start else None
 
     def label_axes(self) -> Axes:
-        """Moves by the tags before and after, boundaries by their tag."""
+        """Transitions by the tags before and after, boundaries by their tag."""
         tags = self.tags.inner_tags
         axes: Axes = {"transitions": (tags, tags), "start": (tags,), "end": (tags,)}
         return {name: axes[name] for name, _ in self.named_parameters()}
 
     def reset_parameters(self) -> None:
-        """Start indifferent, all transitions alike."""
+        """Start with equal scores."""
         for parameter in self.parameters(recurse=False):
             nn.init.zeros_(parameter)
 
     def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Scores of the moves and of the start, where it has any."""
+        """Scores of the transitions and of the start, if there are any."""
         return self.transitions, self.start
 
+    def negative_log_likelihood(
+        self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
+    ) -> Tensor:
+        """By the forward algorithm."""
+        return negative_log_likelihood(self.chain(scores, states), lengths, gold)
+
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+        """By the Viterbi and the forward-backward algorithm."""
+        chain = self.chain(scores, states)
+        path = best_path(chain, lengths)
+        return Decoded(path, *posterior(chain, lengths, path))
+
     def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
-        """Emissions, transitions, start and end, what is barred out of reach."""
+        """Emissions, transitions, start and end in at least float32; −∞ for what is forbidden."""
         transitions, start = self.moves(states)
         nothing = transitions.new_zeros(scores.shape[-1])
         start, end = nothing if start is None else start, nothing if self.end is None else self.end
@@ -153,7 +136,7 @@ class CrfDecoder(Decoder):
 
 
 class ConditionedCrfDecoder(CrfDecoder):
-    """A CRF whose moves are scored by the words, too: W·h_t + b for each pair of tags (ma2016, section 2.3).
+    """A CRF whose transitions depend on the words: W·h_t + b for each pair of tags (ma2016, section 2.3).
 
     The start is one more tag to come from, so its scores depend on the first word. In ma2016 there is no end.
     """
@@ -168,7 +151,7 @@ class ConditionedCrfDecoder(CrfDecoder):
         self.starts = nn.Linear(self.input_size, size) if with_start else None
 
     def label_axes(self) -> Axes:
-        """The rows of the weights by pairs of tags, those of the start by its tag."""
+        """Rows of the weights by pairs of tags, those of the start by its tag."""
         tags = self.tags.inner_tags
         rows: dict[str, list[Any]] = {
             "pairs": [(before, after) for before in tags for after in tags],
@@ -182,7 +165,7 @@ class ConditionedCrfDecoder(CrfDecoder):
         return axes
 
     def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Scores of the moves into every word, (B, T, K, K), and of the start (B, K)."""
+        """Scores of the transitions into every word, (B, T, K, K), and of the start (B, K)."""
         if states is None:
             raise ValueError("The transitions depend on the words: give the encoder's states as well.")
         transitions = self.pairs(states).unflatten(2, (self.tags.num_inner, self.tags.num_inner))

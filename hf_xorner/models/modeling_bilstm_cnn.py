@@ -1,15 +1,11 @@
-"""Baseline-, Cross- and Att-BiLSTM-CNN.
-
-Li, Fu, Ma. Why Attention? Analyze BiLSTM Deficiency and Its Remedies in the Case of NER. AAAI 2020.
-"""
+"""Baseline- and Cross-BiLSTM-CNN (li2020)."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from .attention import WindowedSelfAttention
-from .configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
+from .configuration_bilstm_cnn import BiLstmCnnConfig, CrossBiLstmCnnConfig
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .recurrent import BiLstmLayer, VariationalDropout
 
@@ -22,19 +18,19 @@ class BaselineEncoder(Encoder):
         self.hidden_size = config.hidden_size
         self.dropout = VariationalDropout(config.dropout, shared=config.dropout_masks == "batch")
         self.layers = nn.ModuleList(
-            BiLstmLayer(self.layer_input_size(config) if depth else input_size, config.hidden_size)
+            BiLstmLayer(self.layer_input_size(config) if depth else input_size, config.hidden_size, gates_apart=False)
             for depth in range(config.num_hidden_layers)
         )
         self.output_size = 2 * config.hidden_size
 
     @staticmethod
     def layer_input_size(config: BiLstmCnnConfig) -> int:
-        """Size of what a direction of an upper layer reads."""
+        """Input size of a direction of an upper layer."""
         return config.hidden_size
 
     @staticmethod
     def layer_inputs(states: Tensor) -> Tensor:
-        """What either direction of an upper layer reads: states (2, B, T, H) → (2, B, T, d). Here its own kind."""
+        """The input of either direction of an upper layer: states (2, B, T, H) → (2, B, T, d). Here its own states."""
         return states
 
     def forward(
@@ -60,29 +56,13 @@ class CrossEncoder(BaselineEncoder):
 
     @staticmethod
     def layer_input_size(config: BiLstmCnnConfig) -> int:
-        """Size of what a direction of an upper layer reads: both directions."""
+        """Input size of a direction of an upper layer: both directions."""
         return 2 * config.hidden_size
 
     @staticmethod
     def layer_inputs(states: Tensor) -> Tensor:
         """Both directions, for either direction: states (2, B, T, H) → (2, B, T, 2H)."""
         return torch.cat(states.unbind(0), -1).unsqueeze(0).expand(2, -1, -1, -1)
-
-
-class AttEncoder(BaselineEncoder):
-    """[H ; C]: the Baseline's states beside the context that self-attention gathers from them."""
-
-    def __init__(self, config: AttBiLstmCnnConfig, input_size: int) -> None:
-        super().__init__(config, input_size)
-        self.attention = WindowedSelfAttention.of(config, self.output_size)
-        self.output_size += self.attention.output_size
-
-    def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
-    ) -> Encoded:
-        """features (B, T, d) → [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
-        below = super().forward(features, lengths, output_hidden_states=output_hidden_states)
-        return below.with_context(*self.attention(below.states, lengths, with_weights=output_attentions))
 
 
 class BiLstmCnnForTokenClassification(TaggerForTokenClassification):
@@ -97,10 +77,3 @@ class CrossBiLstmCnnForTokenClassification(TaggerForTokenClassification):
 
     config_class = CrossBiLstmCnnConfig
     encoder_class = CrossEncoder
-
-
-class AttBiLstmCnnForTokenClassification(TaggerForTokenClassification):
-    """Att-BiLSTM-CNN."""
-
-    config_class = AttBiLstmCnnConfig
-    encoder_class = AttEncoder

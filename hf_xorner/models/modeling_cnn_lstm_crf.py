@@ -1,9 +1,4 @@
-"""BLSTM-CNNs-CRF, and the same with self-attention between BLSTM and CRF.
-
-Ma, Hovy. End-to-end Sequence Labeling via Bi-directional LSTM-CNNs-CRF. ACL 2016.
-Chen, Lin, Ding, Lou, Zhang, Karlsson. GRN: Gated Relation Network to Enhance Convolutional Neural Network for Named
-Entity Recognition. AAAI 2019.
-"""
+"""BLSTM-CNNs-CRF (ma2016), optionally with self-attention below the CRF (chen2019)."""
 
 from __future__ import annotations
 
@@ -24,7 +19,7 @@ class CnnLstmCrfEncoder(Encoder):
         self.layer = build_layer("standard" if config.encoder == "lstm" else "rnn", input_size, config.hidden_size)
         self.dropout = nn.Dropout(config.dropout)
         self.output_size = 2 * config.hidden_size
-        self.attention = WindowedSelfAttention.of(config, self.output_size) if config.self_attention else None
+        self.attention = WindowedSelfAttention(config, self.output_size) if config.self_attention else None
         if self.attention is not None:
             self.output_size += self.attention.output_size
 

@@ -1,8 +1,4 @@
-"""GRN, the gated relation network, and what its paper compares it with.
-
-Chen, Lin, Ding, Lou, Zhang, Karlsson. GRN: Gated Relation Network to Enhance Convolutional Neural Network for Named
-Entity Recognition. AAAI 2019.
-"""
+"""GRN, the gated relation network, and the variants that its paper compares it with (chen2019)."""
 
 from __future__ import annotations
 
@@ -19,27 +15,23 @@ from .configuration_grn import GrnConfig
 from .convolutions import Layout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
-#: Numbers in a slice of what is computed for all pairs of words: what a CPU keeps in its caches, by and large, and what
-#: keeps a GPU busy.
+#: Elements of a slice of the computation over pairs of words, to fit a CPU's caches and to occupy a GPU.
 CPU_SLICE, GPU_SLICE = 1 << 17, 1 << 24
 
-#: Fewer words than these in a slice are faster one by one, which saves two of seven passes over the slice.
+#: Slices of fewer words are computed word by word, which saves two of seven passes over the slice.
 FEW_WORDS = 3
 
-#: Exponents up to this share of what a floating-point type can hold are taken apart from each other.
+#: Exponentials are factored if the exponents are below this share of the maximum of their dtype.
 SAFE_EXPONENTS = 0.9
 
 
 class PairProjection(nn.Linear):
-    """W [x_i ; x_j] + b of any two words, as the part of word i and the part of word j."""
+    """W [x_i ; x_j] + b of any two words, as a part of word i and a part of word j."""
 
     def forward(  # type: ignore[override]
         self, states: Tensor, lengths: Tensor, others: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """W₁ x + b and W₂ x of all words, finite for padding: states (B, T, C) → twice (B, T, out_features).
-
-        With others (B, T', C), W₂ of these.
-        """
+        """W₁ x + b and W₂ x of all words: states (B, T, C) → twice (B, T, out_features); W₂ of `others` if given."""
         first, second = self.weight.chunk(2, 1)
         if others is None:
             own, other = linear_of_words(states, lengths, torch.cat([first, second])).chunk(2, -1)
@@ -49,9 +41,12 @@ class PairProjection(nn.Linear):
 
 
 class Relation(nn.Module):
-    """Relates words by r_ij; a kind of relation says what becomes of it."""
+    """A relation layer: r_i of each word from all r_ij of its sentence.
 
-    #: Numbers in r_ij; None: as many as in x.
+    Subclasses define `fuse`.
+    """
+
+    #: Size of r_ij; None for that of x.
     relation_size: ClassVar[int | None] = None
 
     def __init__(self, input_size: int) -> None:
@@ -59,20 +54,20 @@ class Relation(nn.Module):
         self.projection = PairProjection(2 * input_size, self.relation_size or input_size)
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """r_i of all words, without padding: states (B, T, C), lengths (B,) → (B, T, C)."""
-        raise TypeError(f"{type(self).__name__} is no relation by itself; use one of its subclasses.")
+        """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
+        raise NotImplementedError
 
     def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """p_i = tanh(r_i): states (B, T, C), lengths (B,) → (B, T, C); what is padding means nothing."""
+        """p_i = tanh(r_i): states (B, T, C), lengths (B,) → (B, T, C); arbitrary for padding."""
         return self.fuse(states, lengths).tanh()
 
     def norms(self, states: Tensor, lengths: Tensor) -> Tensor:
         """L2 norms of all r_ij, (B, T, T) in float32 or wider, 0 where i or j is padding (chen2019's visualisation).
 
-        ‖r_ij‖ is the distance of word i's part from word j's part negated, so that no r_ij has to exist.
+        ‖r_ij‖ is the distance of word i's part from the negated part of word j, so r_ij is not materialised.
         """
         own, other = (part.to(wide_type(part)) for part in self.projection(states, lengths))
-        # By differences: the expanded square, which is faster, loses all digits of small norms.
+        # Not by the faster matrix product, which is inexact for small norms.
         norms = torch.cdist(own, -other, compute_mode="donot_use_mm_for_euclid_dist")
         within = torch.arange(states.shape[1], device=lengths.device) < lengths.unsqueeze(1)
         return norms.masked_fill(~(within.unsqueeze(2) & within.unsqueeze(1)), 0)
@@ -86,7 +81,7 @@ class GatedRelation(Relation):
         own, other = self.projection(states, lengths)
         wide = wide_type(own)
         values = states.to(wide).masked_fill(beyond(states, lengths), 0)
-        # Gradients beyond the end are 0, as they are to be for `gated_sum`, since nothing reads what is there.
+        # Masked again, since `gated_sum` needs gradients of 0 beyond the end.
         sums = gated_sum(own.to(wide), other.to(wide), values, lengths).masked_fill(beyond(states, lengths), 0)
         return (sums / true_lengths(lengths)).to(states.dtype)
 
@@ -131,27 +126,27 @@ RELATIONS: dict[str, type[Relation]] = {
 
 
 def wide_type(values: Tensor) -> torch.dtype:
-    """Float32, or what is wider: sums over sentences are not for narrow types."""
+    """At least float32, for sums over sentences."""
     return torch.promote_types(values.dtype, torch.float32)
 
 
 def beyond(states: Tensor, lengths: Tensor) -> Tensor:
-    """Which words of (B, T, …) are padding: (B, T, 1)."""
+    """Mask of padding in (B, T, …): (B, T, 1)."""
     return (torch.arange(states.shape[1], device=lengths.device) >= lengths.unsqueeze(1)).unsqueeze(2)
 
 
 def true_lengths(lengths: Tensor) -> Tensor:
-    """What means over sentences divide by, (B, 1, 1); at least 1."""
+    """Lengths (B, 1, 1) as divisors, at least 1."""
     return lengths.clamp(min=1).view(-1, 1, 1)
 
 
 def slice_size(values: Tensor) -> int:
-    """Numbers in a slice on the device of the values."""
+    """Elements of a slice on the device of the values."""
     return CPU_SLICE if values.device.type == "cpu" else GPU_SLICE
 
 
 def linear_of_words(states: Tensor, lengths: Tensor, weight: Tensor) -> Tensor:
-    """W x of all words: states (B, T, C), weight (D, C) → (B, T, D); a CPU computes nothing for padding."""
+    """W x of all words: states (B, T, C), weight (D, C) → (B, T, D); on a CPU without padding."""
     if states.device.type != "cpu" or torch.compiler.is_compiling():
         return F.linear(states, weight)
     words = (~beyond(states, lengths)).flatten().nonzero().squeeze(1)
@@ -170,8 +165,8 @@ def gated_sum(own: Tensor, other: Tensor, values: Tensor, lengths: Tensor) -> Te
     """Σ_j σ(u_i + v_j) ⊙ x_j over the words j of each sentence, in memory linear in its length.
 
     own is u, other v and values x, all (B, T, C) in float32 or wider; values, and the gradient of the result, must be
-    0 beyond a sentence's end. Outside of compiled graphs, which would unroll it. Only an exported graph, which cannot
-    hold a loop over a length that it does not know, computes all pairs of words at once.
+    0 beyond a sentence's end. Excluded from compiled graphs, which would unroll it; an exported graph computes all
+    pairs of words at once.
     """
     if torch.compiler.is_compiling():
         return (torch.sigmoid(own.unsqueeze(2) + other.unsqueeze(1)) * values.unsqueeze(1)).sum(2)
@@ -179,10 +174,10 @@ def gated_sum(own: Tensor, other: Tensor, values: Tensor, lengths: Tensor) -> Te
 
 
 class _GatedSum(torch.autograd.Function):
-    """The gated sum, whose backward pass computes the gates again.
+    """The gated sum, whose backward pass recomputes the gates.
 
     With g the gradient of the sums r: x_j receives Σ_i g_i σ_ij, v_j receives x_j Σ_i g_i σ'_ij and u_i receives
-    g_i Σ_j σ'_ij x_j, where σ' = σ - σ². So both passes need the same, sums of σ and of σ² over one of the two words.
+    g_i Σ_j σ'_ij x_j, where σ' = σ - σ². So both passes need sums of σ and of σ² over one of the two words.
     """
 
     @staticmethod
@@ -199,7 +194,7 @@ class _GatedSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        """Σ_i σ_ij g_i and Σ_i σ²_ij g_i: the forward pass with the two words in each other's place."""
+        """Σ_i σ_ij g_i and Σ_i σ²_ij g_i: the forward pass with the two words exchanged."""
         own, other, values, slopes, lengths = ctx.saved_tensors
         (gradient,) = gradients
         sums, squares = Gates(other, own, ctx.factored).sums(gradient, lengths)
@@ -209,17 +204,16 @@ class _GatedSum(torch.autograd.Function):
 class Gates(NamedTuple):
     """σ(u_i + v_j) of the words of a sentence, as 1 / (1 + e^(-u_i - v_j)).
 
-    Where no exponential overflows, e^(-u_i - v_j) is the product of one number a word: the gates of all pairs then cost
-    a multiplication and a division, and no exponential.
+    Unless it overflows, e^(-u_i - v_j) is the product of one number per word, so that pairs need no exponential.
     """
 
     own: Tensor  # (B, T, C): e^-u, or -u
     other: Tensor  # (B, T, C): e^-v, or -v
-    factored: bool  # whether these are exponentials
+    factored: bool  # whether own and other are exponentials
 
     @classmethod
     def of(cls, own: Tensor, other: Tensor) -> Gates:
-        """Take u and v, and look whether they are small enough; a GPU would have to wait for the answer."""
+        """Gates of u and v, factored if these are small enough; a GPU would have to wait to find out."""
         if own.device.type != "cpu" or not own.numel():
             return cls(-own, -other, False)
         limit = SAFE_EXPONENTS * math.log(torch.finfo(own.dtype).max)
@@ -229,7 +223,7 @@ class Gates(NamedTuple):
         return cls(-own, -other, False)
 
     def sums(self, values: Tensor, lengths: Tensor, squared: bool = True) -> tuple[Tensor, Tensor]:
-        """Σ_j σ_ij ⊙ x_j and, where wanted, Σ_j σ²_ij ⊙ x_j of right-padded sentences: values (B, T, C) → (B, T, C)."""
+        """Σ_j σ_ij ⊙ x_j and, if `squared`, Σ_j σ²_ij ⊙ x_j of right-padded sentences: values (B, T, C) → (B, T, C)."""
         sums = torch.zeros_like(self.own, memory_format=torch.contiguous_format)
         squares = torch.zeros_like(sums) if squared else sums
         for rows, time in similar_sentences(lengths, self.own):
@@ -267,17 +261,16 @@ class Gates(NamedTuple):
         return sums, squares
 
     def inverses(self, one: Tensor, own: Tensor, other: Tensor, out: Tensor | None = None) -> Tensor:
-        """1 / σ of parts of own and other; infinite where σ is 0 to all digits, and dividing by it gives that 0."""
+        """1 / σ of parts of own and other; infinite where σ underflows to 0."""
         if self.factored:
             return torch.addcmul(one, own, other, out=out)
         return torch.add(own, other, out=out).exp_().add_(1)
 
 
 def similar_sentences(lengths: Tensor, values: Tensor) -> list[tuple[Tensor | slice, int]]:
-    """Groups of sentences, each with the length of its longest: padded to that, instead of to the batch's longest.
+    """Groups of sentences of similar length that each fill a slice, with the length of the longest.
 
-    lengths (B,), values (B, T, C). As many in a group as fill a slice. Sentences without words are in none of several
-    groups. A GPU, which would have to wait for the lengths, takes all at once.
+    lengths (B,), values (B, T, C). A GPU, which would have to wait for the lengths, takes all at once.
     """
     batch, time, size = values.shape
     everything: list[tuple[Tensor | slice, int]] = [(slice(None), time)]
@@ -298,8 +291,7 @@ def similar_sentences(lengths: Tensor, values: Tensor) -> list[tuple[Tensor | sl
 class ContextLayer(nn.Module):
     """x_i = max over branches of tanh(convolution of the branch's width), element by element (chen2019).
 
-    Sentences end in zeros, as the paper has it: in its program shorter ones see a trained padding vector instead, and
-    what is found in them depends on their batch.
+    Sentences are padded with zeros as in the paper; its program pads with a trained vector up to the batch's longest.
     """
 
     def __init__(self, config: GrnConfig, input_size: int) -> None:
@@ -316,7 +308,7 @@ class ContextLayer(nn.Module):
         first, *others = (convolution(words) for convolution in self.convolutions)
         for branch in others:
             first = torch.maximum(first, branch)
-        # tanh rises everywhere, so that of the maximum is the maximum of those of the branches.
+        # tanh is monotonic, so it is computed once, after the maximum.
         return layout.take_back(first.tanh())
 
 
@@ -335,7 +327,7 @@ class GrnEncoder(Encoder):
     ) -> Encoded:
         """features (B, T, d) → p (B, T, hidden_size).
 
-        In place of attention weights there are norms of relations, (B, 1, T, T), computed only where asked for.
+        In place of attention weights it returns norms of relations, (B, 1, T, T), if requested.
         """
         states = features if self.context is None else self.context(features, lengths)
         below, norms = () if self.context is None or self.relation is None else (states,), None
@@ -359,19 +351,19 @@ class GrnForTokenClassification(TaggerForTokenClassification):
     def relation_norms(
         self, input_ids: Tensor, char_ids: Tensor, attention_mask: Tensor | None = None, scaled: bool = False
     ) -> Tensor:
-        """How much any two words of a sentence have to do with each other: the L2 norm of r_ij (chen2019's heat map).
+        """The strength of the relation of any two words: the L2 norm of r_ij (chen2019's heat map).
 
         Args:
             input_ids: Word ids (B, T), 0 for padding on either side.
             char_ids: Character ids (B, T, max_word_chars).
             attention_mask: (B, T), 1 for words and 0 for padding; what is not 0 in `input_ids` where absent.
-            scaled: Bring each sentence's norms to [0, 1], its least one to 0 and its largest one to 1.
+            scaled: Scale each sentence's norms to [0, 1].
 
         Returns:
             (B, T, T), row i for r_i1 … r_iT; 0 where either is padding. Memory is quadratic in T.
         """
         if self.encoder.relation is None:
-            raise ValueError('A model with relation="none" relates no words; ask one with a relation layer.')
+            raise ValueError('A model with relation="none" has no relation norms; use one with a relation layer.')
         mask = (input_ids != self.config.pad_token_id) if attention_mask is None else attention_mask.bool()
         norms = self(input_ids, char_ids, mask, output_attentions=True, return_dict=True).attentions[0].squeeze(1)
         if not scaled or not norms.numel():
@@ -379,6 +371,6 @@ class GrnForTokenClassification(TaggerForTokenClassification):
         pairs = mask.unsqueeze(2) & mask.unsqueeze(1)
         least = norms.masked_fill(~pairs, float("inf")).amin((1, 2), keepdim=True)
         largest = norms.amax((1, 2), keepdim=True)
-        # Where all norms are the same, as that of a single word is, they are all the least.
+        # Equal norms, such as that of a single word, become 0.
         range_ = torch.where(largest > least, largest - least, 1.0)
         return ((norms - least) / range_).masked_fill(~pairs, 0)

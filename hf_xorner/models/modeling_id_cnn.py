@@ -1,8 +1,4 @@
-"""ID-CNN: iterated dilated convolutions.
-
-Strubell, Verga, Belanger, McCallum. Fast and Accurate Entity Recognition with Iterated Dilated Convolutions. EMNLP
-2017.
-"""
+"""ID-CNN: iterated dilated convolutions (strubell2017)."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 
 class DilatedConvolution(nn.Module):
-    """A convolution over words that stand `dilation` apart; it starts as the identity, and passes on what it reads."""
+    """A convolution over words `dilation` apart, initialised as the identity (strubell2017)."""
 
     def __init__(self, size: int, width: int, dilation: int) -> None:
         super().__init__()
@@ -26,7 +22,7 @@ class DilatedConvolution(nn.Module):
         self.bias = nn.Parameter(torch.empty(size))
 
     def reset_parameters(self) -> None:
-        """Each filter starts as 1 for its own channel of the word in the middle, and 0 otherwise (strubell2017)."""
+        """Start as the identity."""
         nn.init.dirac_(self.weight)
         nn.init.zeros_(self.bias)
 
@@ -38,7 +34,7 @@ class DilatedConvolution(nn.Module):
 class IdCnnEncoder(Encoder):
     """i = ReLU(convolution), then i, B(i), B(B(i)), … with the block B of dilated convolutions (strubell2017, sec. 4).
 
-    After every layer padding is zero again, as a sentence of its own would find it beyond its ends.
+    Padding is reset to zero after every layer, as beyond the ends of a sentence by itself.
     """
 
     def __init__(self, config: IdCnnConfig, input_size: int) -> None:
@@ -48,7 +44,7 @@ class IdCnnEncoder(Encoder):
         self.block = nn.ModuleList(
             DilatedConvolution(config.hidden_size, width, dilation) for dilation in config.dilations
         )
-        self.reach = max(config.dilations) * (width // 2)  # words that a layer sees on either side
+        self.reach = max(config.dilations) * (width // 2)  # words that a layer reads on either side
         self.iterations = config.iterations
         self.loss_each_iteration = config.loss_each_iteration
         self.dropout = config.dropout
@@ -57,7 +53,7 @@ class IdCnnEncoder(Encoder):
     def forward(
         self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
-        """features (B, T, d) → states (B, T, hidden_size) of the last iteration; the others have losses in training."""
+        """features (B, T, d) → states (B, T, hidden_size) of the last iteration; earlier ones are for the loss."""
         layout = Layout.of(lengths, features.shape[1], gap=self.reach)
         states = self.input(layout.lay_out(features)).relu() * layout.within
         layers = [states]

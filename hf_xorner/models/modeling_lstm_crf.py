@@ -1,7 +1,4 @@
-"""LSTM-CRF.
-
-Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
-"""
+"""LSTM-CRF (lample2016)."""
 
 from __future__ import annotations
 

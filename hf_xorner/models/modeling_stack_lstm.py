@@ -1,7 +1,4 @@
-"""Stack-LSTM.
-
-Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
-"""
+"""Stack-LSTM (lample2016)."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from .transition_decoder import TransitionDecoder
 
 
 class WordVectors(Encoder):
-    """The features of words as they are: what else the Stack-LSTM reads depends on its actions."""
+    """The identity: the LSTMs over stack, buffer and output depend on the actions and belong to the decoder."""
 
     def __init__(self, config: StackLstmConfig, input_size: int) -> None:
         super().__init__()
@@ -22,26 +19,24 @@ class WordVectors(Encoder):
     def forward(
         self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
-        """features (B, T, d) → (B, T, d); there are no layers, and so no hidden states but the features."""
+        """features (B, T, d) → (B, T, d), without further hidden states."""
         return Encoded(features)
 
 
 class StackLstmForTokenClassification(TaggerForTokenClassification):
     """Stack-LSTM.
 
-    Its loss is that of the gold actions, computed without stepping along them. A word without label goes OUT, as far as
-    the words after it can see, and what is done at it costs nothing. Outside of training the argmax of the logits is
-    what greedy or beam search has built, and their softmax what the actions' probabilities amount to (see
-    `local_posterior` and `beam_posterior`); no gradient goes through the search.
+    The loss is that of the gold actions, computed in parallel. A word without label is treated as OUT at no cost. In
+    evaluation the argmax of the logits is the result of greedy or beam search, and their softmax a posterior derived
+    from the actions' probabilities (see `local_posterior` and `beam_posterior`), without gradient.
 
-    accelerate cannot offload the decoder, and the model does not run on the meta device, since all weights of the
-    decoder are used together and shapes depend on what is decoded.
+    The decoder can be neither offloaded by accelerate nor run on the meta device: shapes depend on what is decoded.
     """
 
     config_class = StackLstmConfig
     encoder_class = WordVectors
 
     def build_head(self, config: StackLstmConfig) -> None:
-        """Create the decoder alone: there are no scores of tags, and it reads the words themselves."""
+        """Create the decoder only: it reads the words themselves in place of scores of tags."""
         self.classifier = nn.Identity()
         self.decoder = TransitionDecoder(config, self.tags, self.encoder.output_size)

@@ -1,4 +1,4 @@
-"""Recurrent layers of several cells, both directions at once, and variational dropout on the recurrent state."""
+"""Bidirectional recurrent layers (plain, LSTM, coupled LSTM) and variational dropout on the recurrent state."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from transformers.utils.generic import maybe_autocast
 
 
 class Packing(NamedTuple):
-    """The N words of a batch in the order in which a recurrence comes to them.
+    """The N words of a batch in the order in which a recurrence reads them, as in PyTorch's PackedSequence.
 
-    Step by step, and within a step the sentences by length, longest first: the sentences still under way at a step are
-    the first ones of the step before.
+    Step by step, and within a step the sentences by length, longest first: those that go on are the first ones.
     """
 
     rows: Tensor  # (B,) the sentences, longest first
     sizes: list[int]  # sentences under way at each step
-    words: Tensor  # (2, N) where a word stands in the flattened (B, T), for either direction
-    before: Tensor  # (N - sentences,) the place of the word one step earlier, from the second step on
+    words: Tensor  # (2, N) index of a word in the flattened (B, T), for either direction
+    before: Tensor  # (N - sentences,) index of the word one step earlier, from the second step on
 
     @classmethod
     def of(cls, lengths: Tensor, time: int) -> Packing:
@@ -40,9 +39,9 @@ class Packing(NamedTuple):
 
     @classmethod
     def padded(cls, lengths: Tensor, time: int) -> Packing:
-        """As `of`, with every sentence as long as the longest: nothing has to be known of the lengths beforehand.
+        """As `of`, with every sentence as long as the longest, so that shapes do not depend on lengths.
 
-        In the order of a direction, padding comes after all words, so it changes nothing for these.
+        Padding comes after the words in both directions and does not affect them.
         """
         rows = torch.arange(len(lengths), device=lengths.device)
         step = torch.arange(time, device=lengths.device)
@@ -64,7 +63,7 @@ class Packing(NamedTuple):
 
 
 def reversed_order(lengths: Tensor, time: int) -> Tensor:
-    """Indices (B, T) that reverse every sentence within its own length and leave its padding where it is."""
+    """Indices (B, T) that reverse the words of every sentence and leave its padding."""
     position = torch.arange(time, device=lengths.device)
     last = lengths.unsqueeze(1) - 1
     return torch.where(position <= last, last - position, position)
@@ -74,9 +73,9 @@ def reversed_order(lengths: Tensor, time: int) -> Tensor:
 def masked_recurrence(
     inputs: Tensor, lengths: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor, recurrent_mask: Tensor
 ) -> Tensor:
-    """Step through sentences, each with a mask of its own on the recurrent h.
+    """An LSTM whose recurrent h has a dropout mask for each sentence.
 
-    Outside of compiled graphs, which would unroll it. The input products are one matrix product before the first step.
+    Excluded from compiled graphs, which would unroll it.
 
     Args:
         inputs: (2, B, T, d), right-padded.
@@ -128,16 +127,16 @@ class _MaskedRecurrence(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Step back; what does not depend on the order of the steps is computed for all of them at once."""
+        """Step back; all that does not depend on the step before is computed at once."""
         gates, cells, squashed, masked, weight_hh, mask = ctx.saved_tensors
         packing: Packing = ctx.packing
         (grad_hidden,) = gradients
         directions, words, gate_size = gates.shape
         size = gate_size // 4
         i, f, g, o = gates.chunk(4, -1)
-        first = words - len(packing.before)  # words of the first step, which nothing comes before
+        first = words - len(packing.before)  # words of the first step
         cell_before = torch.cat([torch.zeros_like(cells[:, :first]), cells.index_select(1, packing.before)], 1)
-        # How the pre-activations of i, f, g move with c, that of o with h, and c with h.
+        # Derivatives of c by the pre-activations of i, f, g, and of h by that of o and by c.
         cell_to_gates = torch.stack([g * i * (1 - i), cell_before * f * (1 - f), i * (1 - g * g)], 2)
         hidden_to_output = squashed * o * (1 - o)
         hidden_to_cell = o * (1 - squashed * squashed)
@@ -172,10 +171,9 @@ def coupled_recurrence(
     bias: Tensor,
     start: Tensor,
 ) -> Tensor:
-    """Step through sentences; outside of compiled graphs, which would unroll it.
+    """The coupled LSTM of both directions; excluded from compiled graphs, which would unroll it.
 
-    The input products are one matrix product before the first step. On a CPU words alone are stepped through. A GPU
-    steps through padding as well: to learn which words there are, it would wait for the host.
+    A GPU steps through padding as well: to skip it, it would have to wait for the host.
 
     Args:
         inputs: (2, B, T, d), right-padded.
@@ -187,7 +185,7 @@ def coupled_recurrence(
         start: (2, 2, H), h and c of either direction before the first word.
 
     Returns:
-        (2, B, T, H); what stands beyond a sentence's end means nothing.
+        (2, B, T, H); arbitrary beyond a sentence's end.
     """
     words_alone = inputs.device.type == "cpu" and not torch.compiler.is_compiling()
     packing = (Packing.of if words_alone else Packing.padded)(lengths, inputs.shape[2])
@@ -202,7 +200,7 @@ def coupled_recurrence(
 
 
 def unrolled(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Tensor, packing: Packing) -> Tensor:
-    """What `_CoupledRecurrence` computes, for programs that are exported: one operation after another."""
+    """`_CoupledRecurrence` in plain operations, for exported programs."""
     h, c = starts.unbind(1)
     w_i, w_o = weight_ch.transpose(1, 2).chunk(2, -1)
     hidden = []
@@ -217,8 +215,7 @@ def unrolled(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Ten
 class _CoupledRecurrence(torch.autograd.Function):
     """The states of all words, with a backward pass that keeps no graph through time.
 
-    Arrays of states hold the S starts of the sentences first and the N words in packed order after them, so that what
-    comes before a word is always one of their rows.
+    Arrays of states hold the S initial states of the sentences, then the N words in packed order.
     """
 
     @staticmethod
@@ -234,7 +231,7 @@ class _CoupledRecurrence(torch.autograd.Function):
         hidden[:, :sentences], cells[:, :sentences] = starts.unbind(1)
         previous, cell = hidden[:, :sentences], cells[:, :sentences]
         recurrent, peephole = (weight.transpose(1, 2).contiguous() for weight in (weight_hh, weight_ch))
-        peeped = torch.bmm(cell, peephole)  # What c adds to the i of the next step and to the o of its own.
+        peeped = torch.bmm(cell, peephole)  # c's part of the next step's i and of its own step's o
         begin = 0
         for count in packing.sizes:
             here = slice(begin, begin + count)
@@ -256,7 +253,7 @@ class _CoupledRecurrence(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        """Step back; what does not depend on the order of the steps is computed for all of them at once."""
+        """Step back; all that does not depend on the step before is computed at once."""
         gates, squashed, hidden, cells, weight_hh, weight_ch = ctx.saved_tensors
         packing: Packing = ctx.packing
         directions, words, gate_size = gates.shape
@@ -264,14 +261,14 @@ class _CoupledRecurrence(torch.autograd.Function):
         i, g, o = gates.chunk(3, -1)
         first = torch.arange(sentences, device=gates.device)
         before = torch.cat([first, sentences + packing.before])  # the row of the state before each word
-        # How the pre-activations of i and c move with c', that of o with h', and c' with h'.
+        # Derivatives of c' by the pre-activations of i and c, and of h' by that of o and by c'.
         cell_to_gates = torch.stack([(g - cells.index_select(1, before)) * i * (1 - i), i * (1 - g * g)], 2)
         hidden_to_output = squashed * o * (1 - o)
         hidden_to_cell = o * (1 - squashed * squashed)
         kept = 1 - i
         grad_gates = torch.empty_like(gates)
         by_gate = grad_gates.view(directions, words, 3, size)
-        # Of what each c adds to the i of the next step and to the o of its own.
+        # Gradient of each c's part of the next step's i and of its own step's o.
         grad_peeped = gates.new_zeros(directions, sentences + words, 2 * size)
         grad_hidden = gradients[0].clone()
         grad_cell = grad_previous = gates.new_zeros(directions, 0, size)
@@ -320,7 +317,7 @@ class BiLayer(nn.Module):
         self.bias = nn.Parameter(torch.empty(2, self.gates * hidden_size))
 
     def reset_parameters(self) -> None:
-        """Start Glorot-uniform, each gate's matrices apart (ma2016, lample2016's program) or not; biases at zero."""
+        """Glorot-uniform weights, each gate's matrices apart (ma2016, lample2016's program) or not; zero biases."""
         for weight in (self.weight_ih, self.weight_hh):
             bound = self.glorot_bound(weight)
             nn.init.uniform_(weight, -bound, bound)
@@ -337,20 +334,20 @@ class BiLayer(nn.Module):
         """Run both directions over right-padded sentences.
 
         Args:
-            inputs: (2, B, T, d), what either direction reads.
+            inputs: (2, B, T, d), the input of either direction.
             lengths: (B,), words of each sentence.
-            recurrent_mask: (2, B, H), what dropout leaves of the recurrent h; (2, 1, H) if one mask serves all. For
-                standard LSTMs alone.
+            recurrent_mask: (2, B, H), dropout masks of the recurrent h; (2, 1, H) if the batch shares one. For
+                standard LSTMs only.
 
         Returns:
-            (2, B, T, H), the states in the order of the words; what stands beyond a sentence's end means nothing.
+            (2, B, T, H), the states in the order of the words; arbitrary beyond a sentence's end.
         """
         with maybe_autocast(inputs.device.type, enabled=False):
             return self.run(inputs.to(self.weight_ih.dtype), lengths, recurrent_mask)
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
-        """`forward` in the type of the weights: let the backend's fused kernel do all steps."""
-        # A mask common to the batch moves into the weights: U(m ⊙ h) = (U diag(m)) h.
+        """`forward` in the dtype of the weights, by the backend's fused kernel."""
+        # A mask common to the batch is multiplied into the weights: U(m ⊙ h) = (U diag(m)) h.
         weight_hh = self.weight_hh if recurrent_mask is None else self.weight_hh * recurrent_mask
         no_bias = torch.zeros_like(self.bias[0])
         weights = [[self.weight_ih[d], weight_hh[d], self.bias[d], no_bias] for d in range(2)]
@@ -377,32 +374,28 @@ class BiLstmLayer(BiLayer):
 
     gates = 4
 
-    def __init__(self, input_size: int, hidden_size: int, gates_apart: bool = False) -> None:
-        super().__init__(input_size, hidden_size, gates_apart)
-
     def reset_parameters(self) -> None:
-        """Start as every layer does, with forget bias 1 (ma2016, li2020's program)."""
+        """As in the base class, with forget bias 1 (ma2016, li2020's program)."""
         super().reset_parameters()
         bias = torch.zeros_like(self.bias)
         bias[:, self.hidden_size : 2 * self.hidden_size] = 1
-        init.copy_(self.bias, bias)  # Not if it was loaded; a slice of it would not know.
+        init.copy_(self.bias, bias)  # unless it was loaded; `init` does not see that of a slice
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
-        """Step by step where every sentence has a mask of its own, by the fused kernel otherwise."""
+        """Step by step if every sentence has its own mask, else by the fused kernel."""
         if recurrent_mask is not None and recurrent_mask.shape[1] > 1:
             return masked_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.bias, recurrent_mask)
         return super().run(inputs, lengths, recurrent_mask)
 
 
 class CoupledBiLstmLayer(BiLayer):
-    """The LSTM layer of lample2016 (section 2.1): coupled gates and peepholes, whose matrices are full, as it writes.
+    """The LSTM layer of lample2016 (section 2.1): coupled gates and peepholes with full matrices, as written.
 
     i = σ(W_xi x + W_hi h + W_ci c + b_i), c' = (1 − i) ⊙ c + i ⊙ tanh(W_xc x + W_hc h + b_c),
     o = σ(W_xo x + W_ho h + W_co c' + b_o), h' = o ⊙ tanh(c'); gates in the order i, c, o, peepholes in the order i, o.
 
-    All products of x are one matrix product before the first step. The peephole of o reads the c that the peephole of i
-    reads one step later, so a step takes two products, of h (H × 3H) and of c (H × 2H). Words alone are stepped
-    through, never padding, and a backward pass written by hand keeps no graph through time (see `coupled_recurrence`).
+    The peephole of o reads the c that the peephole of i reads one step later, so a step takes two products, of h
+    (H × 3H) and of c (H × 2H).
     """
 
     gates = 3
@@ -414,7 +407,7 @@ class CoupledBiLstmLayer(BiLayer):
         self.start = nn.Parameter(torch.empty(2, 2, hidden_size)) if learned_start else None
 
     def reset_parameters(self) -> None:
-        """Start as every layer does, with states that start at zero."""
+        """As in the base class, with zero initial states."""
         super().reset_parameters()
         bound = self.glorot_bound(self.weight_ch)
         nn.init.uniform_(self.weight_ch, -bound, bound)
@@ -428,30 +421,27 @@ class CoupledBiLstmLayer(BiLayer):
 
 
 def build_layer(cell: str, input_size: int, hidden_size: int, learned_start: bool = False) -> BiLayer:
-    """A layer of "rnn", "standard" (LSTM) or "coupled" (LSTM) cells; only the last can learn where it starts."""
+    """A layer of "rnn", "standard" (LSTM) or "coupled" (LSTM) cells; only the last can learn its initial states."""
     if cell == "coupled":
         return CoupledBiLstmLayer(input_size, hidden_size, learned_start)
     if cell == "standard":
-        return BiLstmLayer(input_size, hidden_size, gates_apart=True)
+        return BiLstmLayer(input_size, hidden_size)
     return BiRnnLayer(input_size, hidden_size)
 
 
 @torch.compiler.disable
 def fused_recurrence(inputs: Tensor, weights: list[Tensor]) -> Tensor:
-    """The backend's kernel for one direction, outside of compiled graphs, which would unroll it for every length.
-
-    An LSTM where there are four gates, a plain network where there is one.
-    """
+    """The backend's LSTM (four gates) or plain RNN (one gate) for one direction, excluded from compiled graphs."""
     size = weights[1].shape[1]
     start = inputs.new_zeros(1, len(inputs), size)
-    training = torch.is_grad_enabled()  # What is called training here is what a GPU needs to go backward.
+    training = torch.is_grad_enabled()  # cuDNN needs `train` for a backward pass.
     if len(weights[1]) == size:
         return torch.rnn_tanh(inputs, start, weights, True, 1, 0.0, training, False, True)[0]
     return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, training, False, True)[0]
 
 
 class VariationalDropout(nn.Module):
-    """Dropout masks that hold for all words of a sentence (Gal and Ghahramani 2016)."""
+    """Dropout with one mask for all words of a sentence (Gal and Ghahramani 2016)."""
 
     def __init__(self, rate: float, shared: bool = False) -> None:
         super().__init__()
@@ -460,7 +450,7 @@ class VariationalDropout(nn.Module):
 
     @property
     def active(self) -> bool:
-        """Whether anything is dropped now."""
+        """True if values are dropped now."""
         return self.training and self.rate > 0
 
     def mask(self, like: Tensor, *shape: int) -> Tensor:
@@ -470,7 +460,7 @@ class VariationalDropout(nn.Module):
         return keep.bernoulli_(1 - self.rate).div_(1 - self.rate)
 
     def forward(self, values: Tensor) -> Tensor:
-        """Drop features of (2, B, T, d), for either direction on its own and for all T words of a sentence alike."""
+        """Drop features of (2, B, T, d), with one mask per direction and sentence."""
         if not self.active:
             return values
         directions, batch, _, size = values.shape

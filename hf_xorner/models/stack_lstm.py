@@ -1,4 +1,4 @@
-"""LSTMs that stand over a stack or a queue, and what becomes of the words of a chunk (lample2016, section 3)."""
+"""The network of the Stack-LSTM: LSTMs over stack and queues, composition of chunks, scores of actions (lample2016)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .recurrent import BiLstmLayer, masked_recurrence, reversed_order
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, OUT, SHIFT, TransitionSystem
 
-#: Rows of a batch that are worth a call of their own of the backend's kernel, and how many such calls there may be.
+#: Minimum rows of a batch for a separate call of the backend's kernel, and the maximum number of such calls.
 ROWS_TOGETHER, GROUPS = 16, 4
 
 
 class StackLstm(nn.Module):
-    """An LSTM of several layers that reads a learned vector before all else, so that an empty stack has a state.
+    """A standard LSTM of several layers that first reads a learned vector, so that an empty stack has a state.
 
-    Standard cells, gates in the order i, f, g, o. What reads a layer is the layer above it, dropout between them.
+    Gates in the order i, f, g, o; dropout between layers.
     """
 
     def __init__(self, config: StackLstmConfig, input_size: int) -> None:
@@ -35,7 +35,7 @@ class StackLstm(nn.Module):
         self.bias = nn.Parameter(torch.empty(layers, 4 * size))
 
     def reset_parameters(self) -> None:
-        """Start Glorot-uniform, each gate's matrix by itself, with forget bias 1 and a start like any vector."""
+        """Glorot-uniform weights, each gate's matrix apart, and forget bias 1."""
         draw_vectors(self.start, self.config)
         size = self.config.hidden_size
         for weight in (self.weight_ih, self.weight_up, self.weight_hh):
@@ -48,15 +48,15 @@ class StackLstm(nn.Module):
         init.copy_(self.bias, bias)
 
     def forward(self, inputs: Tensor, lengths: Tensor, start: tuple[Tensor, Tensor]) -> Tensor:
-        """Push inputs (B, T, d), of which lengths (B,) count, one after another.
+        """Push inputs (B, T, d) of lengths (B,) one after another.
 
         Returns:
-            The states (B, T + 1, H) of the top layer, from `start` on; what stands beyond a length means nothing.
+            The states (B, T + 1, H) of the top layer, from `start` on; arbitrary beyond a length.
         """
         batch, time, _ = inputs.shape
         if inputs.device.type != "cpu" or torch.compiler.is_compiling() or batch < 2 * ROWS_TOGETHER:
             return self.run(inputs, start)
-        # Rows of like length together, so that little of what is computed is padding.
+        # Rows of similar length together, to save computation for padding.
         order = lengths.argsort(descending=True, stable=True)
         parts = []
         for rows in order.split(max(ROWS_TOGETHER, -(-batch // GROUPS))):
@@ -66,7 +66,7 @@ class StackLstm(nn.Module):
         return torch.cat(parts).index_select(0, order.argsort())
 
     def run(self, inputs: Tensor, start: tuple[Tensor, Tensor]) -> Tensor:
-        """`forward` for rows that are all as long as T."""
+        """`forward` for rows of full length T."""
         empty = start[0][-1].expand(len(inputs), 1, -1)
         if not inputs.shape[1]:
             return empty
@@ -78,7 +78,7 @@ class StackLstm(nn.Module):
         below: Tensor = self.start
         hidden, cells = [], []
         for reader, bias in zip(self.readers(), self.bias, strict=True):
-            # One step from h = c = 0, too small for the backend's kernel.
+            # One step from h = c = 0.
             below, c = lstm_cell((reader * below).sum(1) + bias, bias.new_zeros(self.config.hidden_size))
             hidden.append(below)
             cells.append(c)
@@ -90,29 +90,29 @@ class StackLstm(nn.Module):
         layers = list(zip(self.readers(), self.weight_hh, self.bias, strict=True))
         weights = [weight for layer in layers for weight in (*layer, no_bias)]
         dropout = self.config.dropout if self.training else 0.0
-        # What is called training here is what a GPU needs to go backward.
+        # cuDNN needs `train` for a backward pass.
         return torch.lstm(inputs, initial, weights, True, len(layers), dropout, torch.is_grad_enabled(), False, True)[0]
 
     def readers(self) -> list[Tensor]:
-        """What reads the input of each layer: the vectors pushed, or the layer below."""
+        """The input weights of each layer."""
         above: list[Tensor] = [] if self.weight_up is None else list(self.weight_up)
         return [self.weight_ih, *above]
 
 
 class SpanComposition(nn.Module):
-    """g: the words u, …, v of a chunk and its type y become one vector (lample2016, section 3.2).
+    """g: one vector of the words u, …, v of a chunk and its type y (lample2016, section 3.2).
 
-    A bidirectional LSTM reads the words and the vector r_y of the type as one more token behind them, brought to the
-    size of a word by a matrix; g is [its last state ; that of its other direction]. With "affine" chunks (its program)
-    it reads the words alone, and g = relu(W [h→ ; h←] + R r_y + b). A word outside of chunks has a type of its own.
+    A bidirectional LSTM reads the words and then the type's vector r_y, projected to the size of a word; g consists of
+    the last states of both directions. With "affine" chunks (its program) it reads only the words, and
+    g = relu(W [h→ ; h←] + R r_y + b). Words outside of chunks have their own type.
     """
 
     def __init__(self, config: StackLstmConfig, num_types: int, word_size: int) -> None:
         super().__init__()
         self.affine = config.composition == "affine"
-        self.types = nn.Embedding(num_types + 1, config.label_dim)  # the last is that of words outside
+        self.types = nn.Embedding(num_types + 1, config.label_dim)  # the last is for words outside
         size = config.composition_size
-        self.layer = BiLstmLayer(word_size, size, gates_apart=True)
+        self.layer = BiLstmLayer(word_size, size)
         self.label = nn.Linear(config.label_dim, word_size, bias=False)
         self.states = nn.Linear(2 * size, word_size) if self.affine else None
         self.output_size = word_size if self.affine else 2 * size
@@ -125,7 +125,6 @@ class SpanComposition(nn.Module):
             last = lengths - 1
         else:
             room = torch.cat([words, torch.zeros_like(words[:, :1])], 1)
-            # Out of place, since a chunk's padding holds whatever its gather found.
             behind = torch.arange(room.shape[1], device=lengths.device) == lengths.unsqueeze(1)
             words = torch.where(behind.unsqueeze(-1), labels.unsqueeze(1), room)
         states = self.run(words.expand(2, -1, -1, -1), last + 1)
@@ -134,23 +133,20 @@ class SpanComposition(nn.Module):
         return ends if self.states is None else torch.relu(self.states(ends) + labels)
 
     def run(self, inputs: Tensor, lengths: Tensor) -> Tensor:
-        """Both directions over (2, N, L, d), step by step and over words alone: most chunks are short."""
+        """Both directions over (2, N, L, d) without padding, since most chunks are short."""
         nothing_dropped = inputs.new_ones(2, inputs.shape[1], self.layer.hidden_size)
         layer = self.layer
         return masked_recurrence(inputs, lengths, layer.weight_ih, layer.weight_hh, layer.bias, nothing_dropped)
 
     def products(self, words: Tensor) -> Tensor:
-        """What both directions make of words (N, d), and behind these of types, before any state: (2, N + types, 4H).
-
-        So chunks can be composed one after another, by `compose`, as decoding comes to them.
-        """
+        """Input products of both directions for words (N, d), then for types, (2, N + types, 4H), for `compose`."""
         tokens = torch.cat([words, self.label(self.types.weight)])
         return torch.baddbmm(
             self.layer.bias.unsqueeze(1), tokens.expand(2, -1, -1), self.layer.weight_ih.transpose(1, 2)
         )
 
     def compose(self, products: Tensor, place: Tensor, lengths: Tensor, types: Tensor) -> Tensor:
-        """What `forward` computes, of `products` for words in places (N, L), right-padded, lengths and types (N,)."""
+        """`forward` from `products` for words at indices (N, L), right-padded, of lengths and types (N,)."""
         labels = products.shape[1] - self.types.num_embeddings + types.unsqueeze(1)
         tokens = 0 if self.affine else 1  # besides the words
         steps = torch.arange(place.shape[1] + tokens, device=place.device)
@@ -181,8 +177,7 @@ def lstm_cell(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
 class ActionScorer(nn.Module):
     """p = relu(O o + S s + B b + A a + bias), and a softmax over the valid actions of W p + q (lample2016, section 3).
 
-    o, s, b and a are the states of LSTMs over the output, the stack, the buffer and the actions so far. The buffer's
-    LSTM reads the last word first, so that taking a word off takes a step back.
+    o, s, b and a are the states of LSTMs over the output, the stack, the buffer (last word first) and the actions.
     """
 
     def __init__(self, config: StackLstmConfig, tags: TagSpace, word_size: int) -> None:
@@ -199,10 +194,9 @@ class ActionScorer(nn.Module):
         self.classifier = nn.Linear(config.hidden_size, self.system.num_actions)
 
     def forward(self, words: Tensor, lengths: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Score all actions that are valid wherever a known sequence of actions leads, without stepping along it.
+        """Score all valid actions along a known sequence of actions, in parallel.
 
-        What each LSTM reads is known beforehand. REDUCE empties the stack, so its LSTM is one that starts anew at each
-        chunk: the chunks of a batch are its batch.
+        REDUCE empties the stack, so the chunks are the batch of the stack's LSTM.
 
         Args:
             words: Vectors of words (B, T, d) of right-padded sentences.
@@ -210,8 +204,8 @@ class ActionScorer(nn.Module):
             actions: Sequences (B, S) that finish their sentences, NO_ACTION after the last action.
 
         Returns:
-            Log probabilities (N, actions) of what could be done where each of the N actions is done, at least float32,
-            sentence by sentence, and where in (B, S) these are.
+            Log probabilities (N, actions) in at least float32 before each of the N actions, sentence by sentence, and
+            the mask (B, S) of these actions.
         """
         time = words.shape[1]
         there = actions >= 0
@@ -221,7 +215,7 @@ class ActionScorer(nn.Module):
         flat = words.flatten(0, 1)
         word = (sentence * time + position).clamp(max=max(len(flat) - 1, 0))
         shifts, outs, reduces = action == SHIFT, action == OUT, action >= FIRST_REDUCE
-        shifted = shifts.cumsum(0) - shifts.long()  # words shifted before, in all sentences
+        shifted = shifts.cumsum(0) - shifts.long()  # words shifted before in the batch
         on_stack = _rows(flat, word[shifts])
 
         begin, length = (shifted - depth)[reduces], depth[reduces]
@@ -233,7 +227,7 @@ class ActionScorer(nn.Module):
         types = action[reduces] - FIRST_REDUCE
         outside = _rows(flat, word[outs])
         pushed = self.composed(chunks, length, types, outside)  # chunks first, then words outside
-        counts = torch.stack([(actions >= OUT).sum(1), there.sum(1)])  # (2, B): what goes to the output, and actions
+        counts = torch.stack([(actions >= OUT).sum(1), there.sum(1)])  # (2, B): pushes to the output, and actions
         batch, longest = len(words), int(counts[0].max()) if len(words) else 0
         slot = sentence * longest + outputs
         slot = torch.cat([slot[reduces], slot[outs]])
@@ -259,7 +253,7 @@ class ActionScorer(nn.Module):
         return log_softmax_of_valid(scores, valid), there
 
     def composed(self, chunks: Tensor, lengths: Tensor, types: Tensor, outside: Tensor) -> Tensor:
-        """What the output reads of chunks (N, L, d) and of words outside of them (M, d): (N + M, g)."""
+        """Input of the output's LSTM: chunks (N, L, d) and words outside of them (M, d) → (N + M, g)."""
         if self.raw_words_outside:
             return torch.cat([self.composition(chunks, lengths, types), outside])
         single = chunks.new_zeros(len(outside), chunks.shape[1], chunks.shape[2])
@@ -269,7 +263,7 @@ class ActionScorer(nn.Module):
         return self.composition(torch.cat([chunks, single]), lengths, types)
 
     def buffer_states(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """The buffer's state (B, T + 1, H) by the number of words that are left on it."""
+        """The buffer's state (B, T + 1, H) by the number of words left on it."""
         batch, time, _ = words.shape
         order = torch.arange(batch, device=lengths.device).unsqueeze(1) * time + reversed_order(lengths, time)
         backwards = _rows(words.flatten(0, 1), order)
@@ -277,11 +271,11 @@ class ActionScorer(nn.Module):
 
 
 def log_softmax_of_valid(scores: Tensor, valid: Tensor) -> Tensor:
-    """Log probabilities of the valid actions, at least float32, −∞ of all others; as if all were, where none is."""
+    """Log probabilities of the valid actions in at least float32, −∞ for others; of all actions if none is valid."""
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     return scores.masked_fill(valid.any(-1, keepdim=True) & ~valid, -torch.inf).log_softmax(-1)
 
 
 def _rows(values: Tensor, index: Tensor) -> Tensor:
-    """The rows (…, d) of values (N, d); its way back is faster than that of plain indexing."""
+    """The rows (…, d) of values (N, d); its backward pass is faster than that of indexing."""
     return values.index_select(0, index.flatten()).unflatten(0, index.shape)

@@ -1,4 +1,4 @@
-"""The public labels (IOB2 or plain) and the inner tags (BIOES) that decoders choose among, as tensors."""
+"""Conversion between public labels (IOB2 or plain) and the inner tags (BIOES) of decoders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-#: Label of a word that has none: ignored by the loss and the scores, as everywhere in PyTorch.
+#: Label of words without label, ignored by the loss and the scores as in PyTorch.
 IGNORED = -100
 
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
@@ -15,20 +15,20 @@ _NO_TYPE = -1
 
 
 class Tables(NamedTuple):
-    """A space of K inner tags and L public labels as tensors on one device."""
+    """K inner tags and L public labels as tensors on one device."""
 
     kind: Tensor  # (K,) of O B I E S, per inner tag
     entity_type: Tensor  # (K,) index of the type, per inner tag
     public: Tensor  # (K,) public label, per inner tag
-    members: Tensor  # (L, 2) the inner tags behind a public label, one of them twice where there is one
+    members: Tensor  # (L, 2) the inner tags of a public label, twice the same if there is one
     public_kind: Tensor  # (L,) O, B or I, per public label
     public_type: Tensor  # (L,)
     inner: Tensor  # (5, types) inner tag of a kind and a type
     begin_label: Tensor  # (types,) public B- label
     inside_label: Tensor  # (types,) public I- label; the B- label where there is none
-    barred_transitions: Tensor  # (K, K) which inner tags may not follow each other, from row to column
-    barred_start: Tensor  # (K,) which may not start a sentence, as they continue a chunk
-    barred_end: Tensor  # (K,) which may not end one, as they leave a chunk open
+    barred_transitions: Tensor  # (K, K) forbidden transitions from row to column
+    barred_start: Tensor  # (K,) tags that cannot start a sentence
+    barred_end: Tensor  # (K,) tags that cannot end one
 
 
 class TagSpace:
@@ -50,13 +50,13 @@ class TagSpace:
     def on(self, device: torch.device) -> Tables:
         """The tables on a device.
 
-        They follow from the labels, so they are no buffers, whose values are lost on the meta device, in `to_empty` and
-        in loading, and which would be on one device where the parts of a model are on several.
+        Not buffers: these would lose their values on the meta device, in `to_empty` and in loading, and would be on one
+        device when a model is spread over several.
         """
         if torch.compiler.is_compiling():
             return self._tables(device)
         if device not in self._on:
-            with torch.inference_mode(False):  # or they could not be used in training
+            with torch.inference_mode(False):  # for use in training
                 self._on[device] = self._tables(device)
         return self._on[device]
 
@@ -114,8 +114,8 @@ class TagSpace:
     def to_public_path(self, path: Tensor, mask: Tensor, repair: bool = False) -> Tensor:
         """Inner tags (B, T) of sentences with mask (B, T) as public labels of well-formed spans.
 
-        A span is B I* E or S of one type; others are dropped (li2020), or with `repair` read as conlleval reads them:
-        a chunk starts wherever nothing of its type is open.
+        Spans other than B I* E or S of one type are dropped (li2020), or with `repair` read as by conlleval: a chunk
+        starts wherever none of its type is open.
         """
         if not self.chunked:
             return path
@@ -133,7 +133,7 @@ class TagSpace:
 
     @staticmethod
     def _well_formed(kind: Tensor, continues: Tensor) -> Tensor:
-        """Whether each word lies in a chunk B I* E or S, where `continues` says which words continue one."""
+        """True for words in a chunk B I* E or S, where `continues` says which words continue one."""
         time = kind.shape[1]
         position = torch.arange(time, device=kind.device).expand_as(kind)
         first = position.masked_fill(continues, 0).cummax(1).values
@@ -144,7 +144,7 @@ class TagSpace:
         return whole | ((first_kind == SINGLE) & (first == last))
 
     def to_public_log_probs(self, log_probs: Tensor) -> Tensor:
-        """Sum the probabilities of inner tags (…, K) that one public label stands for: (…, L)."""
+        """Sum the probabilities of the inner tags (…, K) of each public label: (…, L)."""
         if not self.chunked:
             return log_probs
         one, other = self.on(log_probs.device).members.unbind(1)
@@ -161,7 +161,11 @@ def _shifted(values: Tensor, offset: int, fill: float) -> Tensor:
 
 
 def _chunk_tables(labels: list[str]) -> dict[str, list]:
-    """The tables of IOB2 labels; labels that are not IOB2 are refused in one sentence."""
+    """The tables of IOB2 labels.
+
+    Raises:
+        ValueError: If the labels are not IOB2.
+    """
     if "O" not in labels:
         raise ValueError(f"The labels {labels} have B- and I- prefixes but no O; add O to id2label.")
     place = {label: index for index, label in enumerate(labels)}
@@ -170,8 +174,8 @@ def _chunk_tables(labels: list[str]) -> dict[str, list]:
         prefix, dash, name = label.partition("-")
         if label != "O" and not (dash and prefix in ("B", "I")):
             raise ValueError(
-                f"The label {label!r} is neither O nor begins with B- or I- as the others do; give id2label in IOB2 "
-                "(the model works in BIOES by itself) or labels without prefixes."
+                f"The label {label!r} is neither O nor begins with B- or I-; give id2label in IOB2 (BIOES is used "
+                "internally) or labels without prefixes."
             )
         if label != "O" and f"B-{name}" not in place:
             raise ValueError(f"The label {label!r} has no partner 'B-{name}'; IOB2 starts every entity with B-.")

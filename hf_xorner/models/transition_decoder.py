@@ -1,4 +1,4 @@
-"""The decoder of the Stack-LSTM: the loss of its actions, and what these say of the words' tags."""
+"""The decoder of the Stack-LSTM: the loss of actions, greedy and beam search, and the posterior of tags."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from torch import Tensor
 from transformers.utils.generic import maybe_autocast
 
 from .configuration_stack_lstm import StackLstmConfig
-from .crf import Chain
 from .decoders import Axes, Decoded, Decoder
 from .stack_lstm import ActionScorer, log_softmax_of_valid, lstm_cell
 from .tags import END, INSIDE, TagSpace
 from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, GoldChunks, TransitionSystem
 
-#: Steps after which sentences that are finished drop out.
+#: Steps after which finished sentences are dropped.
 STEPS_TOGETHER = 2
 
 
 class States(NamedTuple):
-    """Where N hypotheses stand.
+    """The states of N hypotheses.
 
-    Of a stack, its top state is enough: it only grows until a REDUCE empties it. The same holds for the output and the
-    actions, which never shrink.
+    The top state of a stack suffices, since it only grows until a REDUCE empties it.
     """
 
     sentence: Tensor  # (N,)
@@ -31,23 +29,24 @@ class States(NamedTuple):
     depth: Tensor  # (N,) words on the stack
     h: Tensor  # (layers, 3, N, H), of output, stack and actions
     c: Tensor
-    on_stack: Tensor  # (N, T), which words these are; (N, 0) where they are the last ones that left the buffer
+    on_stack: Tensor  # (N, T) these words; (N, 0) if they are the last ones that left the buffer
 
     def select(self, index: Tensor) -> States:
-        """The hypotheses of an index (M,), some perhaps more than once."""
+        """The hypotheses at indices (M,)."""
         h, c = self.h.index_select(2, index), self.c.index_select(2, index)
         return States(self.sentence[index], self.position[index], self.depth[index], h, c, self.on_stack[index])
 
 
 class Stepper:
-    """Takes the actions of a batch of sentences one step further; everything that words alone say is computed before.
+    """Executes actions of a batch of sentences step by step.
 
-    A step of the three LSTMs whose inputs depend on the actions is one batched product a layer.
+    All that depends only on the words is computed in advance; a step of the three LSTMs whose inputs depend on the
+    actions is one batched product per layer.
     """
 
     def __init__(self, scorer: ActionScorer, words: Tensor, lengths: Tensor) -> None:
         self.scorer, self.words, self.lengths = scorer, words, lengths
-        self.static = torch.compiler.is_compiling()  # nothing may depend on what tensors hold
+        self.static = torch.compiler.is_compiling()  # shapes must not depend on values
         self.time = words.shape[1]
         output, stack, history = self.lstms = (scorer.output, scorer.stack, scorer.history)
         flat = words.flatten(0, 1)
@@ -59,7 +58,7 @@ class Stepper:
         self.from_others = torch.cat([parts[0], parts[1], parts[3]], 1).T.contiguous()
         self.to_actions = scorer.classifier.weight.T.contiguous()
         self.to_output = output.weight_ih.T.contiguous()
-        # What the lowest layers make of every word and action.
+        # Input products of the lowest layers for every word and action.
         self.products = scorer.composition.products(flat)
         outside = flat
         if not scorer.raw_words_outside:
@@ -81,7 +80,7 @@ class Stepper:
         self.h, self.c = (torch.stack(states, 1).unsqueeze(2) for states in zip(*starts, strict=True))
 
     def start(self, hypotheses: int = 1) -> States:
-        """The states of all sentences before their first action, each of them several times."""
+        """The initial states of all sentences, each for a number of hypotheses."""
         sentence = torch.arange(len(self.words), device=self.lengths.device).repeat_interleave(hypotheses)
         nothing = torch.zeros_like(sentence)
         h, c = (states.expand(-1, -1, len(sentence), -1) for states in (self.h, self.c))
@@ -89,7 +88,7 @@ class Stepper:
         return States(sentence, nothing, nothing, h, c, nothing.unsqueeze(1).repeat(1, kept))
 
     def unfinished(self, states: States) -> Tensor:
-        """Which hypotheses need another action, (N,)."""
+        """Hypotheses that need another action, (N,)."""
         return (states.position < self.lengths[states.sentence]) | (states.depth > 0)
 
     def log_probs(self, states: States) -> Tensor:
@@ -102,7 +101,7 @@ class Stepper:
         return log_softmax_of_valid(scores, self.scorer.system.valid(states.position, states.depth, length))
 
     def push(self, states: States, action: Tensor) -> States:
-        """Do an action (N,) each, or none."""
+        """Execute an action (N,) each, or NO_ACTION."""
         shifts, outs, reduces = action == SHIFT, action == OUT, action >= FIRST_REDUCE
         word = states.sentence * self.time + states.position.clamp(max=self.time - 1)
         gates = torch.stack(
@@ -134,7 +133,7 @@ class Stepper:
         return States(states.sentence, position, depth, torch.stack(hidden), torch.stack(cells), on_stack)
 
     def gates_of_chunks(self, states: States, action: Tensor, gates: Tensor) -> Tensor:
-        """What the output's lowest layer makes of the chunks that REDUCE builds; `gates` (N, 4H) for other actions."""
+        """Input products of the output's lowest layer for the chunks of REDUCE, else `gates` (N, 4H)."""
         reduces = action >= FIRST_REDUCE
         if self.static:
             chunks = self.composed(states, action.clamp(min=FIRST_REDUCE), self.time)
@@ -147,7 +146,7 @@ class Stepper:
         return gates.index_copy(0, index, self.composed(chosen, action[index], width))
 
     def composed(self, states: States, action: Tensor, width: int) -> Tensor:
-        """What the output's lowest layer makes of the words on stacks of up to `width`, were they reduced: (N, 4H)."""
+        """Input products of the output's lowest layer, (N, 4H), for the words on stacks of up to `width`, reduced."""
         offset = torch.arange(width, device=action.device)
         if states.on_stack.shape[1]:
             place = states.on_stack[:, :width]
@@ -160,10 +159,10 @@ class Stepper:
 
 
 class _Found(NamedTuple):
-    """What a search has found, the best hypothesis of each sentence first."""
+    """The result of a search, the best hypothesis of each sentence first."""
 
     actions: Tensor  # (B, k, S), NO_ACTION after the last
-    log_probs: Tensor  # (B, k), of the whole sequences; −∞ for hypotheses that are none
+    log_probs: Tensor  # (B, k) of the whole sequences; −∞ for missing hypotheses
     alternatives: Tensor  # (B, S, actions), log probabilities along the best one
 
 
@@ -171,8 +170,7 @@ class _Found(NamedTuple):
 def search(scorer: ActionScorer, words: Tensor, lengths: Tensor, size: int = 1) -> _Found:
     """Beam search for the most probable actions; greedy for size 1.
 
-    Hypotheses that have made equally many actions compete; one that is finished stays as it is. Sequences of actions of
-    a sentence are probabilities that add up to 1 whatever their lengths, so nothing has to be weighed against these.
+    Needs no length normalisation: the probabilities of all sequences of a sentence add up to 1.
     """
     stepper = Stepper(scorer, words, lengths)
     batch, time, _ = words.shape
@@ -215,7 +213,7 @@ def choose(total: Tensor, log_probs: Tensor, going_on: Tensor) -> tuple[Tensor, 
     Args:
         total: Log probabilities (R, k) of the hypotheses so far.
         log_probs: (R, k, actions) of their next actions.
-        going_on: (R, k), whether they need one. The others keep their log probability and do nothing.
+        going_on: (R, k), whether they need one.
 
     Returns:
         Log probabilities, hypotheses that were continued, and actions, (R, k) each, best first.
@@ -238,7 +236,7 @@ def choose(total: Tensor, log_probs: Tensor, going_on: Tensor) -> tuple[Tensor, 
 
 
 def trace_back(actions: Tensor, parents: Tensor, alternatives: Tensor, totals: Tensor) -> _Found:
-    """Follow the hypotheses that are left back to their starts: (S, B, k) of actions and parents, last step last."""
+    """Follow the final hypotheses back to their starts: actions and parents (S, B, k)."""
     steps, batch, size = actions.shape
     if size == 1 or not steps:
         return _Found(actions.permute(1, 2, 0), totals, alternatives[:, :, 0].transpose(0, 1))
@@ -256,10 +254,10 @@ def trace_back(actions: Tensor, parents: Tensor, alternatives: Tensor, totals: T
 def explore(
     scorer: ActionScorer, words: Tensor, lengths: Tensor, gold: GoldChunks, rate: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Sequences of actions that stray from the gold ones (Goldberg and Nivre 2012), for the model to learn to go on.
+    """Sampled sequences of actions for training with exploration (Goldberg and Nivre 2012).
 
-    Each action is drawn from the model's probabilities, with probability `rate` among all that are valid, else among
-    the best ones.
+    Each action is drawn from the model's probabilities, with probability `rate` among all valid ones, else among the
+    best ones.
 
     Returns:
         Actions (B, S), the best ones before each of them (B, S, actions), and whether these are known to be (B, S).
@@ -274,7 +272,7 @@ def explore(
         log_probs = stepper.log_probs(states)
         right = scorer.system.best_actions(gold, states.sentence, states.position, states.depth, lengths)
         strays = torch.rand(len(states.sentence), 1, device=words.device) < rate
-        drawn = log_probs - torch.empty_like(log_probs).exponential_().log()  # Gumbel noise: its maximum is a sample
+        drawn = log_probs - torch.empty_like(log_probs).exponential_().log()  # the Gumbel trick
         action = drawn.masked_fill(~(right | strays), -torch.inf).argmax(1).masked_fill(~unfinished, NO_ACTION)
         sequences.append(action)
         best.append(right)
@@ -287,19 +285,15 @@ def explore(
 
 
 class TransitionDecoder(Decoder):
-    """Vectors of words, given as states, to actions to tags; there are no scores of tags to read.
+    """Vectors of words, given as states, to actions to tags; scores of tags are not used.
 
-    What a word's probabilities are is told by `local_posterior`, and with a beam by `beam_posterior`.
+    Probabilities of tags are those of `local_posterior`, and with a beam of `beam_posterior`.
     """
 
     def __init__(self, config: StackLstmConfig, tags: TagSpace, input_size: int) -> None:
         super().__init__()
         self.config = config
         self.scorer = ActionScorer(config, tags, input_size)
-
-    def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
-        """Refuse: what an action is worth depends on all actions before it."""
-        raise TypeError("A Stack-LSTM scores actions, which are no chain of tags; paths have no exact span_log_probs.")
 
     def label_axes(self) -> Axes:
         """Actions, and types by the actions that make them; words outside of chunks have a type of their own."""
@@ -316,9 +310,9 @@ class TransitionDecoder(Decoder):
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
     ) -> Tensor:
-        """Of the actions that make gold tags (B, T), (B,); a word whose tag is IGNORED goes out at no cost.
+        """−log p of the actions for gold tags (B, T): (B,); a word whose tag is IGNORED is OUT at no cost.
 
-        With exploration, in training: of the best actions, together, wherever the sampled ones lead.
+        With exploration, in training: of the set of best actions along sampled ones.
         """
         system = self.scorer.system
         words = self.words(states)
@@ -339,7 +333,7 @@ class TransitionDecoder(Decoder):
 
     @torch.compiler.disable
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
-        """Decide by greedy or beam search."""
+        """Greedy or beam search."""
         system, words = self.scorer.system, self.words(states)
         batch, time, _ = words.shape
         found = self.search(words, lengths, self.config.beam_size)
@@ -355,27 +349,19 @@ class TransitionDecoder(Decoder):
             probabilities, path_log_probs = beam_posterior(
                 system, found, path, probabilities, path_log_probs, lengths, repair
             )
-        # The inner tags that one public label stands for share its probability evenly.
+        # The inner tags of a public label share its probability evenly.
         public = system.tags.on(probabilities.device).public
         shared = (public == public.unsqueeze(1)).sum(1).to(probabilities.dtype)
         inner = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()[..., public] - shared.log()
         return Decoded(path, inner, path_log_probs.unsqueeze(-1).expand(-1, -1, 2))
 
-    @torch.compiler.disable
-    def k_best(self, scores: Tensor, lengths: Tensor, k: int, states: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """What a beam of k ends with, best first, (B, k, T); their log probabilities (B, k), −∞ for want of more."""
-        words = self.words(states)
-        found = self.search(words, lengths, k)
-        paths = self.scorer.system.tags_of(found.actions.flatten(0, 1), words.shape[1])
-        return paths.unflatten(0, found.log_probs.shape), found.log_probs
-
     def search(self, words: Tensor, lengths: Tensor, size: int) -> _Found:
-        """Beam search, in the type of the weights."""
+        """Beam search in the dtype of the weights."""
         with maybe_autocast(words.device.type, enabled=False):
             return search(self.scorer, words, lengths, size)
 
     def words(self, states: Tensor | None) -> Tensor:
-        """The words in the type of the weights."""
+        """The words in the dtype of the weights."""
         if states is None:
             raise ValueError("Actions depend on the words: give the encoder's states as well.")
         if self.scorer.hidden.weight.is_meta:
@@ -387,15 +373,10 @@ class TransitionDecoder(Decoder):
 
 
 def word_log_probs(system: TransitionSystem, actions: Tensor, log_probs: Tensor, time: int) -> Tensor:
-    """Log probability (B, T) of what was decided at each word: SHIFT or OUT, and REDUCE(y) at the last of a chunk.
+    """Log probability (B, T) of each word's SHIFT or OUT, and of REDUCE(y) at the last word of a chunk.
 
-    Over a chunk they add up to its log probability, given all that was decided before it.
-
-    Args:
-        system: What the actions belong to.
-        actions: (B, S).
-        log_probs: (B, S, actions), of all that could be done there.
-        time: T.
+    They add up to the log probability of a chunk given the actions before it. actions (B, S), log_probs
+    (B, S, actions).
     """
     own, taken = system.own_steps(actions, time)
     done = log_probs.gather(2, actions.clamp(min=0).unsqueeze(2)).squeeze(2)
@@ -407,24 +388,17 @@ def word_log_probs(system: TransitionSystem, actions: Tensor, log_probs: Tensor,
 
 
 def local_posterior(system: TransitionSystem, actions: Tensor, log_probs: Tensor, time: int) -> Tensor:
-    """Probabilities (B, T, L) of public labels that the actions' probabilities amount to, given the decisions before.
+    """Probabilities (B, T, L) of public labels from those of the actions, given the decoded actions before.
 
-    When a word comes first on the buffer, the chunk on the stack may go on with it: SHIFT, an I- label. Or it ends, and
-    with the stack empty OUT makes the word O, and SHIFT the beginning of a chunk, a B- label. Types are as probable as
-    they are when the chunk is reduced. Where decoding did not go, nothing is known: if the chunk did not end, what the
-    word would have been otherwise is left to O and all B- labels evenly, and if the word did not start a chunk, the
-    type of that chunk is left open.
-
-    Args:
-        system: What the actions belong to.
-        actions: (B, S), those decoded.
-        log_probs: (B, S, actions), of all that could be done there.
-        time: T.
+    With words on the stack, SHIFT of the next word is an I- label. Otherwise the chunk ends, and with the empty stack
+    OUT is O and SHIFT a B- label. Types are as probable as when the chunk is reduced. Probabilities of states that
+    decoding did not reach are unknown: if the chunk did not end, the rest is split evenly among O and all B- labels,
+    and if the word did not start a chunk, types are equally probable. actions (B, S), log_probs (B, S, actions).
     """
     tags, tables, many = system.tags, system.tags.on(actions.device), system.of_many_words(actions.device)
     own, _ = system.own_steps(actions, time)
     before = (own - 1).clamp(min=0)
-    ended = (own > 0) & (actions.gather(1, before) >= FIRST_REDUCE)  # A chunk did end between word and word.
+    ended = (own > 0) & (actions.gather(1, before) >= FIRST_REDUCE)  # a chunk ended right before the word
     arrival = torch.where(ended, before, own)
     going_on = system.trace(actions).depth.gather(1, arrival) > 0
     end = system.later(actions >= FIRST_REDUCE).gather(1, own).clamp(max=actions.shape[1] - 1)
@@ -432,12 +406,12 @@ def local_posterior(system: TransitionSystem, actions: Tensor, log_probs: Tensor
     inside = here[..., SHIFT].masked_fill(~going_on, 0)
     skipped = here[..., OUT].masked_fill(~going_on, 0)
     closed = (1 - inside - skipped).clamp(min=0)
-    in_the_dark = going_on & ~ended
+    unknown = going_on & ~ended
     types = system.num_types
-    dark_outside = 1 / (types + 1) if tags.chunked else 0.0
-    begins = closed * torch.where(in_the_dark, 1 - dark_outside, then[..., SHIFT])
-    outside = skipped + closed * torch.where(in_the_dark, dark_outside, then[..., OUT])
-    started = ((actions.gather(1, own) == SHIFT) & ~in_the_dark).unsqueeze(-1)
+    unknown_outside = 1 / (types + 1) if tags.chunked else 0.0
+    begins = closed * torch.where(unknown, 1 - unknown_outside, then[..., SHIFT])
+    outside = skipped + closed * torch.where(unknown, unknown_outside, then[..., OUT])
+    started = ((actions.gather(1, own) == SHIFT) & ~unknown).unsqueeze(-1)
     type_begun = torch.where(started, _normal(finally_[..., FIRST_REDUCE:]), 1 / types)
     type_inside = _normal(torch.where(ended.unsqueeze(-1), here, finally_)[..., FIRST_REDUCE:] * many)
     public = log_probs.new_zeros(*own.shape, len(tags.labels))
@@ -457,25 +431,22 @@ def beam_posterior(
     lengths: Tensor,
     repair: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Probabilities of public labels (B, T, L), and of chunks, that all hypotheses of a beam amount to.
+    """Probabilities of public labels (B, T, L), and of chunks, from all hypotheses of a beam.
 
-    Each hypothesis says of its labels that they are as probable as its whole sequence of actions. What is left of 1 is
-    the probability of the sequences that the beam does not hold, and goes to labels as the local posterior of the best
-    hypothesis has it. So the probabilities are exact where the beam holds all sequences, and local where it holds next
-    to nothing.
+    Labels get the probabilities of the hypotheses that have them. The rest, of sequences outside the beam, is
+    distributed by the local posterior of the best hypothesis. So the result is exact if the beam holds all sequences.
 
     Args:
-        system: What the actions belong to.
+        system: The transition system.
         found: The hypotheses.
         path: Inner tags (B, T) of the best one.
         local: Local posterior (B, T, L) of the best one.
-        decided: Log probabilities (B, T) of what the best one decided at each word.
+        decided: `word_log_probs` (B, T) of the best one.
         lengths: (B,).
-        repair: What to do about chunks with gaps.
+        repair: Whether malformed spans are repaired.
 
     Returns:
-        The probabilities, and log probabilities (B, T) that add up, over each chunk of the best hypothesis, to that of
-        the chunk.
+        The probabilities, and log probabilities (B, T) that add up to that of each chunk of the best hypothesis.
     """
     batch, beam = found.log_probs.shape
     tags, time = system.tags, path.shape[1]
@@ -502,10 +473,10 @@ def beam_posterior(
 
 
 def _at(values: Tensor, step: Tensor) -> Tensor:
-    """What values (B, S, d) are at steps (B, T): (B, T, d)."""
+    """Values (B, S, d) at steps (B, T): (B, T, d)."""
     return values.gather(1, step.unsqueeze(-1).expand(-1, -1, values.shape[2]))
 
 
 def _normal(weights: Tensor) -> Tensor:
-    """Weights (…, d) that add up to 1, or to 0."""
+    """Weights (…, d) normalised to a sum of 1, or 0."""
     return weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)

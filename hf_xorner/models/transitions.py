@@ -1,7 +1,5 @@
 """The transition system of lample2016 (section 3.1): words become labelled chunks by SHIFT, OUT and REDUCE(y).
 
-Lample, Ballesteros, Subramanian, Kawakami, Dyer. Neural Architectures for Named Entity Recognition. NAACL 2016.
-
 A sentence of n words starts on the buffer, with nothing on the stack and nothing on the output. SHIFT moves the first
 word of the buffer to the stack, OUT moves it to the output, and REDUCE(y) makes one chunk of type y of all words on the
 stack, which goes to the output. Buffer and stack empty, the sentence is finished, after n to 2n actions.
@@ -18,21 +16,21 @@ from .tags import BEGIN, END, IGNORED, INSIDE, OUTSIDE, SINGLE, TagSpace
 
 SHIFT, OUT, FIRST_REDUCE = range(3)
 
-#: What stands where a sentence that is finished has no further action.
+#: Padding of sequences of actions.
 NO_ACTION = -1
 
 
 class Trace(NamedTuple):
-    """What is known before each action of sequences (N, S): four tensors (N, S)."""
+    """The state before each action of sequences (N, S): four tensors (N, S)."""
 
     position: Tensor  # words that have left the buffer
     depth: Tensor  # words on the stack
     outputs: Tensor  # chunks and single words on the output
-    shifts: Tensor  # words that have gone to the stack so far
+    shifts: Tensor  # words shifted so far
 
 
 class GoldChunks(NamedTuple):
-    """Where the right chunks of sentences (B, T) are; one more column stands for what is behind the last word."""
+    """The gold chunks of sentences (B, T), with one more column for the end of the sentence."""
 
     starts: Tensor  # (B, T + 1), whether a chunk starts at a word
     end: Tensor  # (B, T + 1), the word behind the chunk that starts there
@@ -40,20 +38,19 @@ class GoldChunks(NamedTuple):
     known: Tensor  # (B, T + 1), whether a word has a label
 
     def known_at(self, sentence: Tensor, position: Tensor, depth: Tensor) -> Tensor:
-        """Whether the best actions in states (N,) are known: by the last word on the stack, else the next one."""
+        """True if the best actions in states (N,) are known: by the last word on the stack, else the next word."""
         return self.known[sentence, position - (depth > 0).long()]
 
 
 class TransitionSystem:
     """Actions 0 SHIFT, 1 OUT and 2 + y REDUCE(y), for the types y of a space of tags.
 
-    A type that has no I- label only makes chunks of one word. Plain labels (parts of speech, say) are types of that
-    kind: each word is shifted and reduced, and there is no OUT.
+    A type without I- label has only chunks of one word. Plain labels (parts of speech, say) are such types, without
+    OUT.
 
     Args:
-        tags: The inner tags, in whose terms actions are read and written.
-        discontiguous: Allow OUT while the stack holds words, so that a chunk may have gaps. The paper's figure does not
-            forbid it and its program allows it; the chunks that the paper is about have none.
+        tags: The inner tags.
+        discontiguous: Allow OUT while the stack holds words, so that a chunk may have gaps (lample2016's program).
     """
 
     def __init__(self, tags: TagSpace, discontiguous: bool = False) -> None:
@@ -77,15 +74,14 @@ class TransitionSystem:
         return ["SHIFT", "OUT", *(f"REDUCE({name[2:] if self.tags.chunked else name})" for name in names)]
 
     def of_many_words(self, device: torch.device) -> Tensor:
-        """Which types may make a chunk of more than one word, (types,)."""
+        """Types that may have chunks of more than one word, (types,)."""
         tables = self.tags.on(device)
         return tables.inside_label != tables.begin_label
 
     def valid(self, position: Tensor, depth: Tensor, lengths: Tensor) -> Tensor:
-        """Which actions may follow in states (…), of sentences of some lengths (…): (…, actions).
+        """Valid actions in states (…), of sentences of some lengths (…): (…, actions).
 
-        SHIFT and OUT need a word on the buffer, REDUCE one on the stack. A finished sentence has no valid action, any
-        other has one.
+        SHIFT and OUT need a word on the buffer, REDUCE one on the stack. Only finished sentences have no valid action.
         """
         waiting, empty = position < lengths, depth == 0
         many = self.of_many_words(position.device)
@@ -100,7 +96,6 @@ class TransitionSystem:
         """The states before each action of sequences (N, S) from their starts."""
         shifts, takes, pushes = actions == SHIFT, (actions == SHIFT) | (actions == OUT), actions >= OUT
         shifted = shifts.cumsum(1)
-        # A chunk takes with it all words shifted until then.
         reduced = torch.where(actions >= FIRST_REDUCE, shifted, 0)
         if actions.shape[1]:
             reduced = reduced.cummax(1).values
@@ -113,12 +108,10 @@ class TransitionSystem:
         )
 
     def actions_of(self, inner: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """The one sequence of actions that makes contiguous chunks, of inner tags (B, T).
-
-        A word whose tag is IGNORED goes out, and nothing is said about whether that is right.
+        """The sequence of actions for the contiguous chunks of inner tags (B, T).
 
         Returns:
-            Actions (B, 2T), NO_ACTION after the last, and whether each is known to be right.
+            Actions (B, 2T), NO_ACTION after the last, and whether each is known; OUT, unknown, where a tag is IGNORED.
         """
         batch, time = inner.shape
         known = inner != IGNORED
@@ -130,7 +123,7 @@ class TransitionSystem:
         take = torch.where(kind == OUTSIDE, OUT, SHIFT)
         reduce = FIRST_REDUCE + tables.entity_type[tag]
         there = torch.stack([word, closes], -1).flatten(1)  # (B, 2T): a word's own action, and that after it
-        place = torch.where(there, there.cumsum(1) - 1, 2 * time)  # what is not there goes to a column of its own
+        place = torch.where(there, there.cumsum(1) - 1, 2 * time)  # absent actions go to an extra column
         actions = inner.new_full((batch, 2 * time + 1), NO_ACTION)
         actions = actions.scatter(1, place, torch.stack([take, reduce], -1).flatten(1))
         right = torch.zeros_like(actions, dtype=torch.bool)
@@ -138,7 +131,7 @@ class TransitionSystem:
         return actions[:, :-1], right[:, :-1]
 
     def gold_chunks(self, inner: Tensor, lengths: Tensor) -> GoldChunks:
-        """The chunks of inner tags (B, T), IGNORED where nothing is known."""
+        """The chunks of inner tags (B, T), which may be IGNORED."""
         behind = inner.new_full((len(inner), 1), IGNORED)
         word = torch.arange(inner.shape[1] + 1, device=inner.device) < lengths.unsqueeze(1)
         inner = torch.cat([inner, behind], 1)
@@ -152,18 +145,16 @@ class TransitionSystem:
     def best_actions(
         self, gold: GoldChunks, sentence: Tensor, position: Tensor, depth: Tensor, lengths: Tensor
     ) -> Tensor:
-        """The dynamic oracle of contiguous chunks: which valid actions lead to the best end that can still be reached.
+        """The dynamic oracle of contiguous chunks: the valid actions that lead to the fewest missing and wrong chunks.
 
-        An end is the better, the fewer gold chunks are missing and the fewer others are there. A stack that is the
-        beginning of a gold chunk grows to it and is reduced to its type. Any other has become a wrong chunk, whatever
-        its type, and may go on growing as long as it takes no gold chunk's first word. An empty one waits for that. All
-        valid actions are best where the gold chunk cannot be told (plain labels that are IGNORED).
+        A stack that begins a gold chunk grows to it and is reduced to its type. Any other is a wrong chunk of any type,
+        which may grow until the next gold chunk starts. All valid actions are best if the gold chunk is unknown.
 
         Args:
             gold: The chunks of sentences (B, T).
-            sentence: The sentences (N,) of states (N,), and their position and depth (N,).
-            position: See there.
-            depth: See there.
+            sentence: The sentence of each state, (N,).
+            position: Words that have left its buffer, (N,).
+            depth: Words on its stack, (N,).
             lengths: (B,).
 
         Returns:
@@ -187,8 +178,7 @@ class TransitionSystem:
     def tags_of(self, actions: Tensor, time: int) -> Tensor:
         """The inner tags (N, T) of sequences of actions (N, S); O for padding, and for words left on the stack.
 
-        The words of a chunk are B I* E or S in their order. Where the chunk has gaps these tags are malformed, and read
-        like others that are: each part a chunk of its own, or none of them.
+        The words of a chunk are B I* E or S in their order; the tags of a chunk with gaps are malformed.
         """
         steps = actions.shape[1]
         outside, _ = self.tags.outside
@@ -200,7 +190,7 @@ class TransitionSystem:
         end = end.clamp(max=steps - 1)
         type_ = (actions.gather(1, end) - FIRST_REDUCE).clamp(min=0)
         first = trace.depth == 0
-        last = trace.shifts.gather(1, end) == trace.shifts + 1  # no other word is shifted before the chunk is made
+        last = trace.shifts.gather(1, end) == trace.shifts + 1  # no other word is shifted before REDUCE
         kind = torch.where(first, torch.where(last, SINGLE, BEGIN), torch.where(last, END, INSIDE))
         tag = torch.where(in_chunk, self.tags.on(actions.device).inner[kind, type_], outside)
         own, taken = self.own_steps(actions, time)
@@ -208,7 +198,7 @@ class TransitionSystem:
 
     @staticmethod
     def later(events: Tensor) -> Tensor:
-        """The first step at or after each one at which something happens, S where nothing does: (N, S), S above 0."""
+        """The first step at or after each one with an event, S if there is none: (N, S), S above 0."""
         steps = events.shape[1]
         step = torch.arange(steps, device=events.device)
         return torch.where(events, step, steps).flip(1).cummin(1).values.flip(1)
@@ -217,7 +207,7 @@ class TransitionSystem:
     def own_steps(actions: Tensor, time: int) -> tuple[Tensor, Tensor]:
         """The step (N, T) at which each word leaves the buffer, 0 where it never does, and whether it does."""
         takes = (actions == SHIFT) | (actions == OUT)
-        word = torch.where(takes, takes.cumsum(1) - 1, time)  # all other steps go to a column of their own
+        word = torch.where(takes, takes.cumsum(1) - 1, time)  # other steps go to an extra column
         step = torch.arange(actions.shape[1], device=actions.device).expand_as(actions)
         own = actions.new_full((len(actions), time + 1), NO_ACTION).scatter(1, word, step)[:, :time]
         return own.clamp(min=0), own >= 0

@@ -14,11 +14,17 @@ from transformers import AutoModelForTokenClassification
 
 from ..errors import DataError
 from ..loading import load_model
-from ..models.characters import character_ids, code_points
 from ..models.configuration_tagger import RESERVED_CHARACTER_TYPES, TaggerConfig
 from ..models.features import ComposedVectors, WordFeatures, rows_of_words, trained_words, words_of_rows
 from ..models.modeling_tagger import TaggerForTokenClassification
-from ..models.tokenization_word_char import UNKNOWN_ID, WordCharTokenizer, known_forms, may_be_known
+from ..models.tokenization_word_char import (
+    UNKNOWN_ID,
+    WordCharTokenizer,
+    character_ids,
+    code_points,
+    known_forms,
+    may_be_known,
+)
 from ..registration import CONFIGS
 from ..vectors.distill import Composition, read_composition, read_encoder
 from ..vectors.formats import Vectors, read_vectors

@@ -1,57 +1,373 @@
 """A linear-chain conditional random field (lample2016, section 2.2; ma2016, section 2.3): likelihood and posterior.
 
 All in float32 or wider. Shapes: emissions (B, T, K), right-padded; lengths (B,); transitions (K, K) from row to
-column, or (B, T, K, K) where entry t scores the move from word t − 1 to word t; start (K,) or (B, K); end (K,). −∞ bars
-what it scores. Recursions stay outside of compiled graphs, which would unroll them anew for every length.
+column, or (B, T, K, K) where entry t scores the transition from word t − 1 to word t; start (K,) or (B, K); end (K,).
+−∞ forbids. Recursions are excluded from compiled graphs, which would unroll them for every length.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .crf_messages import IMPOSSIBLE, Chain, LogMessages, ScaledMessages, messages
-from .crf_paths import k_best_paths, path_score
 from .tags import IGNORED
+
+#: Replaces −∞ where a number must be finite: the lowest log probability returned, and that of forbidden gold tags.
+IMPOSSIBLE = -1e4
+
+#: Weights below this, where the largest is about 1, may be inexact.
+SMALLEST = 1e-140
+
+#: Steps unbound at a time: one by one is slow, all at once takes memory in documents of 100,000 words.
+BLOCK = 256
+
+#: Elements of the largest intermediate tensor of `pair_counts`.
+_CHUNK = 2**22
+
+
+class Chain(NamedTuple):
+    """The scores of a batch."""
+
+    emissions: Tensor  # (B, T, K)
+    transitions: Tensor  # (K, K) or (B, T, K, K)
+    start: Tensor  # (K,) or (B, K)
+    end: Tensor  # (K,)
+
+    def to(self, dtype: torch.dtype) -> Chain:
+        """The same scores in another dtype."""
+        return Chain(*(scores.to(dtype) for scores in self))
+
+    @property
+    def conditioned(self) -> bool:
+        """True if every word has its own transitions."""
+        return self.transitions.dim() == 4
+
+
+def by_step(*values: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Iterate over several tensors along dimension 0."""
+    for first in range(0, len(values[0]), BLOCK):
+        yield from zip(*(value[first : first + BLOCK].unbind(0) for value in values), strict=True)
+
+
+class Alignment:
+    """The words that both directions read at each step, in sentences (B, T) of the given lengths."""
+
+    def __init__(self, lengths: Tensor, time: int) -> None:
+        self.time, self.batch = time, len(lengths)
+        self.last = (lengths - 1).clamp(min=0)  # (B,)
+        step = torch.arange(time, device=lengths.device).unsqueeze(1)  # (T, 1)
+        self.inside = step < lengths  # (T, B)
+        self.inside_pairs = self.inside[1:]  # (T − 1, B) words that have a word before them
+        self.rows = torch.arange(self.batch, device=lengths.device)
+        #: (T, B) the word as far from the end as this one is from the start.
+        self.mirrored = (self.last - step).clamp(min=0)
+        self.words = torch.stack([step.minimum(self.last), self.mirrored], 1)  # (T, 2, B)
+
+    def align(self, values: Tensor) -> Tensor:
+        """Values of words (B, T, …) in the order of the steps of both directions: (T, 2, B, …)."""
+        index = (self.words + self.rows * self.time).flatten()
+        return values.flatten(0, 1).index_select(0, index).unflatten(0, self.words.shape)
+
+    def moves(self, transitions: Tensor, step: int) -> Tensor:
+        """The transitions of both directions into a step, (2, B, K, K), of (B, T, K, K)."""
+        # Backward, the entry of the word of the step before scores the transition between the two.
+        forward = transitions[self.rows, self.words[step, 0]]
+        backward = transitions[self.rows, self.words[step - 1, 1]]
+        return torch.stack([forward, backward.transpose(1, 2)])
+
+    def mirror(self, values: Tensor) -> Tensor:
+        """Values of the steps of the backward direction (T, B, K) in the order of the words."""
+        index = (self.mirrored * self.batch + self.rows).flatten()
+        return values.flatten(0, 1).index_select(0, index).view_as(values)
+
+    def total(self, values: Tensor) -> Tensor:
+        """Sum (T, B), or (T − 1, B) for pairs, over the words of each sentence: (B,)."""
+        inside = self.inside if len(values) == self.time else self.inside_pairs
+        return values.masked_fill(~inside, 0).sum(0)
+
+    def at_last(self, values: Tensor) -> Tensor:
+        """Values (T, B, K) at the last word of each sentence: (B, K)."""
+        return values[self.last, self.rows]
+
+
+class LogMessages:
+    """Forward-backward in log space: exact for scores of any size, with an exponential for every pair of tags.
+
+    `arriving` and `leaving` (T, 2, B, K) are log-sums over all partial paths to a tag, without and with its emission.
+    `leaving` is normalised to a maximum of 0 at each step; `tops` are the maxima subtracted.
+    """
+
+    def __init__(self, chain: Chain, lengths: Tensor) -> None:
+        self.chain, self.alignment = chain, Alignment(lengths, chain.emissions.shape[1])
+        emissions = self.alignment.align(chain.emissions)
+        moves = torch.stack([chain.transitions, chain.transitions.mT]).unsqueeze(1) if not chain.conditioned else None
+        lowest = torch.finfo(emissions.dtype).min
+        steps, score = [], emissions[0]
+        for step, (emission,) in enumerate(by_step(emissions)):
+            if step:
+                here = self.alignment.moves(chain.transitions, step) if moves is None else moves
+                arriving = (score.unsqueeze(3) + here).logsumexp(2)
+            else:
+                arriving = torch.stack([chain.start.expand(score[0].shape), chain.end.expand(score[0].shape)])
+            score = arriving + emission
+            top = score.amax(2, keepdim=True).clamp(min=lowest)  # −∞ − −∞ would be NaN
+            score = score - top
+            steps.append((arriving, score, top))
+        self.arriving, self.leaving, self.tops = (torch.stack(values) for values in zip(*steps, strict=True))
+
+    def log_partition(self) -> Tensor:
+        """Log of the summed exponentiated scores of all paths: (B,)."""
+        last = self.alignment.at_last(self.leaving[:, 0]) + self.chain.end
+        return last.logsumexp(1) + self.alignment.total(self.tops[:, 0, :, 0])
+
+    def log_marginals(self) -> Tensor:
+        """Log probability of each tag of each word: (T, B, K)."""
+        return (self.leaving[:, 0] + self.alignment.mirror(self.arriving[:, 1])).log_softmax(2)
+
+    def marginals(self) -> Tensor:
+        """Probability of each tag of each word, (T, B, K); 0 where no path is possible at all."""
+        return self.log_marginals().exp().masked_fill(self._hopeless().unsqueeze(1), 0)
+
+    def _hopeless(self) -> Tensor:
+        """The sentences of which every path is forbidden: (B,)."""
+        return self.log_partition() == -torch.inf
+
+    def log_conditionals(self, path: Tensor) -> Tensor:
+        """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
+        before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
+        rest = self.alignment.mirror(self.leaving[:, 1])[1:].gather(2, after)
+        whole = self.alignment.mirror(self.arriving[:, 1])[:-1].gather(2, before)
+        return (rest - whole).squeeze(2) + moves_along(self.chain.transitions, path)
+
+    def pair_counts(self, weight: Tensor) -> Tensor:
+        """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
+        before, after = self.leaving[:-1, 0], self.alignment.mirror(self.leaving[:, 1])[1:]
+        norm = (self.arriving[1:, 0] + after).logsumexp(2)  # (T − 1, B)
+        transitions = self.chain.transitions
+        counts = torch.zeros_like(transitions)
+        counted = self.alignment.inside_pairs & ~self._hopeless()
+        steps = max(1, _CHUNK // max(1, before[:1].numel() * before.shape[2]))
+        for first in range(0, len(before), steps):
+            part = slice(first, first + steps)
+            here = transitions[:, 1:][:, part].transpose(0, 1) if self.chain.conditioned else transitions
+            scores = before[part].unsqueeze(3) + after[part].unsqueeze(2) - norm[part, :, None, None]
+            pairs = torch.where(counted[part, :, None, None], (scores + here).exp() * weight[:, None, None], 0)
+            if self.chain.conditioned:
+                counts[:, 1:][:, part] = pairs.transpose(0, 1)
+            else:
+                counts += pairs.sum((0, 1))
+        return counts
+
+
+class ScaledMessages:
+    """Forward-backward on scaled probabilities in float64: a step is one matrix product, several times as fast.
+
+    Emissions, transitions and each step are scaled to a maximum of 1. Weights that underflow may lose paths that later
+    words favour; `exact` says whether none did.
+    """
+
+    def __init__(self, chain: Chain, lengths: Tensor) -> None:
+        chain = chain.to(torch.float64)
+        if (lengths == 0).any():  # Padding may hold NaN.
+            chain = chain._replace(emissions=chain.emissions.masked_fill((lengths == 0)[:, None, None], 0))
+        self.chain, self.alignment = chain, Alignment(lengths, chain.emissions.shape[1])
+        #: Maxima of each word (B, T), of each transition matrix, (B, T) or a number, and of start and end.
+        self.word_tops = chain.emissions.amax(2)
+        self.move_tops = chain.transitions.amax((-2, -1))
+        self.start_top, self.end_top = chain.start.amax(-1), chain.end.amax(-1)
+        self.moves = (chain.transitions - self.move_tops[..., None, None]).exp_()
+        emissions = self.alignment.align((chain.emissions - self.word_tops.unsqueeze(2)).exp_())
+        self.arriving, self.leaving = torch.empty_like(emissions), torch.empty_like(emissions)
+        self.scales = torch.empty_like(emissions[..., :1])
+        weight = self.arriving[0]
+        weight[0], weight[1] = (chain.start - self.start_top.unsqueeze(-1)).exp(), (chain.end - self.end_top).exp()
+        both = torch.stack([self.moves, self.moves.mT]) if not chain.conditioned else None
+        for step, (emission, arriving, leaving, scale) in enumerate(
+            by_step(emissions, self.arriving, self.leaving, self.scales)
+        ):
+            if step and both is not None:
+                torch.bmm(weight, both, out=arriving)
+            elif step:
+                here = self.alignment.moves(self.moves, step)
+                torch.matmul(weight.unsqueeze(2), here, out=arriving.unsqueeze(2))
+            weight = torch.mul(arriving, emission, out=leaving)
+            torch.amax(weight, 2, keepdim=True, out=scale)
+            weight /= scale
+
+    def exact(self) -> bool:
+        """True if no weight of a reachable tag underflowed."""
+        weights = self.leaving
+        reachable = self._reachable()
+        if reachable is not None:
+            weights = weights.masked_fill(~reachable, 1)
+        unscaled = weights.amin(3) * self.scales.squeeze(3)  # (T, 2, B)
+        return bool(((unscaled >= SMALLEST) | ~self.alignment.inside.unsqueeze(1)).all())
+
+    def _reachable(self) -> Tensor | None:
+        """The tags that an allowed path leads to at each step, (T, 2, B or 1, K); None if all are."""
+        emissions, transitions, start, end = (scores > -torch.inf for scores in self.chain)
+        if all(possible.all() for possible in (emissions, transitions, start, end)):
+            return None
+        if self.chain.conditioned:
+            transitions = transitions.flatten(0, 1).any(0)
+        moves = torch.stack([transitions, transitions.mT]).float()
+        everywhere, settled = bool(emissions.all()), False
+        words = emissions.new_ones(self.alignment.time, 2, 1, 1) if everywhere else self.alignment.align(emissions)
+        start = start.view(-1, start.shape[-1]).any(0)
+        reached = torch.stack([start, end]).unsqueeze(1) & words[0]
+        steps = [reached]
+        for possible in words[1:]:
+            if not settled:
+                before, reached = reached, (torch.matmul(reached.float(), moves) > 0) & possible
+                settled = everywhere and torch.equal(reached, before)
+            steps.append(reached)
+        return torch.stack(steps)
+
+    def log_partition(self) -> Tensor:
+        """Log of the summed exponentiated scores of all paths: (B,)."""
+        alignment = self.alignment
+        last = (alignment.at_last(self.leaving[:, 0]) * self.arriving[0, 1]).sum(1).log()
+        words = alignment.total(self.scales[:, 0, :, 0].log() + self.word_tops.t())
+        tops = self.move_tops
+        moves = alignment.total(tops.t()[1:]) if self.chain.conditioned else alignment.last * tops
+        return last + words + moves + self.start_top + self.end_top
+
+    def log_marginals(self) -> Tensor:
+        """Log probability of each tag of each word: (T, B, K)."""
+        return self.marginals().log_()
+
+    def marginals(self) -> Tensor:
+        """Probability of each tag of each word: (T, B, K)."""
+        both = self.leaving[:, 0] * self.alignment.mirror(self.arriving[:, 1])
+        return both.div_(both.sum(2, keepdim=True))
+
+    def log_conditionals(self, path: Tensor) -> Tensor:
+        """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
+        before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
+        rest = self.alignment.mirror(self.leaving[:, 1])[1:].gather(2, after)
+        whole = self.alignment.mirror(self.arriving[:, 1])[:-1].gather(2, before)
+        return (rest / whole).squeeze(2).mul_(moves_along(self.moves, path)).log_()
+
+    def pair_counts(self, weight: Tensor) -> Tensor:
+        """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
+        before, after = self.leaving[:-1, 0], self.alignment.mirror(self.leaving[:, 1])[1:]
+        norm = (self.arriving[1:, 0] * after).sum(2, keepdim=True)  # (T − 1, B, 1)
+        before = torch.where(self.alignment.inside_pairs.unsqueeze(2), before * (weight.unsqueeze(1) / norm), 0)
+        if not self.chain.conditioned:
+            return (before.flatten(0, 1).t() @ after.flatten(0, 1)).mul_(self.moves)
+        pairs = torch.zeros_like(self.moves)
+        torch.mul(before.unsqueeze(3), after.unsqueeze(2), out=pairs[:, 1:].transpose(0, 1))
+        return pairs.mul_(self.moves)
+
+
+def messages(chain: Chain, lengths: Tensor) -> ScaledMessages | LogMessages:
+    """The recursions of a batch, scaled where that is exact, else in log space; T is at least 1.
+
+    A GPU always uses log space: it would have to wait for `exact`, and gains little from scaling.
+    """
+    if torch.is_grad_enabled() and any(scores.requires_grad for scores in chain):
+        # Gradients of the posterior go through the graph of the recursion, in which −∞ would make them NaN.
+        finite = (scores.clamp(min=IMPOSSIBLE) for scores in chain[1:])
+        return LogMessages(Chain(chain.emissions, *finite), lengths)
+    if chain.emissions.device.type != "cpu":
+        return LogMessages(chain, lengths)
+    scaled = ScaledMessages(chain, lengths)
+    return scaled if scaled.exact() else LogMessages(chain.to(torch.float64), lengths)
+
+
+def moves_along(transitions: Tensor, path: Tensor) -> Tensor:
+    """Scores (T − 1, B) of the transitions of a path (T, B)."""
+    if transitions.dim() == 2:
+        return transitions[path[:-1], path[1:]]
+    time, batch = path.shape
+    word = torch.arange(1, time, device=path.device).unsqueeze(1)
+    return transitions[torch.arange(batch, device=path.device), word, path[:-1], path[1:]]
+
+
+#: Steps between two normalisations of Viterbi scores, which else would grow with the sentence and lose precision.
+STEPS_TO_GROW = 8
+
+
+@torch.compiler.disable
+def path_score(chain: Chain, lengths: Tensor, path: Tensor) -> Tensor:
+    """Score (B,) of a path (B, T) for each sentence: 0 for a sentence without words, −∞ for a forbidden path."""
+    emissions, transitions, start, end = chain
+    if emissions.shape[1] == 0:
+        return emissions.new_zeros(len(emissions))
+    path = path.t()
+    inside = torch.arange(len(path), device=path.device).unsqueeze(1) < lengths  # (T, B)
+    words = emissions.gather(2, path.t().unsqueeze(2)).squeeze(2).t()
+    moves = moves_along(transitions, path)
+    first = start.expand(emissions[:, 0].shape).gather(1, path[0].unsqueeze(1)).squeeze(1)
+    last = end[path.gather(0, (lengths - 1).clamp(min=0).unsqueeze(0)).squeeze(0)]
+    within = words.masked_fill(~inside, 0).sum(0) + moves.masked_fill(~inside[1:], 0).sum(0)
+    return within + (first + last).masked_fill(lengths == 0, 0)
+
+
+@torch.compiler.disable
+@torch.no_grad()
+def best_path(chain: Chain, lengths: Tensor) -> Tensor:
+    """The path of the highest score (Viterbi), (B, T); arbitrary beyond a sentence's end."""
+    emissions, transitions, start, end = chain
+    batch, time, tags = emissions.shape
+    if time == 0:
+        return lengths.new_zeros(batch, 0)
+    # Sentences last, so that sums and maxima run over contiguous memory.
+    words = emissions.permute(1, 2, 0).contiguous()  # (T, K, B)
+    words = words - words.amax(1, keepdim=True)
+    moves = None if chain.conditioned else transitions.unsqueeze(2)
+    scores = torch.empty_like(words)
+    pairs = words.new_empty(tags, tags, batch)
+    score = start.expand(batch, tags).t()
+    for step, (word, here) in enumerate(by_step(words, scores)):
+        if step:
+            move = transitions[:, step].permute(1, 2, 0) if moves is None else moves
+            score = torch.add(score.unsqueeze(1), move, out=pairs).amax(0)
+        score = torch.add(score, word, out=here)
+        if step % STEPS_TO_GROW == 0:
+            score -= score.amax(0, keepdim=True)
+    last = (lengths - 1).clamp(min=0)
+    rows = torch.arange(batch, device=last.device)
+    tag = (scores[last, :, rows] + end).argmax(1)
+    path = torch.empty(time, batch, dtype=torch.long, device=last.device)
+    path[time - 1] = tag
+    inside = torch.arange(time, device=last.device).unsqueeze(1) < lengths
+    for step in range(time - 1, 0, -1):
+        # Back pointers are computed for the tags of the path only.
+        move = transitions[rows, step, :, tag].t() if moves is None else transitions.index_select(1, tag)
+        source = (scores[step - 1] + move).max(0).indices  # several times as fast as argmax
+        # Beyond the end of a sentence its last tag is copied.
+        tag = torch.where(inside[step], source, tag, out=path[step - 1])
+    return path.t()
 
 
 @torch.compiler.disable
 def log_partition(chain: Chain, lengths: Tensor) -> Tensor:
     """Log of the summed exponentiated scores of all paths, (B,); 0 for a sentence without words.
 
-    Differentiable without a graph through time: the gradient is the posterior.
+    Its gradient, the posterior, is computed without a graph through time.
     """
     return _LogPartition.apply(*chain, lengths, None)
 
 
 @torch.compiler.disable
 def negative_log_likelihood(chain: Chain, lengths: Tensor, gold: Tensor) -> Tensor:
-    """−log p of gold tags (B, T), of which IGNORED may be any: (B,); 0 for a sentence without words.
-
-    Its gradient is the expected counts of the posterior less those of the gold tags.
-    """
+    """−log p of gold tags (B, T): (B,). IGNORED stands for any tag; 0 for a sentence without words."""
     return _LogPartition.apply(*chain, lengths, gold)
 
 
 @torch.compiler.disable
-def log_marginals(chain: Chain, lengths: Tensor) -> Tensor:
-    """Log posterior probability of every tag of every word, (B, T, K); all alike beyond the end of a sentence."""
-    if chain.emissions.shape[1] == 0:
-        return torch.zeros_like(chain.emissions)
-    return _log_marginals(messages(chain, lengths), chain.emissions)
-
-
-@torch.compiler.disable
 def posterior(chain: Chain, lengths: Tensor, path: Tensor) -> tuple[Tensor, Tensor]:
-    """The log posterior marginals (B, T, K), and that of a path (B, T), step by step (B, T, 2).
+    """Log posterior marginals (B, T, K), and log probabilities (B, T, 2) of the tags of a path (B, T).
 
-    Of each tag on the path: its log probability by itself, and given the tag before it on the path (of the first word,
-    by itself). As a chain has no longer memory, the first of a span's first word and the second of its other words add
-    up to the exact log probability that the span has these tags, whatever stands around it.
+    The latter are those of each tag by itself and given the tag before it on the path (by itself for the first word).
+    By the Markov property, the first of a span's first word and the second of its other words add up to the exact log
+    probability that the span has these tags.
     """
     if chain.emissions.shape[1] == 0:
         return torch.zeros_like(chain.emissions), chain.emissions.new_zeros(*path.shape, 2)
@@ -59,50 +375,25 @@ def posterior(chain: Chain, lengths: Tensor, path: Tensor) -> tuple[Tensor, Tens
     marginals = _log_marginals(sums, chain.emissions)
     inside = sums.alignment.inside.t()
     alone = marginals.gather(2, path.unsqueeze(2)).squeeze(2).where(inside, 0)
-    # What follows a tag that cannot be is no number.
+    # NaN after a forbidden tag.
     given = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
-    given = torch.cat([alone[:, :1], _tell(given, chain.emissions).t()], 1).where(inside, 0)
+    given = torch.cat([alone[:, :1], _finite(given, chain.emissions).t()], 1).where(inside, 0)
     return marginals, torch.stack([alone, given], 2)
 
 
-def span_log_probs(path_log_probs: Tensor, sentence: Tensor, begin: Tensor, end: Tensor) -> Tensor:
-    """Exact log probability that spans have the tags of a path: a constrained forward pass for each, in one sum.
-
-    Args:
-        path_log_probs: (B, T, 2) as `posterior` gives them.
-        sentence: The sentence of each span, (N,).
-        begin: Its first word, (N,).
-        end: One past its last word, (N,).
-
-    Returns:
-        (N,), float64.
-    """
-    alone, given = path_log_probs.double().unbind(2)
-    upto = given.cumsum(1)
-    return alone[sentence, begin] + upto[sentence, end - 1] - upto[sentence, begin]
-
-
-@torch.compiler.disable
-@torch.no_grad()
-def k_best(chain: Chain, lengths: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k most probable paths, best first, (B, k, T); their log probabilities (B, k), −∞ where there are fewer."""
-    paths, scores = k_best_paths(chain, lengths, k)
-    return paths, scores - log_partition(chain, lengths).unsqueeze(1)
-
-
 def _log_marginals(sums: ScaledMessages | LogMessages, like: Tensor) -> Tensor:
-    """(B, T, K) in the type of the emissions."""
+    """(B, T, K) in the dtype of the emissions."""
     inside = sums.alignment.inside.t().unsqueeze(2)
-    return _tell(sums.log_marginals(), like).transpose(0, 1).where(inside, -math.log(like.shape[2]))
+    return _finite(sums.log_marginals(), like).transpose(0, 1).where(inside, -math.log(like.shape[2]))
 
 
-def _tell(log_probs: Tensor, like: Tensor) -> Tensor:
-    """Log probabilities as they leave this module: finite, and in the type of the emissions."""
+def _finite(log_probs: Tensor, like: Tensor) -> Tensor:
+    """Log probabilities made finite, in the dtype of the emissions."""
     return log_probs.to(like.dtype).clamp(min=IMPOSSIBLE)
 
 
 class _LogPartition(torch.autograd.Function):
-    """The partition, less the score of the gold tags where there are any."""
+    """The log partition, less the score of the gold tags if there are any."""
 
     @staticmethod
     def forward(
@@ -114,7 +405,7 @@ class _LogPartition(torch.autograd.Function):
         lengths: Tensor,
         gold: Tensor | None,
     ) -> Tensor:
-        """Run the recursions of both directions, of which the backward pass needs the second: (B,)."""
+        """Run both directions; the backward pass needs the second: (B,)."""
         chain = Chain(emissions, transitions, start, end)
         ctx.chain, ctx.lengths, ctx.gold, ctx.sums, ctx.fitting = chain, lengths, gold, None, None
         if emissions.shape[1] == 0:
@@ -124,7 +415,7 @@ class _LogPartition(torch.autograd.Function):
         if gold is not None:
             free = (gold == IGNORED) & ctx.sums.alignment.inside.t()
             if not free.is_meta and free.any():
-                # The paths that fit the labels are those of a chain that bars all else.
+                # The paths that fit the labels are those of a chain that forbids all others.
                 tags = torch.arange(emissions.shape[2], device=gold.device)
                 fits = (tags == gold.unsqueeze(2)) | (gold == IGNORED).unsqueeze(2)
                 ctx.fitting = messages(chain._replace(emissions=emissions.masked_fill(~fits, -torch.inf)), lengths)
@@ -138,7 +429,7 @@ class _LogPartition(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Weigh each sentence's counts by its gradient."""
+        """Expected counts of the posterior less those of the gold tags, weighted by each sentence's gradient."""
         chain, lengths, sums = ctx.chain, ctx.lengths, ctx.sums
         if sums is None:
             return *(torch.zeros_like(scores) for scores in chain), None, None
@@ -151,15 +442,15 @@ class _LogPartition(torch.autograd.Function):
         elif ctx.gold is not None:
             path = ctx.gold.t()
             words.scatter_add_(2, path.unsqueeze(2), words.new_full((1, 1, 1), -1).expand(*path.shape, 1))
-            _take_moves(pairs, path, weight * alignment.inside_pairs)
+            _subtract_transitions(pairs, path, weight * alignment.inside_pairs)
         words = torch.where(alignment.inside.unsqueeze(2), words * weight.unsqueeze(1), 0)
         start = words[0] if chain.start.dim() == 2 else words[0].sum(0)
         counts = (words.transpose(0, 1), pairs, start, alignment.at_last(words).sum(0))
         return *(count.to(scores.dtype) for count, scores in zip(counts, chain, strict=True)), None, None
 
 
-def _take_moves(pairs: Tensor, path: Tensor, weight: Tensor) -> None:
-    """Take the moves of a path (T, B), weighted by (T − 1, B), from the counts of moves, in place."""
+def _subtract_transitions(pairs: Tensor, path: Tensor, weight: Tensor) -> None:
+    """Subtract the transitions of a path (T, B), weighted by (T − 1, B), from counts in place."""
     tags = pairs.shape[-1]
     place = path[:-1] * tags + path[1:]
     if pairs.dim() == 2:

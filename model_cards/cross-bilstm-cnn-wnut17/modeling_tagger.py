@@ -1,4 +1,4 @@
-"""The one forward pass that every architecture shares; a family adds its encoder."""
+"""The base class of all taggers: one forward pass, to which an architecture adds its encoder."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ from .decoders import Axes, Decoded, build_decoder
 from .features import WordFeatures, draw_vectors, first_added_id, word_rows
 from .tags import IGNORED, TagSpace
 
-#: How far the logit of a decoded label stands above all others, so that argmax is the decoded path.
+#: Margin of the logit of a decoded label above all others, so that argmax is the decoded path.
 MARGIN = 1e-3
 
 
 @dataclass
 class TaggerOutput(ModelOutput):
-    """What a tagger returns.
+    """The output of a tagger.
 
     Args:
-        loss: Scalar, where labels were given.
-        logits: (B, T, labels) over the public labels, float32: their argmax is the decoded path and their softmax the
-            decoder's posterior, save that a label which the posterior puts above the decoded one is lowered to just
-            below it. None in training with labels, where nothing is decoded.
+        loss: Scalar, if labels were given.
+        logits: (B, T, labels) over the public labels, float32. Their argmax is the decoded path and their softmax the
+            decoder's posterior, except that a label more probable than the decoded one is lowered to just below it.
+            None in training with labels.
         hidden_states: With `output_hidden_states`: the word features (B, T, d), then the states (B, T, size) of each
-            layer of the encoder; the last ones are what is classified. Sizes differ from layer to layer, and values at
-            padding have no meaning.
+            layer of the encoder, of which the last are classified. Sizes differ; values at padding are arbitrary.
         attentions: With `output_attentions`, one tensor (B, heads, T, T) for each layer of attention; None for models
             without attention.
-        path_log_probs: (B, T, 2), where `output_path_log_probs` asked for them: log probability of a word's decoded
-            inner tag, by itself and given the decoded tag of the word before. The first of a span's first word and the
-            second of its others add up to the exact log probability of the span.
+        path_log_probs: (B, T, 2), with `output_path_log_probs`: log probability of a word's decoded inner tag, by
+            itself and given the decoded tag of the word before. The first of a span's first word and the second of its
+            others add up to the exact log probability of the span.
     """
 
     loss: Tensor | None = None
@@ -46,12 +45,12 @@ class TaggerOutput(ModelOutput):
 
 
 class Encoded(NamedTuple):
-    """The result of an encoder for right-padded sentences; values at padding have no meaning."""
+    """The output of an encoder for right-padded sentences; values at padding are arbitrary."""
 
     states: Tensor  # (B, T, output_size), from which tags are decoded
-    hidden_states: tuple[Tensor, ...] = ()  # (B, T, size) of each layer, where asked for; the last one is `states`
-    attentions: tuple[Tensor, ...] | None = None  # (B, heads, T, T) of each layer of attention, where asked for
-    earlier: tuple[Tensor, ...] = ()  # (B, T, output_size) each: further states that have a loss in training
+    hidden_states: tuple[Tensor, ...] = ()  # (B, T, size) of each layer, if requested; the last is `states`
+    attentions: tuple[Tensor, ...] | None = None  # (B, heads, T, T) of each layer of attention, if requested
+    earlier: tuple[Tensor, ...] = ()  # (B, T, output_size) each: states that also have a loss in training
 
     def with_context(self, context: Tensor, weights: Tensor | None) -> Encoded:
         """[states ; context] of a layer of self-attention above these states."""
@@ -61,15 +60,15 @@ class Encoded(NamedTuple):
 
 
 class Encoder(nn.Module):
-    """Features (B, T, d) of right-padded sentences to states (B, T, output_size); architectures differ in this part."""
+    """The part in which architectures differ: features (B, T, d) to states (B, T, output_size)."""
 
     output_size: int
 
     def forward(
         self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
-        """Encode features (B, T, d) of sentences of lengths (B,)."""
-        raise TypeError(f"{type(self).__name__} has no architecture; use one of its subclasses.")
+        """Encode features (B, T, d) of right-padded sentences of lengths (B,)."""
+        raise NotImplementedError
 
 
 class TaggerForTokenClassification(PreTrainedModel):
@@ -79,7 +78,7 @@ class TaggerForTokenClassification(PreTrainedModel):
     encoder_class: ClassVar[type[Encoder]] = Encoder
     base_model_prefix = ""
     main_input_name = "input_ids"
-    # Saved before as a weight by models without trained word vectors, in which it is empty.
+    # Empty in models without trained word vectors, which older versions saved.
     _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [r"^features\.words\.weight$"]
 
     def __init__(self, config: TaggerConfig) -> None:
@@ -88,20 +87,20 @@ class TaggerForTokenClassification(PreTrainedModel):
         self.features = WordFeatures(config)
         self.encoder = self.encoder_class(config, self.features.output_size)
         self.build_head(config)
-        # Where a device map spreads a model over several devices, each of these goes to one as a whole.
+        # Not split by a device map.
         self._no_split_modules = [type(part).__name__ for part in (self.features, self.encoder, self.decoder)]
         self.post_init()
         self.freeze()
 
     def build_head(self, config: Any) -> None:
-        """Create what turns states into scores of inner tags, and these into tags."""
+        """Create the classifier, from states to scores of inner tags, and the decoder."""
         self.classifier: nn.Module = nn.Linear(self.encoder.output_size, self.tags.num_inner)
         self.decoder = build_decoder(config, self.tags, self.encoder.output_size)
 
     def label_axes(self) -> Axes:
-        """The axes of all parameters whose sizes follow from the labels, by the names of tags, types or actions.
+        """The axes of all parameters whose sizes depend on the labels, by the names of tags, types or actions.
 
-        Parameters of two models that bear the same name, of one architecture, mean the same by entries of equal names.
+        Training from a model with other labels copies the entries of equal names.
         """
         tags = self.tags.inner_tags
         axes: Axes = {
@@ -111,15 +110,12 @@ class TaggerForTokenClassification(PreTrainedModel):
 
     @property
     def accepts_loss_kwargs(self) -> bool:
-        """Whether the Trainer's count of labelled words is what divides the loss: not so for a mean over sentences."""
+        """True if the loss is divided by the Trainer's count of labelled words; false for a mean over sentences."""
         return self.config.loss_reduction != "sentence"
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Let a module start as its paper says; also refills the tables that no weights file holds.
-
-        A module starts what it holds itself: transformers passes over modules that hold nothing but other modules.
-        """
+        """Initialise the parameters of a module itself, by its own `reset_parameters` if it has one."""
         if isinstance(module, (nn.Linear, nn.Conv1d)):
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
@@ -134,18 +130,15 @@ class TaggerForTokenClassification(PreTrainedModel):
                 reset()
 
     def freeze(self) -> None:
-        """Fix what the config wants fixed; from_pretrained forgets it, so train() says it again.
-
-        What somebody froze by hand stays frozen.
-        """
+        """Freeze the parts that the config freezes; `from_pretrained` undoes it, so `train()` repeats it."""
         if self.config.freeze_word_embeddings:
             self.features.words.weight.requires_grad_(False)
         if self.features.context is not None and self.config.context_frozen:
-            # Without dropout, too: what it says of a sentence is then always the same.
+            # Without dropout, so that its states can be cached.
             self.features.context.encoder.eval().requires_grad_(False)
 
     def train(self, mode: bool = True) -> TaggerForTokenClassification:
-        """Set training mode, frozen parts staying frozen."""
+        """Set training mode; frozen parts stay frozen."""
         super().train(mode)
         self.freeze()
         return self
@@ -163,8 +156,7 @@ class TaggerForTokenClassification(PreTrainedModel):
     ) -> nn.Embedding:
         """Change the number of word ids: `model.resize_token_embeddings(len(tokenizer))` after `tokenizer.add_tokens`.
 
-        New ids come after all others and have trained vectors, also in models in which some words have only a
-        pretrained one; they have no pretrained one. Where ids are removed, the last ones are.
+        New ids come last and have trained vectors, even in models with frozen ones. Removed ids are the last ones.
 
         Args:
             new_num_tokens: The new number of ids; by default as many as there are.
@@ -239,10 +231,10 @@ class TaggerForTokenClassification(PreTrainedModel):
         inputs = {name: values for name, values in given.items() if values is not None}
         mask = (input_ids != self.config.pad_token_id) if attention_mask is None else attention_mask.bool()
         if not batch or not time:
-            # Layers need a sentence and a word: they get one of padding, whose results are cut off again below.
+            # Layers need at least one word: they get padding, whose results are cut off below.
             mask = _one_word(mask)
             inputs = {name: _one_word(values, IGNORED * (name == "labels")) for name, values in inputs.items()}
-        # Words first, padding last, whichever side it came from: encoders and decoders know only lengths.
+        # Padding is moved to the right: encoders and decoders only know lengths.
         order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
         lengths = mask.sum(1)
         inputs = {name: _reorder(values, order) for name, values in inputs.items()}
@@ -265,7 +257,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             if output_path_log_probs:
                 output["path_log_probs"] = _restore(decoded.path_log_probs, order)[:batch, :time]
         if output_hidden_states:
-            # Not by transformers' `capture_outputs`: layers return the words in another order than that of the input.
+            # Not by transformers' `capture_outputs`: layers return the words in another order than the input.
             output["hidden_states"] = tuple(_restore(each, order)[:batch, :time] for each in encoded.hidden_states)
         if encoded.attentions is not None:
             both_ways = (_restore(_restore(weights, order, 2), order, 3) for weights in encoded.attentions)
@@ -282,7 +274,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> Encoded:
-        """Encode right-padded sentences; the hidden states, where asked for, begin with the word features."""
+        """Encode right-padded sentences; the hidden states, if requested, begin with the word features."""
         if piece_ids is not None:
             position = torch.arange(piece_ids.shape[1], device=lengths.device)
             piece_ids = piece_ids.masked_fill((position >= lengths.unsqueeze(1)).unsqueeze(2), 0)
@@ -291,7 +283,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         return encoded._replace(hidden_states=(features, *encoded.hidden_states)) if output_hidden_states else encoded
 
     def score(self, states: Tensor) -> Tensor:
-        """Score the inner tags: states (B, T, h) → (B, T, K), at least float32."""
+        """Score the inner tags, in at least float32: states (B, T, h) → (B, T, K)."""
         scores = self.classifier(states)
         return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
@@ -320,7 +312,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         return losses.sum() / torch.as_tensor(num_items_in_batch).clamp(min=1)
 
     def public_logits(self, decoded: Decoded, lengths: Tensor) -> Tensor:
-        """Log posterior of the public labels (B, T, L), the decoded ones standing out by a margin."""
+        """Log posterior of the public labels (B, T, L), in which the decoded ones are the maxima."""
         lengths = lengths.to(decoded.path.device)
         mask = torch.arange(decoded.path.shape[1], device=lengths.device) < lengths.unsqueeze(1)
         path = self.tags.to_public_path(decoded.path, mask, repair=self.config.malformed_spans == "repair")
@@ -332,26 +324,19 @@ class TaggerForTokenClassification(PreTrainedModel):
     def check_inputs(
         self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None, labels: Tensor | None
     ) -> None:
-        """Refuse ids that this model cannot know, and tracing, each with one sentence."""
+        """Raise on ids outside the vocabularies, wrong widths, and tracing."""
         if torch.jit.is_tracing():
-            raise ValueError(
-                "torch.jit.trace would make constants of what depends on the words of its example; use torch.compile "
-                "or torch.export.export."
-            )
+            raise ValueError("torch.jit.trace is not supported; use torch.compile or torch.export.export.")
         config = self.config
-        if char_ids.shape[-1] != config.max_word_chars:
-            raise ValueError(
-                f"char_ids is {char_ids.shape[-1]} characters wide and the model's max_word_chars is "
-                f"{config.max_word_chars}; use the tokenizer that was saved with the model."
-            )
         if piece_ids is None or not config.max_word_pieces:
-            piece_ids = input_ids.new_zeros(0)
-        elif piece_ids.shape[-1] != config.max_word_pieces:
-            raise ValueError(
-                f"piece_ids is {piece_ids.shape[-1]} pieces wide and the model's max_word_pieces is "
-                f"{config.max_word_pieces}; use the tokenizer that was saved with the model."
-            )
-        # Looking into a tensor makes a GPU wait, and a graph break; there, embeddings report what is out of range.
+            piece_ids = input_ids.new_zeros(0, config.max_word_pieces)
+        for name, ids, field in (("char_ids", char_ids, "max_word_chars"), ("piece_ids", piece_ids, "max_word_pieces")):
+            if ids.shape[-1] != getattr(config, field):
+                raise ValueError(
+                    f"{name} is {ids.shape[-1]} wide and the model's {field} is {getattr(config, field)}; "
+                    "use the tokenizer that was saved with the model."
+                )
+        # Reading values makes a GPU wait and breaks a graph; there, embeddings report ids out of range.
         if input_ids.device.type != "cpu" or torch.compiler.is_compiling() or not input_ids.numel():
             return
         for name, ids, size, field in (
@@ -372,14 +357,14 @@ class TaggerForTokenClassification(PreTrainedModel):
         wrong = labels[((labels < 0) & (labels != IGNORED)) | (labels >= config.num_labels)]
         if wrong.numel():
             raise ValueError(
-                f"labels holds {int(wrong[0])}, and the config knows labels 0 to {config.num_labels - 1} "
+                f"labels holds {int(wrong[0])}; the config has labels 0 to {config.num_labels - 1} "
                 f"({', '.join(config.labels)}) and {IGNORED} for words without label; "
                 "build the config with the id2label of the data."
             )
 
 
 def _one_word(values: Tensor, fill: int = 0) -> Tensor:
-    """Padding in the place of values (B, T, …) of which B or T is 0: both become at least 1."""
+    """Padding in place of values (B, T, …) with B or T of 0; both become at least 1."""
     return values.new_full((max(values.shape[0], 1), max(values.shape[1], 1), *values.shape[2:]), fill)
 
 
@@ -391,7 +376,7 @@ def _along(order: Tensor, values: Tensor, dim: int) -> Tensor:
 
 
 def _reorder(values: Tensor, order: Tensor) -> Tensor:
-    """Bring the words (B, T, …) into an order (B, T)."""
+    """Put the words (B, T, …) in an order (B, T)."""
     return values.gather(1, _along(order, values, 1))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -16,33 +18,42 @@ from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from .characters import character_ids, code_points, type_letters
-from .configuration_tagger import RESERVED_CHARACTER_TYPES
+from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES
 from .pieces import WordPieces
-from .rows import NO_LIMIT, as_batch, as_list, cut, padded_width, rows_of
 from .word_rule import WORD_PATTERN
+
+#: Sentences have no maximum length. A finite number keeps transformers from warning about that.
+NO_LIMIT = 10**9
 
 PAD, UNKNOWN = "[PAD]", "[UNK]"
 UNKNOWN_ID = 1
 
-#: Longer words are unknown words; keeps the time for a word of any length linear.
+#: Longer words are unknown; keeps the time for a word of any length linear.
 LONGEST_KNOWN_WORD = 200
 
-#: Stands in for a given word without characters, which the backend would drop.
+#: Replaces a given word without characters, which the backend would drop.
 _PLACEHOLDER = "\ue000"
 
-#: No word continues another, but with such a prefix the pipeline's strategies know that words are words.
+#: Never used, but the aggregation strategies of the pipeline need a continuing prefix to recognise words.
 _CONTINUATION = "\ue000\ue001"
 
-#: Numbers among the policies, with the least value of each; larger ones than the most are a broken file.
+#: Numbers among the policies with their minimum; above the maximum, the file is broken.
 _LEAST = {"max_word_chars": 1, "max_word_pieces": 0, "trained_vocab_size": 2, "first_singleton_id": 2}
 _MOST = 1 << 30
 _POLICIES = ("characters", "casing", "digits", "fallback", "max_word_chars", "trained_vocab_size", "first_singleton_id")
 
 _DIGIT = re.compile(r"\d")
 
-#: The casing and the digits of each further form that a word may be looked up under.
+#: Casing and digits of the further forms under which a word is looked up.
 FALLBACKS = {"lower": ("lower", "keep"), "zero": ("keep", "zero"), "lower_zero": ("lower", "zero")}
+
+_CODE_POINTS = 0x110000
+
+#: All letters with case, digits and punctuation lie below; what is above is other (CJK, private use, unassigned).
+_TYPED_CODE_POINTS = 0x20000
+
+#: First letters (or whole names) of Unicode general categories, by the type they make.
+_TYPES_BY_CATEGORY = {"Lu": "U", "Lt": "U", "Ll": "l", "Nd": "d", "P": "p", "S": "p"}
 
 
 class Words(NamedTuple):
@@ -135,7 +146,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
     def from_vocabulary(
         cls, words: Sequence[str], characters: str, pieces: WordPieces | None, **policies: Any
     ) -> WordCharTokenizer:
-        """Build a tokenizer of words and characters in the order of their ids, with all that its files say besides."""
+        """Build a tokenizer from words and characters in the order of their ids, and its policies."""
         backend = Tokenizer(
             WordPiece(
                 {word: index for index, word in enumerate(words)},
@@ -159,7 +170,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @classmethod
     def from_pretrained(cls, *args: Any, **kwargs: Any) -> WordCharTokenizer:
-        """Load a tokenizer, its pieces too: the folder may be gone when they are first wanted.
+        """Load a tokenizer with its pieces, since the folder may be gone when they are first needed.
 
         Raises:
             ValueError: If its files do not describe a tokenizer of this class.
@@ -182,7 +193,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return tokenizer
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickle or a copy, whose backend has forgotten that special tokens in a text are text."""
+        """Restore a pickle or a copy, whose backend has lost `encode_special_tokens`."""
         self.__dict__.update(state)
         self._tokenizer.encode_special_tokens = self.split_special_tokens
 
@@ -203,7 +214,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @property
     def pieces(self) -> WordPieces | None:
-        """What cuts words into the pieces of an encoder, if anything does."""
+        """The tokenizer of the encoder whose pieces are used, if any."""
         if not self.max_word_pieces:
             return None
         if self._pieces is None:
@@ -215,7 +226,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 self._pieces = WordPieces(Tokenizer.from_file(path))
             # What the tokenizers library raises has no type of its own.
             except Exception as error:
-                raise ValueError(f"{path} is no tokenizer ({error}); copy it again.") from None
+                raise ValueError(f"{path} is not a tokenizer ({error}); copy it again.") from None
         return self._pieces
 
     def _save_pretrained(
@@ -247,7 +258,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @property
     def _looks_further(self) -> bool:
-        """Whether a word that the vocabulary does not hold as it stands may have an id."""
+        """True if a word that is not in the vocabulary verbatim may have an id."""
         policies, has_added = self.init_kwargs, len(self) > self.vocab_size
         return has_added or policies["casing"] != "keep" or policies["digits"] != "keep" or bool(policies["fallback"])
 
@@ -284,7 +295,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
     def tokenize(
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
     ) -> list[str]:
-        """The words of a text as they stand there."""
+        """The words of a text, verbatim."""
         offsets = self(text, return_offsets_mapping=True)["offset_mapping"]
         return [text[start:end] for start, end in offsets]
 
@@ -333,15 +344,15 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """
         if text_pair is not None:
             raise ValueError("WordCharTokenizer reads single texts; give text pairs as texts of their own.")
-        batch, batched = as_batch(text, is_split_into_words)
+        batch, batched = _as_batch(text, is_split_into_words)
         for number, sentence in enumerate(batch):
             check_sentence(sentence, is_split_into_words, number)
         words = self.words_of(batch, is_split_into_words)
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
         if limit and stride >= limit:
             raise ValueError(f"stride={stride} must be smaller than max_length={limit}, or no part would be new.")
-        rows = rows_of(words.encodings, limit, stride, self.truncation_side, return_overflowing_tokens)
-        width = padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
+        rows = _rows_of(words.encodings, limit, stride, self.truncation_side, return_overflowing_tokens)
+        width = _padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
         side = padding_side or self.padding_side
         if width is not None:
             for row in rows:
@@ -357,12 +368,12 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "offset_mapping": words.offsets if return_offsets_mapping else None,
         }
         data: dict[str, Any] = {
-            name: cut(values, rows, width, side, fill=int(name == "special_tokens_mask"))
+            name: _cut(values, rows, width, side, fill=int(name == "special_tokens_mask"))
             for name, values in columns.items()
             if values is not None
         }
         if return_tensors is None:
-            data = {name: [as_list(row, name) for row in values] for name, values in data.items()}
+            data = {name: [_as_list(row, name) for row in values] for name, values in data.items()}
         if return_length:
             data["length"] = [row.last - row.first if width is None else width for row in rows]
         if return_overflowing_tokens:
@@ -372,10 +383,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return BatchEncoding(data, [row.encoding for row in rows], tensor_type=return_tensors)
 
     def words_of(self, batch: Sequence[Any], is_split_into_words: bool) -> Words:
-        """The words of texts, or of lists of words, as arrays over the whole batch: the fast way in.
-
-        The sentences must be such as `check_sentence` lets pass.
-        """
+        """The words of texts, or of lists of words, as arrays over the batch; `check_sentence` must accept each."""
         encodings = self._encode_words(batch, is_split_into_words)
         counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
         if is_split_into_words:
@@ -404,26 +412,26 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return Words(encodings, counts, ids, self._character_ids(text, starts, stops), offsets, piece_ids)
 
     def _character_ids(self, text: str, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """The characters of words that start and stop at places (N,) of a text: (N, max_word_chars)."""
+        """Character ids (N, max_word_chars) of words that start and stop at positions (N,) of a text."""
         places = starts[:, None] + np.arange(self.max_word_chars)
         table = character_ids(self.characters, self.init_kwargs["digits"] == "zero")
-        # One code point more than the text has, so that there is one to look at even in an empty text.
+        # One more code point, so that there is one even in an empty text.
         ids = table[np.append(code_points(text), 0)]
         return np.where(places < stops[:, None], ids[np.minimum(places, len(ids) - 1)], 0)
 
     def _encode_words(self, batch: Sequence[Any], is_split_into_words: bool) -> list[Encoding]:
-        """Run the backend: the word rule on texts, nothing but the look-up on given words."""
+        """Run the backend: the word rule on texts, only the look-up on given words."""
         if not batch:
             return []
         if not is_split_into_words:
             return self._tokenizer.encode_batch(batch, add_special_tokens=False)
-        # A backend without a rule, around the same vocabulary: one token a given word, whatever stands in it.
+        # A backend with the same vocabulary and without the rule: one token for each given word.
         look_up = Tokenizer(self._tokenizer.model)
         given = [[word or _PLACEHOLDER for word in words] for words in batch]
         return look_up.encode_batch(given, is_pretokenized=True, add_special_tokens=False)
 
     def _pad(self, encoded_inputs: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Pad one example, its characters and pieces too."""
+        """Pad one example including its characters and pieces."""
         before = len(encoded_inputs["input_ids"])
         encoded_inputs = super()._pad(encoded_inputs, *args, **kwargs)
         missing = len(encoded_inputs["input_ids"]) - before
@@ -436,12 +444,94 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return encoded_inputs
 
 
-def check_policies(policies: dict[str, Any]) -> None:
-    """Refuse policies that are unknown, or not of their type.
+WordCharTokenizer.register_for_auto_class("AutoTokenizer")
 
-    Args:
-        policies: Those of a tokenizer by name; those that are missing have their default.
-    """
+
+# --- Output rows ----------------------------------------------------------------------------------------------------
+
+
+class WordRow(NamedTuple):
+    """One output row: the words first … last − 1 of a batch, a sentence or a part of one."""
+
+    encoding: Encoding
+    sentence: int
+    first: int
+    last: int
+
+
+def _as_batch(text: Any, is_split_into_words: bool) -> tuple[list[Any], bool]:
+    """The input as a batch, and whether it was one."""
+    batched = isinstance(text, (list, tuple))
+    if is_split_into_words:
+        batched = batched and bool(text) and isinstance(text[0], (list, tuple))
+    return list(text) if batched else [text], batched
+
+
+def _rows_of(
+    encodings: list[Encoding], limit: int | None, stride: int, side: str, with_overflow: bool
+) -> list[WordRow]:
+    """The output rows of a batch: its sentences, truncated at the limit if there is one."""
+    rows = []
+    begin = 0
+    for sentence, encoding in enumerate(encodings):
+        size = len(encoding)
+        parts = [encoding]
+        if limit is not None and size > limit:
+            encoding.truncate(limit, stride=stride, direction=side)
+            parts += encoding.overflowing if with_overflow else []
+        for part in parts:
+            first = begin + ((part.word_ids[0] or 0) if 0 < len(part) < size else 0)
+            rows.append(WordRow(part, sentence, first, first + len(part)))
+        begin += size
+    return rows
+
+
+def _padded_width(
+    rows: list[WordRow], strategy: PaddingStrategy, max_length: int | None, multiple: int | None
+) -> int | None:
+    """The width that all rows are padded to, or None if each keeps its own."""
+    if strategy == PaddingStrategy.DO_NOT_PAD:
+        return None
+    if strategy == PaddingStrategy.MAX_LENGTH:
+        if max_length is None or max_length >= NO_LIMIT:
+            raise ValueError('padding="max_length" needs max_length=…, since sentences have no longest length.')
+        width = max_length
+    else:
+        width = max((row.last - row.first for row in rows), default=0)
+    return width if not multiple else -(-width // multiple) * multiple
+
+
+def _cut(values: np.ndarray, rows: list[WordRow], width: int | None, side: str, fill: int) -> Any:
+    """Split the values of all words (N, …) into rows: arrays of their own lengths, or one array (rows, width, …)."""
+    if width is None and rows:
+        parts = [values[row.first : row.last] for row in rows]
+        same = len({len(part) for part in parts}) == 1
+        return np.stack(parts) if same else parts
+    width = width or 0
+    padded = np.full((len(rows), width, *values.shape[1:]), fill, dtype=values.dtype)
+    for number, row in enumerate(rows):
+        size = row.last - row.first
+        start = width - size if side == "left" else 0
+        if size > width:
+            raise ValueError(
+                f"Text {row.sentence} has {size} words, more than max_length={width}; add truncation=True to cut it."
+            )
+        padded[number, start : start + size] = values[row.first : row.last]
+    return padded
+
+
+def _as_list(row: Any, name: str) -> Any:
+    """A row as plain Python: offsets as pairs, all else as (lists of) integers."""
+    if not isinstance(row, np.ndarray):
+        return row
+    return [tuple(pair) for pair in row.tolist()] if name == "offset_mapping" else row.tolist()
+
+
+# --- Vocabulary and policies ----------------------------------------------------------------------------------------
+
+
+def check_policies(policies: dict[str, Any]) -> None:
+    """Raise if policies of a tokenizer are unknown or of a wrong type; missing ones have their default."""
     for name, choices in (("casing", ("keep", "lower")), ("digits", ("keep", "zero"))):
         if policies.get(name, choices[0]) not in choices:
             raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
@@ -459,20 +549,17 @@ def check_policies(policies: dict[str, Any]) -> None:
 
 
 def fold(word: str, casing: str, digits: str) -> str:
-    """A word as it is looked up: of the same length as its surface form."""
+    """The form under which a word is looked up, as long as its surface form."""
     if digits == "zero":
         word = _DIGIT.sub("0", word)
     if casing == "lower":
-        # The only character whose lower case is longer than itself: U+0130, I with a dot above.
+        # U+0130, I with a dot above, is the only character whose lower case is longer.
         word = word.replace("\u0130", "i").lower()
     return word
 
 
 def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[str, int], dict[str, int]]:
-    """The words and the characters that surface forms make known, with their counts, the most frequent first.
-
-    Equally frequent ones are in the order of their characters, whatever the corpus's order.
-    """
+    """Known words and characters of surface forms with their counts, most frequent first, then alphabetically."""
     words: Counter[str] = Counter()
     characters: Counter[str] = Counter()
     for surface, count in surfaces.items():
@@ -487,7 +574,7 @@ def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[
 
 
 def may_be_known(word: str) -> bool:
-    """Whether a word can be in the vocabulary."""
+    """True if a word can be in the vocabulary."""
     reserved = word in ("", PAD, UNKNOWN) or word.startswith(_PLACEHOLDER)
     return not reserved and len(word) <= LONGEST_KNOWN_WORD and not any(map(_is_surrogate, word))
 
@@ -497,7 +584,7 @@ def _is_surrogate(character: str) -> bool:
 
 
 def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> None:
-    """Refuse what is no text or no list of words, and texts with lone surrogates, saying the text's number."""
+    """Raise if an item is not a text, or a list of words, or holds lone surrogates; the error names its number."""
     if is_split_into_words:
         kind = "a list of words, or a list of such lists"
         fits = isinstance(sentence, (list, tuple)) and all(isinstance(word, str) for word in sentence)
@@ -513,8 +600,42 @@ def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> Non
     except UnicodeEncodeError as error:
         raise ValueError(
             f"Text {number} holds a lone surrogate, U+{ord(joined[error.start]):04X}, at character {error.start}; "
-            "it is no character, so decode the text's source with errors='replace'."
+            "decode the text's source with errors='replace'."
         ) from None
 
 
-WordCharTokenizer.register_for_auto_class("AutoTokenizer")
+# --- Characters -----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def character_types() -> np.ndarray:
+    """The type of every code point, an index into CHARACTER_TYPE_CODES, by Unicode category."""
+    types = np.zeros(_CODE_POINTS, dtype=np.uint8)
+    categories = map(unicodedata.category, map(chr, range(_TYPED_CODE_POINTS)))
+    codes = [_TYPES_BY_CATEGORY.get(name) or _TYPES_BY_CATEGORY.get(name[0], ".") for name in categories]
+    types[:_TYPED_CODE_POINTS] = [CHARACTER_TYPE_CODES.index(code) for code in codes]
+    return types
+
+
+@lru_cache(maxsize=16)
+def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
+    """The id of every code point: known characters by their place, others by their type."""
+    by_type = [RESERVED_CHARACTER_TYPES.index(code) for code in CHARACTER_TYPE_CODES]
+    by_type[0] = 1
+    types = character_types()
+    ids = np.array(by_type, dtype=np.int64)[types]
+    ids[code_points(characters)] = np.arange(len(characters)) + len(RESERVED_CHARACTER_TYPES)
+    if zero_digits and "0" in characters:
+        ids[types == CHARACTER_TYPE_CODES.index("d")] = ids[ord("0")]
+    return ids
+
+
+def type_letters(characters: str) -> str:
+    """One letter a character id, the reserved ones included, as a config's `char_types` wants it."""
+    known = character_types()[code_points(characters)]
+    return RESERVED_CHARACTER_TYPES + "".join(CHARACTER_TYPE_CODES[type_] for type_ in known)
+
+
+def code_points(text: str) -> np.ndarray:
+    """The code points of a text, which holds no lone surrogates."""
+    return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)

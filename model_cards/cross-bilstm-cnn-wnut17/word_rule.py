@@ -19,7 +19,7 @@ Writing systems without blanks between words: Han and Hiragana give one word a c
 a Katakana run is one word, for it is mostly one loanword or name and a middle dot parts two of them; Hangul has blanks
 and is read like Latin; Thai, Lao, Khmer and Burmese would need a dictionary and stay whole from blank to blank.
 
-The module needs nothing but itself, because it travels beside the weights.
+The module imports nothing, so that it can be saved beside the weights.
 """
 
 # --- Characters ------------------------------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ import references as ref
 import torch
 
 from hf_xorner import CnnLstmCrfConfig, LstmCrfConfig
-from hf_xorner.models.char_encoders import build_character_encoder
-from hf_xorner.models.features import shape_of
+from hf_xorner.models.features import build_character_encoder, shape_of
 
 CHARS, WIDTH = 20, 12
 ENCODERS = {

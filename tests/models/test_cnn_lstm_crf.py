@@ -120,20 +120,3 @@ def test_parts_of_speech_are_learned_as_plain_tags(kind, tokenizer):
         optimizer.step()
     words = batch["attention_mask"].bool()
     assert torch.equal(model.eval()(**batch).logits.argmax(-1)[words], labels[words])
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"encoder": "gru"}, "encoder='gru' is unknown to CnnLstmCrfConfig; choose one of 'lstm', 'rnn'."),
-        ({"dropout": -0.1}, "dropout=-0.1 is no share of units to drop"),
-        ({"char_dropout": 1.5}, "char_dropout=1.5 is no share of units to drop"),
-        ({"char_activation": "relu"}, "char_activation='relu' is unknown"),
-        ({"attention_overlap": 512}, "attention_overlap=512 must be smaller than attention_window=512"),
-        ({"char_widths": (5, 9), "max_word_chars": 4}, "max_word_chars=4 is narrower than the character CNN's widest"),
-    ],
-)
-def test_configs_that_cannot_work_are_refused(fields, sentence):
-    with pytest.raises(ValueError) as error:
-        CnnLstmCrfConfig(**fields)
-    assert sentence in str(error.value)

@@ -11,7 +11,7 @@ from conftest import build_model
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
-from hf_xorner.models.features import ComposedVectors
+from hf_xorner.models.pieces import ComposedVectors
 
 DIM = 4
 PIECES = tiny.pieces_of(tiny.bert_tokenizer())
@@ -91,32 +91,6 @@ def test_until_vectors_are_placed_a_word_is_the_mean_of_its_pieces(half):
             helpers.close(vector, sum(pieces) / len(pieces) if pieces else np.zeros(DIM), 1e-6)
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_neighbours_and_padding_change_nothing(model_type, side):
-    model = tagger(model_type, decoder="crf")
-    batch = encoded(TEXTS, padding_side=side, pad_to_multiple_of=5)
-    logits, masks = model(**batch).logits, batch["attention_mask"].bool()
-    for text, row, mask in zip(TEXTS, logits, masks, strict=True):
-        alone = model(**TOKENIZER(text, return_tensors="pt")).logits[0]
-        torch.testing.assert_close(row[mask], alone, rtol=1e-6, atol=1e-6)
-    batch["piece_ids"] = batch["piece_ids"].masked_fill(~masks.unsqueeze(-1), 7)
-    torch.testing.assert_close(model(**batch).logits[masks], logits[masks], rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("size", [0, 1, 3])
-@pytest.mark.parametrize("width", [0, 4])
-def test_batches_without_any_word_or_piece_work(model_type, size, width):
-    model = tagger(model_type)
-    nothing = torch.zeros(size, width, dtype=torch.long)
-    chars = torch.zeros(size, width, model.config.max_word_chars, dtype=torch.long)
-    pieces = torch.zeros(size, width, model.config.max_word_pieces, dtype=torch.long)
-    assert model.features.composed(pieces).shape == (size, width, DIM)
-    output = model(nothing, chars, piece_ids=pieces, labels=torch.full_like(nothing, helpers.IGNORED))
-    assert output.logits.shape == (size, width, model.config.num_labels)
-    assert output.loss.item() == 0
-    assert model(nothing + 1, chars, piece_ids=pieces).logits.isfinite().all()
-
-
 @pytest.mark.parametrize("half", [False, True])
 def test_training_and_saving_leave_them_bit_identical(model_type, half, tmp_path):
     model = tagger(model_type, composed_half=half)
@@ -170,15 +144,7 @@ def test_missing_pieces_are_said_in_one_sentence():
     del batch["piece_ids"]
     with pytest.raises(ValueError) as error:
         tagger()(**batch)
-    assert str(error.value) == (
-        "This model composes words of their pieces and needs piece_ids; use the tokenizer that was saved with it."
-    )
-    with pytest.raises(ValueError) as error:
-        BiLstmCnnConfig(composed_dim=3)
-    assert str(error.value) == (
-        "Vectors of pieces and states of an encoder need a tokenizer that cuts words into pieces; build it with "
-        "pieces=…, and take the config's fields from it: Config(**tokenizer.model_fields(), …)."
-    )
+    assert str(error.value) == ("This model needs piece_ids; use the tokenizer that was saved with it.")
 
 
 def test_models_without_them_take_pieces_and_leave_them_alone(model_type):

@@ -13,7 +13,7 @@ from random_texts import PIECES
 from transformers import AutoModelForTokenClassification, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
 
 from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
-from hf_xorner.models.contextual import ContextualFeatures, Windows
+from hf_xorner.models.pieces import ContextualFeatures, Windows
 
 ENCODERS = {
     "bert": (tiny.bert(), tiny.pieces_of(tiny.bert_tokenizer())),
@@ -158,7 +158,7 @@ def test_many_pieces_are_read_in_parts(monkeypatch):
     model, ids = MODELS["bert"], piece_ids("bert", TEXTS)
     expected = model.features.context(ids)
     calls = []
-    monkeypatch.setattr("hf_xorner.models.contextual.PIECES_AT_ONCE", 20)
+    monkeypatch.setattr("hf_xorner.models.pieces.PIECES_AT_ONCE", 20)
     model.features.context.encoder.register_forward_pre_hook(
         lambda module, args, kwargs: calls.append(kwargs["input_ids"].shape), with_kwargs=True
     )
@@ -389,15 +389,11 @@ def test_missing_pieces_are_said_in_one_sentence():
     ids = batch.pop("piece_ids")
     with pytest.raises(ValueError) as error:
         model(**batch)
-    assert str(error.value) == (
-        "This model reads the states of an encoder and needs piece_ids; use the tokenizer that was saved with it, or "
-        "give context_states."
-    )
+    assert str(error.value) == ("This model needs piece_ids; use the tokenizer that was saved with it.")
     with pytest.raises(ValueError) as error:
         model(**batch, piece_ids=ids[..., :3])
     assert str(error.value) == (
-        "piece_ids is 3 pieces wide and the model's max_word_pieces is 5; use the tokenizer that was saved with the "
-        "model."
+        "piece_ids is 3 wide and the model's max_word_pieces is 5; use the tokenizer that was saved with the model."
     )
     size = model.config.piece_vocab_size
     for wrong in (size + 1, -1):
@@ -407,32 +403,6 @@ def test_missing_pieces_are_said_in_one_sentence():
             f"piece_ids holds {wrong} and the model's piece_vocab_size + 1 is {size + 1}; use the tokenizer that was "
             "saved with the model."
         )
-
-
-PLAIN = {"context_encoder": tiny.bert().config.to_dict(), "context_layers": [1], "max_word_pieces": 5}
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"max_word_pieces": 0}, "Vectors of pieces and states of an encoder need a tokenizer that cuts words into "
-         "pieces; build it with pieces=…, and take the config's fields from it: "
-         "Config(**tokenizer.model_fields(), …)."),
-        ({"context_layers": []}, "context_layers=[]: the encoder has the layers 0 to 3; choose among them."),
-        ({"context_layers": (1, 4)}, "context_layers=[1, 4]: the encoder has the layers 0 to 3; choose among them."),
-        ({"context_layers": [-1]}, "context_layers=[-1]: the encoder has the layers 0 to 3; choose among them."),
-        ({"context_mix": "max"}, "context_mix='max' is unknown to BiLstmCnnConfig; choose one of 'mean', 'learned'."),
-        ({"context_window": 10, "context_overlap": 8, "context_prefix": [2], "context_suffix": [3]},
-         "context_overlap=8 must be smaller than the 8 pieces that context_window=10 leaves for words, and not "
-         "negative."),
-        ({"context_overlap": -1}, "context_overlap=-1 must be smaller than the 512 pieces that context_window=512 "
-         "leaves for words, and not negative."),
-    ],
-)  # fmt: skip
-def test_fields_that_cannot_be_are_refused(fields, message):
-    with pytest.raises(ValueError) as error:
-        BiLstmCnnConfig(**{**PLAIN, **fields})
-    assert str(error.value) == message
 
 
 def test_an_encoder_can_be_made_on_the_meta_device():

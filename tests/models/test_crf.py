@@ -1,4 +1,4 @@
-"""The chain's sums, posteriors, span probabilities and gradients are those of trying every path."""
+"""The chain's sums, posteriors, span probabilities, gradients and best paths are those of trying every path."""
 
 import chain_oracle as oracle
 import helpers
@@ -13,13 +13,10 @@ from hf_xorner.models.crf import (
     Chain,
     LogMessages,
     best_path,
-    k_best,
-    log_marginals,
     log_partition,
     negative_log_likelihood,
     path_score,
     posterior,
-    span_log_probs,
 )
 from hf_xorner.models.tags import IGNORED
 
@@ -88,6 +85,17 @@ def random_paths(chain, seed=0):
         possible, _ = oracle.all_paths(*sentence)
         paths[row, :length] = torch.from_numpy(possible[generator.integers(len(possible))])
     return paths
+
+
+def log_marginals(chain, lengths):
+    """The log posterior (B, T, K), which does not depend on a path."""
+    return posterior(chain, lengths, torch.zeros(chain.emissions.shape[:2], dtype=torch.long))[0]
+
+
+def span_log_probs(steps, sentence, begin, end):
+    """Log probabilities (N,) of spans, added up from those of the steps (B, T, 2) of a path."""
+    sums = [steps[row, a, 0] + steps[row, a + 1 : b, 1].sum() for row, a, b in zip(sentence, begin, end, strict=True)]
+    return torch.stack(sums)
 
 
 # --- Sums ------------------------------------------------------------------------------------------------------------
@@ -257,23 +265,39 @@ def test_whole_sentence_as_a_span_is_its_likelihood(chain):
     assert not steps[torch.arange(TIME) >= LENGTHS.unsqueeze(1)].any()
 
 
-def test_posterior_tells_the_marginals_as_well(chain):
-    assert torch.equal(posterior(chain, LENGTHS, random_paths(chain))[0], log_marginals(chain, LENGTHS))
+# --- The best path ---------------------------------------------------------------------------------------------------
 
 
-# --- The k best ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("k", [1, 2, 7, 30])
-def test_k_best_paths_have_their_share_of_all_paths(chain, k):
-    paths, log_probs = k_best(chain, LENGTHS, k)
-    assert paths.shape == (len(LENGTHS), k, TIME)
-    assert log_probs[LENGTHS == 0].exp().tolist() == [[1.0] + [0.0] * (k - 1)]
+def test_best_path_is_the_best_of_all_paths(chain):
+    best = best_path(chain, LENGTHS)
     for row, length, sentence in each_sentence(chain):
-        expected, shares = (values[:k] for values in oracle.probabilities(*sentence))
-        assert paths[row, : len(expected), :length].tolist() == expected.tolist()
-        helpers.close(log_probs[row, : len(shares)].exp(), shares, 1e-10)
-        assert (log_probs[row, len(shares) :] == -torch.inf).all()
+        assert best[row, :length].tolist() == oracle.all_paths(*sentence)[0][0].tolist()
+    # Padding, too, holds tags that can be looked up.
+    assert 0 <= best.min() <= best.max() < chain.emissions.shape[2]
+
+
+def test_score_of_a_path_adds_up(chain):
+    paths = random_paths(chain)
+    scores = path_score(chain, LENGTHS, paths)
+    for row, length, sentence in each_sentence(chain):
+        helpers.close(scores[row], oracle.score_of(*sentence, paths[row, :length].tolist()), 1e-10)
+
+
+def test_barred_path_scores_minus_infinity():
+    chain = random_chain("constant", 3)
+    chain.transitions[1, 2] = -torch.inf
+    path = torch.tensor([0, 1, 2, 0, 0, 0]).repeat(len(LENGTHS), 1)
+    assert (path_score(chain, LENGTHS, path) == -torch.inf).tolist() == (LENGTHS >= 3).tolist()
+
+
+@pytest.mark.parametrize("kind", ["constant", "conditioned"])
+def test_among_equal_paths_one_of_the_best_is_taken(kind):
+    generator = np.random.default_rng(0)
+    whole = [torch.from_numpy(generator.integers(0, 2, values.shape)).double() for values in random_chain(kind, 3)]
+    best = best_path(Chain(*whole), LENGTHS)
+    for row, length, sentence in each_sentence(Chain(*whole)):
+        assert oracle.score_of(*sentence, best[row, :length].tolist()) == oracle.best_score(*sentence)
+    assert best.shape == (len(LENGTHS), TIME)
 
 
 # --- On a GPU --------------------------------------------------------------------------------------------------------
@@ -309,7 +333,6 @@ def waits(kind, time):
         negative_log_likelihood(leaves, lengths, gold).sum().backward()
     with Waits() as decoding:
         posterior(chain, lengths, best_path(chain, lengths))
-        k_best(chain, lengths, 3)
     return training.count, decoding.count
 
 
@@ -342,7 +365,3 @@ def test_no_words_are_no_trouble(kind, rows, time):
     assert not any(gradient.any() for gradient in gradients)
     assert best_path(chain, lengths).shape == (rows, time)
     assert [values.shape for values in posterior(chain, lengths, path)] == [(rows, time, 3), (rows, time, 2)]
-    assert log_marginals(chain, lengths).shape == (rows, time, 3)
-    paths, log_probs = k_best(chain, lengths, 2)
-    assert paths.shape == (rows, 2, time)
-    assert log_probs.exp().tolist() == [[1, 0]] * rows

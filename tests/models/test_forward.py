@@ -10,7 +10,7 @@ from conftest import (
     ARCHITECTURES,
     LABELS,
     LI2020,
-    TAG_SCORING,
+    REFERENCED,
     VARIANTS,
     build_model,
     has_field,
@@ -24,7 +24,7 @@ ATTENTIVE = ("att-bilstm-cnn", "cnn-lstm-crf attention")
 WINDOWS = [(4, 2), (5, 0), (6, 3), (7, 1), (3, 2), (1, 0)]  # words, overlap
 
 
-@pytest.mark.parametrize("variant", TAG_SCORING)
+@pytest.mark.parametrize("variant", REFERENCED)
 @pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_inner_scores_are_those_of_the_equations(variant, tokenizer, unknown_word, seed):
@@ -38,7 +38,7 @@ def test_inner_scores_are_those_of_the_equations(variant, tokenizer, unknown_wor
 
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize(
-    "model_type", [kind for kind in ARCHITECTURES if kind in TAG_SCORING and has_field(kind, "num_hidden_layers")]
+    "model_type", [kind for kind in ARCHITECTURES if kind in REFERENCED and has_field(kind, "num_hidden_layers")]
 )
 def test_any_number_of_layers_stacks_by_the_same_equations(model_type, tokenizer, layers):
     model = build_model(model_type, tokenizer, num_hidden_layers=layers)
@@ -48,7 +48,7 @@ def test_any_number_of_layers_stacks_by_the_same_equations(model_type, tokenizer
         helpers.close(row[: len(sentence["input_ids"])], helpers.reference_scores(model, sentence), 1e-5)
 
 
-@pytest.mark.parametrize("variant", TAG_SCORING)
+@pytest.mark.parametrize("variant", REFERENCED)
 def test_words_of_the_tokenizer_score_as_the_equations_say(variant, tokenizer):
     model = build_model(variant, tokenizer)
     words = "Ann saw 3 McDonald's in NEW York , unseen-word".split()
@@ -114,7 +114,7 @@ def test_models_without_attention_return_no_attention(tokenizer, kind):
     assert model(**batch, output_attentions=True).attentions is None
 
 
-@pytest.mark.parametrize("variant", TAG_SCORING)
+@pytest.mark.parametrize("variant", REFERENCED)
 @pytest.mark.parametrize("malformed_spans", ["drop", "repair"])
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
 def test_logits_are_the_posterior_with_the_decoded_path_on_top(variant, tokenizer, decoder, malformed_spans):
@@ -142,7 +142,7 @@ def reference_posterior(model, sentence):
     return np.log(ref.marginals(scores, *chain)), ref.best_path(scores, *chain)
 
 
-@pytest.mark.parametrize("model_type", [kind for kind in ARCHITECTURES if kind in TAG_SCORING])
+@pytest.mark.parametrize("model_type", [kind for kind in ARCHITECTURES if kind in REFERENCED])
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
 def test_plain_labels_are_decoded_as_they_are(model_type, tokenizer, decoder):
     labels = ["NOUN", "VERB", "DET"]
@@ -231,3 +231,12 @@ def test_training_decodes_nothing(model_type, tokenizer):
     output = model(**helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True))
     assert output.logits is None
     assert output.loss.requires_grad
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_encoders_return_one_state_for_every_word(variant, tokenizer, training):
+    model = build_model(variant, tokenizer).train(training)
+    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
+    encoded = model.encode(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1))
+    for states in (encoded.states, *encoded.earlier):
+        assert states.shape == (len(LENGTHS), max(LENGTHS), model.encoder.output_size)

@@ -67,17 +67,6 @@ def log_likelihood(weights, model, scores, gold):
     return ref.log_likelihood_of_set(scores, weights["decoder.transitions"], nothing, nothing, allowed)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_inner_scores_are_those_of_the_last_iteration(tokenizer, fields, seed):
-    model = build(tokenizer, seed=seed, **fields)
-    sentences = helpers.random_sentences(model.config, LENGTHS, seed)
-    scores, _ = helpers.score(model, helpers.pad(sentences, extra=2))
-    weights = helpers.weights_of(model)
-    assert len(scores) == len(LENGTHS)
-    for row, sentence in zip(scores, sentences, strict=True):
-        helpers.close(row[: len(sentence["input_ids"])], reference_scores(weights, model, sentence)[-1], 1e-5)
-
-
 @pytest.mark.parametrize("training", [False, True])
 def test_hidden_states_are_those_of_every_iteration(tokenizer, fields, training):
     model = build(tokenizer, **fields, **NO_DROPOUT).train(training)
@@ -164,37 +153,3 @@ def test_long_sentences_score_as_short_ones_do(tokenizer, fields):
         alone, _ = helpers.score(model, helpers.pad([sentence]))
         helpers.close(row[: len(sentence["input_ids"])], alone[0].detach(), 1e-5)
     helpers.close(together[2, :60], reference_scores(helpers.weights_of(model), model, sentences[2])[-1], 1e-5)
-
-
-def test_scores_do_not_depend_on_what_padding_holds(tokenizer, fields):
-    model = build(tokenizer, **fields)
-    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
-    expected, _ = helpers.score(model, batch)
-    padding = batch["attention_mask"] == 0
-    batch["input_ids"] = batch["input_ids"].masked_fill(padding, 3)
-    batch["char_ids"] = batch["char_ids"].masked_fill(padding.unsqueeze(-1), 4)
-    scores, _ = helpers.score(model, batch)
-    helpers.close(scores[~padding], expected[~padding].detach(), 1e-6)
-
-
-def test_sentences_without_words_have_no_scores_and_no_loss(tokenizer, decoder):
-    model = build(tokenizer, **decoder).train()
-    empty = torch.zeros(2, 0, dtype=torch.long)
-    chars = torch.zeros(2, 0, model.config.max_word_chars, dtype=torch.long)
-    assert model(empty, chars, labels=empty).loss.item() == 0
-    assert model.eval()(empty, chars).logits.shape == (2, 0, len(LABELS))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"filter_width": 2}, "filter_width=2 must be an odd number"),
-        ({"iterations": 0}, "iterations=0 and dilations"),
-        ({"dilations": ()}, r"dilations=\(\) must be numbers from 1 up"),
-        ({"dilations": (1, 0)}, r"dilations=\(1, 0\) must be numbers from 1 up"),
-        ({"dropout": -0.1}, "dropout=-0.1 is no share"),
-    ],
-)
-def test_what_cannot_work_is_refused(tokenizer, wrong, message):
-    with pytest.raises(ValueError, match=message):
-        build(tokenizer, **wrong)

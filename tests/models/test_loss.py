@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 import references as ref
 import torch
-from conftest import ARCHITECTURES, LABELS, TAG_SCORING, build_model, without_dropout
-
-from hf_xorner.registration import CONFIGS
+from conftest import ARCHITECTURES, LABELS, REFERENCED, build_model, without_dropout
 
 LENGTHS = (4, 2, 1, 3)
 INNER = ref.inner_tags(LABELS)
@@ -56,7 +54,7 @@ def random_directions(model, seed):
     }
 
 
-@pytest.mark.parametrize("variant", TAG_SCORING)
+@pytest.mark.parametrize("variant", REFERENCED)
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
 def test_gradients_are_finite_differences_of_the_reference(variant, tokenizer, decoder):
     """Of every weight tensor, along a random direction."""
@@ -82,7 +80,7 @@ def test_gradients_are_finite_differences_of_the_reference(variant, tokenizer, d
 LABELLED_WORDS, LABELLED_SENTENCES = 8, 3
 
 
-@pytest.mark.parametrize("variant", TAG_SCORING)
+@pytest.mark.parametrize("variant", REFERENCED)
 @pytest.mark.parametrize(
     ("loss_reduction", "divisor"), [("token", LABELLED_WORDS), ("sentence", LABELLED_SENTENCES), ("sum", 1)]
 )
@@ -169,7 +167,7 @@ def test_labels_outside_the_config_are_refused(tokenizer, label):
     with pytest.raises(ValueError) as error:
         model(**batch)
     message = one_sentence(error)
-    assert f"labels holds {label}, and the config knows labels 0 to 5 (O, B-PER, I-PER" in message
+    assert f"labels holds {label}; the config has labels 0 to 5 (O, B-PER, I-PER" in message
     assert "build the config with the id2label of the data" in message
 
 
@@ -179,7 +177,7 @@ def test_characters_of_another_width_are_refused(tokenizer):
     batch["char_ids"] = batch["char_ids"][..., :7]
     with pytest.raises(ValueError) as error:
         model(**batch)
-    assert "char_ids is 7 characters wide and the model's max_word_chars is 10" in one_sentence(error)
+    assert "char_ids is 7 wide and the model's max_word_chars is 10" in one_sentence(error)
 
 
 @pytest.mark.parametrize(("name", "field"), [("input_ids", "vocab_size"), ("char_ids", "char_vocab_size")])
@@ -193,33 +191,6 @@ def test_ids_outside_the_vocabularies_are_refused(tokenizer, name, field):
     message = one_sentence(error)
     assert f"{name} holds {size} and the model's {field} is {size}" in message
     assert "use the tokenizer that was saved with the model" in message
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"decoder": "beam"}, "decoder='beam' is unknown to BiLstmCnnConfig; choose one of 'softmax', 'crf'"),
-        ({"loss_reduction": "mean"}, "loss_reduction='mean' is unknown"),
-        ({"malformed_spans": "keep"}, "malformed_spans='keep' is unknown"),
-        ({"unknown_word": "zero"}, "unknown_word='zero' is unknown"),
-        ({"dropout_masks": "word"}, "dropout_masks='word' is unknown"),
-        ({"dropout": 1.0}, "dropout=1.0 is no share of units to drop"),
-        ({"char_types": "..U"}, "char_types has 3 letters for char_vocab_size=6 characters"),
-        ({"char_types": "..Uldx"}, "char_types may hold only the letters '.Uldp'"),
-        ({"max_word_chars": 2}, "max_word_chars=2 is narrower than the character CNN's widest filter (3)"),
-    ],
-)
-def test_configs_that_cannot_work_are_refused(fields, sentence):
-    with pytest.raises(ValueError) as error:
-        CONFIGS["bilstm-cnn"](**fields)
-    assert sentence in one_sentence(error)
-
-
-@pytest.mark.parametrize(("window", "overlap"), [(8, 8), (8, -1)])
-def test_windows_that_do_not_move_on_are_refused(window, overlap):
-    with pytest.raises(ValueError) as error:
-        CONFIGS["att-bilstm-cnn"](attention_window=window, attention_overlap=overlap)
-    assert f"attention_overlap={overlap} must be smaller than attention_window={window}" in one_sentence(error)
 
 
 def test_labels_without_o_are_refused_when_the_model_is_built(tokenizer):

@@ -67,14 +67,6 @@ def within(states):
     return states[:, torch.arange(TIME) < LENGTHS.unsqueeze(1)]
 
 
-def test_states_without_dropout_are_those_of_the_reference(layer, inputs):
-    states = layer(inputs, LENGTHS)
-    assert_equations_hold(layer, states, inputs, torch.ones(2, len(LENGTHS), HIDDEN))
-    w_ih, w_hh, bias = (values.detach().numpy() for values in layer.parameters())
-    helpers.close(states[0, 0], ref.lstm(inputs[0, 0].numpy(), w_ih[0], w_hh[0], bias[0]), 1e-12)
-    helpers.close(states[1, 0], ref.lstm_reversed(inputs[1, 0].numpy(), w_ih[1], w_hh[1], bias[1]), 1e-12)
-
-
 def test_states_with_a_mask_for_each_sentence_are_those_of_the_equations(layer, inputs, mask):
     assert_equations_hold(layer, layer(inputs, LENGTHS, mask), inputs, mask)
 
@@ -176,21 +168,6 @@ def test_every_cell_starts_glorot_uniform_gate_by_gate(any_layer):
             bound = (6 / (weights.shape[2] + 50)) ** 0.5
             assert 0.97 * bound < weights.abs().max() <= bound
     assert layer.bias.sum() == (2 * 50 if isinstance(layer, BiLstmLayer) else 0)
-
-
-def test_learned_starts_start_at_zero():
-    layer = build_layer("coupled", INPUT, HIDDEN, learned_start=True)
-    layer.reset_parameters()
-    assert not layer.start.any()
-
-
-def test_a_direction_sees_nothing_beyond_its_sentence(layer, inputs, mask):
-    padding = (torch.arange(TIME) >= LENGTHS.unsqueeze(1)).unsqueeze(-1)
-    filled = inputs.masked_fill(padding, 1e3)
-    for recurrent_mask in (None, mask):
-        assert torch.equal(
-            within(layer(inputs, LENGTHS, recurrent_mask)), within(layer(filled, LENGTHS, recurrent_mask))
-        )
 
 
 def test_a_dropped_feature_is_dropped_for_all_words_of_the_sentence():

@@ -97,22 +97,5 @@ def test_a_saved_model_starts_nothing_anew(tokenizer, tmp_path):
     assert loaded.encoder.lstm.start.any()
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"cell": "peephole"}, "cell='peephole' is unknown to LstmCrfConfig; choose one of 'coupled', 'standard'."),
-        ({"char_lstm_cell": "gru"}, "char_lstm_cell='gru' is unknown"),
-        ({"char_features": "rnn"}, "char_features='rnn' is unknown to LstmCrfConfig; choose one of 'cnn', 'lstm'"),
-        ({"feature_dropout": 1.0}, "feature_dropout=1.0 is no share of units to drop"),
-        ({"crf_boundaries": "end"}, "crf_boundaries='end' is unknown"),
-        ({"initializer": "zeros"}, "initializer='zeros' is unknown"),
-    ],
-)
-def test_configs_that_cannot_work_are_refused(fields, sentence):
-    with pytest.raises(ValueError) as error:
-        LstmCrfConfig(**fields)
-    assert sentence in str(error.value)
-
-
 def test_words_may_be_shorter_than_filters_that_are_not_there():
     assert LstmCrfConfig(max_word_chars=1).max_word_chars == 1

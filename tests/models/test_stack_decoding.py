@@ -86,12 +86,6 @@ def test_both_ways_of_scoring_agree(tokenizer, fields):
             torch.testing.assert_close(totals[alive], found.log_probs[:, rank][alive], rtol=0, atol=1e-9)
             if rank == 0:
                 torch.testing.assert_close(found.alternatives[there], log_probs, rtol=0, atol=1e-9)
-        paths, log_probs = model.decoder.k_best(None, lengths, size, words)
-        assert torch.equal(log_probs, found.log_probs)
-        for rank in range(size):
-            alive = log_probs[:, rank] > -torch.inf
-            expected = model.decoder.scorer.system.tags_of(found.actions[:, rank], words.shape[1])
-            assert torch.equal(paths[alive, rank], expected[alive])
 
 
 @torch.no_grad()
@@ -344,46 +338,6 @@ def test_tagger_finds_the_chunks_with_their_probabilities(tokenizer):
 # Batches, numbers and programs
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
-@pytest.mark.parametrize("side", ["right", "left"])
-def test_neighbours_and_padding_change_nothing(tokenizer, fields, beam_size, side):
-    model = build(tokenizer, beam_size=beam_size, **fields)
-    sentences = helpers.random_sentences(model.config, LENGTHS)
-    batch = helpers.pad(sentences, extra=4, side=side)
-    output = model(**batch, output_path_log_probs=True)
-    assert not output.logits.requires_grad
-    for row, sentence in enumerate(sentences):
-        if len(sentence["input_ids"]):
-            alone = model(**helpers.pad([sentence]), output_path_log_probs=True)
-            word = batch["attention_mask"][row].bool()
-            torch.testing.assert_close(output.logits[row, word], alone.logits[0], rtol=1e-5, atol=1e-5)
-            torch.testing.assert_close(output.path_log_probs[row, word], alone.path_log_probs[0], rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("beam_size", [1, 3])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 0.3), (torch.float16, 0.04)])
-def test_narrow_weights_score_in_float32(tokenizer, fields, dtype, tolerance, beam_size):
-    model = build(tokenizer, beam_size=beam_size, **fields)
-    batch, _ = labelled_batch(model)
-    expected = model(**batch).loss
-    output = model.to(dtype)(**batch)
-    assert output.logits.dtype == output.loss.dtype == torch.float32
-    assert output.logits.isfinite().all()
-    torch.testing.assert_close(output.loss, expected, rtol=tolerance, atol=0)
-    model.train()(**batch).loss.backward()
-    assert all(p.grad.dtype == dtype and p.grad.isfinite().all() for p in model.parameters())
-
-
-def test_autocast_changes_next_to_nothing(tokenizer):
-    model = build(tokenizer)
-    batch, _ = labelled_batch(model)
-    expected = model(**batch)
-    with torch.autocast("cpu", torch.bfloat16):
-        output = model(**batch)
-    torch.testing.assert_close(output.loss, expected.loss, rtol=0.05, atol=0)
-    assert output.logits.dtype == torch.float32
-
-
 @helpers.can_export
 def test_a_model_with_a_beam_and_gaps_can_be_exported(tokenizer):
     model = build(tokenizer, beam_size=2, discontiguous=True)
@@ -403,10 +357,8 @@ def test_plain_labels_have_no_outside(tokenizer):
     assert not ref.is_chunked(model.config.labels)
 
 
-def test_there_is_no_chain_of_tags(tokenizer):
+def test_the_decoder_needs_the_states(tokenizer):
     model = build(tokenizer)
-    words, lengths = words_of(model, (3, 1))
-    with pytest.raises(TypeError, match="scores actions, which are no chain of tags"):
-        model.decoder.chain(None, words)
+    _, lengths = words_of(model, (3, 1))
     with pytest.raises(ValueError, match="give the encoder's states"):
         model.decoder(None, lengths)

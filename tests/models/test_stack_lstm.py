@@ -145,15 +145,6 @@ def test_rows_of_like_length_together_compute_what_all_together_do(tokenizer, fi
     torch.testing.assert_close(model.eval()(**batch).logits, logits, rtol=0, atol=1e-9)
 
 
-def test_half_of_a_batch_has_half_of_the_loss(tokenizer, fields):
-    model = build(tokenizer, **fields)
-    batch, _ = labelled_batch(model)
-    parts = [
-        model(**{name: values[half] for name, values in batch.items()}).loss for half in (slice(3), slice(3, None))
-    ]
-    torch.testing.assert_close(sum(parts), model(**batch).loss, rtol=1e-6, atol=1e-6)
-
-
 def test_every_parameter_learns(tokenizer, fields):
     model = build(tokenizer, **fields).train()
     batch, _ = labelled_batch(model)
@@ -161,23 +152,6 @@ def test_every_parameter_learns(tokenizer, fields):
     model(**batch).loss.backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad.any(), name
-
-
-@pytest.mark.parametrize("width", [0, 3])
-@pytest.mark.parametrize("size", [0, 2])
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_batches_without_any_word_work(tokenizer, fields, width, size, beam_size):
-    model = build(tokenizer, beam_size=beam_size, **fields)
-    nothing = torch.zeros(size, width, dtype=torch.long)
-    chars = torch.zeros(size, width, model.config.max_word_chars, dtype=torch.long)
-    for training in (False, True):
-        output = model.train(training)(nothing, chars, labels=nothing - 100, output_path_log_probs=True)
-        output.loss.backward()
-        assert output.loss.item() == 0
-    output = model.eval()(nothing, chars, output_path_log_probs=True)
-    assert output.logits.shape == (size, width, len(LABELS))
-    assert output.path_log_probs.shape == (size, width, 2)
-    assert output.logits.isfinite().all()
 
 
 def test_dropout_between_layers_drops_in_training_alone(tokenizer):
@@ -205,16 +179,6 @@ def test_a_new_model_starts_as_documented(tokenizer):
         bound = (6 / 200) ** 0.5
         assert 0.95 * bound < lstm.weight_hh.abs().max() <= bound
         assert lstm.start.any()
-
-
-def test_a_loaded_model_is_the_saved_one(tokenizer, tmp_path, fields):
-    model = build(tokenizer, **fields)
-    model.save_pretrained(tmp_path)
-    loaded = StackLstmForTokenClassification.from_pretrained(tmp_path)
-    batch, _ = labelled_batch(model)
-    assert torch.equal(loaded(**batch).logits, model(**batch).logits)
-    assert torch.equal(loaded(**batch).loss, model(**batch).loss)
-    assert set(model.state_dict()) == {name for name, _ in model.named_parameters()} | {"features.char_types"}
 
 
 def test_new_labels_start_what_knows_labels_anew_and_keep_all_else(tokenizer, tmp_path):
@@ -286,24 +250,6 @@ def expected_exploration_loss(model, reference, words):
 
 
 # Wrong configs
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"composition": "mean"}, "composition='mean' is unknown to StackLstmConfig"),
-        ({"outside": "nothing"}, "outside='nothing' is unknown"),
-        ({"outside": "word"}, 'outside="word" puts words beside chunks'),
-        ({"dropout": 1.0}, "dropout=1.0 is no share"),
-        ({"beam_size": 0}, "num_hidden_layers=2 and beam_size=0 must be numbers from 1 up"),
-        ({"num_hidden_layers": 0}, "num_hidden_layers=0 and beam_size=1"),
-        ({"exploration": 1.5}, "exploration=1.5 is no probability"),
-        ({"exploration": 0.1, "discontiguous": True}, "chunks without gaps alone"),
-    ],
-)
-def test_what_cannot_work_is_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        StackLstmConfig(**wrong)
 
 
 def test_the_reference_knows_the_paper_s_actions(tokenizer):

@@ -117,7 +117,7 @@ def test_allowed_transitions_are_those_of_well_formed_sentences(labels):
         (["B-PER", "I-PER"], "have B- and I- prefixes but no O; add O to id2label"),
         (["O", "I-PER"], "The label 'I-PER' has no partner 'B-PER'; IOB2 starts every entity with B-"),
         (["O", "B-PER", "I-LOC"], "The label 'I-LOC' has no partner 'B-LOC'"),
-        (["O", "B-PER", "E-PER"], "The label 'E-PER' is neither O nor begins with B- or I- as the others do"),
+        (["O", "B-PER", "E-PER"], "The label 'E-PER' is neither O nor begins with B- or I-"),
         (["O", "B-PER", "NOUN"], "give id2label in IOB2"),
         (["O", "B-PER", "BAR"], "The label 'BAR' is neither O"),
     ],

@@ -25,8 +25,8 @@ from tokenizer_oracle import (
 from transformers import AutoTokenizer
 
 from hf_xorner import WordCharTokenizer
-from hf_xorner.models.characters import character_types
 from hf_xorner.models.configuration_tagger import CHARACTER_TYPE_CODES
+from hf_xorner.models.tokenization_word_char import character_types
 
 
 @pytest.fixture(scope="module", params=POLICIES, ids=str)

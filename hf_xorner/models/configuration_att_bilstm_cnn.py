@@ -1,0 +1,12 @@
+"""Configuration of Att-BiLSTM-CNN (li2020)."""
+
+from __future__ import annotations
+
+from .configuration_bilstm_cnn import BiLstmCnnConfig
+from .configuration_tagger import SelfAttentionConfig
+
+
+class AttBiLstmCnnConfig(BiLstmCnnConfig, SelfAttentionConfig):
+    """Att-BiLSTM-CNN: the Baseline's states beside self-attention over them."""
+
+    model_type = "att-bilstm-cnn"

@@ -1,0 +1,467 @@
+"""Bidirectional recurrent layers (plain, LSTM, coupled LSTM) and variational dropout on the recurrent state."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from transformers import initialization as init
+from transformers.utils.generic import maybe_autocast
+
+
+class Packing(NamedTuple):
+    """The N words of a batch in the order in which a recurrence reads them, as in PyTorch's PackedSequence.
+
+    Step by step, and within a step the sentences by length, longest first: those that go on are the first ones.
+    """
+
+    rows: Tensor  # (B,) the sentences, longest first
+    sizes: list[int]  # sentences under way at each step
+    words: Tensor  # (2, N) index of a word in the flattened (B, T), for either direction
+    before: Tensor  # (N - sentences,) index of the word one step earlier, from the second step on
+
+    @classmethod
+    def of(cls, lengths: Tensor, time: int) -> Packing:
+        """Pack right-padded sentences (B, T) of the given lengths (B,)."""
+        rows = lengths.argsort(descending=True, stable=True)
+        position = torch.arange(time, device=lengths.device)
+        under_way = position.unsqueeze(1) < lengths[rows]  # (T, B)
+        size = under_way.sum(1)
+        step, rank = under_way.nonzero(as_tuple=True)
+        row = rows[rank]
+        words = torch.stack([row * time + step, row * time + lengths[row] - 1 - step])
+        later = torch.arange(len(step), device=lengths.device)[step > 0]
+        before = later - size[step[step > 0] - 1]
+        return cls(rows, size[size > 0].tolist(), words, before)
+
+    @classmethod
+    def padded(cls, lengths: Tensor, time: int) -> Packing:
+        """As `of`, with every sentence as long as the longest, so that shapes do not depend on lengths.
+
+        Padding comes after the words in both directions and does not affect them.
+        """
+        rows = torch.arange(len(lengths), device=lengths.device)
+        step = torch.arange(time, device=lengths.device)
+        starts = rows.unsqueeze(1) * time
+        words = torch.stack([starts + step, starts + reversed_order(lengths, time)])  # (2, B, T)
+        before = torch.arange(max(time - 1, 0) * len(rows), device=lengths.device)
+        return cls(rows, [len(rows)] * time, words.transpose(1, 2).flatten(1), before)
+
+    def pack(self, values: Tensor) -> Tensor:
+        """Bring (2, B, T, d) into packed order: (2, N, d)."""
+        flat = values.flatten(1, 2)
+        return torch.stack([flat[direction].index_select(0, self.words[direction]) for direction in range(2)])
+
+    def unpack(self, packed: Tensor, batch: int, time: int) -> Tensor:
+        """Bring (2, N, d) back into (2, B, T, d), with zeros for padding."""
+        flat = packed.new_zeros(batch * time, packed.shape[-1])
+        states = [flat.index_copy(0, self.words[direction], packed[direction]) for direction in range(2)]
+        return torch.stack(states).unflatten(1, (batch, time))
+
+
+def reversed_order(lengths: Tensor, time: int) -> Tensor:
+    """Indices (B, T) that reverse the words of every sentence and leave its padding."""
+    position = torch.arange(time, device=lengths.device)
+    last = lengths.unsqueeze(1) - 1
+    return torch.where(position <= last, last - position, position)
+
+
+@torch.compiler.disable
+def masked_recurrence(
+    inputs: Tensor, lengths: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor, recurrent_mask: Tensor
+) -> Tensor:
+    """An LSTM whose recurrent h has a dropout mask for each sentence.
+
+    Excluded from compiled graphs, which would unroll it.
+
+    Args:
+        inputs: (2, B, T, d), right-padded.
+        lengths: (B,).
+        weight_ih: (2, 4H, d).
+        weight_hh: (2, 4H, H).
+        bias: (2, 4H).
+        recurrent_mask: (2, B, H).
+
+    Returns:
+        (2, B, T, H), zeros for padding.
+    """
+    packing = (Packing.padded if inputs.is_meta else Packing.of)(lengths, inputs.shape[2])
+    products = torch.baddbmm(bias.unsqueeze(1), packing.pack(inputs), weight_ih.transpose(1, 2))
+    mask = recurrent_mask[:, packing.rows].to(products.dtype)
+    hidden = _MaskedRecurrence.apply(products, weight_hh, mask, packing)
+    return packing.unpack(hidden, *inputs.shape[1:3])
+
+
+class _MaskedRecurrence(torch.autograd.Function):
+    """h' = LSTM(products + U(m ⊙ h)) step by step, with a backward pass that keeps no graph through time."""
+
+    @staticmethod
+    def forward(ctx: Any, products: Tensor, weight_hh: Tensor, mask: Tensor, packing: Packing) -> Tensor:
+        """Step from the first word to the last: products (2, N, 4H), weight_hh (2, 4H, H), mask (2, B, H)."""
+        directions, words, gate_size = products.shape
+        size = gate_size // 4
+        gates = torch.empty_like(products)
+        hidden, cells, squashed, masked = products.new_empty(4, directions, words, size).unbind(0)
+        cell = previous = products.new_zeros(directions, len(packing.rows), size)
+        recurrent = weight_hh.transpose(1, 2).contiguous()
+        begin = 0
+        for count in packing.sizes:
+            here = slice(begin, begin + count)
+            gate = torch.baddbmm(products[:, here], previous[:, :count], recurrent, out=gates[:, here])
+            i, f, g, o = gate.chunk(4, -1)
+            gate[..., : 2 * size].sigmoid_()
+            g.tanh_()
+            o.sigmoid_()
+            cell = torch.mul(f, cell[:, :count], out=cells[:, here]).addcmul_(i, g)
+            torch.tanh(cell, out=squashed[:, here])
+            torch.mul(o, squashed[:, here], out=hidden[:, here])
+            previous = torch.mul(hidden[:, here], mask[:, :count], out=masked[:, here])
+            begin += count
+        ctx.save_for_backward(gates, cells, squashed, masked, weight_hh, mask)
+        ctx.packing = packing
+        return hidden
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """Step back; all that does not depend on the step before is computed at once."""
+        gates, cells, squashed, masked, weight_hh, mask = ctx.saved_tensors
+        packing: Packing = ctx.packing
+        (grad_hidden,) = gradients
+        directions, words, gate_size = gates.shape
+        size = gate_size // 4
+        i, f, g, o = gates.chunk(4, -1)
+        first = words - len(packing.before)  # words of the first step
+        cell_before = torch.cat([torch.zeros_like(cells[:, :first]), cells.index_select(1, packing.before)], 1)
+        # Derivatives of c by the pre-activations of i, f, g, and of h by that of o and by c.
+        cell_to_gates = torch.stack([g * i * (1 - i), cell_before * f * (1 - f), i * (1 - g * g)], 2)
+        hidden_to_output = squashed * o * (1 - o)
+        hidden_to_cell = o * (1 - squashed * squashed)
+        grad_gates = torch.empty_like(gates)
+        by_gate = grad_gates.view(directions, words, 4, size)
+        grad_hidden = grad_hidden.clone()
+        grad_cell = gates.new_zeros(directions, 0, size)
+        grad_previous = grad_cell
+        end = words
+        for count in reversed(packing.sizes):
+            here, later = slice(end - count, end), grad_cell.shape[1]
+            grad_state = grad_hidden[:, here]
+            grad_state[:, :later].addcmul_(grad_previous, mask[:, :later])
+            grad_now = grad_state * hidden_to_cell[:, here]
+            grad_now[:, :later] += grad_cell
+            torch.mul(cell_to_gates[:, here], grad_now.unsqueeze(2), out=by_gate[:, here, :3])
+            torch.mul(grad_state, hidden_to_output[:, here], out=by_gate[:, here, 3])
+            grad_cell = grad_now * f[:, here]
+            grad_previous = torch.bmm(grad_gates[:, here], weight_hh)
+            end -= count
+        earlier = masked.index_select(1, packing.before)
+        return grad_gates, torch.bmm(grad_gates[:, first:].transpose(1, 2), earlier), None, None
+
+
+@torch.compiler.disable
+def coupled_recurrence(
+    inputs: Tensor,
+    lengths: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    weight_ch: Tensor,
+    bias: Tensor,
+    start: Tensor,
+) -> Tensor:
+    """The coupled LSTM of both directions; excluded from compiled graphs, which would unroll it.
+
+    A GPU steps through padding as well: to skip it, it would have to wait for the host.
+
+    Args:
+        inputs: (2, B, T, d), right-padded.
+        lengths: (B,).
+        weight_ih: (2, 3H, d), the gates in the order i, c, o.
+        weight_hh: (2, 3H, H).
+        weight_ch: (2, 2H, H), the peepholes of i and o.
+        bias: (2, 3H).
+        start: (2, 2, H), h and c of either direction before the first word.
+
+    Returns:
+        (2, B, T, H); arbitrary beyond a sentence's end.
+    """
+    words_alone = inputs.device.type == "cpu" and not torch.compiler.is_compiling()
+    packing = (Packing.of if words_alone else Packing.padded)(lengths, inputs.shape[2])
+    products = torch.baddbmm(bias.unsqueeze(1), packing.pack(inputs), weight_ih.transpose(1, 2))
+    sentences = packing.sizes[0] if packing.sizes else 0
+    starts = start.unsqueeze(2).expand(-1, -1, sentences, -1)
+    if torch.compiler.is_compiling():
+        hidden = unrolled(products, weight_hh, weight_ch, starts, packing)
+    else:
+        hidden = _CoupledRecurrence.apply(products, weight_hh, weight_ch, starts, packing)
+    return packing.unpack(hidden, *inputs.shape[1:3])
+
+
+def unrolled(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Tensor, packing: Packing) -> Tensor:
+    """`_CoupledRecurrence` in plain operations, for exported programs."""
+    h, c = starts.unbind(1)
+    w_i, w_o = weight_ch.transpose(1, 2).chunk(2, -1)
+    hidden = []
+    for product in products.split(packing.sizes, 1):
+        i, g, o = torch.baddbmm(product, h, weight_hh.transpose(1, 2)).chunk(3, -1)
+        c = torch.lerp(c, g.tanh(), torch.baddbmm(i, c, w_i).sigmoid())
+        h = torch.baddbmm(o, c, w_o).sigmoid() * c.tanh()
+        hidden.append(h)
+    return torch.cat(hidden, 1)
+
+
+class _CoupledRecurrence(torch.autograd.Function):
+    """The states of all words, with a backward pass that keeps no graph through time.
+
+    Arrays of states hold the S initial states of the sentences, then the N words in packed order.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Tensor, packing: Packing
+    ) -> Tensor:
+        """Step from the first word to the last: products (2, N, 3H), starts (2, 2, S, H)."""
+        directions, words, gate_size = products.shape
+        size, sentences = gate_size // 3, starts.shape[2]
+        gates = torch.empty_like(products)
+        squashed = products.new_empty(directions, words, size)
+        hidden, cells = products.new_empty(2, directions, sentences + words, size).unbind(0)
+        hidden[:, :sentences], cells[:, :sentences] = starts.unbind(1)
+        previous, cell = hidden[:, :sentences], cells[:, :sentences]
+        recurrent, peephole = (weight.transpose(1, 2).contiguous() for weight in (weight_hh, weight_ch))
+        peeped = torch.bmm(cell, peephole)  # c's part of the next step's i and of its own step's o
+        begin = 0
+        for count in packing.sizes:
+            here = slice(begin, begin + count)
+            there = slice(sentences + begin, sentences + begin + count)
+            gate = torch.baddbmm(products[:, here], previous[:, :count], recurrent, out=gates[:, here])
+            i, g, o = gate.chunk(3, -1)
+            i.add_(peeped[:, :count, :size]).sigmoid_()
+            g.tanh_()
+            cell = torch.lerp(cell[:, :count], g, i, out=cells[:, there])
+            peeped = torch.bmm(cell, peephole)
+            o.add_(peeped[..., size:]).sigmoid_()
+            torch.tanh(cell, out=squashed[:, here])
+            previous = torch.mul(o, squashed[:, here], out=hidden[:, there])
+            begin += count
+        ctx.save_for_backward(gates, squashed, hidden, cells, weight_hh, weight_ch)
+        ctx.packing = packing
+        return hidden[:, sentences:].contiguous()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+        """Step back; all that does not depend on the step before is computed at once."""
+        gates, squashed, hidden, cells, weight_hh, weight_ch = ctx.saved_tensors
+        packing: Packing = ctx.packing
+        directions, words, gate_size = gates.shape
+        size, sentences = gate_size // 3, hidden.shape[1] - words
+        i, g, o = gates.chunk(3, -1)
+        first = torch.arange(sentences, device=gates.device)
+        before = torch.cat([first, sentences + packing.before])  # the row of the state before each word
+        # Derivatives of c' by the pre-activations of i and c, and of h' by that of o and by c'.
+        cell_to_gates = torch.stack([(g - cells.index_select(1, before)) * i * (1 - i), i * (1 - g * g)], 2)
+        hidden_to_output = squashed * o * (1 - o)
+        hidden_to_cell = o * (1 - squashed * squashed)
+        kept = 1 - i
+        grad_gates = torch.empty_like(gates)
+        by_gate = grad_gates.view(directions, words, 3, size)
+        # Gradient of each c's part of the next step's i and of its own step's o.
+        grad_peeped = gates.new_zeros(directions, sentences + words, 2 * size)
+        grad_hidden = gradients[0].clone()
+        grad_cell = grad_previous = gates.new_zeros(directions, 0, size)
+        end = words
+        sizes = [sentences, *packing.sizes]
+        for count_before, count in reversed(list(itertools.pairwise(sizes))):
+            here, later = slice(end - count, end), grad_cell.shape[1]
+            there = slice(sentences + end - count, sentences + end)
+            grad_state = grad_hidden[:, here]
+            grad_state[:, :later] += grad_previous
+            torch.mul(grad_state, hidden_to_output[:, here], out=by_gate[:, here, 2])
+            grad_peeped[:, there, size:] = by_gate[:, here, 2]
+            grad_now = torch.bmm(grad_peeped[:, there], weight_ch)
+            grad_now.addcmul_(grad_state, hidden_to_cell[:, here])
+            grad_now[:, :later] += grad_cell
+            torch.mul(cell_to_gates[:, here], grad_now.unsqueeze(2), out=by_gate[:, here, :2])
+            end -= count
+            row = sentences + end - count_before
+            grad_peeped[:, row : row + count, :size] = by_gate[:, here, 0]
+            grad_cell = grad_now * kept[:, here]
+            grad_previous = torch.bmm(grad_gates[:, here], weight_hh)
+        grad_cell = grad_cell + torch.bmm(grad_peeped[:, :sentences], weight_ch)
+        return (
+            grad_gates,
+            torch.bmm(grad_gates.transpose(1, 2), hidden.index_select(1, before)),
+            torch.bmm(grad_peeped.transpose(1, 2), cells),
+            torch.stack([grad_previous, grad_cell], 1),
+            None,
+        )
+
+
+class BiLayer(nn.Module):
+    """One recurrent layer in both directions, each with its own input and weights.
+
+    Direction 0 runs from left to right, direction 1 from right to left.
+    """
+
+    gates: ClassVar[int]
+
+    def __init__(self, input_size: int, hidden_size: int, gates_apart: bool = True) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.gates_apart = gates_apart
+        self.weight_ih = nn.Parameter(torch.empty(2, self.gates * hidden_size, input_size))
+        self.weight_hh = nn.Parameter(torch.empty(2, self.gates * hidden_size, hidden_size))
+        self.bias = nn.Parameter(torch.empty(2, self.gates * hidden_size))
+
+    def reset_parameters(self) -> None:
+        """Glorot-uniform weights, each gate's matrices apart (ma2016, lample2016's program) or not; zero biases."""
+        for weight in (self.weight_ih, self.weight_hh):
+            bound = self.glorot_bound(weight)
+            nn.init.uniform_(weight, -bound, bound)
+        nn.init.zeros_(self.bias)
+
+    def glorot_bound(self, weight: Tensor) -> float:
+        """√(6 / (fan in + fan out)) of a weight (2, gates · H, d)."""
+        if self.gates_apart:
+            return (6 / (weight.shape[2] + self.hidden_size)) ** 0.5
+        # TensorFlow keeps [x ; h] -> gates as one matrix, and Glorot's range is that of the whole matrix (li2020).
+        return (6 / (self.weight_ih.shape[2] + self.hidden_size + self.gates * self.hidden_size)) ** 0.5
+
+    def forward(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None = None) -> Tensor:
+        """Run both directions over right-padded sentences.
+
+        Args:
+            inputs: (2, B, T, d), the input of either direction.
+            lengths: (B,), words of each sentence.
+            recurrent_mask: (2, B, H), dropout masks of the recurrent h; (2, 1, H) if the batch shares one. For
+                standard LSTMs only.
+
+        Returns:
+            (2, B, T, H), the states in the order of the words; arbitrary beyond a sentence's end.
+        """
+        with maybe_autocast(inputs.device.type, enabled=False):
+            return self.run(inputs.to(self.weight_ih.dtype), lengths, recurrent_mask)
+
+    def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
+        """`forward` in the dtype of the weights, by the backend's fused kernel."""
+        # A mask common to the batch is multiplied into the weights: U(m ⊙ h) = (U diag(m)) h.
+        weight_hh = self.weight_hh if recurrent_mask is None else self.weight_hh * recurrent_mask
+        no_bias = torch.zeros_like(self.bias[0])
+        weights = [[self.weight_ih[d], weight_hh[d], self.bias[d], no_bias] for d in range(2)]
+        _, batch, time, _ = inputs.shape
+        row = torch.arange(batch, device=lengths.device).unsqueeze(1) * time
+        words = (row + reversed_order(lengths, time)).flatten()  # which word direction 1 reads at each step
+        backwards = inputs[1].flatten(0, 1).index_select(0, words).unflatten(0, (batch, time))
+        states = fused_recurrence(backwards, weights[1]).flatten(0, 1)
+        states = torch.zeros_like(states).index_copy(0, words, states).unflatten(0, (batch, time))
+        return torch.stack([fused_recurrence(inputs[0], weights[0]), states])
+
+
+class BiRnnLayer(BiLayer):
+    """A plain recurrent layer, as in ma2016's BRNN: h' = tanh(W x + U h + b) from h = 0."""
+
+    gates = 1
+
+
+class BiLstmLayer(BiLayer):
+    """A standard LSTM layer; gates in the order i, f, g, o.
+
+    i, f, o = σ(·), g = tanh(·), c' = f ⊙ c + i ⊙ g, h' = o ⊙ tanh(c'), all states zero at the start.
+    """
+
+    gates = 4
+
+    def reset_parameters(self) -> None:
+        """As in the base class, with forget bias 1 (ma2016, li2020's program)."""
+        super().reset_parameters()
+        bias = torch.zeros_like(self.bias)
+        bias[:, self.hidden_size : 2 * self.hidden_size] = 1
+        init.copy_(self.bias, bias)  # unless it was loaded; `init` does not see that of a slice
+
+    def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
+        """Step by step if every sentence has its own mask, else by the fused kernel."""
+        if recurrent_mask is not None and recurrent_mask.shape[1] > 1:
+            return masked_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.bias, recurrent_mask)
+        return super().run(inputs, lengths, recurrent_mask)
+
+
+class CoupledBiLstmLayer(BiLayer):
+    """The LSTM layer of lample2016 (section 2.1): coupled gates and peepholes with full matrices, as written.
+
+    i = σ(W_xi x + W_hi h + W_ci c + b_i), c' = (1 − i) ⊙ c + i ⊙ tanh(W_xc x + W_hc h + b_c),
+    o = σ(W_xo x + W_ho h + W_co c' + b_o), h' = o ⊙ tanh(c'); gates in the order i, c, o, peepholes in the order i, o.
+
+    The peephole of o reads the c that the peephole of i reads one step later, so a step takes two products, of h
+    (H × 3H) and of c (H × 2H).
+    """
+
+    gates = 3
+
+    def __init__(self, input_size: int, hidden_size: int, learned_start: bool = False) -> None:
+        super().__init__(input_size, hidden_size)
+        self.weight_ch = nn.Parameter(torch.empty(2, 2 * hidden_size, hidden_size))
+        # The h and c of either direction before the first word; zeros unless learned (lample2016's program).
+        self.start = nn.Parameter(torch.empty(2, 2, hidden_size)) if learned_start else None
+
+    def reset_parameters(self) -> None:
+        """As in the base class, with zero initial states."""
+        super().reset_parameters()
+        bound = self.glorot_bound(self.weight_ch)
+        nn.init.uniform_(self.weight_ch, -bound, bound)
+        if self.start is not None:
+            nn.init.zeros_(self.start)
+
+    def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
+        """Step through the words."""
+        start = inputs.new_zeros(2, 2, self.hidden_size) if self.start is None else self.start
+        return coupled_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.weight_ch, self.bias, start)
+
+
+def build_layer(cell: str, input_size: int, hidden_size: int, learned_start: bool = False) -> BiLayer:
+    """A layer of "rnn", "standard" (LSTM) or "coupled" (LSTM) cells; only the last can learn its initial states."""
+    if cell == "coupled":
+        return CoupledBiLstmLayer(input_size, hidden_size, learned_start)
+    if cell == "standard":
+        return BiLstmLayer(input_size, hidden_size)
+    return BiRnnLayer(input_size, hidden_size)
+
+
+@torch.compiler.disable
+def fused_recurrence(inputs: Tensor, weights: list[Tensor]) -> Tensor:
+    """The backend's LSTM (four gates) or plain RNN (one gate) for one direction, excluded from compiled graphs."""
+    size = weights[1].shape[1]
+    start = inputs.new_zeros(1, len(inputs), size)
+    training = torch.is_grad_enabled()  # cuDNN needs `train` for a backward pass.
+    if len(weights[1]) == size:
+        return torch.rnn_tanh(inputs, start, weights, True, 1, 0.0, training, False, True)[0]
+    return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, training, False, True)[0]
+
+
+class VariationalDropout(nn.Module):
+    """Dropout with one mask for all words of a sentence (Gal and Ghahramani 2016)."""
+
+    def __init__(self, rate: float, shared: bool = False) -> None:
+        super().__init__()
+        self.rate = rate
+        self.shared = shared
+
+    @property
+    def active(self) -> bool:
+        """True if values are dropped now."""
+        return self.training and self.rate > 0
+
+    def mask(self, like: Tensor, *shape: int) -> Tensor:
+        """A mask of the shape (…, B, d): zeros, and elsewhere 1 / (1 - rate); (…, 1, d) if the batch shares it."""
+        *leading, batch, size = shape
+        keep = like.new_empty(*leading, 1 if self.shared else batch, size)
+        return keep.bernoulli_(1 - self.rate).div_(1 - self.rate)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Drop features of (2, B, T, d), with one mask per direction and sentence."""
+        if not self.active:
+            return values
+        directions, batch, _, size = values.shape
+        return values * self.mask(values, directions, batch, size).unsqueeze(2)
