@@ -49,6 +49,7 @@ def folder(saved, tmp_path):
 def api(hub, online, monkeypatch):
     """The client of ann, who may write; how a model's code and a stranger's process are checked is tested elsewhere."""
     monkeypatch.setattr("hf_xorner.hub.checks.tag_in_new_process", lambda *_: [Tagged(TEXT, [])])
+    monkeypatch.setattr("hf_xorner.hub.checks._faults_of_code", lambda _: [])
     hub.add_user("ann", "hf_ann", organizations=("birds",))
     return HfApi(endpoint=hub.endpoint, token="hf_ann")
 
@@ -464,7 +465,7 @@ def test_without_a_hub_it_is_said_within_two_seconds(hub, api, folder, monkeypat
 
 
 def test_a_hub_that_falls_silent_is_given_up(hub, api, folder, monkeypatch):
-    monkeypatch.setattr("hf_xorner.hub.publish.SILENCE", 0.2)
+    monkeypatch.setattr(sys.modules["hf_xorner.hub.publish"], "SILENCE", 0.2)
     hub.fault("POST", "/commit/", hang=True)
     start = time.monotonic()
     found = refusal(folder, NAME, api=api)
