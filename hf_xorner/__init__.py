@@ -1,21 +1,25 @@
 """Fast, small, exact taggers for named entities as models, tokenizers and pipelines of transformers."""
 
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from .models.configuration_tagger import TaggerConfig
-from .models.tokenization_word_char import WordCharTokenizer
-from .registration import CONFIGS, MODELS, register
 
 if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus
+    from .evaluation.evaluate import evaluate
+    from .hub import publish
+    from .models.configuration_tagger import TaggerConfig
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
-    from .tagger import Entity, Tagger
+    from .models.tokenization_word_char import WordCharTokenizer
+    from .tagger import Entities, Entity, Tagger
     from .training import TaggerTrainer
+    from .training.train import train
 
 __version__ = "0.2.0"
 
 __all__ = [
+    "Entities",
     "Entity",
     "Tagger",
     "TaggerConfig",
@@ -23,34 +27,49 @@ __all__ = [
     "TaggerOutput",
     "TaggerTrainer",
     "WordCharTokenizer",
+    "evaluate",
     "load_corpus",
+    "publish",
+    "train",
     "xor_corpus",
 ]
 
-#: Modules of names that are imported when they are first used, so that importing the package stays fast.
+#: The modules of the public names, which are imported when they are first used.
 _LAZY = {
+    "Entities": "tagger",
     "Entity": "tagger",
     "Tagger": "tagger",
+    "TaggerConfig": "models.configuration_tagger",
     "TaggerForTokenClassification": "models.modeling_tagger",
     "TaggerOutput": "models.modeling_tagger",
     "TaggerTrainer": "training",
+    "WordCharTokenizer": "models.tokenization_word_char",
+    "evaluate": "evaluation.evaluate",
     "load_corpus": "corpora",
+    "publish": "hub",
+    "train": "training.train",
     "xor_corpus": "corpora",
 }
-_CONFIGS = {config.__name__: config for config in CONFIGS.values()}
-_MODELS = {model.__name__: model for model in MODELS.values()}
-__all__ += [*_CONFIGS, *_MODELS]
-__all__.sort()
-globals().update(_CONFIGS)
 
-register()
+
+def _architectures() -> dict[str, Any]:
+    """Return the config classes and the model classes, which are imported on demand, by name."""
+    registration = import_module(".registration", __name__)
+    return {entry.__name__: entry for entry in (*registration.CONFIGS.values(), *registration.MODELS.values())}
+
+
+# The command line checks its options first, as transformers takes two seconds to import. Everywhere else, importing the
+# package registers the architectures with transformers.
+if Path(sys.argv[0]).stem != "hf-xorner":
+    __all__ += _architectures()
+    __all__.sort()
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODELS:
-        value = _MODELS[name].load()
-    elif name in _LAZY:
+    if name in _LAZY:
         value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    elif name.endswith(("Config", "ForTokenClassification")) and name in (known := _architectures()):
+        value = known[name] if name.endswith("Config") else known[name].load()
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

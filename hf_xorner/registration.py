@@ -59,3 +59,6 @@ def register() -> None:
         AutoConfig.register(model_type, config_class, exist_ok=True)
         AutoTokenizer.register(config_class, fast_tokenizer_class=WordCharTokenizer, exist_ok=True)
         AutoModelForTokenClassification.register(config_class, MODELS[model_type], exist_ok=True)
+
+
+register()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,12 +36,37 @@ class Entity(NamedTuple):
     score: float  # probability that its words have their tags, B I* E or S of its type, given the sentence
 
 
+class Entities(list[Entity]):
+    """The entities of a text, shown in colour in notebooks.
+
+    Attributes:
+        text: The text, or the given words joined by blanks.
+    """
+
+    def __init__(self, entities: Iterable[Entity] = (), text: str = "") -> None:
+        super().__init__(entities)
+        self.text = text
+
+    def _repr_html_(self) -> str:
+        parts, end = [], 0
+        for entity in self:
+            hue = sum(map(ord, entity.label)) * 47 % 360
+            parts += [
+                escape(self.text[end : entity.start]),
+                f'<mark style="background: hsl({hue}, 80%, 85%); color: black; border-radius: 4px; padding: 0 3px" '
+                f'title="{entity.score:.3f}">{escape(self.text[entity.start : entity.end])} '
+                f"<small><b>{escape(entity.label)}</b></small></mark>",
+            ]
+            end = entity.end
+        return f'<div style="white-space: pre-wrap">{"".join(parts)}{escape(self.text[end:])}</div>'
+
+
 class Annotation(NamedTuple):
     """The words, labels and entities of one text or list of n words."""
 
     places: np.ndarray  # (n, 2) start and end of every word in the text, or in the given words joined by blanks
     labels: np.ndarray  # (n,) the label id of every word
-    entities: list[Entity]
+    entities: Entities
 
 
 class Tagger:
@@ -54,6 +81,8 @@ class Tagger:
         check_fit(model.config, tokenizer)
         self.model = model.eval() if device is None else _moved(model.eval(), device)
         self.tokenizer = tokenizer
+        #: The scores of the held-out splits by their names, if the tagger comes from `hf_xorner.train`.
+        self.scores: dict[str, dict[str, Any]] | None = None
         labels = model.config.labels
         self.types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
         order = sorted(set(self.types), key=self.types.index)
@@ -76,18 +105,34 @@ class Tagger:
         """
         return cls(*load(source, **options), device)
 
-    def __call__(self, item: str | Sequence[str]) -> list[Entity]:
-        """The entities of one text, or of one list of words."""
-        return next(self.tag([item]))
+    def __repr__(self) -> str:
+        types = list(dict.fromkeys(name for name in self.types if name != "O"))
+        return (
+            f"Tagger({self.model.config.model_type}, {self.model.num_parameters():,} parameters, {self.model.device}, "
+            f"types: {', '.join(types)})"
+        )
 
-    def tag(self, items: Iterable[str | Sequence[str]], batch_size: int = 64) -> Iterator[list[Entity]]:
-        """The entities of every text or list of words, in the order of the items, which are read as a stream."""
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Save the model, its code and the tokenizer to a folder that `from_pretrained` loads."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    def __call__(self, item: str | Sequence[str]) -> Entities:
+        """Return the entities of one text, or of one list of words."""
+        return next(self.stream([item]))
+
+    def tag(self, items: Iterable[str | Sequence[str]], batch_size: int = 64) -> list[Entities]:
+        """Return the entities of every text or list of words, in the order of the items."""
+        return list(self.stream(items, batch_size))
+
+    def stream(self, items: Iterable[str | Sequence[str]], batch_size: int = 64) -> Iterator[Entities]:
+        """Yield the entities of every text or list of words, reading a few batches of the items at a time."""
         if isinstance(items, str):
-            raise TypeError("tag() reads an iterable of texts; for one text call tagger(text).")
+            raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
         return (annotation.entities for annotation in self.annotate(items, batch_size))
 
     def annotate(self, items: Iterable[str | Sequence[str]], batch_size: int = 64) -> Iterator[Annotation]:
-        """Words, labels and entities of every text or list of words, as `tag` reads them."""
+        """Yield words, labels and entities of every text or list of words, as `stream` does."""
         if isinstance(items, str):
             raise TypeError("annotate() reads an iterable of texts; give a list.")
         _check_batch_size(batch_size)
@@ -95,7 +140,7 @@ class Tagger:
         return chain.from_iterable(self._annotate_together(batch, batch_size) for batch in ahead)
 
     def label(self, sentences: Iterable[Sequence[str]], batch_size: int = 64) -> Iterator[tuple[list[str], np.ndarray]]:
-        """The label of every word and its probability, of sentences of given words, which are read as a stream."""
+        """Yield the label of every word and its probability, for sentences of given words."""
         _check_batch_size(batch_size)
         ahead = self._ahead(iter(sentences), batch_size)
         return chain.from_iterable(self._label_together(batch, batch_size) for batch in ahead)
@@ -133,7 +178,8 @@ class Tagger:
             places = _joined_places(words) if given_words else words.offsets
             labels, _, path_log_probs = self._label(words, batch_size)
             for number, (begin, end) in zip(numbers, _bounds(words), strict=True):
-                results[number] = Annotation(places[begin:end], labels[begin:end], [])
+                text = " ".join(items[number]) if given_words else items[number]
+                results[number] = Annotation(places[begin:end], labels[begin:end], Entities((), text))
             for place, entity in self._entities(batch, words, places, labels, path_log_probs, given_words):
                 results[numbers[place]].entities.append(entity)
         return results

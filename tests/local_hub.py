@@ -28,7 +28,6 @@ import yaml
 
 LARGE_NAMES = re.compile(r".*\.(safetensors|bin|pt|pth|pkl|png|jpg|jpeg|h5|onnx)")
 LARGE_SIZE = 10_000_000
-PAGE = 1000
 DATE = "2026-01-01T00:00:00.000Z"
 EVERY_FILE_FIRST = {".gitattributes": b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n"}
 
@@ -86,12 +85,6 @@ class Repository:
         if sha not in self.commits:
             raise Refusal(404, "RevisionNotFound", f"Invalid rev id: {revision}")
         return self.commits[sha]
-
-    def history(self, revision):
-        commit = self.at(revision)
-        while commit:
-            yield commit
-            commit = self.commits.get(commit.parent)
 
 
 class Refusal(Exception):
@@ -353,18 +346,6 @@ class Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    def send_content(self, content, headers):
-        """The bytes of a file, or the part of them that is wanted."""
-        headers = {"Accept-Ranges": "bytes", "Content-Type": "application/octet-stream", **headers}
-        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if not wanted:
-            return self.reply(content, headers=headers)
-        start, end = int(wanted[1]), min(int(wanted[2] or len(content) - 1), len(content) - 1)
-        if start > end:
-            return self.reply(b"", 416, {"Content-Range": f"bytes */{len(content)}"})
-        headers["Content-Range"] = f"bytes {start}-{end}/{len(content)}"
-        return self.reply(content[start : end + 1], 206, headers)
-
 
 class StorageHandler(Handler):
     """Bytes by their sha256, to whom knows where they lie."""
@@ -388,7 +369,7 @@ class StorageHandler(Handler):
             self.reply()
         elif oid in self.hub.storage:
             content = self.hub.storage[oid]
-            self.send_content(damaged(content) if broken else content, {"ETag": f'"{oid}"'})
+            self.reply(damaged(content) if broken else content, headers={"ETag": f'"{oid}"'})
         else:
             raise Refusal(404)
 
@@ -423,13 +404,6 @@ class HubHandler(Handler):
     def create(self):
         self.reply(self.hub.create(self.token, self.json))
 
-    def delete(self):
-        user = self.hub.user_of(self.token)
-        name = f"{self.json.get('organization') or (user and user[0])}/{self.json['name']}"
-        self.hub.repository(name, self.token, to_write=True)
-        del self.hub.repositories[name]
-        self.reply(b"OK")
-
     def validate_yaml(self):
         block = re.match(r"\s*---\r?\n(.*?)\r?\n---", self.json["content"], flags=re.DOTALL)
         errors = [] if block else [{"message": "empty or missing yaml metadata in repo card"}]
@@ -461,10 +435,6 @@ class HubHandler(Handler):
         )
         self.reply({"branches": branches, "tags": tags, "converts": [], "pullRequests": []})
 
-    def history(self, name, revision):
-        commits = self.hub.repository(name, self.token).history(revision)
-        self.reply([{"id": one.sha, "title": one.title, "message": "", "authors": [], "date": DATE} for one in commits])
-
     def entry(self, path, blob):
         about = {"type": "file", "path": path, "size": len(blob.content), "oid": blob.oid}
         if blob.large:
@@ -487,15 +457,7 @@ class HubHandler(Handler):
         }
         entries = [self.entry(path, blob) for path, blob in inside.items() if recursive or not parents[path]]
         entries += [{"type": "directory", "path": one, "oid": "0" * 40, "size": 0} for one in sorted(folders)]
-        start = int(self.query.get("cursor", ["0"])[0])
-        more = f"{self.hub.endpoint}{self.url.path}?recursive={recursive}&cursor={start + PAGE}"
-        headers = {"Link": f'<{more}>; rel="next"'} if len(entries) > start + PAGE else {}
-        self.reply(entries[start : start + PAGE], headers=headers)
-
-    def paths_info(self, name, revision):
-        files = self.hub.repository(name, self.token).at(revision).files
-        wanted = parse_qs(self.body.decode()).get("paths", [])
-        self.reply([self.entry(path, files[path]) for path in wanted if path in files])
+        self.reply(entries)
 
     def preupload(self, name, revision):
         files = self.hub.repository(name, self.token, to_write=True).at(revision).files
@@ -535,22 +497,11 @@ class HubHandler(Handler):
         repository.branches[branch] = repository.at(self.json.get("startingPoint", "main")).sha
         self.reply({})
 
-    def drop_branch(self, name, branch):
-        repository = self.hub.repository(name, self.token, to_write=True)
-        if branch == "main" or repository.branches.pop(branch, None) is None:
-            raise Refusal(403 if branch == "main" else 404, message=f"cannot delete {branch}")
-        self.reply({})
-
     def add_tag(self, name, revision):
         repository = self.hub.repository(name, self.token, to_write=True)
         if self.json["tag"] in repository.tags:
             raise Refusal(409, message="Tag already exists")
         repository.tags[self.json["tag"]] = repository.at(revision).sha
-        self.reply({})
-
-    def drop_tag(self, name, revision):
-        if self.hub.repository(name, self.token, to_write=True).tags.pop(revision, None) is None:
-            raise Refusal(404, "RevisionNotFound", f"no tag {revision}")
         self.reply({})
 
     def resolve(self, name, revision, path):
@@ -561,7 +512,7 @@ class HubHandler(Handler):
         blob = commit.files[path]
         if not blob.large:
             content = damaged(blob.content) if self.fault and self.fault.damage else blob.content
-            return self.send_content(content, {"X-Repo-Commit": commit.sha, "ETag": f'"{blob.oid}"'})
+            return self.reply(content, headers={"X-Repo-Commit": commit.sha, "ETag": f'"{blob.oid}"'})
         about = {"X-Linked-Etag": f'"{blob.sha256}"', "X-Linked-Size": str(len(blob.content))}
         place = f"{self.hub.storage_endpoint}/{self.hub.secret}/{blob.sha256}"
         return self.reply(b"", 302, {"Location": place, "X-Repo-Commit": commit.sha, **about})
@@ -573,20 +524,15 @@ _REVISION = r"(?P<revision>[^/]+)"
 ROUTES = (
     ("GET", r"/api/whoami-v2", HubHandler.whoami),
     ("POST", r"/api/repos/create", HubHandler.create),
-    ("DELETE", r"/api/repos/delete", HubHandler.delete),
     ("POST", r"/api/validate-yaml", HubHandler.validate_yaml),
     ("GET", _MODEL, HubHandler.info),
     ("GET", rf"{_MODEL}/revision/{_REVISION}", HubHandler.info),
     ("GET", rf"{_MODEL}/refs", HubHandler.refs),
-    ("GET", rf"{_MODEL}/commits/{_REVISION}", HubHandler.history),
     ("GET", rf"{_MODEL}/tree/{_REVISION}(?:/(?P<folder>.+))?", HubHandler.tree),
-    ("POST", rf"{_MODEL}/paths-info/{_REVISION}", HubHandler.paths_info),
     ("POST", rf"{_MODEL}/preupload/{_REVISION}", HubHandler.preupload),
     ("POST", rf"{_MODEL}/commit/{_REVISION}", HubHandler.commit),
     ("POST", rf"{_MODEL}/branch/(?P<branch>[^/]+)", HubHandler.add_branch),
-    ("DELETE", rf"{_MODEL}/branch/(?P<branch>[^/]+)", HubHandler.drop_branch),
     ("POST", rf"{_MODEL}/tag/{_REVISION}", HubHandler.add_tag),
-    ("DELETE", rf"{_MODEL}/tag/{_REVISION}", HubHandler.drop_tag),
     ("POST", rf"/{_NAME}\.git/info/lfs/objects/batch", HubHandler.batch),
     ("POST", r"/complete/(?P<secret>\w+)/(?P<oid>\w+)", HubHandler.complete),
     ("POST", r"/verify/(?P<secret>\w+)", HubHandler.verify),

@@ -286,7 +286,7 @@ def test_public_names_have_one_sentence_of_documentation(name):
 
 def test_public_names_are_in_order_and_complete():
     assert sorted(hf_xorner.__all__) == hf_xorner.__all__
-    lazy = {*hf_xorner._LAZY, *hf_xorner._MODELS}
+    lazy = {*hf_xorner._LAZY}
     assert lazy <= set(hf_xorner.__all__)
     for name in hf_xorner.__all__:
         assert name in dir(hf_xorner)

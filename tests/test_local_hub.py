@@ -66,42 +66,11 @@ def test_what_is_committed_comes_back(hub, ann, stranger):
     assert stranger.model_info("ann/m").sha == sha
     assert stranger.model_info("ann/m", revision=sha[:10]).sha == sha
     assert {one.rfilename for one in stranger.model_info("ann/m").siblings} == {".gitattributes", *files}
-    assert [one.title for one in stranger.list_repo_commits("ann/m")] == ["add", "initial commit"]
     for path, content in files.items():
         assert fetched(stranger, path) == content
     # The token stays with the Hub: the address in the storage is enough.
     assert {method for method, *_ in hub.storage_requests} == {"PUT", "GET"}
     assert {token for *_, token in hub.storage_requests} == {None}
-
-
-def test_the_tree_says_what_lies_where(ann, stranger):
-    ann.create_repo("ann/m")
-    commit(ann, {"model.safetensors": WEIGHTS, "sub/deep/a.txt": b"a", "sub/b.txt": b"b"})
-    tree = {one.path: one for one in stranger.list_repo_tree("ann/m", recursive=True)}
-    assert set(tree) == {".gitattributes", "model.safetensors", "sub", "sub/b.txt", "sub/deep", "sub/deep/a.txt"}
-    assert tree["model.safetensors"].lfs.sha256 == hashlib.sha256(WEIGHTS).hexdigest()
-    assert tree["sub/b.txt"].blob_id == hashlib.sha1(b"blob 1\0b").hexdigest()
-    assert {one.path for one in stranger.list_repo_tree("ann/m")} == {".gitattributes", "model.safetensors", "sub"}
-    assert {one.path for one in stranger.list_repo_tree("ann/m", "sub")} == {"sub/deep", "sub/b.txt"}
-    (info,) = stranger.get_paths_info("ann/m", ["sub/b.txt", "nothing"])
-    assert (info.path, info.size) == ("sub/b.txt", 1)
-    with pytest.raises(EntryNotFoundError):
-        list(stranger.list_repo_tree("ann/m", "elsewhere"))
-
-
-def test_a_long_tree_comes_in_pages(monkeypatch, ann):
-    monkeypatch.setattr("local_hub.PAGE", 2)
-    ann.create_repo("ann/m")
-    commit(ann, {f"{number}.txt": b"x" for number in range(6)})
-    assert len(list(ann.list_repo_tree("ann/m"))) == 7
-
-
-def test_unchanged_files_are_no_commit_and_large_ones_travel_once(hub, ann):
-    ann.create_repo("ann/m")
-    first = commit(ann, {"model.safetensors": WEIGHTS, "a.txt": b"a"})
-    assert commit(ann, {"model.safetensors": WEIGHTS, "a.txt": b"a"}) == first
-    assert commit(ann, {"other.safetensors": WEIGHTS}) != first
-    assert [method for method, *_ in hub.storage_requests] == ["PUT"]
 
 
 def test_files_are_deleted_and_a_commit_is_all_or_nothing(hub, ann):
@@ -124,7 +93,7 @@ def test_a_commit_upon_another_parent_is_refused(ann):
         commit(ann, {"a.txt": b"c"}, parent_commit=first)
 
 
-@pytest.mark.parametrize("part_size", [1000, 10_239, 5_000_000])
+@pytest.mark.parametrize("part_size", [1000, 10_239])
 def test_large_files_in_parts(hub, ann, part_size):
     hub.part_size = part_size
     ann.create_repo("ann/m")
@@ -147,12 +116,9 @@ def test_branches_and_tags(hub, ann):
         with pytest.raises(HfHubHTTPError, match="409"):
             again()
     ann.create_branch("ann/m", branch="try/it", exist_ok=True)
-    ann.delete_branch("ann/m", branch="try/it")
-    ann.delete_tag("ann/m", tag="v1")
-    with pytest.raises(RevisionNotFoundError):
-        ann.model_info("ann/m", revision="v1")
-    with pytest.raises(RevisionNotFoundError):
-        commit(ann, {"a.txt": b"3"}, revision="try/it")
+    for ask in (lambda: ann.model_info("ann/m", revision="v2"), lambda: commit(ann, {"a": b"3"}, revision="try/none")):
+        with pytest.raises(RevisionNotFoundError):
+            ask()
 
 
 def test_a_private_repository_does_not_exist_for_others(ann, bob, stranger, tmp_path):
@@ -184,10 +150,6 @@ def test_who_may_write(hub, ann, bob, stranger):
     with pytest.raises(HfHubHTTPError, match="409"):
         ann.create_repo("ann/m")
     ann.create_repo("ann/m", exist_ok=True)
-    with pytest.raises(HfHubHTTPError, match="403"):
-        bob.delete_repo("ann/m")
-    ann.delete_repo("ann/m")
-    assert not ann.repo_exists("ann/m")
 
 
 def test_what_is_not_there(ann):
@@ -196,7 +158,6 @@ def test_what_is_not_there(ann):
         fetched(ann, "nothing.txt")
     with pytest.raises(RevisionNotFoundError):
         fetched(ann, ".gitattributes", revision="nowhere")
-    assert not ann.file_exists("ann/m", "nothing.txt")
     with pytest.raises(BadRequestError, match="never uploaded"):
         commit_what_was_not_uploaded(ann, "0" * 64)
 
@@ -218,25 +179,7 @@ def test_a_faulty_card_is_refused(hub, ann, card):
     assert hub.files("ann/m") == {}
 
 
-def test_a_part_of_a_file(hub, ann):
-    ann.create_repo("ann/m")
-    commit(ann, {"model.safetensors": WEIGHTS})
-    url = f"{hub.endpoint}/ann/m/resolve/main/model.safetensors"
-    answer = get_session().get(url, headers={"Range": "bytes=5-9"})
-    assert (answer.status_code, answer.content) == (206, WEIGHTS[5:10])
-    assert get_session().get(url, headers={"Range": "bytes=999999-"}).status_code == 416
-
-
 # --- Faults ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_fault_goes_away_where_the_client_tries_again(hub, ann):
-    ann.create_repo("ann/m")
-    hub.fault("PUT", "", status=500, times=2)
-    hub.fault("POST", "batch", status=503, times=1)
-    commit(ann, {"model.safetensors": WEIGHTS})
-    assert hub.files("ann/m") == {"model.safetensors": WEIGHTS}
-    assert len(hub.storage_requests) == 3
 
 
 def test_a_connection_is_cut_within_the_body(hub, ann):
@@ -278,11 +221,3 @@ def test_a_silent_hub(hub, ann):
         get_session().get(f"{hub.endpoint}/api/whoami-v2", timeout=0.2)
     assert time.monotonic() - start < 5
     hub.close()
-
-
-def test_faults_begin_later_and_end(hub, ann):
-    hub.fault("GET", "whoami", status=500, skip=1, times=1)
-    ann.whoami()
-    with pytest.raises(HfHubHTTPError, match="500"):
-        ann.whoami()
-    ann.whoami()

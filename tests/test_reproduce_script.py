@@ -289,7 +289,7 @@ def script_in(script, folder, monkeypatch, *arguments):
         (("ma2016/tabel7",), "The table 'ma2016/tabel7' is unknown; the nearest names are ma2016/table7,"),
         (("towns.yaml", "--override", "lr"), "The override 'lr' sets nothing; write option=value."),
         (("towns.yaml", "--override", "pos:a=1"), "is for the run 'pos'; the table has towns."),
-        (("towns.yaml", "--vectors", "glove=x"), "vectors='glove' is no kind that the table needs; it needs towns."),
+        (("towns.yaml", "--vectors", "glove=x"), "vectors='glove' is not a kind of this table; it needs towns."),
         (("towns.yaml", "--only", "magic"), "only='magic' is neither a row nor a run"),
         (("towns.yaml", "--seeds", 1, 1), "a seed is named twice"),
         (("towns.yaml", "--jobs", 0), "jobs=0 is too small"),
@@ -312,7 +312,7 @@ def test_a_table_that_another_process_fills_is_refused(folder, script, monkeypat
 def test_results_that_cannot_be_added_to_are_refused_before_training(folder, script, monkeypatch, tmp_path):
     (tmp_path / "results.json").write_text("{}")
     options = ["towns.yaml", "--output", tmp_path, "--results", tmp_path / "results.json"]
-    assert "results.json: is no list of results" in fault(script_in(script, folder, monkeypatch, *options))
+    assert "results.json: is not a list of results" in fault(script_in(script, folder, monkeypatch, *options))
     assert not list(tmp_path.glob("plain*"))
 
 
@@ -383,6 +383,6 @@ def test_a_file_of_other_results_is_left_alone(tmp_path, corpora):
     path = tmp_path / "results.json"
     for text in ('{"a": 1}', "[1]", "no json"):
         path.write_text(text)
-        with pytest.raises(ValueError, match=r"results\.json: is no"):
+        with pytest.raises(ValueError, match=r"results\.json: is not"):
             merge_results(path, filled)
         assert path.read_text() == text

@@ -193,7 +193,7 @@ def test_endless_stream_is_read_as_far_as_it_is_used(tokenizer):
         for read in count(1):
             yield TEXTS[read % len(TEXTS)]
 
-    results = tagger.tag(endless(), batch_size=2)
+    results = tagger.stream(endless(), batch_size=2)
     assert read == 0
     assert len(list(islice(results, 5))) == 5
     assert read == 2 * BATCHES_AHEAD

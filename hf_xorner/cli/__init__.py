@@ -34,6 +34,7 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         words = check_options(command, words)
     except ValueError as error:
         fail(command, error, 2)
+    import_module("..registration", __name__)
     # A word or a label that the terminal cannot encode must not end a run.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:

@@ -145,8 +145,7 @@ def contestant(
 
     def tag() -> None:
         model.eval()
-        for _ in tagger.tag(sentences, batch_size=TAG_BATCH):
-            pass
+        tagger.tag(sentences, batch_size=TAG_BATCH)
 
     return {"train": train, "tag": tag, "pipeline": pipeline_over(model, tokenizer, sentences, device)}
 

@@ -1,4 +1,4 @@
-"""The Hub: what is checked of a model before others get it, and how it gets there."""
+"""Model cards, checks before publishing, and publishing on the Hub."""
 
 from .checks import Checked, ModelFile, Unfit, check_folder
 from .publish import Published, publish, ready_to_publish

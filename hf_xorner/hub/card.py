@@ -1,10 +1,8 @@
-"""The model card of a run, written from its recorded facts; what a user has changed in it stays."""
+"""Write the model card of a run from its facts, and keep a user's edits."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,13 +14,12 @@ from ..errors import first_line
 from ..files import sha256_of, write_whole
 from ..tagger import Tagger
 from ..training.facts import Facts
-from ..training.model_files import files_of_model
+from ..training.model_files import CARD, files_of_model
 from .card_content import CURVE_FILE, Card, model_card, renewed
 from .checks import faults_of_places
+from .loading import last_error, run_offline
 
-CARD_FILE = "README.md"
-
-#: Invented, and of many kinds of text, so that some of them show what a model finds.
+#: Invented sentences of many kinds of text, so that every model finds something in some of them.
 SENTENCES = (
     "Marta Olsen flew from Oslo to Lisbon to meet the board of Fernbridge Bank .",
     "On Friday the Harrow Valley Rovers beat Dunmore United 3-1 in Port Ellery .",
@@ -38,8 +35,7 @@ SENTENCES = (
     "we saw Vinwen and Vorric again .",
     "we like Grorvi with Marta !",
 )
-_WIDGETS = 4
-_BLUE, _ORANGE = "#0072B2", "#E69F00"
+_EXAMPLES = 4
 
 
 def write_card(
@@ -47,24 +43,24 @@ def write_card(
     seeds_of: Iterable[str | Path] = (),
     sentences: Sequence[str] = (),
     name: str | None = None,
-    **told: Any,
+    **options: Any,
 ) -> Path:
-    """Write the card of a model beside it, as `README.md`; what was changed there by hand stays.
+    """Write `README.md` into a model's folder, and keep what was edited in an existing one.
 
-    The lines that use the model are run, and with them the Python files in its folder.
+    The usage snippet is run, and with it the Python files in the folder.
 
     Args:
-        folder: The model's, with its facts.
-        seeds_of: Folders of runs that differ in their seed alone.
-        sentences: Examples to choose from, in place of the built-in ones.
-        name: What the card calls the model; by default its folder's name.
-        told: `licence`, `language`, `dataset_id`, `dataset_revision` and `base_models`: see `Card`.
+        folder: The model's folder, with its facts.
+        seeds_of: Folders of runs that differ only in their seed.
+        sentences: Sentences to choose examples from; by default the built-in ones.
+        name: The model's name; by default that of its folder.
+        options: `licence`, `language`, `dataset_id`, `dataset_revision` and `base_models`: see `Card`.
 
     Returns:
         The card's path.
 
     Raises:
-        ValueError: If facts are missing or not this model's, or the card that is there cannot be read.
+        ValueError: If facts are missing or of another model, or the existing card cannot be read.
     """
     folder = Path(os.path.realpath(folder))
     facts = _facts_in(folder)
@@ -72,11 +68,10 @@ def write_card(
         raise ValueError(fault)
     weights = folder / facts.model["file"]
     if not weights.is_file() or sha256_of(weights) != facts.model["sha256"]:
-        raise ValueError(f"{weights}: not the weights that the facts beside them speak of; train the model again.")
-    others = tuple(_facts_in(Path(other)) for other in seeds_of)
+        raise ValueError(f"{weights}: the weights are not those of {folder / 'facts.json'}; train the model again.")
     name = name or folder.name
-    card = Card(name, facts, others, **told)
-    _text_of(card, folder)  # what is not in order is found before the model runs
+    card = Card(name, facts, tuple(_facts_in(Path(other)) for other in seeds_of), **options)
+    _text_of(card, folder)  # raises before the model is run
     chosen = _examples(folder, sentences or SENTENCES)
     card = replace(
         card,
@@ -85,44 +80,42 @@ def write_card(
         sentences=tuple(chosen),
         drawn=draw_curve(card, folder / CURVE_FILE),
     )
-    return write_whole(folder / CARD_FILE, _text_of(card, folder))
+    return write_whole(folder / CARD, _text_of(card, folder))
+
+
+def _facts_in(folder: Path) -> Facts:
+    facts = Facts.read(folder)
+    facts.to_json()  # refuses paths of a machine
+    return facts
 
 
 def _text_of(card: Card, folder: Path) -> str:
-    """Return the text of a card, with what was changed by hand in the one that is there."""
-    path = folder / CARD_FILE
+    """Return the text of a card, with the edits of the existing one."""
+    path = folder / CARD
     text = card.text()
     try:
         if path.exists():
             text = renewed(path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"), text)
-        model_card(text)  # refuses metadata that the Hub would
+        model_card(text)
     except ValueError as error:
-        raise ValueError(f"{path}: {first_line(error)}; mend the card, or move it away.") from None
+        raise ValueError(f"{path}: {first_line(error)}; correct the card, or move it away.") from None
     return text
 
 
 def _examples(folder: Path, sentences: Sequence[str]) -> list[str]:
-    """Return the few sentences in which the model of a folder finds the greatest variety of types."""
     try:
         return varied(Tagger.from_pretrained(str(folder)), sentences)
-    # For a config or a tokenizer of wrong types, transformers raises whatever comes of it.
+    # transformers raises many types of errors for wrong types in a config or a tokenizer.
     except Exception as error:
-        raise ValueError(f"{folder}: the model cannot be used ({first_line(error)}); save it anew.") from error
-
-
-def _facts_in(folder: Path) -> Facts:
-    """The facts of a folder, without paths of a machine."""
-    facts = Facts.read(folder)
-    facts.to_json()
-    return facts
+        raise ValueError(f"{folder}: the model cannot be used ({first_line(error)}); save it again.") from error
 
 
 def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
-    """Of some sentences the few in which a tagger finds the greatest variety of types; one at least."""
+    """Choose a few sentences, at least one, that show many types of entities."""
     found = [{entity.label for entity in entities} for entities in tagger.tag(sentences)]
     chosen: list[int] = []
     seen: set[str] = set()
-    while len(chosen) < _WIDGETS:
+    while len(chosen) < _EXAMPLES:
         best = max(range(len(sentences)), key=lambda number: (len(found[number] - seen), len(found[number])))
         if chosen and not found[best] - seen:
             break
@@ -132,55 +125,44 @@ def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
 
 
 def _usage(model: str, sentence: str) -> str:
-    """The two lines that use a model."""
-    made = f'pipeline("ner", {_quoted(model)}, trust_remote_code=True, aggregation_strategy="simple")'
-    return f'from transformers import pipeline\nprint(*{made}({_quoted(sentence)}), sep="\\n")\n'
+    """Return the usage snippet."""
+    call = f'pipeline("ner", {_quoted(model)}, trust_remote_code=True, aggregation_strategy="simple")'
+    return f'from transformers import pipeline\nprint(*{call}({_quoted(sentence)}), sep="\\n")\n'
 
 
 def _quoted(text: str) -> str:
-    """A text as Python has it."""
     return f'"{text}"' if text.isprintable() and not set(text) & set('"\\') else repr(text)
 
 
-def _output(lines: str) -> str:
-    """What lines print that a stranger runs, who has neither network nor this package."""
-    with tempfile.TemporaryDirectory() as elsewhere:
-        offline = {"HF_HUB_OFFLINE": "1", "HF_MODULES_CACHE": elsewhere, "PYTHONIOENCODING": "utf-8"}
-        done = subprocess.run(
-            [sys.executable, "-c", lines],
-            cwd=elsewhere,
-            env={**os.environ, **offline},
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-        )
+def _output(code: str) -> str:
+    with tempfile.TemporaryDirectory() as scratch:
+        done = run_offline(code, Path(scratch))
     if done.returncode:
-        reason = done.stderr.strip().splitlines()[-1:] or ["it ended without a word"]
-        raise ValueError(f"the model cannot be used as its card would say: {reason[0]}")
+        raise ValueError(f"the usage snippet of the card fails: {last_error(done)}")
     return done.stdout.strip()
 
 
 def draw_curve(card: Card, path: Path) -> bool:
-    """Draw loss and validation score of every epoch, if matplotlib is there; say whether it was done."""
+    """Draw the loss and the validation score of every epoch; False without matplotlib or without two losses."""
     curve, measure = card.facts.curve, card.decisive
     losses = [(row["epoch"], row["loss"]) for row in curve if "loss" in row]
     scores = [(row["epoch"], row["dev"][measure]) for row in curve if measure in row.get("dev", {})]
     if len(losses) < 2:
         return False
-    try:  # it takes a second, and pyplot is not asked: see hf_xorner.evaluation.plots
+    try:  # imported here because it takes a second; pyplot would keep global state
         from matplotlib.figure import Figure
     except ImportError:
         return False
 
     figure = Figure((6.5, 3.5), layout="constrained")
     left = figure.subplots()
-    left.plot(*zip(*losses, strict=True), color=_BLUE)
+    left.plot(*zip(*losses, strict=True), color="C0")
     left.set_xlabel("epoch")
-    left.set_ylabel("loss", color=_BLUE)
+    left.set_ylabel("loss", color="C0")
     if scores:
         right = left.twinx()
-        right.plot(*zip(*scores, strict=True), color=_ORANGE, linestyle="--")
-        right.set_ylabel(f"{card.measures[measure]} on validation (%)", color=_ORANGE)
+        right.plot(*zip(*scores, strict=True), color="C1", linestyle="--")
+        right.set_ylabel(f"{card.measures[measure]} on validation (%)", color="C1")
     picture = BytesIO()
     figure.savefig(picture, format="png", dpi=120, metadata={"Software": None})
     write_whole(path, picture.getvalue())

@@ -1,11 +1,11 @@
-"""What a model card says, in one dataclass that the template is filled from."""
+"""The content of a model card: its text by sections, its metadata, and how an edited card is brought up to date."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
@@ -21,68 +21,60 @@ from ..corpora.splits import SPLITS
 from ..registration import CONFIGS, MODELS
 from ..training.facts import Facts
 
+CURVE_FILE = "learning_curve.png"
+
+_HERE = Path(__file__).parent
 _SECTION = re.compile(
     r"^<!-- hf_xorner:begin (?P<name>\w+) (?P<digest>\w+) -->\n(?P<text>.*?)^<!-- hf_xorner:end (?P=name) -->$",
     re.MULTILINE | re.DOTALL,
 )
 _HEADER = re.compile(r"^<!-- hf_xorner:header (?P<keys>.*) -->\n", re.MULTILINE)
-#: So many levels deep may the header be nested, and by these tokens of YAML is it.
-_DEEPEST = 50
-_OPENING = (
-    *(yaml.BlockSequenceStartToken, yaml.BlockMappingStartToken),
-    *(yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken),
-)
-_CLOSING = (yaml.BlockEndToken, yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)
 _MARK = re.compile(r"^(?=[ \t]*<!-- hf_xorner:)", re.MULTILINE)
 
+# Characters with a meaning in Markdown or HTML: underscores unless inside a word, full stops only in web addresses.
+_MARKUP = re.compile(r"""[&<>|\\`*\[\]{}~$:@#!^"]|(?<![^\W_])_|_(?![^\W_])|(?<=www)\.""", re.IGNORECASE)
+_PLAIN_CODE = re.compile(r"[^\s`|<>&\\]+(?: [^\s`|<>&\\]+)*")
 
-def section(text: str, name: str) -> Markup:
-    """Put a section of the card between its marks."""
-    text = f"{text.strip()}\n"
-    return Markup(f"<!-- hf_xorner:begin {name} {_digest(text)} -->\n{text}<!-- hf_xorner:end {name} -->\n")
+# With fewer entities than this, one entity more or less changes recall by over three points.
+_FEW = 30
+_CONFUSIONS = 5
+_ROWS_OF_CURVE = 20
+_RATIOS = {"precision": "precision", "recall": "recall", "f1": "F1"}
+_ACCURACY = {"accuracy": "accuracy"}
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+_LANGUAGE = re.compile(r"[a-z]{2,3}|code|multilingual")
 
 
-def without_marks(text: str) -> str:
-    """Lines of which none can be taken for a mark."""
-    return _MARK.sub("# ", text)
-
-
-def card_of(header: Mapping[str, Any], body: str) -> str:
-    """Put a card together from its metadata and its sections."""
-    header = yaml.safe_load(_dump(header))  # digests are of what will be read
-    marks = " ".join(f"{key}={_digest(value)}" for key, value in header.items())
-    return f"---\n{_dump(header)}---\n<!-- hf_xorner:header {marks} -->\n\n{body.strip()}\n"
+# --- Editing ---------------------------------------------------------------------------------------------------------
 
 
 def renewed(old: str, new: str) -> str:
-    """Bring a card up to date.
+    """Bring a card up to date, and keep what a user has edited.
 
-    Sections and keys of the header that are as they were written are renewed; those that were changed stay, and so does
-    everything else. A key that was removed stays away. A section that was removed comes back: it stays away when its
-    marks are left with nothing between them. Comments inside the header are lost.
+    Sections and header keys that are as they were generated are replaced; everything else stays. A removed header key
+    stays away; a removed section comes back, unless its empty marks are left. Comments in the header are lost.
 
     Args:
-        old: The card that is there.
-        new: The same as it is written now.
+        old: The existing card.
+        new: The newly generated one.
 
     Raises:
-        ValueError: If the header or the marks of sections are not in order.
+        ValueError: If the header or the marks of sections are broken.
     """
-    old_header, remembered, body = _parts(old)
+    old_header, generated, body = _parts(old)
     header, digests, new_body = _parts(new)
-    changed = {key: value for key, value in old_header.items() if remembered.get(key) != _digest(value)}
-    removed = remembered.keys() - old_header.keys()
-    header = {key: value for key, value in (header | changed).items() if key not in removed}
-    marks = " ".join(f"{key}={digest}" for key, digest in digests.items())
-    return f"---\n{_dump(header)}---\n<!-- hf_xorner:header {marks} -->\n{_sections_renewed(body, new_body)}"
+    edited = {key: value for key, value in old_header.items() if generated.get(key) != _digest(value)}
+    removed = generated.keys() - old_header.keys()
+    header = {key: value for key, value in (header | edited).items() if key not in removed}
+    return _assembled(header, digests, _sections_renewed(body, new_body))
 
 
 def _sections_renewed(old: str, new: str) -> str:
-    """Renew the sections of a body that were not changed, and add those that it lacks where they belong."""
+    """Replace the unedited sections of a body, and insert the missing ones after those that precede them."""
     sections = {found["name"]: found[0] for found in _SECTION.finditer(new)}
     there = [found["name"] for found in _SECTION.finditer(old)]
     if len(_MARK.findall(old)) != 2 * len(there):
-        raise ValueError("one of the marks <!-- hf_xorner:begin …, <!-- hf_xorner:end … has lost the other")
+        raise ValueError("a mark <!-- hf_xorner:begin … or <!-- hf_xorner:end … has lost its counterpart")
     body = _SECTION.sub(
         lambda found: sections.get(found["name"], "") if _digest(found["text"]) == found["digest"] else found[0], old
     )
@@ -96,34 +88,36 @@ def _sections_renewed(old: str, new: str) -> str:
 
 
 def model_card(text: str) -> ModelCard:
-    """Return a card as the client of the Hub reads it.
+    """Parse a card with the Hub's client.
 
     Raises:
-        ValueError: If its header cannot be read.
+        ValueError: If its header is invalid.
     """
     _header_of(text)
     try:
         card = ModelCard(text)
         card.data.to_dict()
         return card
-    # The client passes the keys of the header on as arguments, and looks for more below some of them.
+    # The client passes the keys of the header on as arguments, and looks up further keys in some of the values.
     except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from None
 
 
 def _header_of(card: str) -> dict[str, Any]:
-    """Read the header of a card: YAML of keys and values without tags, and without aliases, by which it may explode."""
+    """Read the YAML header of a card. Tags are refused, and aliases, whose expansion may grow exponentially."""
     found = REGEX_YAML_BLOCK.search(card)
-    depth = 0
+    if not found:
+        return {}
     try:
-        for token in yaml.scan(found[2] if found else ""):
-            depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+        for token in yaml.scan(found[2]):
             if isinstance(token, (yaml.AliasToken, yaml.TagToken)):
-                line = token.start_mark.line + 2
-                raise ValueError(f"line {line} has an alias or a tag of YAML; write the value out")
-            if depth > _DEEPEST:
-                raise ValueError(f"the header is nested more than {_DEEPEST} levels deep")
-        header = (yaml.safe_load(found[2]) if found else None) or {}
+                raise ValueError(
+                    f"line {token.start_mark.line + 2} has an alias or a tag of YAML; write the value itself"
+                )
+        header = yaml.safe_load(found[2]) or {}
+        _dump(header)  # takes more of the stack than reading
+    except RecursionError:
+        raise ValueError("the header is nested too deeply") from None
     except (yaml.YAMLError, OverflowError):
         header = None
     if not isinstance(header, dict) or not all(isinstance(key, str) for key in header):
@@ -132,13 +126,17 @@ def _header_of(card: str) -> dict[str, Any]:
 
 
 def _parts(card: str) -> tuple[dict[str, Any], dict[str, str], str]:
-    """The header of a card, the digests of what was generated of it, and its body."""
+    """Split a card into its header, the digests of the generated header values, and its body."""
     header = _header_of(card)
-    found = REGEX_YAML_BLOCK.search(card)
-    body = card[found.end() :] if found else card
+    body = REGEX_YAML_BLOCK.sub("", card, count=1)
     mark = _HEADER.search(body)
-    keys = dict(pair.rpartition("=")[::2] for pair in mark["keys"].split()) if mark else {}
-    return header, keys, _HEADER.sub("", body)
+    digests = dict(pair.rpartition("=")[::2] for pair in mark["keys"].split()) if mark else {}
+    return header, digests, _HEADER.sub("", body)
+
+
+def _assembled(header: Mapping[str, Any], digests: Mapping[str, str], body: str) -> str:
+    marks = " ".join(f"{key}={digest}" for key, digest in digests.items())
+    return f"---\n{_dump(header)}---\n<!-- hf_xorner:header {marks} -->\n{body}"
 
 
 def _dump(header: Mapping[str, Any]) -> str:
@@ -150,195 +148,87 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-# What has a meaning in Markdown or HTML: underscores unless inside a word, stops only in web addresses.
-_MEANS = re.compile(r"""[&<>|\\`*\[\]{}~$:@#!^"]|(?<![^\W_])_|_(?![^\W_])|(?<=www)\.""", re.IGNORECASE)
-_PLAIN_CODE = re.compile(r"[^\s`|<>&\\]+(?: [^\s`|<>&\\]+)*")
+# --- Markdown --------------------------------------------------------------------------------------------------------
 
 
 def one_line(text: str) -> str:
-    """A text with blanks in place of line breaks, and of what cannot be seen but may turn the direction of writing."""
+    """Replace line breaks, and characters that are invisible or change the direction of text, by spaces."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def shown(value: Any) -> Markup:
-    """Any value as Markdown that shows it in one line; what is Markdown already stays so."""
+    """Return a value as one line of escaped Markdown; `Markup` is left as it is."""
     if isinstance(value, Markup):
         return value
-    if isinstance(value, int):
-        return Markup(f"{value:,}")
-    if isinstance(value, float):
-        return Markup(f"{value:.2f}")
-    return Markup(_MEANS.sub(lambda found: f"&#{ord(found[0])};", one_line(str(value))))
+    if isinstance(value, (int, float)):
+        return Markup(f"{value:,}" if isinstance(value, int) else f"{value:.2f}")
+    return Markup(_MARKUP.sub(lambda found: f"&#{ord(found[0])};", one_line(str(value))))
 
 
 def code(value: Any) -> Markup:
-    """A value in a line, as code."""
+    """Return a value as inline code."""
     text = one_line(str(value))
     return Markup(f"`{text}`" if _PLAIN_CODE.fullmatch(text) else f"<code>{shown(text)}</code>")
 
 
 def fence(text: str, language: str) -> Markup:
-    """Lines of code, fenced by more backticks than any of them has."""
+    """Return lines as a code block, whose fence is longer than any run of backticks in them."""
     ticks = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
     lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
-    return Markup(f"{ticks}{language}\n{without_marks(lines)}\n{ticks}")
+    return Markup(f"{ticks}{language}\n{_MARK.sub('# ', lines)}\n{ticks}")
 
 
-def listed(values: Iterable[Any]) -> Markup:
-    """Values, separated by commas."""
-    return Markup(", ").join(map(shown, values))
+def _section(text: str, name: str) -> Markup:
+    """Put a section of the card between its marks."""
+    text = f"{text.strip()}\n"
+    return Markup(f"<!-- hf_xorner:begin {name} {_digest(text)} -->\n{text}<!-- hf_xorner:end {name} -->\n")
 
 
-def table(heads: Sequence[Any], rows: Iterable[Sequence[Any]], numbers: bool = True) -> Markup:
-    """A table; after its first column there are numbers, if so said."""
-    rule = ["---", *["---:" if numbers else "---"] * (len(heads) - 1)]
-    lines = [heads, [Markup(cell) for cell in rule], *rows]
-    return Markup("\n".join(f"| {' | '.join(map(shown, cells))} |" for cells in lines))
+def _supported(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the rows that have entities, sorted by name."""
+    return {name: row for name, row in sorted(rows.items()) if row["support"]}
 
 
-def environment() -> Environment:
-    """Where templates are filled in: `shown` is what becomes of everything that is put in."""
-    made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,  # what macros and filters make is known as Markdown
+def error_rows(errors: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the outcomes of the entities of each type, with their sum as the last row; `errors` as in `Facts`."""
+    rows = []
+    for name in sorted(errors.get("support", ())):
+        predicted = errors["matrix"].get(name, {})
+        right = predicted.get(name, 0)
+        others = (errors[key].get(name, 0) for key in ("boundary", "boundary_and_type", "missed", "spurious"))
+        rows.append([name, errors["support"][name], right, sum(predicted.values()) - right, *others])
+    return rows and [*rows, ["all", *(sum(column) for column in [*zip(*rows, strict=True)][1:])]]
+
+
+def _confusions(errors: Mapping[str, Any]) -> list[tuple[int, str, str]]:
+    """Return count, gold type and predicted type of the most frequent confusions."""
+    pairs = [(n, gold, other) for gold, row in errors["matrix"].items() for other, n in row.items() if other != gold]
+    return sorted(pairs, key=lambda pair: (-pair[0], *pair[1:]))[:_CONFUSIONS]
+
+
+def _rendered(card: Card) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,  # so that the output of macros and filters is Markup
         finalize=shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"section": section, "code": code, "fence": fence, "listed": listed}
-    made.globals["table"] = table
-    return made
+    environment.filters |= {
+        "section": _section,
+        "code": code,
+        "fence": fence,
+        "json": lambda value: json.dumps(value, ensure_ascii=False),
+        "listed": lambda values: Markup(", ").join(map(shown, values)),
+        "supported": _supported,
+        "error_rows": error_rows,
+        "confusions": _confusions,
+    }
+    return environment.get_template("card_template.md").render(card=card, curve_file=CURVE_FILE, few=_FEW)
 
 
-# With fewer entities than this, one more or less is over three points of recall.
-_FEW = 30
-_CONFUSIONS = 5
-_FATES = ("boundary", "boundary_and_type", "missed")
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """What a model did on a split that it was not trained on; what the facts do not have has no rows.
-
-    Args:
-        name: The split's.
-        scores: See `hf_xorner.training.facts.Facts`.
-        measures: The keys of its scores: ratios and F1 of entities, or the accuracy of plain labels.
-    """
-
-    name: str
-    scores: Mapping[str, Any]
-    measures: tuple[str, ...]
-
-    @property
-    def by_type(self) -> list[list[Any]]:
-        """The scores: over all, as means, of surface forms, and by type."""
-        scores = self.scores
-        rows = [("all", scores), ("mean of the types", scores.get("macro")), ("surface forms", scores.get("surface"))]
-        return [self._row(name, row) for name, row in [*rows, *sorted(scores.get("per_type", {}).items())] if row]
-
-    @property
-    def by_length(self) -> list[list[Any]]:
-        """The scores by the lengths that its entities have."""
-        return [self._row(name, row) for name, row in sorted(self.scores["per_length"].items()) if row["support"]]
-
-    @property
-    def by_novelty(self) -> list[list[Any]]:
-        """The scores of entities that are entities of the training data, and of the others."""
-        names = {"seen": "known", "unseen": "new"}
-        found = self.scores.get("seen", {})
-        return [self._row(name, found[key]) for key, name in names.items() if key in found and found[key]["support"]]
-
-    def _row(self, name: str, row: Mapping[str, Any]) -> list[Any]:
-        return [name, *(row[measure] for measure in self.measures), *([row.get("support", "")] * self._has_entities)]
-
-    @property
-    def _has_entities(self) -> bool:
-        return "per_type" in self.scores
-
-    # --- Confidence
-
-    @property
-    def calibration(self) -> Mapping[str, Any] | None:
-        """How far confidences can be trusted, if any entity was predicted."""
-        found = self.scores.get("calibration")
-        return found if found and found["count"] else None
-
-    @property
-    def calibration_rows(self) -> list[list[Any]]:
-        """The entities that were predicted with confidences within the same bounds."""
-        return [
-            [f"{100 * row['lower']:g} to {100 * row['upper']:g}", row["confidence"], row["accuracy"], row["count"]]
-            for row in (self.calibration or {"bins": ()})["bins"]
-        ]
-
-    # --- Errors
-
-    @property
-    def error_rows(self) -> list[list[Any]]:
-        """What became of the entities of each type, and how many were predicted where there is none."""
-        errors = self.scores.get("confusion")
-        if not errors or not errors["support"]:
-            return []
-        rows = []
-        for name in sorted(errors["support"]):
-            exact = errors["matrix"].get(name, {})
-            right = exact.get(name, 0)
-            others = (errors[key].get(name, 0) for key in (*_FATES, "spurious"))
-            rows.append([errors["support"][name], right, sum(exact.values()) - right, *others])
-        return [[name, *row] for name, row in zip(sorted(errors["support"]), rows, strict=True)] + [
-            ["all", *(sum(column) for column in zip(*rows, strict=True))]
-        ]
-
-    @property
-    def confusions(self) -> list[Markup]:
-        """The types that were most often taken for another."""
-        matrix = self.scores.get("confusion", {}).get("matrix", {})
-        pairs = [(n, gold, other) for gold, row in matrix.items() for other, n in row.items() if other != gold]
-        pairs.sort(key=lambda pair: (-pair[0], *pair[1:]))
-        return [Markup(f"{shown(gold)} as {shown(other)} ({shown(n)})") for n, gold, other in pairs[:_CONFUSIONS]]
-
-    # --- What speaks against it
-
-    def limits(self, labels: Sequence[str]) -> Iterator[Markup]:
-        """What the scores say against the model, which knows types of entities."""
-        types = {name: row for name, row in sorted(self.scores["per_type"].items()) if row["support"]}
-        weakest = sorted(types, key=lambda name: types[name]["f1"])[: min(3, len(types) // 2)]
-        if weakest:
-            found = listed([Markup(f"{shown(name)} (F1 {types[name]['f1']:.2f})") for name in weakest])
-            yield Markup(f"Weakest on {self.name}: {found}.")
-        few = [Markup(f"{shown(name)} ({row['support']})") for name, row in types.items() if row["support"] < _FEW]
-        if few:
-            yield Markup(f"Scores of types with fewer than {_FEW} entities in {self.name} say little: {listed(few)}.")
-        if unjudged := [name for name in labels if name not in types]:
-            yield Markup(f"Without any entity in {self.name}, and so without a recall: {listed(unjudged)}.")
-        if (long := self.scores.get("per_length", {}).get("3+", {})).get("support"):
-            yield Markup(
-                f"Of the {long['support']:,} entities of {self.name} with more than 3 words "
-                f"it finds {long['recall']:.2f} %."
-            )
-        novelty = self.scores.get("seen", {})
-        if novelty and all(row["support"] for row in novelty.values()):
-            seen, unseen = (novelty[key]["recall"] for key in ("seen", "unseen"))
-            yield Markup(
-                f"Of the entities of {self.name} that are entities of the training data too it finds {seen:.2f} %, "
-                f"of the others {unseen:.2f} %."
-            )
-        if (surface := self.scores.get("surface")) and surface["support"]:
-            yield Markup(
-                f"Counting each distinct surface form of {self.name} once, its F1 is {surface['f1']:.2f}, "
-                f"where over all mentions it is {self.scores['f1']:.2f}."
-            )
-
-
-CURVE_FILE = "learning_curve.png"
-
-_RATIOS = {"precision": "precision", "recall": "recall", "f1": "F1"}
-_ACCURACY = {"accuracy": "accuracy"}
-_ROWS_OF_CURVE = 20
-_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
-_LANGUAGE = re.compile(r"[a-z]{2,3}|code|multilingual")
+# --- The card --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -346,18 +236,18 @@ class Card:
     """Everything that a model card shows.
 
     Args:
-        name: The model's: a repository of the Hub, or its folder's name.
-        facts: Of the run that made it.
-        others: Facts of runs that differ from it in their seed alone.
-        usage: The lines that use the model.
-        output: What they print.
+        name: The name of the model: a Hub repository or a folder.
+        facts: The facts of its training run.
+        others: The facts of runs that differ only in their seed.
+        usage: The usage snippet.
+        output: Its output.
         sentences: Examples for the Hub's widget.
-        drawn: Whether the learning curve lies beside the card as a picture.
-        licence: The model's, as the Hub calls it.
-        language: Of the text, as an ISO 639 code.
-        dataset_id: The corpus on the Hub.
-        dataset_revision: The commit of it that was read.
-        base_models: Encoders on the Hub that it was made with, where the facts have but a folder's name.
+        drawn: Whether there is a picture of the learning curve.
+        licence: The licence, as the Hub spells it.
+        language: The language of the text, an ISO 639 code.
+        dataset_id: The dataset on the Hub.
+        dataset_revision: Its commit.
+        base_models: Encoders on the Hub, if the facts only have the name of a folder.
     """
 
     name: str
@@ -374,16 +264,15 @@ class Card:
     base_models: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what the Hub would, facts without what a card shows, and runs that are not of one recipe."""
+        """Refuse values that the Hub would refuse, incomplete facts, and runs of different recipes."""
         if self.model_type not in CONFIGS:
-            raise ValueError(f"{self.model_type!r} is none of the architectures {', '.join(CONFIGS)}.")
+            raise ValueError(f"{self.model_type!r} is unknown; the architectures are {', '.join(CONFIGS)}.")
         if self.language is not None and not _LANGUAGE.fullmatch(self.language):
-            raise ValueError(f"language={self.language!r} is no ISO 639 code; give one such as en.")
-        if self.dataset_id is not None and not _HUB_NAME.fullmatch(self.dataset_id):
-            raise ValueError(f"dataset_id={self.dataset_id!r} is no data set of the Hub; give owner/name.")
-        for name in self.base_models:
-            if not _HUB_NAME.fullmatch(name):
-                raise ValueError(f"base_model={name!r} is no model of the Hub; give owner/name.")
+            raise ValueError(f"language={self.language!r} is not an ISO 639 code; give one such as en.")
+        names = [("dataset_id", self.dataset_id), *(("base_model", name) for name in self.base_models)]
+        for option, name in names:
+            if name is not None and not _HUB_NAME.fullmatch(name):
+                raise ValueError(f"{option}={name!r} is not a repository on the Hub; give owner/name.")
         for run in self.others:
             if _recipe_of(run) != _recipe_of(self.facts):
                 raise ValueError(
@@ -394,47 +283,49 @@ class Card:
         for run in self.runs:
             self._check_facts(run)
         if len({run.seed for run in self.runs}) < len(self.runs):
-            raise ValueError("two of the runs have the same seed; give each once, and this model's not again.")
+            raise ValueError("two runs have the same seed; give each run once, and not the one of this model.")
 
     def _check_facts(self, run: Facts) -> None:
-        """Refuse facts of entities that lack their counts or scores, and the same of plain labels."""
+        """Refuse facts that lack counts or scores."""
         counts = ("entities", "per_type") if self.finds_entities else ("per_tag",)
         scores = (*self.measures, "per_type", "per_length") if self.finds_entities else tuple(self.measures)
-        if "train" not in run.data["splits"]:
-            raise ValueError(f"the facts of seed {run.seed} lack data.splits.train; train it again.")
-        wanted = [("data.splits", run.data["splits"], counts), ("scores", run.scores, scores)]
-        for place, splits, keys in wanted:
-            for split, found in splits.items():
-                if missing := [key for key in keys if key not in found]:
-                    raise ValueError(f"the facts of seed {run.seed} lack {place}.{split}.{missing[0]}; train it again.")
+        places = [("data.splits", run.data["splits"], counts), ("scores", run.scores, scores)]
+        missing = ["data.splits.train"] if "train" not in run.data["splits"] else []
+        missing += [
+            f"{place}.{split}.{key}"
+            for place, splits, keys in places
+            for split, found in splits.items()
+            for key in keys
+            if key not in found
+        ]
+        if missing:
+            raise ValueError(f"the facts of seed {run.seed} lack {missing[0]}; train it again.")
         if not all(re.fullmatch("[0-9]{1,9}", key) for key in run.config["id2label"]):
             raise ValueError(f"the facts of seed {run.seed} have labels without a number in config.id2label.")
 
-    # --- What it is
-
     @property
     def model_type(self) -> str:
-        """The architecture, by the name that a config file calls it."""
+        """The architecture."""
         return self.facts.config["model_type"]
 
     @property
     def summary(self) -> Markup:
-        """What the architecture is, in a line of the package's own."""
+        """The first line of the config's docstring."""
         return Markup((CONFIGS[self.model_type].__doc__ or "").splitlines()[0])
 
     @property
     def paper(self) -> str:
-        """The key of the paper that the architecture comes from."""
+        """The key of the architecture's paper."""
         return self.bibtex.partition("{")[2].partition(",")[0]
 
     @property
     def bibtex(self) -> str:
-        """The BibTeX of that paper."""
+        """The BibTeX entry of that paper."""
         return CONFIGS[self.model_type].citation
 
     @property
     def labels(self) -> list[str]:
-        """The entity types, or the labels themselves where they are plain."""
+        """The entity types, or the labels themselves if they are plain."""
         labels = [label for _, label in sorted(self.facts.config["id2label"].items(), key=lambda item: int(item[0]))]
         if not self.finds_entities:
             return labels
@@ -442,7 +333,7 @@ class Card:
 
     @property
     def finds_entities(self) -> bool:
-        """Whether labels mark spans, and do not stand each for itself."""
+        """Whether labels mark spans."""
         return "per_type" in self.facts.data["splits"].get("train", {})
 
     @property
@@ -450,39 +341,21 @@ class Card:
         """The runs of all seeds."""
         return sorted((self.facts, *self.others), key=lambda run: run.seed)
 
-    # --- What it read
-
     @property
-    def splits(self) -> list[str]:
-        """The splits of the corpus."""
-        return [name for name in SPLITS if name in self.facts.data["splits"]]
-
-    @property
-    def data_rows(self) -> list[list[Any]]:
-        """What each split holds."""
-        counted = ("sentences", "tokens", *["entities"] * self.finds_entities)
-        return [[name, *(self.facts.data["splits"][name][key] for key in counted)] for name in self.splits]
+    def splits(self) -> dict[str, Mapping[str, Any]]:
+        """The counts of each split of the dataset."""
+        found = self.facts.data["splits"]
+        return {name: found[name] for name in SPLITS if name in found}
 
     @property
     def label_rows(self) -> list[list[Any]]:
-        """How often each type, or plain label, is in each split."""
-        counts = [self._counts(split) for split in self.splits]
+        """The count of each entity type, or plain label, in each split."""
+        counts = [split["per_type" if self.finds_entities else "per_tag"] for split in self.splits.values()]
         return [[name, *(count.get(name, 0) for count in counts)] for name in sorted(set().union(*counts))]
-
-    def _counts(self, split: str) -> Mapping[str, int]:
-        return self.facts.data["splits"][split]["per_type" if self.finds_entities else "per_tag"]
-
-    @property
-    def option_rows(self) -> list[list[Any]]:
-        """Every option that is not its default."""
-        return [
-            [code(name), code(json.dumps(value, ensure_ascii=False))]
-            for name, value in sorted(self.facts.options.items())
-        ]
 
     @property
     def duration(self) -> str:
-        """How long training took."""
+        """The training time."""
         seconds = self.facts.speed["training_seconds"]
         if seconds < 120:
             return f"{seconds:.0f} seconds" if seconds >= 10 else f"{seconds:.2f} seconds"
@@ -491,7 +364,7 @@ class Card:
 
     @property
     def curve_rows(self) -> list[list[Any]]:
-        """The learning curve, at most so many epochs of it, with the last and the best."""
+        """A limited number of epochs of the learning curve, with the last and the best."""
         curve, measure = self.facts.curve, self.decisive
         best = max(curve, key=lambda row: row.get("dev", {}).get(measure, -1), default=None)
         step = -(-len(curve) // _ROWS_OF_CURVE) or 1
@@ -501,46 +374,38 @@ class Card:
             if number % step == 0 or row is curve[-1] or row is best
         ]
 
-    # --- How well it does
-
     @property
     def measures(self) -> dict[str, str]:
-        """The scores by their key in the facts, and what they are called."""
+        """The names of the scores, by their keys in the facts; the last one decides."""
         return _RATIOS if self.finds_entities else _ACCURACY
 
     @property
     def decisive(self) -> str:
-        """The key of the score that sums up."""
+        """The key of the score that training selects by."""
         return [*self.measures][-1]
 
     @property
-    def judged(self) -> list[HeldOut]:
-        """The splits that it was judged on."""
-        scores = self.facts.scores
-        return [HeldOut(name, scores[name], tuple(self.measures)) for name in self.splits if name in scores]
+    def judged(self) -> dict[str, Mapping[str, Any]]:
+        """The scores of each held-out split."""
+        return {name: self.facts.scores[name] for name in self.splits if name in self.facts.scores}
 
     @property
     def spread_rows(self) -> list[list[Any]]:
-        """Mean and sample deviation of every score over the seeds."""
-        rows = []
-        for split in self.judged:
-            values = [self._over_seeds(split.name, measure) for measure in self.measures]
-            rows.append([split.name, *(f"{mean(row):.2f} ± {stdev(row):.2f}" for row in values)])
-        return rows
+        """The mean and sample deviation of every score over the seeds."""
+        values = {split: [self._over_seeds(split, measure) for measure in self.measures] for split in self.judged}
+        return [[split, *(f"{mean(row):.2f} ± {stdev(row):.2f}" for row in rows)] for split, rows in values.items()]
 
     def _over_seeds(self, split: str, measure: str) -> list[float]:
         return [run.scores[split][measure] for run in self.runs]
 
-    @property
-    def limits(self) -> Iterator[Markup]:
-        """What the scores of the last held-out split say against it."""
-        if self.finds_entities and self.judged:
-            yield from self.judged[-1].limits(self.labels)
+    def text(self) -> str:
+        """Return the whole card."""
+        header = yaml.safe_load(_dump(self._header()))  # digests are of the values as they are read
+        digests = {key: _digest(value) for key, value in header.items()}
+        return _assembled(header, digests, f"\n{_rendered(self).strip()}\n")
 
-    # --- What the Hub reads
-
-    def header(self) -> dict[str, Any]:
-        """The card's metadata, as the Hub's own client writes them."""
+    def _header(self) -> dict[str, Any]:
+        """Return the metadata of the card, in the form of the Hub's client."""
         dataset = self.dataset_id or _hub_name(self.facts.data["source"])
         bases = [self.facts.inputs.get(option, {}).get("name", "") for option in ("model_name_or_path", "context")]
         tags = ["hf_xorner", *["named-entity-recognition"] * self.finds_entities, self.model_type]
@@ -561,32 +426,27 @@ class Card:
         return data.to_dict()
 
     def _results(self, dataset: str | None) -> Iterator[EvalResult]:
-        """The scores as the Hub's leaderboards have them: like seqeval's and the Trainer's cards' between 0 and 1."""
+        """Yield the scores for the Hub's leaderboards, between 0 and 1 as in the Trainer's cards."""
         source = one_line(self.facts.data["source"])
         for split in self.judged:
             for measure, name in self.measures.items():
-                values = [value / 100 for value in self._over_seeds(split.name, measure)]
+                values = [value / 100 for value in self._over_seeds(split, measure)]
                 over = f", mean of {len(values)} seeds ± {stdev(values):.4f}" if self.others else ""
                 yield EvalResult(
                     task_type="token-classification",
                     task_name="Named entity recognition" if self.finds_entities else "Token classification",
                     dataset_type=dataset or source,
                     dataset_name=source,
-                    dataset_split=split.name,
+                    dataset_split=split,
                     dataset_revision=self.dataset_revision,
                     metric_type=measure,
                     metric_name=f"{name} (0 to 1{over})",
                     metric_value=round(mean(values), 6),
                 )
 
-    def text(self) -> str:
-        """The whole card."""
-        template = environment().get_template("card_template.md")
-        return card_of(self.header(), template.render(card=self, curve_file=CURVE_FILE))
-
 
 def _recipe_of(run: Facts) -> tuple[Any, ...]:
-    """What runs that differ in their seed alone have in common."""
+    """Return what runs that differ only in their seed have in common."""
     options = {name: value for name, value in run.options.items() if name not in ("seed", "data_seed")}
     return options, run.data["fingerprint"], run.inputs
 

@@ -1,1 +1,1 @@
-"""What the papers measure: their tables, run again and set beside what was published."""
+"""The papers' tables: run again, and compared with the published figures."""

@@ -1,4 +1,4 @@
-"""The runs behind a table: planned from its recipes, trained several at once, resumed where they stopped."""
+"""The training runs behind a table: planned from its recipes, several at a time, and resumed where they stopped."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,8 +26,8 @@ LOG_FILE = "train.log"
 #: In place of a file of vectors: words start from random ones.
 NO_VECTORS = "none"
 
-# How long a run that is to end may take over it, and how often it is looked at, in seconds.
-_GRACE, _GLANCE = 15.0, 0.2
+# Seconds that a run may take to end, and between two looks at the runs.
+_GRACE, _INTERVAL = 15.0, 0.2
 
 
 @dataclass
@@ -34,14 +35,14 @@ class Settings:
     """How a table is run.
 
     Args:
-        output: The folder that all runs lie below.
-        seeds: A run for each.
-        overrides: What is done otherwise than in the recipes, `option=value`, or `run:option=value` for one of a row's
-            runs, such as `pos:dataset=wsj/`.
-        vectors: Files of vectors by kind, or "none"; that of the kind "" serves every kind.
+        output: The folder of all runs.
+        seeds: Each row is run with every seed.
+        overrides: Changes to the recipes, `option=value`, or `run:option=value` for one of a row's runs, such as
+            `pos:dataset=wsj/`.
+        vectors: Files of vectors by kind, or "none"; the kind "" is for all.
         context: An encoder.
-        data_dir: Where the files of named corpora lie.
-        only: Rows, or runs of rows, that are run; all of them if empty.
+        data_dir: The folder of the files of named corpora.
+        only: Rows, or runs of rows, to run; all if empty.
     """
 
     output: Path
@@ -55,14 +56,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """One training: a recipe with a seed.
+    """One training run: a recipe with a seed.
 
     Args:
         recipe: The recipe.
-        seed: Its seed.
-        words: The arguments of train.py besides the folder.
-        identity: A digest of everything that its result depends on.
-        folder: Where it goes. The digest is part of its name, so what lies there is of the same run.
+        seed: The seed.
+        words: The arguments of train.py without the output folder.
+        identity: A digest of everything that the result depends on.
+        folder: The output folder. The digest is part of its name, so it never has results of another run.
     """
 
     recipe: str
@@ -72,18 +73,18 @@ class Job:
     folder: Path
 
     def facts(self) -> Facts | None:
-        """What came of it, if it has been run to its end."""
-        if not (self.folder / FACTS_FILE).is_file():
-            return None
+        """Return the facts of the run, if it is complete."""
         try:
-            facts = Facts.read(self.folder)
+            facts = Facts.read(self.folder) if (self.folder / FACTS_FILE).is_file() else None
         except ValueError:
+            return None
+        if facts is None:
             return None
         same = identity_of(facts.options, facts.seed, facts.data["fingerprint"], facts.inputs, facts.versions)
         return facts if same == self.identity else None
 
     def arguments(self) -> list[str]:
-        """The arguments of train.py, which go on from the last checkpoint where there is one."""
+        """Return the arguments of train.py, which resume from the last checkpoint if there is one."""
         words = [*self.words, "--output_dir", str(self.folder), "--disable_tqdm", "true"]
         if self.folder.is_dir() and get_last_checkpoint(str(self.folder)):
             words += ["--resume_from_checkpoint", "true"]
@@ -91,7 +92,7 @@ class Job:
 
 
 class Plan(NamedTuple):
-    """What is to be run for a table.
+    """The runs of a table.
 
     Attributes:
         jobs: By row and run, a job for each seed.
@@ -102,20 +103,16 @@ class Plan(NamedTuple):
     missing: dict[tuple[str, str], str]
 
     def all(self) -> list[Job]:
-        """Every job once, whatever rows share it; one seed of all rows before the next."""
+        """Return every job once, one seed of all rows before the next."""
         jobs = {job.folder: job for of_row in self.jobs.values() for job in of_row}
         return sorted(jobs.values(), key=lambda job: job.seed)
 
 
 def plan(table: Table, settings: Settings) -> Plan:
-    """Find out what a table needs, and what of that is there.
-
-    Args:
-        table: The table.
-        settings: How it is run.
+    """Find the runs that a table needs.
 
     Raises:
-        ValueError: If an override is none, or names what the table does not have.
+        ValueError: If settings are invalid, or name what the table does not have.
     """
     _check(table, settings)
     found = Plan({}, {})
@@ -123,7 +120,8 @@ def plan(table: Table, settings: Settings) -> Plan:
     for key, row in table.rows.items():
         for run in row.recipes:
             try:
-                found.jobs[key, run] = _jobs(table, key, row, run, settings, known)
+                words = _words(table, key, row, run, settings)
+                found.jobs[key, run] = [_job(words, seed, settings.output, known) for seed in settings.seeds]
             except ValueError as error:
                 found.missing[key, run] = str(error)
     return found
@@ -132,9 +130,91 @@ def plan(table: Table, settings: Settings) -> Plan:
 def identity_of(
     options: Mapping[str, Any], seed: int, fingerprint: str, inputs: Mapping[str, Any], versions: Mapping[str, str]
 ) -> str:
-    """A digest of all that the result of a run depends on."""
+    """Return a digest of everything that the result of a run depends on."""
     content = [dict(options), seed, fingerprint, dict(inputs), dict(versions)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def vectors_of(kind: str, table: Table, settings: Settings) -> str:
+    """Return the file of vectors of a kind.
+
+    Raises:
+        ValueError: If none was given.
+    """
+    file = settings.vectors.get(kind, settings.vectors.get(""))
+    if file is None:
+        raise ValueError(f"needs vectors ({table.vectors[kind]}); give them as --vectors {kind}=FILE.")
+    return file
+
+
+def _check(table: Table, settings: Settings) -> None:
+    runs = {run for row in table.rows.values() for run in row.recipes}
+    for override in settings.overrides:
+        run, option, _ = _parsed(override)
+        if not option or "=" not in override:
+            raise ValueError(f"The override {override!r} sets nothing; write option=value.")
+        if run and run not in runs:
+            raise ValueError(f"The override {override!r} is for the run {run!r}; the table has {_listed(runs)}.")
+    needed = {kind for row in table.rows.values() for kind in row.vectors.values()}
+    needed |= {column.vectors for column in table.columns.values() if column.vectors}
+    for kind in settings.vectors:
+        if kind and kind not in needed:
+            raise ValueError(f"vectors={kind!r} is not a kind of this table; it needs {_listed(needed)}.")
+    if "" in settings.vectors and len(needed) > 1:
+        raise ValueError(f"The table needs vectors of several kinds; give KIND=FILE for {_listed(needed)}.")
+    for name in settings.only:
+        if name not in table.rows and name not in runs:
+            raise ValueError(f"only={name!r} is neither a row nor a run; choose from {_listed({*table.rows, *runs})}.")
+
+
+def _parsed(override: str) -> tuple[str, str, str]:
+    """Return the run (empty for all), the option and the value of an override."""
+    name, _, value = override.partition("=")
+    run, _, option = name.rpartition(":")
+    return run, option.removeprefix("--"), value
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def _words(table: Table, key: str, row: TableRow, run: str, settings: Settings) -> list[str]:
+    """Return the arguments of a row's run; a ValueError says what is missing for it."""
+    only = set(settings.only)
+    if (only and not (only & {key, run})) or (only & set(table.rows) and key not in only):
+        raise ValueError("not asked for.")
+    words = [row.recipes[run]]
+    for meant, option, value in map(_parsed, settings.overrides):
+        words += [f"--{option}", value] if meant in ("", run) else []
+    kind = row.vectors.get(run)
+    if kind is not None and (file := vectors_of(kind, table, settings)) != NO_VECTORS:
+        words += ["--vectors", file]
+    if row.context is not None:
+        if settings.context is None:
+            raise ValueError(f"needs an encoder ({row.context}); give it as --context FOLDER.")
+        words += ["--context", settings.context]
+    if settings.data_dir is not None:
+        words += ["--data_dir", settings.data_dir]
+    return words
+
+
+def _job(words: list[str], seed: int, output: Path, known: dict[str, Any]) -> Job:
+    """Return the job of a seed; `known` keeps what was read from files for other jobs."""
+    words = [*words, "--seed", str(seed)]
+    run, training, config_fields = parse([*words, "--output_dir", str(output)])
+    corpus = json.dumps([run.dataset, run.data_dir, run.reading()])
+    files = json.dumps([run.vectors, run.composed, run.context])
+    if corpus not in known:
+        known[corpus] = corpus_fingerprint(load_corpus(run.dataset, run.data_dir, **run.reading()))
+    if files not in known:
+        known[files] = input_facts(run)
+    options = options_of(run, training, config_fields)
+    identity = identity_of(options, seed, known[corpus], known[files], versions())
+    recipe = run.recipe or words[0]
+    return Job(recipe, seed, tuple(words), identity, output / recipe / f"seed-{seed}-{identity}")
+
+
+# --- Running ---------------------------------------------------------------------------------------------------------
 
 
 def execute(
@@ -144,17 +224,17 @@ def execute(
     threads: int,
     tell: Callable[[str], None] = lambda line: None,
 ) -> dict[Path, str]:
-    """Run jobs, each in a process of its own; whatever ends this, ends them.
+    """Run jobs, each in a process of its own; an exception ends them all.
 
     Args:
-        jobs: What is to be run; what has been run to its end is left alone.
-        command: The command that `train.py` is started by.
-        at_once: How many run at a time.
-        threads: How many threads each has.
-        tell: Is told what begins and ends.
+        jobs: The jobs; complete ones are skipped.
+        command: The command of `train.py`.
+        at_once: The number of simultaneous runs.
+        threads: The number of threads of each.
+        tell: Receives a line when a run starts or ends.
 
     Returns:
-        For the folder of each that failed, the last line that it left.
+        By folder, the last line of each run that failed.
     """
     waiting = [job for job in jobs if job.facts() is None]
     running: dict[Job, subprocess.Popen[bytes]] = {}
@@ -165,7 +245,7 @@ def execute(
                 job = waiting.pop(0)
                 running[job] = _start(job, command, threads)
                 tell(f"started {job.recipe}, seed {job.seed}")
-            time.sleep(_GLANCE)
+            time.sleep(_INTERVAL)
             for job in [job for job, process in running.items() if process.poll() is not None]:
                 code = running.pop(job).returncode
                 if code == 0 and job.facts() is not None:
@@ -178,102 +258,11 @@ def execute(
     return failed
 
 
-def options_of_override(override: str, run: str) -> list[str]:
-    """An override as words of a command line, none where it is meant for another run."""
-    name, _, value = override.partition("=")
-    meant, _, option = name.rpartition(":")
-    return [f"--{option.removeprefix('--')}", value] if meant in ("", run) else []
-
-
-def _check(table: Table, settings: Settings) -> None:
-    runs = {run for row in table.rows.values() for run in row.recipes}
-    for override in settings.overrides:
-        name, equals, _ = override.partition("=")
-        meant = name.rpartition(":")[0]
-        if not equals or not name.rpartition(":")[2]:
-            raise ValueError(f"The override {override!r} sets nothing; write option=value.")
-        if meant and meant not in runs:
-            raise ValueError(f"The override {override!r} is for the run {meant!r}; the table has {', '.join(runs)}.")
-    needed = {kind for row in table.rows.values() for kind in row.vectors.values()}
-    needed |= {column.vectors for column in table.columns.values() if column.vectors}
-    for kind in settings.vectors:
-        if kind and kind not in needed:
-            raise ValueError(f"vectors={kind!r} is no kind that the table needs; it needs {_listed(needed)}.")
-    if "" in settings.vectors and len(needed) > 1:
-        raise ValueError(f"The table needs vectors of several kinds; say which, as KIND=FILE: {_listed(needed)}.")
-    for name in settings.only:
-        if name not in table.rows and name not in runs:
-            raise ValueError(f"only={name!r} is neither a row nor a run; choose from {_listed({*table.rows, *runs})}.")
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
-
-
-def _jobs(table: Table, key: str, row: TableRow, run: str, settings: Settings, known: dict[str, Any]) -> list[Job]:
-    """The jobs of a row's run; what is missing is said in a ValueError."""
-    only = set(settings.only)
-    if (only and not (only & {key, run})) or (only & set(table.rows) and key not in only):
-        raise ValueError("not asked for.")
-    words = [row.recipes[run]]
-    for override in settings.overrides:
-        words += options_of_override(override, run)
-    kind = row.vectors.get(run)
-    if kind is not None and (file := vectors_of(kind, table, settings)) != NO_VECTORS:
-        words += ["--vectors", file]
-    if row.context is not None:
-        if settings.context is None:
-            raise ValueError(f"needs an encoder ({row.context}); give it as --context FOLDER.")
-        words += ["--context", settings.context]
-    if settings.data_dir is not None:
-        words += ["--data_dir", settings.data_dir]
-    return [_job(words, seed, settings.output, known) for seed in settings.seeds]
-
-
-def vectors_of(kind: str, table: Table, settings: Settings) -> str:
-    """The file of vectors of a kind.
-
-    Raises:
-        ValueError: If none was given.
-    """
-    file = settings.vectors.get(kind, settings.vectors.get(""))
-    if file is None:
-        raise ValueError(f"needs vectors ({table.vectors[kind]}); give them as --vectors {kind}=FILE.")
-    return file
-
-
-def _job(words: list[str], seed: int, output: Path, known: dict[str, Any]) -> Job:
-    """The job of a recipe and a seed; what has been read for another one is known and not read again."""
-    words = [*words, "--seed", str(seed)]
-    run, training, config_fields = parse([*words, "--output_dir", str(output)])
-    fingerprint = _once(
-        known,
-        json.dumps([run.dataset, run.data_dir, run.reading()]),
-        lambda: corpus_fingerprint(load_corpus(run.dataset, run.data_dir, **run.reading())),
-    )
-    inputs = _once(known, json.dumps([run.vectors, run.composed, run.context]), lambda: input_facts(run))
-    identity = identity_of(options_of(run, training, config_fields), seed, fingerprint, inputs, versions())
-    recipe = run.recipe or words[0]
-    return Job(recipe, seed, tuple(words), identity, output / recipe / f"seed-{seed}-{identity}")
-
-
-def _once(known: dict[str, Any], name: str, read: Callable[[], Any]) -> Any:
-    """What is read by a name, or the error that came of it, also if it is asked for again."""
-    if name not in known:
-        try:
-            known[name] = read()
-        except ValueError as error:
-            known[name] = error
-    if isinstance(known[name], ValueError):
-        raise known[name]
-    return known[name]
-
-
 def _start(job: Job, command: Sequence[str], threads: int) -> subprocess.Popen[bytes]:
     job.folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     with (job.folder / LOG_FILE).open("ab") as log:
-        # In a group of its own, so that an interruption from the keyboard reaches it through `_end` alone.
+        # In a session of its own, so that Ctrl-C reaches it through `_end` only.
         return subprocess.Popen(
             [*command, *job.arguments()],
             stdin=subprocess.DEVNULL,
@@ -285,31 +274,24 @@ def _start(job: Job, command: Sequence[str], threads: int) -> subprocess.Popen[b
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """End processes and what they have started: politely first."""
+    """Terminate processes with their children, and kill those that take too long."""
     for process in processes:
         _signal(process, signal.SIGTERM)
-    patience = time.monotonic() + _GRACE
+    deadline = time.monotonic() + _GRACE
     for process in processes:
         try:
-            process.wait(max(0.1, patience - time.monotonic()))
+            process.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
             process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    if process.poll() is not None:
-        return
-    try:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        else:
-            process.terminate()
-    except ProcessLookupError:
-        pass
+    with suppress(ProcessLookupError):
+        if process.poll() is None:
+            os.killpg(process.pid, number) if hasattr(os, "killpg") else process.terminate()
 
 
 def _last_line(log: Path) -> str:
-    """What a failed run said last, without the name of the script."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     return lines[-1].removeprefix("train.py: ") if lines else ""

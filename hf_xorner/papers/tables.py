@@ -1,4 +1,4 @@
-"""The papers' tables as they stand in the package: rows, columns, published figures, and the recipes that fill them."""
+"""Definitions of the papers' tables: rows, columns, published figures, and recipes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Column:
     """A column of a table.
 
     Args:
-        head: What stands above it.
-        run: Which of a row's recipes it shows; None for what is not measured here.
+        head: The heading.
+        run: The run of each row that it shows; None if nothing is measured.
         split: The split that is scored.
-        figure: The figure, by its path in the scores of the split, such as per_type/person/f1; below speed/, in the
-            run's speed; below vocabulary/, in the scores apart by what training and vectors have, of the saved model.
-        over: Show it as a multiple of that row's.
-        options: The corpus that is counted: options of `RunArguments`.
+        figure: The path of the figure in the scores of the split, such as per_type/person/f1; below speed/, in the
+            run's speed; below vocabulary/, in the saved model's scores by what training and vectors contain.
+        over: The row of which the figure is shown as a multiple.
+        options: The dataset that is counted: options of `RunArguments`.
         vectors: The kind of vectors that its figures need.
-        missing: Why there is nothing to measure.
+        missing: Why nothing can be measured.
     """
 
     head: str
@@ -47,13 +47,13 @@ class TableRow:
     """A row of a table.
 
     Args:
-        name: What stands before it.
-        recipes: The recipe of each of its runs; without any, the row is not one of ours.
-        vectors: The kind of vectors that each run needs.
+        name: The heading.
+        recipes: The recipe of each run; empty for systems of others.
+        vectors: The kind of vectors of each run.
         context: The encoder that its runs need, in words.
         published: The published figures, by column.
-        split: Of a table that counts, the split.
-        figure: Of a table that counts, the figure.
+        split: In a table of counts, the split.
+        figure: In a table of counts, the figure.
     """
 
     name: str
@@ -71,15 +71,15 @@ class Table:
 
     Args:
         name: Its name, such as ma2016/table7.
-        title: What it shows.
-        columns: Its columns by their keys.
-        rows: Its rows by their keys.
-        kind: "trained": figures of models. "statistics": counts of corpora. "partition": of words and entities by
-            whether training and vectors have them.
+        title: Its title.
+        columns: Its columns by key.
+        rows: Its rows by key.
+        kind: "trained": scores of models. "statistics": counts of datasets. "partition": counts of words and entities
+            by whether training and vectors contain them.
         baseline: The row that the others are tested against.
         vectors: The kinds of vectors that its rows need, in words.
-        paper_runs: The runs behind a published figure, where the paper says so.
-        note: What a reader has to know besides.
+        paper_runs: The number of runs behind a published figure, if the paper says so.
+        note: A remark for the reader.
     """
 
     name: str
@@ -97,32 +97,25 @@ def read_table(source: str) -> Table:
     """Read the definition of a table.
 
     Args:
-        source: The name of one of the package's, or a path.
+        source: The name of a table of the package, or a path.
 
     Raises:
-        ValueError: If there is no such table, or it is not in order.
+        ValueError: If there is no such table, or it is invalid.
     """
-    path = _located(source)
-    return _read(path, [])
+    return _read(_located(source), [])
 
 
 def published_number(value: Any) -> tuple[float | None, float | None]:
-    """The mean and the deviation of a published figure, None where it is none or gives none."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value), None
-    found = _NUMBER.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
-        return None, None
-    return float(found[1]), float(found[2]) if found[2] else None
+    """Return the mean and the deviation of a published figure, each None if there is none."""
+    found = _NUMBER.fullmatch(str(value)) if isinstance(value, (int, float, str)) else None
+    return (float(found[1]), float(found[2]) if found[2] else None) if found else (None, None)
 
 
 def published_text(value: Any) -> str:
-    """A published figure as the paper prints it."""
-    if value is None:
-        return NOT_PUBLISHED
-    if isinstance(value, float):
-        return f"{value:.2f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    """Return a published figure as the paper prints it."""
+    if isinstance(value, (int, float)):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
+    return NOT_PUBLISHED if value is None else str(value)
 
 
 def _located(source: str) -> Path:
@@ -136,58 +129,59 @@ def _located(source: str) -> Path:
 
 
 def _read(path: Path, below: list[Path]) -> Table:
-    content = read_yaml(path, "table")
-    root = ROOT.resolve()
-    packaged = root in path.resolve().parents and is_table(path.stem)
-    name = path.resolve().relative_to(root).with_suffix("").as_posix() if packaged else path.stem
-    if path.resolve() in below:
-        raise ValueError(f"The table {path} takes rows of tables that take its own; write one of them out.")
+    """Read a table; `below` are those that it is read for."""
+    content, path_read = read_yaml(path, "table"), path.resolve()
+    if path_read in below:
+        raise ValueError(f"The table {path} takes rows from itself through other tables; write one of them out.")
     for missing in ("title", "columns", "rows"):
         if missing not in content:
-            raise ValueError(f"The table {path} has no {missing}; give it.")
-    vectors = dict(content.pop("vectors", {}))
-    columns = {key: _filled(Column, value, f"{path}, column {key}") for key, value in content.pop("columns").items()}
-    rows = {}
-    for key, value in content.pop("rows").items():
-        rows[key] = _row(dict(value), path, key, [*below, path.resolve()], vectors)
-    return _checked(
-        _filled(Table, {**content, "name": name, "columns": columns, "rows": rows, "vectors": vectors}, str(path)), path
-    )
+            raise ValueError(f"The table {path} has no {missing}; add it.")
+    packaged = ROOT.resolve() in path_read.parents and is_table(path.stem)
+    content["name"] = path_read.relative_to(ROOT.resolve()).with_suffix("").as_posix() if packaged else path.stem
+    vectors = content["vectors"] = dict(content.get("vectors", {}))
+    content["columns"] = {
+        key: _filled(Column, value, f"{path}, column {key}") for key, value in content["columns"].items()
+    }
+    content["rows"] = {
+        key: _row(dict(value), path, key, [*below, path_read], vectors) for key, value in content["rows"].items()
+    }
+    return _checked(_filled(Table, content, str(path)), path)
 
 
 def _row(value: dict[str, Any], path: Path, key: str, below: list[Path], vectors: dict[str, str]) -> TableRow:
-    """A row, with what it takes from rows of other tables."""
-    taken = value.pop("as", [])
-    merged: dict[str, Any] = {}
-    for reference in [taken] if isinstance(taken, str) else taken:
+    """Build a row, with what it takes from rows of other tables; their kinds of vectors are added to `vectors`."""
+    references = value.pop("as", [])
+    sources = []
+    for reference in [references] if isinstance(references, str) else references:
         name, _, row = reference.rpartition("/")
         other = _read(_located(name), below)
         if row not in other.rows:
             raise ValueError(f"{path}, row {key}: {name} has no row {row!r}, but {', '.join(other.rows)}.")
-        for entry in fields(TableRow):
-            inner = getattr(other.rows[row], entry.name)
-            if isinstance(inner, dict):
-                merged[entry.name] = {**merged.get(entry.name, {}), **inner}
-            elif inner is not None:
-                merged[entry.name] = inner
+        sources.append(vars(other.rows[row]))
         for kind in other.rows[row].vectors.values():
             vectors.setdefault(kind, other.vectors[kind])
-    for name, inner in value.items():
-        merged[name] = {**merged.get(name, {}), **inner} if isinstance(inner, dict) else inner
+    merged: dict[str, Any] = {}
+    for source in [*sources, value]:
+        for name, inner in source.items():
+            if isinstance(inner, dict):
+                merged[name] = {**merged.get(name, {}), **inner}
+            elif inner is not None or source is value:
+                merged[name] = inner
+    # A user's table finds its recipes beside itself.
     packaged = recipe_names()
-    for run, recipe in merged.get("recipes", {}).items():
-        # A table of one's own finds its recipes beside itself.
-        if recipe not in packaged and (path.parent / recipe).is_file():
-            merged["recipes"] = {**merged["recipes"], run: str(path.parent / recipe)}
+    merged["recipes"] = {
+        run: str(path.parent / recipe) if recipe not in packaged and (path.parent / recipe).is_file() else recipe
+        for run, recipe in merged.get("recipes", {}).items()
+    }
     return _filled(TableRow, merged, f"{path}, row {key}")
 
 
 def _filled(kind: type, values: Mapping[str, Any], place: str) -> Any:
-    """An object of a class from the values of a file."""
+    """Build an instance of a dataclass from the values of a file."""
     names = [entry.name for entry in fields(kind)]
-    strange = [name for name in values if name not in names]
-    if strange:
-        raise ValueError(f"{place}: {strange[0]!r} is unknown; {nearest(strange[0], names)}.")
+    for name in values:
+        if name not in names:
+            raise ValueError(f"{place}: {name!r} is unknown; {nearest(name, names)}.")
     try:
         return kind(**values)
     except TypeError as error:
@@ -195,7 +189,7 @@ def _filled(kind: type, values: Mapping[str, Any], place: str) -> Any:
 
 
 def _checked(table: Table, path: Path) -> Table:
-    """Refuse a table whose parts do not fit together."""
+    """Refuse a table that names unknown kinds, rows or vectors."""
     if table.kind not in _KINDS:
         raise ValueError(f"The table {path} has the kind {table.kind!r}; choose one of {', '.join(_KINDS)}.")
     for named in (table.baseline, *(column.over for column in table.columns.values())):

@@ -18,7 +18,7 @@ def train(dataset: str | Path = "xor", recipe: str | None = None, **options: Any
 
     Args:
         dataset: A corpus by name, a file, a folder, or owner/name on the Hub.
-        recipe: A recipe of the package, such as ``"wnut17/composed"``, or a YAML file; `dataset` and `options` win over it.
+        recipe: A recipe of the package or a YAML file, which `dataset` and `options` override.
         **options: The options of ``hf-xorner train``: arguments of the `Trainer` and fields of the model's config.
 
     Returns:

@@ -1,5 +1,6 @@
 """What keeps a folder from being published, planted by hand, and that a good one is let through."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -41,7 +42,7 @@ def unloaded(monkeypatch):
         seen.append((names, sentences))
         return []
 
-    monkeypatch.setattr("hf_xorner.hub.checks.tag_as_stranger", tag)
+    monkeypatch.setattr("hf_xorner.hub.checks.tag_in_new_process", tag)
     return seen
 
 
@@ -64,6 +65,9 @@ def fault(folder, **options):
 
 def test_files_of_training_stay_here(folder, unloaded):
     good = check_folder(folder)
+    for file in good.files:
+        content = (folder / file.name).read_bytes()
+        assert (file.size, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
     strangers = ["training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state.pth", "notes.txt", "secret.py"]
     strangers += ["pytorch_model.bin", "trainer_state.json", ".env", "model.pkl", "model.safetensors.bak", "train.log"]
     for name in strangers:
@@ -94,26 +98,41 @@ def test_pictures_go_along(folder, unloaded):
     assert {name for name in names if name.endswith(("png", "svg"))} == {"a.png", "plots/b.svg"}
 
 
-def test_hashes_and_sizes(folder, unloaded):
-    import hashlib
+def rename_weights(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
-    for file in check_folder(folder).files:
-        content = (folder / file.name).read_bytes()
-        assert (file.size, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+
+def break_weights(folder):
+    (folder / "model.safetensors").write_bytes(b"\xff" * 100)
+
+
+def take_code_from_elsewhere(folder):
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"]["AutoConfig"] = "mallory/x--configuration.Config"
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (rename_weights, "no model.safetensors, but pytorch_model.bin"),
+        (break_weights, "model.safetensors cannot be read"),
+        (take_code_from_elsewhere, "mallory/x--configuration.Config from another repository"),
+        (shutil.rmtree, "is not a folder"),
+        (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+        *(
+            (lambda folder, name=name: (folder / name).write_bytes(b"x"), "rename the file")
+            for name in ("a\nb.png", "a\\b.png")
+        ),
+    ],
+)
+def test_a_model_with_this_fault_is_not_loaded(folder, unloaded, spoil, complaint):
+    spoil(folder)
+    assert complaint in fault(folder)
+    assert unloaded == []
 
 
 # --- Single faults ----------------------------------------------------------------------------------------------------
-
-
-def test_no_folder_or_no_model(tmp_path, unloaded):
-    assert "is no folder" in fault(tmp_path / "none")
-    assert "has no config.json" in fault(tmp_path)
-
-
-def test_weights_are_safetensors(folder, unloaded):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    assert "no model.safetensors, but pytorch_model.bin" in fault(folder)
-    assert unloaded == []
 
 
 def test_shards_are_all_there(folder, unloaded):
@@ -124,12 +143,6 @@ def test_shards_are_all_there(folder, unloaded):
     assert f"names {shards[1]}" in fault(folder)
     shutil.copyfile(folder / shards[0], folder / shards[1])
     assert faults(folder) == []
-
-
-def test_broken_weights(folder, unloaded):
-    (folder / "model.safetensors").write_bytes(b"\xff" * 100)
-    assert "model.safetensors cannot be read" in fault(folder)
-    assert unloaded == []
 
 
 def test_the_card_is_there(folder, unloaded):
@@ -203,20 +216,12 @@ def test_configs_of_wrong_types_are_one_sentence_each(folder, unloaded, name, va
 
 def test_pictures_of_any_name_are_looked_for(folder, unloaded):
     (folder / "README.md").write_text(f"{CARD}![x]({'a' * 5000}.png) {'![' * 20000} {'<img ' * 5000}", encoding="utf-8")
-    assert "which is not there" in fault(folder)
+    assert "does not exist" in fault(folder)
 
 
 def test_code_lies_beside_the_weights(folder, unloaded):
     (folder / "tags.py").unlink()
     assert "lacks tags.py" in faults(folder)[0]
-    assert unloaded == []
-
-
-def test_code_of_another_repository(folder, unloaded):
-    config = json.loads((folder / "config.json").read_text())
-    config["auto_map"]["AutoConfig"] = "mallory/x--configuration.Config"
-    (folder / "config.json").write_text(json.dumps(config))
-    assert "mallory/x--configuration.Config from another repository" in fault(folder)
     assert unloaded == []
 
 
@@ -276,12 +281,6 @@ def test_a_folder_that_is_a_link_is_refused(folder, unloaded, tmp_path, relative
     assert fault(folder).startswith("plots/b.svg lies outside of ")
 
 
-def test_a_chain_of_links_is_followed_to_its_end(folder, unloaded, tmp_path):
-    (folder / "inner").symlink_to(private(tmp_path, "key"))
-    (folder / "LICENSE").symlink_to("inner")
-    assert fault(folder).startswith("LICENSE lies outside of ")
-
-
 def test_links_inside_the_folder_and_to_it_are_followed(folder, unloaded, tmp_path):
     (folder / "real.txt").write_text("Apache")
     (folder / "LICENSE").symlink_to("real.txt")
@@ -323,12 +322,6 @@ def test_modules_that_a_config_names_lie_in_the_folder(folder, unloaded, tmp_pat
     config["auto_map"]["AutoModel"] = f"{tmp_path / 'home' / 'secret'}.Model"
     (folder / "config.json").write_text(json.dumps(config))
     assert "secret.py lies outside of " in fault(folder)
-
-
-@pytest.mark.parametrize("name", ["a\nb.png", "a\\b.png", "a\x1b.png"])
-def test_names_that_cannot_be_published(folder, unloaded, name):
-    (folder / name).write_bytes(b"x")
-    assert "rename the file" in fault(folder)
 
 
 # --- Texts ------------------------------------------------------------------------------------------------------------
@@ -469,13 +462,13 @@ def test_places_of_a_machine_are_found(folder, unloaded, name, place):
     spoilt(folder, name, f"see {folder if place == 'here' else place} now")
     found = fault(folder)
     assert found.startswith(name)
-    assert "place of one machine" in found
+    assert "path of one machine" in found
 
 
 def test_the_home_folder_is_found_wherever_it_is(folder, unloaded, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: Path("/unusual/place/of/ann"))
     spoilt(folder, "config.json", "/unusual/place/of/ann/corpus")
-    assert "/unusual/place/of/ann is a place" in fault(folder)
+    assert "/unusual/place/of/ann is a path" in fault(folder)
 
 
 @pytest.mark.parametrize(
@@ -516,9 +509,7 @@ SENTENCE = "The old ferry between Lindow and Averill doesn't sail on Sundays , s
 def test_sentences_of_the_corpus_are_found(folder, unloaded, name, written):
     spoilt(folder, name, written)
     others = [["A", "b"], ["of", "eight", "words", "there", "is", "none", "such", "here"]]
-    assert f"{name}: a sentence of the corpus stands here (The old ferry …)" in fault(
-        folder, sentences=[*others, SENTENCE]
-    )
+    assert f"{name} contains a sentence of the corpus (The old ferry …)" in fault(folder, sentences=[*others, SENTENCE])
     assert faults(folder, sentences=others) == []
 
 
@@ -575,7 +566,7 @@ def test_all_faults_are_said_at_once(folder, unloaded):
     spoilt(folder, "LICENSE", TOKEN)
     (folder / "README.md").unlink()
     found = faults(folder, max_file_mb=0.001)
-    for complaint in ("README.md", "access token", "place of one machine", "--max_file_mb"):
+    for complaint in ("README.md", "access token", "path of one machine", "--max_file_mb"):
         assert sum(complaint in one for one in found) >= 1
     assert all(one.endswith(".") for one in found)
 
@@ -607,4 +598,4 @@ def test_scores_that_are_no_numbers(tmp_path, tokenizer):
         model.classifier.bias.fill_(float("nan"))
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    assert "its scores are no numbers" in fault(tmp_path, card=False)
+    assert "not finite numbers" in fault(tmp_path, card=False)

@@ -104,7 +104,7 @@ def test_the_source_is_apart_from_the_target(checked, tmp_path, how):
         "link to the parent": tmp_path / "up",
     }[how]
     before = held(tmp_path)
-    with pytest.raises(ValueError, match=r"the folder of the model, .*; name a folder apart from it\.$"):
+    with pytest.raises(ValueError, match=r"overlaps with the model's folder .*\.$"):
         shelve(checked._replace(folder=folder), target, overwrite=True)
     assert held(tmp_path) == before
 

@@ -1,0 +1,168 @@
+"""Scoring a model on a corpus, or a file of predictions: `hf_xorner.evaluate` and `hf-xorner evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from datasets import Dataset
+
+from ..corpora import Reading, load_corpus
+from ..corpora.predictions import read_predictions
+from ..corpora.schemes import EDGE, recognise
+from ..corpora.source import AUTO
+from ..files import open_text
+from ..tagger import Tagger
+from .report import System, Training, compare, report
+from .spans import POLICIES, Policy
+
+
+@dataclass
+class EvaluationOptions(Reading):
+    """The options of an evaluation."""
+
+    model: str | None = field(default=None, metadata={"help": "The model: a folder, or owner/name on the Hub."})
+    dataset: str | None = field(
+        default=None, metadata={"help": "The corpus: a name, a file, a folder, or owner/name on the Hub."}
+    )
+    split: str = field(default="test", metadata={"help": "The split that is scored."})
+    data_dir: str | None = field(default=None, metadata={"help": "The folder of the files of a named corpus."})
+    predictions: str | None = field(default=None, metadata={"help": "A file of predictions, in place of a model."})
+    train: str | None = field(
+        default=None, metadata={"help": "The corpus trained on, for seen and unseen entities; by default the dataset."}
+    )
+    vector_words: str | None = field(
+        default=None, metadata={"help": "A file of the words that have pretrained vectors, each the first of its line."}
+    )
+    policy: Policy = field(
+        default="conlleval",
+        metadata={"help": f"How malformed spans are read: {' (repaired) or '.join(POLICIES[::-1])} (dropped)."},
+    )
+    compare: str | None = field(default=None, metadata={"help": "Predictions of another system, for the paired test."})
+    json: str | None = field(default=None, metadata={"help": "Write all figures to this JSON file."})
+    plots: str | None = field(default=None, metadata={"help": "Draw plots into this folder."})
+    save_predictions: str | None = field(default=None, metadata={"help": "Write the predictions to this file."})
+    resamples: int = field(default=1000, metadata={"help": "Resamples of the confidence intervals; 0 for none."})
+    trials: int = field(default=10_000, metadata={"help": "Trials of the paired test."})
+    seed: int = field(default=13, metadata={"help": "Seed of the resamples and trials."})
+    batch_size: int = field(default=64, metadata={"help": "Sentences per batch."})
+    device: str | None = field(default=None, metadata={"help": "The device: cpu, cuda, …"})
+
+    def __post_init__(self) -> None:
+        """Check what would otherwise fail after the model has run."""
+        super().__post_init__()
+        if self.policy not in POLICIES:
+            raise ValueError(f"policy={self.policy!r} is unknown; choose one of {', '.join(POLICIES)}.")
+        for name, least in (("resamples", 0), ("trials", 1), ("seed", 0), ("batch_size", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}={getattr(self, name)} is too small; give {least} or more.")
+        for name in ("json", "save_predictions"):
+            if getattr(self, name) and Path(getattr(self, name)).is_dir():
+                raise ValueError(f"{name}={getattr(self, name)} is a folder; name a file.")
+
+
+def evaluate(model: Tagger | str | Path, dataset: str | Path, split: str = "test", **options: Any) -> dict[str, Any]:
+    """Score a model on a split of a corpus.
+
+        scores = evaluate("my_tagger", "my_corpus/")
+        print(scores["micro"]["f1"])
+
+    Args:
+        model: A tagger, its folder, or owner/name on the Hub.
+        dataset: A corpus by name, a file, a folder, or owner/name on the Hub.
+        split: The split.
+        **options: The other options of ``hf-xorner evaluate``, such as ``policy="strict"`` or ``resamples=0``.
+
+    Returns:
+        All scores, in percent.
+
+    Raises:
+        ValueError: If an option is wrong, or the model or the corpus cannot be read.
+    """
+    tagger = model if isinstance(model, Tagger) else Tagger.from_pretrained(str(model), options.get("device"))
+    told = EvaluationOptions(model="the tagger", dataset=str(dataset), split=split, **options)
+    return score(told, tagger)[1]
+
+
+def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[System, dict[str, Any]]:
+    """Score what the options name.
+
+    Args:
+        options: The options.
+        tagger: The loaded model, if it is not to be loaded from `options.model`.
+
+    Returns:
+        The tokens with gold and predicted tags, and the scores.
+
+    Raises:
+        ValueError: If the options do not fit together or cannot be read. Whatever can fail is tried before the model runs.
+    """
+    if bool(options.predictions) == bool(options.model) or (options.model and not options.dataset):
+        raise ValueError("give either --model and --dataset, or --predictions.")
+    reading = options.reading()
+    if options.predictions:
+        reading["scheme"] = AUTO  # the option is about the predictions
+    corpus = load_corpus(options.dataset, options.data_dir, **reading) if options.dataset else {}
+    training = _training(options, corpus, reading)
+    vector_words = _first_words(options.vector_words) if options.vector_words else None
+    if vector_words is not None and training is None:
+        raise ValueError("vector_words needs the training data too; give them by train.")
+    other = System(*read_predictions(options.compare)) if options.compare else None
+    system = System(*read_predictions(options.predictions)) if options.predictions else _tagged(options, corpus, tagger)
+    scheme = _scheme(options, system.gold)
+    figures = report(system, options.policy, scheme, training, vector_words, options.resamples, options.seed)
+    if other:
+        figures["compare"] = compare(system, other, options.policy, scheme, options.trials, options.seed)
+    return system, figures
+
+
+def _tagged(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) -> System:
+    """Tag the split with the model."""
+    if options.split not in corpus:
+        raise ValueError(f"{options.dataset} has no split {options.split!r}; choose one of {', '.join(corpus)}.")
+    tokens, gold = _sentences(corpus[options.split])
+    tagger = tagger or Tagger.from_pretrained(str(options.model), options.device)
+    known, wanted = (
+        [label for label in labels if label != "O"]
+        for labels in (tagger.model.config.labels, corpus[options.split].features["ner_tags"].feature.names)
+    )
+    if wanted and not set(wanted) & set(known):
+        raise ValueError(
+            f"{options.model} knows none of the labels of {options.dataset}: it has {', '.join(known[:3])}, …, and the "
+            f"corpus {', '.join(wanted[:3])}, …; score it on a corpus with its labels."
+        )
+    return System.of_tagger(tagger, tokens, gold, options.batch_size)
+
+
+def _training(options: EvaluationOptions, corpus: Any, reading: dict[str, Any]) -> Training | None:
+    """Return the words and entities of the training data, unless they are unknown or are what is scored."""
+    if options.train:
+        corpus = load_corpus(options.train, options.data_dir, **reading)
+        if "train" not in corpus:
+            raise ValueError(f"{options.train} has no split 'train'; it has {', '.join(corpus)}.")
+    elif options.split == "train":
+        return None
+    return Training.of(*_sentences(corpus["train"])) if "train" in corpus else None
+
+
+def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:
+    """Return the scheme of the tags; the report by itself would take the IOB1 of a file for IOB2."""
+    if not options.predictions:
+        return AUTO
+    if options.scheme != AUTO:
+        return options.scheme
+    pairs = {pair for tags in gold for pair in pairwise((EDGE, *tags, EDGE))}
+    return "iob1" if recognise(pairs) == "iob1" else AUTO
+
+
+def _sentences(split: Dataset) -> tuple[Sequence[Sequence[str]], list[list[str]]]:
+    names = split.features["ner_tags"].feature.names
+    return list(split["tokens"]), [[names[tag] for tag in row] for row in split["ner_tags"]]
+
+
+def _first_words(path: str) -> set[str]:
+    with open_text(Path(path)) as file:
+        return {line.split(" ", 1)[0].split("\t", 1)[0].rstrip("\r\n") for line in file}
