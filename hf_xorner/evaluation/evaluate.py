@@ -98,7 +98,7 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
         The tokens with gold and predicted tags, and the scores.
 
     Raises:
-        ValueError: If the options do not fit together or cannot be read. Whatever can fail is tried before the model runs.
+        ValueError: If the options do not fit together or a file cannot be read; nearly all before the model runs.
     """
     if bool(options.predictions) == bool(options.model) or (options.model and not options.dataset):
         raise ValueError("give either --model and --dataset, or --predictions.")
