@@ -1,10 +1,13 @@
-"""scripts/benchmark.py measures what it says, under the keys that it promises."""
+"""`hf-xorner benchmark`: its figures and its bounds."""
 
 import json
 import subprocess
 import sys
 
+import pytest
 from conftest import REPOSITORY
+
+from hf_xorner.cli import benchmark
 
 BENCHMARK = str(REPOSITORY / "scripts" / "benchmark.py")
 
@@ -27,4 +30,23 @@ def test_an_unknown_model_is_named():
         [sys.executable, BENCHMARK, "--models", "bert"], capture_output=True, text=True, timeout=120
     )
     assert result.returncode != 0
-    assert result.stderr.strip().splitlines()[-1].startswith("benchmark.py: bert is unknown; choose among bilstm-cnn")
+    assert (
+        result.stderr.strip()
+        .splitlines()[-1]
+        .startswith("hf-xorner benchmark: bert is unknown; choose among bilstm-cnn")
+    )
+
+
+def test_the_guard_reports_missed_bounds(monkeypatch, capsys):
+    monkeypatch.setattr(benchmark, "trained_score", lambda model_type, epochs: 60.0)
+    monkeypatch.setattr(benchmark, "peak_mb", lambda name, device: 880.0)
+    with pytest.raises(SystemExit) as stop:
+        benchmark.run(["--guard", "scores", "memory"])
+    lines = capsys.readouterr().out.splitlines()
+    missed = [line.split(":")[0] for line in lines if line.startswith("MISSED")]
+    assert missed == [
+        "MISSED test F1 of cross-bilstm-cnn, 5 epochs on xor",
+        "MISSED peak memory of cross-bilstm-cnn in MB",
+    ]
+    assert stop.value.code == len(missed)
+    assert len(lines) == 4

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
-import resource
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -21,6 +24,7 @@ from .. import CrossBiLstmCnnConfig, StackLstmConfig, Tagger, WordCharTokenizer,
 from ..models.transitions import OUT
 from ..registration import CONFIGS
 from ..training import TaggingCollator
+from ..training.train import train
 from .parser import Parser
 
 STANDARD = {"cell": "standard", "char_lstm_cell": "standard"}
@@ -56,8 +60,23 @@ DESCRIPTION = (
     "alternate, and the best one counts."
 )
 
+GUARDED = ("scores", "memory", "speed")
 TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 32, 64, 32
 FLOOR_INPUT, FLOOR_HIDDEN = 364, 100
+
+
+class Material(NamedTuple):
+    """The sentences that are trained on and tagged, with what models of them need.
+
+    Attributes:
+        sentences: The words of each sentence.
+        labels: The labels of the corpus.
+        tokenizers: Tokenizers by the characters of a word that they give.
+    """
+
+    sentences: list[list[str]]
+    labels: list[str]
+    tokenizers: dict[int, WordCharTokenizer]
 
 
 class FreeModel(nn.Module):
@@ -70,7 +89,7 @@ class FreeModel(nn.Module):
         self.__class__.__name__ = "CrossBiLstmCnnForTokenClassification"
 
     def can_generate(self) -> bool:
-        """What every pipeline asks."""
+        """Return False; every pipeline asks."""
         return False
 
     def forward(self, input_ids: torch.Tensor, **_: Any) -> dict:
@@ -118,11 +137,10 @@ def bias_to_outside(model: Any) -> None:
         model.classifier.bias[model.tags.inner_tags.index("O")] = 10.0
 
 
-def contestant(
-    name: str, sentences: list, tokenizers: dict, labels: list[str], device: str
-) -> dict[str, Callable[[], object]]:
-    """A model's training and tagging, as calls to be timed; tokenizers by the characters of a word that they give."""
+def contestant(name: str, material: Material, device: str) -> dict[str, Callable[[], object]]:
+    """Return the training and the tagging of an untrained model as calls to be timed."""
     model_type, fields = CONTESTANTS[name]
+    sentences, labels, tokenizers = material
     tokenizer = tokenizers[CONFIGS[model_type].max_word_chars]
     config = CONFIGS[model_type](**tokenizer.model_fields(), id2label=dict(enumerate(labels)), **fields)
     model = AutoModelForTokenClassification.from_config(config).to(device)
@@ -184,6 +202,8 @@ def own_peak_mb() -> float:
         # Linux counts into ru_maxrss what the process that started this one held at that time.
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) / 1024
+    import resource  # not on Windows
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -203,48 +223,67 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--sentences", type=int, default=1280, help="Number of sentences.")
     parser.add_argument("--rounds", type=int, default=5, help="Number of rounds.")
     parser.add_argument("--json", type=Path, help="Write the figures to this file.")
+    parser.add_argument(
+        "--guard",
+        nargs="*",
+        choices=GUARDED,
+        help="Compare with stored bounds instead: the scores of two models trained on XOR, peak memory, and ratios of "
+        "speed, which need a quiet machine. By default all of them.",
+    )
     parser.add_argument("--measure_memory", action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
+def load_material(options: argparse.Namespace) -> Material:
+    """Load the sentences that the options name."""
+    train = load_corpus(options.dataset, options.data_dir)["train"]
+    words = train["tokens"][:]
+    widths = {config.max_word_chars for config in CONFIGS.values()}
+    tokenizers = {width: WordCharTokenizer.from_corpus(words, max_word_chars=width) for width in widths}
+    sentences = train.select(range(min(options.sentences, len(train))))["tokens"][:]
+    return Material(sentences, train.features["ner_tags"].feature.names, tokenizers)
+
+
+def measure(names: Iterable[str], material: Material, rounds: int, device: str) -> dict[str, Any]:
+    """Return tokens per second of the floors and of each model, by kind of work."""
+    sentences, labels, tokenizers = material
+    config = SimpleNamespace(num_labels=len(labels))
+    calls: dict[tuple[str, str], Callable[[], object]] = {
+        ("floor", kind): call for kind, call in floors(sentences, device, config).items()
+    }
+    tokenizer = tokenizers[CrossBiLstmCnnConfig.max_word_chars]
+    free = CrossBiLstmCnnConfig(**tokenizer.model_fields(), id2label=dict(enumerate(labels)))
+    calls["floor", "pipeline"] = pipeline_over(FreeModel(free), tokenizer, sentences, device)
+    for name in names:
+        for kind, call in contestant(name, material, device).items():
+            calls[name, kind] = call
+    tokens = sum(map(len, sentences))
+    figures: dict[str, Any] = {"floor": {}, "models": {}}
+    for (name, kind), seconds in best_seconds(calls, rounds, device).items():
+        row = figures["floor"] if name == "floor" else figures["models"].setdefault(name, {})
+        row[kind] = round(tokens / seconds, 1)
+    return figures
+
+
 def run(words: Sequence[str]) -> None:
-    """Measure, and print a table."""
+    """Measure and print a table, or compare with the stored bounds; exits with 1 if a bound is missed."""
     options = parser().parse_args(words)
+    if options.guard is not None:
+        sys.exit(guard(options.guard or GUARDED, options))
     names = list(CONTESTANTS) if options.models == "all" else options.models.split(",")
     unknown = set(names) - set(CONTESTANTS)
     if unknown:
         raise ValueError(f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONTESTANTS)}.")
-    train = load_corpus(options.dataset, options.data_dir)["train"]
-    corpus = train["tokens"][:]
-    tokenizers = {
-        width: WordCharTokenizer.from_corpus(corpus, max_word_chars=width)
-        for width in {config.max_word_chars for config in CONFIGS.values()}
-    }
-    labels = train.features["ner_tags"].feature.names
-    sentences = train.select(range(min(options.sentences, len(train))))["tokens"][:]
+    material = load_material(options)
     if options.measure_memory:
-        one = contestant(names[0], sentences, tokenizers, labels, options.device)
+        one = contestant(names[0], material, options.device)
         one["train"](), one["tag"]()
         print(torch.cuda.max_memory_allocated() / 2**20 if options.device.startswith("cuda") else own_peak_mb())
         return
-
-    config = SimpleNamespace(num_labels=len(labels))
-    calls: dict[tuple[str, str], Callable[[], object]] = {
-        ("floor", kind): call for kind, call in floors(sentences, options.device, config).items()
-    }
-    tokenizer = tokenizers[CrossBiLstmCnnConfig.max_word_chars]
-    free = CrossBiLstmCnnConfig(**tokenizer.model_fields(), id2label=dict(enumerate(labels)))
-    calls["floor", "pipeline"] = pipeline_over(FreeModel(free), tokenizer, sentences, options.device)
-    for name in names:
-        for kind, call in contestant(name, sentences, tokenizers, labels, options.device).items():
-            calls[name, kind] = call
-    tokens = sum(map(len, sentences))
-    rates = {key: tokens / seconds for key, seconds in best_seconds(calls, options.rounds, options.device).items()}
-    figures: dict = {"floor": {}, "models": {}}
-    for (name, kind), rate in rates.items():
-        (figures["floor"] if name == "floor" else figures["models"].setdefault(name, {}))[kind] = round(rate, 1)
+    figures = measure(names, material, options.rounds, options.device)
     for name, row in figures["models"].items():
         row["peak_mb"] = round(peak_mb(name, options.device), 1)
+    tokens = sum(map(len, material.sentences))
     print(
         f"tokens per second on {options.device}, {torch.get_num_threads()} threads ({options.dataset}, {tokens} tokens)"
     )
@@ -254,3 +293,43 @@ def run(words: Sequence[str]) -> None:
         print(f"{name:<24}{cells}{row.get('peak_mb', ''):>10}")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+# --- Regression guard ------------------------------------------------------------------------------------------------
+
+
+def guard(kinds: Iterable[str], options: argparse.Namespace) -> int:
+    """Print each guarded figure beside its bound; return the number of those that miss it."""
+    bounds = json.loads((files(__package__) / "bounds.json").read_text(encoding="utf-8"))
+    missed = 0
+    for name, figure, bound, within in guarded_figures(set(kinds), bounds, options):
+        missed += not within
+        print(f"{'ok    ' if within else 'MISSED'} {name}: {figure:.2f} (bound {bound})", flush=True)
+    return missed
+
+
+def guarded_figures(
+    kinds: set[str], bounds: dict[str, Any], options: argparse.Namespace
+) -> Iterator[tuple[str, float, float, bool]]:
+    """Yield name, figure and bound of what is guarded, and whether the figure is within the bound."""
+    for model_type, entry in bounds["scores"].items() if "scores" in kinds else ():
+        f1 = trained_score(model_type, entry["epochs"])
+        yield f"test F1 of {model_type}, {entry['epochs']} epochs on xor", f1, entry["f1"], f1 >= entry["f1"]
+    for model_type, most in bounds["memory"].items() if "memory" in kinds else ():
+        peak = peak_mb(model_type, "cpu")
+        yield f"peak memory of {model_type} in MB", peak, most, peak <= most
+    if "speed" in kinds:
+        figures = measure(bounds["speed"], load_material(options), options.rounds, "cpu")
+        for model_type, entry in bounds["speed"].items():
+            for kind, least in entry.items():
+                ratio = figures["models"][model_type][kind] / figures["floor"][kind]
+                yield f"speed of {model_type}, {kind}, as a share of the floor", ratio, least, ratio >= least
+
+
+def trained_score(model_type: str, epochs: int) -> float:
+    """Train an architecture on the XOR corpus with a fixed seed on the CPU, and return its test F1 in percent."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        options: dict[str, Any] = {"num_train_epochs": epochs, "seed": 42, "use_cpu": True, "disable_tqdm": True}
+        tagger = train("xor", model_type=model_type, output_dir=folder, **options)
+    assert tagger.scores is not None
+    return tagger.scores["test"]["f1"]

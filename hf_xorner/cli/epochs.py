@@ -172,7 +172,7 @@ def measure(options: argparse.Namespace, names: list[str]) -> list[dict]:
 
 
 def fault_of(options: argparse.Namespace) -> str | None:
-    """What is wrong with the options, as a sentence, before anything is timed."""
+    """Return what is wrong with the options, or None."""
     for name in ("sentences", "rounds"):
         if getattr(options, name) < 1:
             return f"{name}={getattr(options, name)} must be a whole number from 1 up."

@@ -28,7 +28,7 @@ DESCRIPTION = (
 
 @dataclass
 class Options:
-    """What is published where."""
+    """The options of publishing."""
 
     repo_id: str | None = field(default=None, metadata={"help": "The repository, owner/name."})
     to: str | None = field(default=None, metadata={"help": "A folder to lay the files out in, in place of the Hub."})

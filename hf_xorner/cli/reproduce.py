@@ -110,7 +110,7 @@ def lock_of(path: Path) -> Path:
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """How the table is run."""
+    """Return the settings of the table's runs."""
     overrides = list(options.override)
     if options.epochs is not None:
         overrides.append(f"num_train_epochs={options.epochs}")
@@ -133,7 +133,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def jobs_at_once(asked: int | None, cores: int) -> int:
-    """How many runs there are at a time."""
+    """Return the number of runs at a time."""
     if asked is not None:
         if asked < 1:
             raise ValueError(f"jobs={asked} is too small; give 1 or more.")

@@ -167,7 +167,7 @@ class TagSet:
 
     @property
     def plain(self) -> bool:
-        """Whether the tags label single tokens."""
+        """Return whether the tags label single tokens."""
         return self.scheme == "plain"
 
     @classmethod

@@ -68,7 +68,7 @@ def evaluate(model: Tagger | str | Path, dataset: str | Path, split: str = "test
     """Score a model on a split of a corpus.
 
         scores = evaluate("my_tagger", "my_corpus/")
-        print(scores["micro"]["f1"])
+        print(scores["f1"])
 
     Args:
         model: A tagger, its folder, or owner/name on the Hub.
@@ -77,7 +77,7 @@ def evaluate(model: Tagger | str | Path, dataset: str | Path, split: str = "test
         **options: The other options of ``hf-xorner evaluate``, such as ``policy="strict"`` or ``resamples=0``.
 
     Returns:
-        All scores, in percent.
+        All scores in percent; see `hf_xorner.evaluation.report.report`.
 
     Raises:
         ValueError: If an option is wrong, or the model or the corpus cannot be read.

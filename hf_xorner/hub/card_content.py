@@ -333,7 +333,7 @@ class Card:
 
     @property
     def finds_entities(self) -> bool:
-        """Whether labels mark spans."""
+        """Return whether the labels mark spans."""
         return "per_type" in self.facts.data["splits"].get("train", {})
 
     @property

@@ -32,7 +32,7 @@ _GRACE, _INTERVAL = 15.0, 0.2
 
 @dataclass
 class Settings:
-    """How a table is run.
+    """The settings of a table's runs.
 
     Args:
         output: The folder of all runs.

@@ -111,7 +111,7 @@ class Selection:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing that may still pass would be kept."""
+        """Return whether all wanted words have been found, so that the rest need not be read."""
         return not self._takes_all and self._missing == 0 and len(self._kept) >= (self.most_frequent or 0)
 
 

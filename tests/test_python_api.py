@@ -1,0 +1,118 @@
+"""`train`, `evaluate` and `Tagger` as a developer calls them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+import hf_xorner
+from hf_xorner import Entities, Entity, Tagger, evaluate, load_corpus, train
+
+TEXT = "Ann\tB-PER\nSmith\tI-PER\nmet\tO\nZeus\tB-GOD\n\nwe\tO\nsaw\tO\nOslo\tB-LOC\n\n" * 8
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    for split in ("train", "dev", "test"):
+        (folder / f"{split}.conll").write_text(TEXT, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    options = {"num_train_epochs": 20, "learning_rate": 0.01, "disable_tqdm": True, "use_cpu": True}
+    return train(corpus, model_type="lstm-crf", hidden_size=12, output_dir=folder, **options), folder
+
+
+def test_train_returns_the_saved_tagger_with_its_scores(trained, corpus):
+    tagger, folder = trained
+    assert tagger.model.config.model_type == "lstm-crf"
+    assert tagger.model.config.hidden_size == 12
+    assert set(tagger.scores) == {"validation", "test"}
+    facts = json.loads((folder / "facts.json").read_text())
+    assert tagger.scores["test"]["f1"] == pytest.approx(facts["scores"]["test"]["f1"], abs=0.01)
+    sentences = load_corpus(corpus)["test"]["tokens"][:2]
+    assert tagger.tag(sentences) == Tagger.from_pretrained(folder).tag(sentences)
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ({"epcohs": 3}, "epcohs"),
+        ({"num_train_epochs": "many"}, "num_train_epochs"),
+        ({"model_type": "bert"}, "bert"),
+        ({"push_to_hub": True, "hub_model_id": "a/b"}, "publish"),
+    ],
+)
+def test_train_refuses_wrong_options(corpus, tmp_path, options, fact):
+    with pytest.raises(ValueError, match=fact):
+        train(corpus, output_dir=tmp_path / "model", **options)
+    assert not (tmp_path / "model").exists()
+
+
+def test_train_takes_a_recipe_and_several_seeds(corpus, tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"dataset: {corpus}\nmodel_type: grn\nnum_train_epochs: 1\n", encoding="utf-8")
+    output = tmp_path / "model"
+    tagger = train(recipe=str(recipe), seeds=[1, 2], output_dir=output, disable_tqdm=True, use_cpu=True)
+    assert tagger.model.config.model_type == "grn"
+    assert sorted(path.name for path in output.iterdir() if path.name.startswith("seed")) == ["seed-1", "seed-2"]
+
+
+def test_evaluate_takes_a_tagger_or_its_folder(trained, corpus):
+    tagger, folder = trained
+    scores = evaluate(tagger, corpus, resamples=0)
+    assert scores["f1"] == pytest.approx(tagger.scores["test"]["f1"], abs=1e-9)
+    assert evaluate(str(folder), corpus, resamples=0) == scores
+    with pytest.raises(ValueError, match="split 'best'"):
+        evaluate(tagger, corpus, "best")
+    with pytest.raises(ValueError, match="resamples"):
+        evaluate(tagger, corpus, resamples=-1)
+
+
+def test_publish_is_the_function_of_the_hub():
+    assert hf_xorner.publish is hf_xorner.hub.publish
+
+
+def test_a_tagger_is_saved_and_described(trained, tmp_path):
+    tagger, _ = trained
+    tagger.save_pretrained(tmp_path / "copy")
+    texts = ["Ann Smith met Zeus", "nobody"]
+    assert Tagger.from_pretrained(tmp_path / "copy").tag(texts) == tagger.tag(texts)
+    assert repr(tagger).startswith("Tagger(lstm-crf, ")
+    assert "PER" in repr(tagger)
+    command = "from transformers import pipeline; print(len(pipeline('ner', 'copy', trust_remote_code=True)('Ann')))"
+    result = subprocess.run(
+        [sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True, env={"HF_HUB_OFFLINE": "1"}
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+
+
+def test_tag_returns_a_list_and_stream_an_iterator(trained):
+    tagger, _ = trained
+    texts = ["Ann Smith met Zeus", ""]
+    assert isinstance(tagger.tag(texts), list)
+    stream = tagger.stream(iter(texts))
+    assert next(stream) == tagger(texts[0])
+    assert [entities.text for entities in tagger.tag([*texts, ["Ann", "Smith"]])] == [*texts, "Ann Smith"]
+
+
+def test_entities_are_shown_in_colour_and_escaped():
+    entities = Entities([Entity("A&B", "<i>Ann</i>", 3, 13, 1, 2, 0.5)], "is <i>Ann</i> & co")
+    shown = entities._repr_html_()
+    assert "&lt;i&gt;Ann&lt;/i&gt;" in shown
+    assert "A&amp;B" in shown
+    assert shown.endswith(" &amp; co</div>")
+    assert "<i>" not in shown
+    assert shown.count("<mark") == shown.count("</mark>") == 1
+    assert Entities([], "<b>")._repr_html_().count("&lt;b&gt;") == 1
+
+
+def test_repository_and_package_have_one_version():
+    citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {hf_xorner.__version__}\n" in citation
+    assert f"\n## [{hf_xorner.__version__}]" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
