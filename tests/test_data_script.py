@@ -1,4 +1,4 @@
-"""scripts/data.py, run as a stranger would run it."""
+"""`hf-xorner data` from the command line."""
 
 import json
 from functools import partial
@@ -71,19 +71,20 @@ def test_the_source_is_read_as_is_asked(run, folder, tmp_path):
 def test_a_stranger_is_told_what_is_wrong(stranger, folder):
     (folder / "dev.txt").write_text("Bo NNP X-PER\n")
     sentence = fault(stranger("convert", folder, "--to", "jsonl", "--output", "out"))
-    assert sentence.startswith(f"data.py: {folder}/dev.txt:1: unknown tag 'X-PER';")
+    assert sentence.startswith(f"hf-xorner data: {folder}/dev.txt:1: unknown tag 'X-PER';")
 
 
 def test_faults_are_one_sentence(run, folder):
-    assert fault(run("stats", "nowhere.txt")).startswith("data.py: nowhere.txt: no such file or folder;")
+    assert fault(run("stats", "nowhere.txt")).startswith("hf-xorner data: nowhere.txt: no such file or folder;")
     assert fault(run("stats", folder, "--format", "csv")) == (
-        "data.py: format='csv' is unknown; choose one of auto, columns, conll2012, jsonl, spans, parquet, arrow."
+        "hf-xorner data: format='csv' is unknown; choose one of auto, columns, conll2012, jsonl, spans, parquet, arrow."
     )
     assert fault(run("convert", folder, "--to", "csv", "--output", "out")) == (
-        "data.py: format='csv' cannot be written; choose one of columns, conll2012, jsonl, spans, parquet, arrow."
+        "hf-xorner data: format='csv' cannot be written; choose one of columns, conll2012, jsonl, spans, parquet, "
+        "arrow."
     )
     assert fault(run("stats", folder, "--json", "no/such/folder.json")) == (
-        "data.py: [Errno 2] No such file or directory: 'no/such/folder.json'"
+        "hf-xorner data: [Errno 2] No such file or directory: 'no/such/folder.json'"
     )
 
 
@@ -91,7 +92,7 @@ def test_files_are_overwritten_when_asked(run, folder):
     convert = ("convert", folder, "--to", "columns", "--output", "out")
     ok(run(*convert))
     assert fault(run(*convert)) == (
-        "data.py: out/train.conll: exists already; choose another folder to write into, or overwrite it."
+        "hf-xorner data: out/train.conll: exists already; choose another folder to write into, or overwrite it."
     )
     ok(run(*convert, "--overwrite", "true"))
 

@@ -1,4 +1,4 @@
-"""scripts/epochs.py times what it says, and names what it does not time."""
+"""`hf-xorner epochs`: its times, and the names of what it does not time."""
 
 import json
 import subprocess
@@ -34,7 +34,7 @@ def test_epochs_of_architectures_and_recipes_beside_bare_loops(tmp_path):
 def test_an_unknown_name_is_refused(tmp_path):
     done, rows = epochs(tmp_path, "bert")
     assert (done.returncode, rows) == (1, None)
-    assert done.stderr.strip().splitlines()[-1] == "epochs.py: bert is no recipe and no architecture."
+    assert done.stderr.strip().splitlines()[-1] == "hf-xorner epochs: bert is no recipe and no architecture."
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_an_unknown_name_is_refused(tmp_path):
 def test_an_option_that_cannot_be_is_refused_before_anything_is_timed(script, option, value):
     code, out, errors = script("epochs.py", "lstm-crf", f"--{option}", value)
     assert code == 1 and out == ""
-    assert errors.startswith("epochs.py: ") and str(value) in errors and len(errors.splitlines()) == 1
+    assert errors.startswith("hf-xorner epochs: ") and str(value) in errors and len(errors.splitlines()) == 1

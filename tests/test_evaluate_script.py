@@ -1,4 +1,4 @@
-"""scripts/evaluate.py from the command line."""
+"""`hf-xorner evaluate` from the command line."""
 
 import json
 import subprocess
@@ -93,7 +93,7 @@ def test_predictions_of_any_system_are_scored(folder):
 def test_an_error_is_one_line_and_an_exit_status(folder):
     result = subprocess.run([sys.executable, SCRIPT, "--predictions", "no.tsv"], capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "evaluate.py: [Errno 2] No such file or directory: 'no.tsv'\n"
+    assert result.stderr == "hf-xorner evaluate: [Errno 2] No such file or directory: 'no.tsv'\n"
 
 
 def test_a_model_is_scored_on_a_corpus(folder, corpus, model, evaluate):
@@ -234,7 +234,7 @@ ON_XOR = "--model m --dataset xor"
 def test_faults_are_one_sentence(folder, evaluate, options, message):
     (folder / "other.tsv").write_text(PREDICTIONS.replace("B-LOC\tB-PER", "B-PER\tB-PER"))
     said = evaluate(*options.split(), fails=True)
-    assert said.startswith("evaluate.py: ") and message in said and "\n" not in said
+    assert said.startswith("hf-xorner evaluate: ") and message in said and "\n" not in said
 
 
 def test_models_that_cannot_be_scored_are_refused_in_one_sentence(folder, corpus, model, evaluate, tokenizer):
@@ -252,7 +252,7 @@ def test_models_that_cannot_be_scored_are_refused_in_one_sentence(folder, corpus
     broken.save_pretrained(folder / "nan")
     tokenizer.save_pretrained(folder / "nan")
     assert "probabilities are nan" in refused("nan")
-    assert refused("data").startswith("evaluate.py: data: ")
+    assert refused("data").startswith("hf-xorner evaluate: data: ")
     assert "Expected one of cpu, cuda" in refused(model("m"), "--device", "nowhere")
     (folder / "m" / "model.safetensors").write_bytes(b"nothing")
-    assert refused("m").startswith("evaluate.py: m: ")
+    assert refused("m").startswith("hf-xorner evaluate: m: ")

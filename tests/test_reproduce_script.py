@@ -1,4 +1,4 @@
-"""scripts/reproduce.py as a stranger runs it: a small table, interrupted, gone on with, and checked by hand."""
+"""`hf-xorner reproduce` on a small table: interrupted, continued, and checked by hand."""
 
 import contextlib
 import io
@@ -245,7 +245,7 @@ def test_a_run_that_fails_is_told_and_stops_no_other(folder, monkeypatch, tmp_pa
     trainer = tmp_path / "train.py"
     trainer.write_text(
         "import os, sys\n"
-        "if 'crf.yaml' in sys.argv[1]: sys.exit('train.py: the crf is broken.')\n"
+        "if 'crf.yaml' in sys.argv[1]: sys.exit('hf-xorner train: the crf is broken.')\n"
         "open('threads', 'a').write(os.environ['OMP_NUM_THREADS'])\n"
     )
     said = []

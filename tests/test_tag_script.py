@@ -1,4 +1,4 @@
-"""scripts/tag.py: one record is written for each record read, for every format and every way of running it."""
+"""scripts/hf-xorner tag: one record is written for each record read, for every format and every way of running it."""
 
 import gzip
 import io
@@ -400,7 +400,7 @@ def test_a_faulty_line_is_named_and_the_records_before_it_are_kept(tag, tmp_path
     kept = (tmp_path / "out.partial").read_text()
     code, _, errors = tag(name, "--output", "skipped", "--on_error", "skip", *options)
     assert code == 0, errors
-    assert "tag.py: 1 records got no entities; the first: " in errors and sentence in errors
+    assert "hf-xorner tag: 1 records got no entities; the first: " in errors and sentence in errors
     check_the_place(kind, format, (tmp_path / "skipped").read_bytes())
     # Once it is corrected, the run continues.
     faulty(tmp_path, name, {".jsonl": GOOD, ".txt": "Ann Smith", ".conll": "Ann O\n"}[Path(name).suffix])

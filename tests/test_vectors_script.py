@@ -1,4 +1,4 @@
-"""scripts/vectors.py, run as a stranger would run it."""
+"""`hf-xorner vectors` from the command line."""
 
 import json
 from functools import partial
@@ -107,7 +107,7 @@ def test_half_precision_is_written_when_asked_for(run, tmp_path):
 def test_nothing_is_overwritten_unless_asked(run, text):
     arguments = ["convert", "nowhere.txt", "--to", "word2vec", "--output", "vectors.txt"]
     # Told before the source is read, which may take minutes.
-    sentence = "vectors.py: vectors.txt: exists already; choose another place to write to, or overwrite it."
+    sentence = "hf-xorner vectors: vectors.txt: exists already; choose another place to write to, or overwrite it."
     assert fault(run(*arguments)) == sentence
     assert text.read_text() == TEXT
     arguments[1] = "vectors.txt"
@@ -118,7 +118,9 @@ def test_nothing_is_overwritten_unless_asked(run, text):
 def test_the_format_of_the_source_can_be_told(run, text):
     text.write_text("2 1\n3 4\n")
     assert "words        2" in ok(run("inspect", "vectors.txt", "--format", "glove"))
-    assert fault(run("inspect", "vectors.txt")).startswith("vectors.py: vectors.txt:2: the file ends after 1 of the 2")
+    assert fault(run("inspect", "vectors.txt")).startswith(
+        "hf-xorner vectors: vectors.txt:2: the file ends after 1 of the 2"
+    )
 
 
 def test_a_bar_is_drawn_when_asked_for(run):
@@ -131,7 +133,7 @@ def test_a_bar_is_drawn_when_asked_for(run):
 def test_a_stranger_is_told_what_is_wrong(stranger, text):
     text.write_text("a 1 2\nb 1\n")
     sentence = fault(stranger("convert", "vectors.txt", "--to", "safetensors", "--output", "out"))
-    assert sentence == "vectors.py: vectors.txt:2: 1 number where the others have 2; correct or remove the line."
+    assert sentence == "hf-xorner vectors: vectors.txt:2: 1 number where the others have 2; correct or remove the line."
     assert not (text.parent / "out").exists()
 
 
@@ -147,7 +149,7 @@ def test_a_stranger_is_told_what_is_wrong(stranger, text):
     ],
 )  # fmt: skip
 def test_faults_are_one_sentence(run, arguments, message):
-    assert fault(run(*arguments)) == f"vectors.py: {message}"
+    assert fault(run(*arguments)) == f"hf-xorner vectors: {message}"
 
 
 def test_coverage_says_which_step_finds_a_vector(run, tmp_path):
@@ -182,7 +184,7 @@ def test_distilled_vectors_are_those_of_the_library(run, encoder, tmp_path):
     assert np.array_equal(vectors.matrix, Reduction.of(states, 3)(states))
     code, _, errors = run("distill", *OPTIONS, "--output", "out")
     assert code == 1
-    assert errors.strip().split("\n")[-1].startswith("vectors.py: ")
+    assert errors.strip().split("\n")[-1].startswith("hf-xorner vectors: ")
 
 
 @pytest.mark.parametrize("half", [False, True])
@@ -203,7 +205,7 @@ def test_composed_vectors_are_those_of_the_library(run, encoder, tmp_path, half)
     # Told before anything is encoded.
     options[options.index("encoder")] = "nowhere"
     sentence = "out/composed.safetensors: exists already; choose another place to write to, or overwrite it."
-    assert fault(run("distill", *options)) == f"vectors.py: {sentence}"
+    assert fault(run("distill", *options)) == f"hf-xorner vectors: {sentence}"
     options[options.index("nowhere")] = "encoder"
     ok(run("distill", *options, "--overwrite"))
 
@@ -215,7 +217,7 @@ def test_composing_shows_bars_when_asked_and_says_what_is_wrong(run, encoder):
     options = [*OPTIONS, "--composed", "--output", "other"]
     options[options.index(3)] = 9
     sentence = "dim=9: the encoder's vectors have 8 dimensions; give 1 to 8."
-    assert fault(run("distill", *options)) == f"vectors.py: {sentence}"
+    assert fault(run("distill", *options)) == f"hf-xorner vectors: {sentence}"
 
 
 def test_files_are_joined(stranger, tmp_path):

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from datasets import Features, List, Value
 
-# Names, not the module: if scripts/evaluate.py is imported in place of the library, this fails with a clear error.
+# Names, not the module: if a file evaluate.py is imported in place of the library, this fails with a clear error.
 from evaluate import Metric, MetricInfo
 
 from ..corpora.schemes import Scheme

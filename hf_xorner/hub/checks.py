@@ -223,7 +223,7 @@ def handler_files() -> dict[str, str]:
 def _faults_of_card(folder: Path, required: bool) -> list[str]:
     path = folder / CARD
     if not path.is_file():
-        fault = f"{folder} has no {CARD}; write it by scripts/card.py, or publish without one by --no_card true."
+        fault = f"{folder} has no {CARD}; write it by `hf-xorner card`, or publish without one by --no_card true."
         return [fault] * required
     try:
         card = model_card(path.read_text(encoding="utf-8-sig"))

@@ -215,7 +215,7 @@ def _kind_of(lines: Lines) -> str:
     line = lines.first_line()
     if line.startswith(_CONLL2012_START) or suffix.endswith("_conll"):
         raise DataError(
-            f"{lines.name}: CoNLL-2012 is not supported; convert it by scripts/data.py, or name columns as "
+            f"{lines.name}: CoNLL-2012 is not supported; convert it by `hf-xorner data`, or name columns as "
             "input_format and the column of the words as field."
         )
     if suffix in _COLUMN_SUFFIXES or line.split(" ", 1)[0].split("\t", 1)[0].rstrip("\r\n") == DOCUMENT_START:

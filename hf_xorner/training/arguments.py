@@ -127,8 +127,9 @@ class RunArguments(Reading):
     most_frequent_vectors: int | None = HfArg(default=None, help="Read only this many vectors, the first of the file.")
     composed: str | None = HfArg(
         default=None,
-        help="Vectors of word pieces, from which the vector of any word is composed: a folder written by vectors.py "
-        "distill, or owner/name:composed.safetensors on the Hub. Without word_dim, they replace trained vectors.",
+        help="Vectors of word pieces, from which the vector of any word is composed: a folder that hf-xorner vectors "
+        "distill wrote, or owner/name:composed.safetensors on the Hub. They replace trained vectors unless "
+        "word_dim is given.",
     )
     average_epochs: int = HfArg(
         default=0, help="Average the weights of this many last epochs, and keep them if they beat the best epoch."
@@ -156,7 +157,7 @@ class RunArguments(Reading):
 class TaggerTrainingArguments(TrainingArguments):
     """The Trainer's arguments with defaults for taggers: li2020's batch size, no clipping, the best epoch kept."""
 
-    output_dir: str | None = HfArg(default=None, help="Default of train.py: runs/DATASET-MODEL_TYPE.")
+    output_dir: str | None = HfArg(default=None, help="Default of `hf-xorner train`: runs/DATASET-MODEL_TYPE.")
     num_train_epochs: float = HfArg(default=10.0, help="Passes over the training data.")
     per_device_train_batch_size: int = HfArg(default=32, help="Sentences in a batch.")
     per_device_eval_batch_size: int = HfArg(default=64, help="Sentences in a batch of the evaluation.")

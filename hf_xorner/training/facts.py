@@ -270,7 +270,7 @@ def command_of(recipe: str | None, options: Mapping[str, Any]) -> str:
             recipe = None
     differing = {name: value for name, value in options.items() if name not in known or known[name] != value}
     differing |= dict.fromkeys(known.keys() - options.keys(), "null")  # removed on the command line
-    words = ["python", "scripts/train.py", *([recipe] if recipe else []), *as_words(dict(sorted(differing.items())))]
+    words = ["hf-xorner", "train", *([recipe] if recipe else []), *as_words(dict(sorted(differing.items())))]
     return shlex.join(words)
 
 

@@ -143,7 +143,7 @@ def _located(source: str) -> Path:
     if name in table_names():
         own = ", ".join(other for other in recipe_names() if other.startswith(f"{name}/"))
         raise ValueError(
-            f"{source!r} is a whole table, which scripts/reproduce.py runs; its recipes are {own or 'those of others'}."
+            f"{source!r} is a table, which `hf-xorner reproduce` runs; its recipes are {own or 'those of others'}."
         )
     if path.suffix in (".yaml", ".yml") or path.is_file():
         return path

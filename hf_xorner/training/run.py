@@ -42,7 +42,7 @@ def check_seeds(run: RunArguments, training: TaggerTrainingArguments) -> None:
     if len(set(run.seeds)) < len(run.seeds):
         raise ValueError(f"seeds={run.seeds} has one of them twice; a run with the same seed has the same scores.")
     if training.push_to_hub:
-        raise ValueError("push_to_hub publishes one model; train with seeds, then publish one by scripts/publish.py.")
+        raise ValueError("push_to_hub publishes one model; train with seeds, then publish one by `hf-xorner publish`.")
     if str(training.resume_from_checkpoint).casefold() not in ("none", "true", "false"):
         raise ValueError(
             "resume_from_checkpoint names one run's checkpoint; with seeds, use true for the newest one of each run."

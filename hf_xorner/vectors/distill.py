@@ -128,7 +128,9 @@ def read_composition(source: str | Path) -> Composition:
     tokenizer = fetch_beside(place, FILES[1:]) if place.remote else tensors.with_name(FILES[1])
     for path in (tensors, tokenizer):
         if not path.is_file():
-            raise DataError(f"{path}: there is no such file; distil one with vectors.py distill --composed true.")
+            raise DataError(
+                f"{path}: there is no such file; distil one with hf-xorner vectors distill --composed true."
+            )
     try:
         parts = load_file(tensors)
     # The last for numbers that NumPy does not know, such as bfloat16.

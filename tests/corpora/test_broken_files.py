@@ -690,7 +690,9 @@ def test_scripts_say_one_sentence_and_stop(folder, tmp_path, command, case):
     )
     assert result.returncode == 1
     assert result.stdout == ""
-    assert result.stderr.startswith(f"{script}: {case.message.replace('DIR', str(folder))}")
+    assert result.stderr.startswith(
+        f"hf-xorner {script.removesuffix('.py')}: {case.message.replace('DIR', str(folder))}"
+    )
     assert result.stderr.count("\n") == 1
     new = {path for path in tmp_path.rglob("*") if path.is_file() and "cache" not in path.parts}
     assert new <= set(before)

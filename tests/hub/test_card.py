@@ -385,7 +385,7 @@ def hostile_card(facts, name):
         data={**facts.data, "source": name, "splits": splits},
         scores={split: {**found, **rows} for split, found in facts.scores.items()},
         options={**facts.options, "dataset": name},
-        command=f"python scripts/train.py --dataset '{name}'",
+        command=f"hf-xorner train --dataset '{name}'",
         inputs={"vectors": {"name": name}},
     )
     usage, output = module._usage(name, name), str({"entity_group": name, "word": name, "start": 0, "end": 1})
@@ -617,4 +617,4 @@ def test_the_script_writes_it(trained, unrun, script, tmp_path):
     assert "base_model:\n- some/encoder\n" in text
     (trained / "README.md").unlink()
     code, _, errors = script("card.py", tmp_path)
-    assert code == 1 and "card.py: " in errors and "train the model to the end." in errors
+    assert code == 1 and "hf-xorner card: " in errors and "train the model to the end." in errors

@@ -615,11 +615,11 @@ def test_faults_are_one_sentence_each_of_the_script(script, folder):
     code, out, errors = script("publish.py", folder, "--repo_id", NAME, "--dry_run", "true")
     assert (code, out) == (1, "")
     lines = errors.strip().splitlines()[-2:]
-    assert all(line.startswith("publish.py: ") and line.endswith(".") for line in lines)
+    assert all(line.startswith("hf-xorner publish: ") and line.endswith(".") for line in lines)
     assert ["model.safetensors" in lines[0], "README.md" in lines[1]] == [True, True]
     code, out, errors = script("publish.py", folder, "--repo_id", NAME)
     assert (code, out) == (1, "")
-    assert errors.strip().splitlines()[-1].startswith("publish.py: HF_HUB_OFFLINE")
+    assert errors.strip().splitlines()[-1].startswith("hf-xorner publish: HF_HUB_OFFLINE")
 
 
 @pytest.mark.slow
@@ -632,7 +632,7 @@ def test_training_publishes_what_it_trained(hub, tmp_path):
     code, _, errors = in_process(script, environment, tmp_path)
     assert (code, errors.splitlines()[-1]) == (
         1,
-        "train.py: push_to_hub needs hub_model_id, the repository as owner/name.",
+        "hf-xorner train: push_to_hub needs hub_model_id, the repository as owner/name.",
     )
     script += ["--hub_model_id", NAME, "--hub_private_repo", "true"]
     code, out, errors = in_process(script, environment, tmp_path)

@@ -269,7 +269,7 @@ def test_the_script_lays_a_model_out(checked, script, tmp_path):
     for wrong in ([], ["--to", "there", "--repo_id", "me/tagger"]):
         code, out, errors = script("publish.py", checked.folder, *wrong)
         assert (code, out) == (1, "")
-        assert errors.startswith("publish.py: say where the model goes")
+        assert errors.startswith("hf-xorner publish: say where the model goes")
     assert not (tmp_path / "there").exists()
 
 
@@ -280,7 +280,7 @@ def test_links_out_of_the_folder_are_laid_out_nowhere(checked, script, tmp_path)
     for way in (["--to", "there"], ["--repo_id", "me/tagger", "--dry_run", "true"]):
         code, out, errors = script("publish.py", folder, *way)
         assert (code, out) == (1, "")
-        assert errors.startswith("publish.py: LICENSE lies outside of ")
+        assert errors.startswith("hf-xorner publish: LICENSE lies outside of ")
     assert not (tmp_path / "there").exists()
 
 
@@ -299,5 +299,5 @@ def test_links_out_of_the_folder_are_laid_out_nowhere(checked, script, tmp_path)
 def test_the_script_refuses_what_it_has_no_use_for(checked, script, tmp_path, way, useless, named):
     code, out, errors = script("publish.py", checked.folder, *way, *useless)
     assert (code, out) == (1, "")
-    assert errors.startswith(f"publish.py: leave out {named}, of no use beside --")
+    assert errors.startswith(f"hf-xorner publish: leave out {named}, of no use beside --")
     assert not (tmp_path / "there").exists()

@@ -152,7 +152,7 @@ def test_the_script_says_one_sentence(train, tmp_path, option):
     code, out, errors = train(f"--{name}", value)
     last = errors.strip().splitlines()[-1]
     assert code == 1 and out == "" and "Traceback" not in errors
-    assert last.startswith("train.py: ") and (name in last or value in last or "cannot be built" in last)
+    assert last.startswith("hf-xorner train: ") and (name in last or value in last or "cannot be built" in last)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
@@ -167,7 +167,7 @@ def test_the_script_says_one_sentence(train, tmp_path, option):
 def test_what_the_trainer_refuses_when_it_begins_is_one_sentence(train, tmp_path, options, sentence):
     code, _, errors = train(*options)
     assert code == 1 and "Traceback" not in errors
-    assert errors.strip().splitlines()[-1].startswith(f"train.py: {sentence}")
+    assert errors.strip().splitlines()[-1].startswith(f"hf-xorner train: {sentence}")
     assert not list((tmp_path / "out").glob("checkpoint-*"))
 
 
@@ -179,7 +179,10 @@ def test_an_output_folder_that_cannot_be_written_is_refused(train, tmp_path):
         folders[tmp_path / "locked"] = folders[tmp_path / "locked" / "below"] = "Permission denied"
     for folder, reason in folders.items():
         sentence = fault(train("--output_dir", folder))
-        assert sentence == f"train.py: output_dir={str(folder)!r} cannot be written ({reason}); name another folder."
+        assert (
+            sentence
+            == f"hf-xorner train: output_dir={str(folder)!r} cannot be written ({reason}); name another folder."
+        )
     assert (tmp_path / "file").read_text() == "mine"
     assert "is not UTF-8; name another folder." in fault(train("--output_dir", os.fsdecode(b"out-\xff")))
 

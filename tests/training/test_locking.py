@@ -81,7 +81,7 @@ def test_the_script_is_refused_and_takes_over_the_lock_of_a_killed_process(scrip
     options = ["--dataset", corpus, "--output_dir", tmp_path / "out", *SMALL]
     with lock_holder(tmp_path / "out" / LOCK) as other:
         sentence = fault(script("train.py", *options, "--resume_from_checkpoint", "true"))
-        assert f"train.py: {tmp_path / 'out'} is being written by process {other.pid} on " in sentence
+        assert f"hf-xorner train: {tmp_path / 'out'} is being written by process {other.pid} on " in sentence
         assert [path.name for path in (tmp_path / "out").iterdir()] == [LOCK]
         other.send_signal(signal.SIGKILL)
         other.wait()

@@ -115,7 +115,7 @@ def test_the_header_says_paper_table_and_figure(name):
     work, table, _ = name.split("/")
     header = header_of(name)
     assert f"{work}, Table {table.removeprefix('table')}, row " in header
-    assert f"python scripts/train.py {name}" in header
+    assert f"hf-xorner train {name}" in header
     figures = {value for place, value in published_of(read_table(f"{work}/{table}")) if place[0] == name}
     assert all(figure in header for figure in figures)
     # There is no figure in the header that is not the table's.
@@ -212,7 +212,7 @@ def test_a_faulty_recipe_gets_one_sentence(tmp_path, files, sentence):
     ("name", "sentence"),
     [
         ("li2020/table1/crss", r"'li2020/table1/crss' is unknown: .* the nearest names are li2020/table1/cross"),
-        ("li2020/table1", r"is a whole table, which scripts/reproduce.py runs; its recipes are li2020/table1/att,"),
+        ("li2020/table1", r"is a table, which `hf-xorner reproduce` runs; its recipes are li2020/table1/att,"),
         ("../recipes/li2020/base", r"is unknown"),
         ("nowhere.yaml", r"The recipe nowhere\.yaml cannot be read: No such file"),
     ],

@@ -488,15 +488,16 @@ def test_a_signal_ends_a_process_cleanly(corpus, tmp_path, expected):
     process = Process(options_of(corpus, out, **DISTURBED))
     code, _, errors = process.signal_when((out / "checkpoint-14").exists, signal.SIGTERM)
     assert code == 128 + signal.SIGTERM
-    assert errors.strip().splitlines()[-1] == "train.py: stopped by SIGTERM; --resume_from_checkpoint true goes on."
+    assert (
+        errors.strip().splitlines()[-1] == "hf-xorner train: stopped by SIGTERM; --resume_from_checkpoint true goes on."
+    )
     assert "Traceback" not in errors
     assert finish(corpus, out, **DISTURBED, resume_from_checkpoint="true")["files"] == expected["files"]
 
 
 def full_disk(errors, what):
-    pattern = (
-        rf"train.py: {what} could not be written to \S+ \(.*\): it needs about [\d.]+ MB, and [\d.,]+ MB are free; "
-    )
+    pattern = rf"hf-xorner train: {what} could not be written to \S+ \(.*\): "
+    pattern += r"it needs about [\d.]+ MB, and [\d.,]+ MB are free; "
     assert re.fullmatch(
         pattern + "nothing that was there is lost. Make room, and continue with .*", errors.splitlines()[-1]
     )

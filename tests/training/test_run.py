@@ -1,4 +1,4 @@
-"""scripts/train.py as a user starts it: alone, under torchrun, under accelerate launch."""
+"""scripts/train.py alone, under torchrun and under accelerate launch."""
 
 import json
 import os
@@ -187,7 +187,7 @@ def test_small_splits_and_sentences_without_words_are_trained_on(script, tmp_pat
 @pytest.mark.parametrize("splits", [{"test": SENTENCES}, {"train": EMPTY, "test": EMPTY}], ids=["no split", "no words"])
 def test_nothing_to_train_on_is_one_sentence(script, tmp_path, splits):
     corpus = saved(tmp_path / "corpus", **splits)
-    assert f"train.py: {corpus} has no words to train on;" in fault(
+    assert f"hf-xorner train: {corpus} has no words to train on;" in fault(
         script("train.py", *options_for(corpus, tmp_path / "out"))
     )
 
