@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, TaggerConfig
-from .pieces import ComposedVectors, ContextualFeatures
+from .contextual import ComposedVectors, ContextualFeatures
 from .recurrent import build_layer
 from .tokenization_word_char import UNKNOWN_ID
 

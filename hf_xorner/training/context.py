@@ -10,7 +10,8 @@ from datasets import DatasetDict, Features, Value
 from transformers import PreTrainedModel
 
 from ..errors import DataError
-from ..models.pieces import ContextualFeatures, WordPieces
+from ..models.contextual import ContextualFeatures
+from ..models.pieces import WordPieces
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..vectors.distill import Composition, PretrainedEncoder, usual_layers
 from .batches import CONTEXT_STATES

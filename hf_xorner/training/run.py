@@ -183,6 +183,8 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     elif run.origin is None:  # the arguments are not from `parse`
         adopt(run)
     options = options_of(run, training, config_fields)
+    # Before the Trainer exists: this parses the recipe, and TrainingArguments reset the state of accelerate.
+    command = command_of(run.recipe, options)
     set_seed(training.seed)
     corpus = _load(run)
     start = _build(run, corpus, config_fields)
@@ -199,7 +201,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         if callback is not None:
             trainer.add_callback(callback)
     main = trainer.is_world_process_zero()
-    facts = facts_before(trainer, corpus, run, options, command_of(run.recipe, options)) if main else None
+    facts = facts_before(trainer, corpus, run, options, command) if main else None
     return TrainingRun(corpus, trainer, coverage, average, run, facts, record)
 
 

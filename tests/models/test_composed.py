@@ -11,7 +11,7 @@ from conftest import build_model
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
-from hf_xorner.models.pieces import ComposedVectors
+from hf_xorner.models.contextual import ComposedVectors
 
 DIM = 4
 PIECES = tiny.pieces_of(tiny.bert_tokenizer())

@@ -13,7 +13,7 @@ from random_texts import PIECES
 from transformers import AutoModelForTokenClassification, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
 
 from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
-from hf_xorner.models.pieces import ContextualFeatures, Windows
+from hf_xorner.models.contextual import ContextualFeatures, Windows
 
 ENCODERS = {
     "bert": (tiny.bert(), tiny.pieces_of(tiny.bert_tokenizer())),
@@ -158,7 +158,7 @@ def test_many_pieces_are_read_in_parts(monkeypatch):
     model, ids = MODELS["bert"], piece_ids("bert", TEXTS)
     expected = model.features.context(ids)
     calls = []
-    monkeypatch.setattr("hf_xorner.models.pieces.PIECES_AT_ONCE", 20)
+    monkeypatch.setattr("hf_xorner.models.contextual.PIECES_AT_ONCE", 20)
     model.features.context.encoder.register_forward_pre_hook(
         lambda module, args, kwargs: calls.append(kwargs["input_ids"].shape), with_kwargs=True
     )

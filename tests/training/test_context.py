@@ -13,7 +13,7 @@ from transformers import ByT5Tokenizer, T5Config, T5Model, Trainer, TrainingArgu
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.corpora import DataError
-from hf_xorner.models.pieces import ContextualFeatures
+from hf_xorner.models.contextual import ContextualFeatures
 from hf_xorner.training import TaggerTrainer, TaggingCollator
 from hf_xorner.training.batches import CONTEXT_STATES
 from hf_xorner.vectors.distill import compose, encoder_of, read_encoder, write_composition
