@@ -26,6 +26,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 # No test uses the network: a name that is not found locally must fail at once.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -163,12 +164,19 @@ def corpora() -> Path:
 
 @pytest.fixture(scope="session")
 def default_run(tmp_path_factory) -> tuple[Path, str]:
-    """The README's first command, run once: the folder it ran in, and its output."""
+    """The README's first command, run once for all workers: a copy of the folder it ran in, and its output."""
+    base = tmp_path_factory.getbasetemp()
+    original = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "default_run"
+    with FileLock(f"{original}.lock"):
+        if not (original / "output.txt").exists():
+            original.mkdir()
+            command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), "--disable_tqdm", "true"]
+            result = subprocess.run(command, cwd=original, capture_output=True, text=True, timeout=900)
+            assert result.returncode == 0, result.stderr[-3000:]
+            (original / "output.txt").write_text(result.stdout, encoding="utf-8")
     folder = tmp_path_factory.mktemp("default_run")
-    command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), "--disable_tqdm", "true"]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
-    assert result.returncode == 0, result.stderr[-3000:]
-    return folder, result.stdout
+    shutil.copytree(original / "runs", folder / "runs")
+    return folder, (original / "output.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_epochs_of_architectures_and_recipes_beside_bare_loops(tmp_path):
 def test_an_unknown_name_is_refused(tmp_path):
     done, rows = epochs(tmp_path, "bert")
     assert (done.returncode, rows) == (1, None)
-    assert done.stderr.strip().splitlines()[-1] == "hf-xorner epochs: bert is no recipe and no architecture."
+    assert done.stderr.strip().splitlines()[-1] == "hf-xorner epochs: bert is neither a recipe nor an architecture."
 
 
 @pytest.mark.parametrize(

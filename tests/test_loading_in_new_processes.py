@@ -214,7 +214,7 @@ def test_saved_folder_holds_its_code_and_no_pickle(folders, trained):
         tokenizer = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
         assert tokenizer["auto_map"]["AutoTokenizer"][0] == "tokenization_word_char.WordCharTokenizer"
         modules = {path.stem for path in folder.glob("*.py")}
-        assert {"configuration_tagger", "modeling_tagger", "tokenization_word_char", "characters"} <= modules
+        assert {"configuration_tagger", "modeling_tagger", "tokenization_word_char", "word_rule"} <= modules
     for folder in folders:
         assert not [path for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pkl")]
     assert {"piece_tokenizer.json", "contextual.py", "pieces.py"} <= {p.name for p in folders[-1].iterdir()}

@@ -63,6 +63,13 @@ def test_train_takes_a_recipe_and_several_seeds(corpus, tmp_path):
     assert sorted(path.name for path in output.iterdir() if path.name.startswith("seed")) == ["seed-1", "seed-2"]
 
 
+def test_train_takes_a_recipe_of_the_package(corpus, tmp_path):
+    options = {"composed": "null", "average_epochs": "null", "num_train_epochs": 1, "disable_tqdm": True}
+    train(corpus, "wnut17/composed", output_dir=tmp_path / "model", use_cpu=True, **options)
+    command = json.loads((tmp_path / "model" / "facts.json").read_text())["command"]
+    assert command.startswith("hf-xorner train wnut17/composed ")
+
+
 def test_evaluate_takes_a_tagger_or_its_folder(trained, corpus):
     tagger, folder = trained
     scores = evaluate(tagger, corpus, resamples=0)

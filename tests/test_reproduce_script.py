@@ -111,7 +111,7 @@ def reproduced(folder):
     first.send_signal(signal.SIGINT)
     out, errors = first.communicate(timeout=60)
     assert first.returncode == 130, errors
-    assert errors.strip().endswith("interrupted; the same command goes on from here.")
+    assert errors.strip().endswith("interrupted; the same command continues.")
     for child in children:
         with pytest.raises(ProcessLookupError):
             os.kill(child, 0)

@@ -361,7 +361,7 @@ def test_the_format_is_inferred_from_the_suffix_of_the_output(tag, tmp_path, sou
 
 GOOD = '{"text": "Ann Smith"}'
 FAULTS = {
-    "broken": ("in.jsonl", '{"text": "Ann', "in.jsonl:41: the line is no JSON"),
+    "broken": ("in.jsonl", '{"text": "Ann', "in.jsonl:41: the line is not JSON"),
     "array": ("in.jsonl", "[1]", "in.jsonl:41: the line holds a list"),
     "no field": ("in.jsonl", '{"id": 1}', "in.jsonl:41: no text or words under"),
     "number": ("in.jsonl", '{"text": 3}', "in.jsonl:41: 'text' holds a number; write a string, or a list"),
@@ -370,7 +370,7 @@ FAULTS = {
     "mixed words": ("in.jsonl", '{"words": ["a", 1]}', "in.jsonl:41: 'words' holds a number at index 1"),
     "empty word": ("in.jsonl", '{"words": ["a", ""]}', "in.jsonl:41: 'words' holds an empty string at index 1"),
     "latin": ("in.jsonl", b'{"text": "\xe9"}', "in.jsonl:41: byte 0xe9 is not valid UTF-8"),
-    "deep": ("in.jsonl", "[" * 100_000, "in.jsonl:41: the line is no JSON (nested too deep)"),
+    "deep": ("in.jsonl", "[" * 100_000, "in.jsonl:41: the line is not JSON (nested too deep)"),
     "latin text": ("in.txt", b"caf\xe9", "in.txt:41: byte 0xe9 is not valid UTF-8"),
     "ragged": ("in.conll", "Smith\n", "in.conll:81: number of columns 1, but 2 in the first token line"),
     "latin column": ("in.conll", b"Ann O\nSmi\xfe O\n", "in.conll:82: byte 0xfe is not valid UTF-8"),
@@ -789,7 +789,7 @@ def test_standard_input_is_recognised_and_continued(tag, stdin, tmp_path):
     lines = "".join(f'{{"text": "{" ".join(words)}"}}\n' for words in random_sentences(60))
     options = ("--output", "out.jsonl", "--batch_size", 1)
     stdin(f"\n{lines}oh\n".encode())
-    assert "standard input:62: the line is no JSON" in fault(tag("-", *options))
+    assert "standard input:62: the line is not JSON" in fault(tag("-", *options))
     stdin(lines.encode())
     assert "was begun with another input; finish it with that one, or remove it." in fault(tag("-", *options))
     stdin(f"\n{lines}".encode())

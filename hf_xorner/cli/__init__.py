@@ -40,7 +40,7 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
     try:
         import_module(f".{command}", __name__).run(words)
     except (ValueError, OSError, ImportError) as error:
-        fail(command, error)
+        fail(command, error, 2 if type(error).__name__ == "UsageError" else 1)
 
 
 def fail(command: str, error: Exception | str, code: int = 1) -> NoReturn:

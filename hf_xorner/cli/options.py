@@ -135,7 +135,12 @@ def generate() -> dict[str, Any]:
 def _described(
     command: str, parser: argparse.ArgumentParser, examples: Sequence[str], groups: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    options = {action.dest: action for action in parser._actions if action.option_strings and action.dest != "help"}
+    options: dict[str, argparse.Action] = {}
+    strings: list[str] = []
+    for action in parser._actions:
+        if action.option_strings and action.dest != "help":
+            strings += action.option_strings
+            options.setdefault(action.dest, action)  # --x comes before --no_x
     positional = [action for action in parser._actions if not action.option_strings]
     shown = {name: action for name, action in options.items() if action.help != argparse.SUPPRESS}
     head = [f"usage: hf-xorner {command}{''.join(f' {_place(action)}' for action in positional)} [options]", ""]
@@ -146,7 +151,6 @@ def _described(
         elif action.help:
             head += [*_entry(_place(action).strip(" []"), action.help), ""]
     rest = {"options": [name for name in shown if not any(name in group for group in groups.values())]}
-    strings = [string for action in options.values() for string in action.option_strings]
     short = [*_listed(groups, shown), "--help-all lists all options."] if groups else _listed(rest, shown)
     return {
         "help": "\n".join([*head, *short]),

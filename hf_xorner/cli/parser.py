@@ -8,12 +8,16 @@ from typing import Any, NoReturn
 from transformers import HfArgumentParser
 
 
+class UsageError(ValueError):
+    """Raised for a command line that cannot be read."""
+
+
 class Parser(argparse.ArgumentParser):
-    """An `ArgumentParser` that raises a ValueError for a wrong command line."""
+    """An `ArgumentParser` that raises a UsageError."""
 
     def error(self, message: str) -> NoReturn:
         """Raise the error."""
-        raise ValueError(f"{message}; --help shows examples and options.")
+        raise UsageError(f"{message}; --help shows examples and options.")
 
 
 class DataclassParser(HfArgumentParser, Parser):

@@ -24,6 +24,12 @@ from ..training.facts import Facts
 CURVE_FILE = "learning_curve.png"
 
 _HERE = Path(__file__).parent
+_DEEPEST = 100
+_OPENING = (
+    *(yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken, yaml.BlockSequenceStartToken),
+    yaml.BlockMappingStartToken,
+)
+_CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 _SECTION = re.compile(
     r"^<!-- hf_xorner:begin (?P<name>\w+) (?P<digest>\w+) -->\n(?P<text>.*?)^<!-- hf_xorner:end (?P=name) -->$",
     re.MULTILINE | re.DOTALL,
@@ -109,11 +115,16 @@ def _header_of(card: str) -> dict[str, Any]:
     if not found:
         return {}
     try:
+        depth = 0
         for token in yaml.scan(found[2]):
             if isinstance(token, (yaml.AliasToken, yaml.TagToken)):
                 raise ValueError(
                     f"line {token.start_mark.line + 2} has an alias or a tag of YAML; write the value itself"
                 )
+            # Reading is quadratic in the depth.
+            depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
+            if depth > _DEEPEST:
+                raise RecursionError
         header = yaml.safe_load(found[2]) or {}
         _dump(header)  # takes more of the stack than reading
     except RecursionError:

@@ -294,4 +294,4 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 def _last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return lines[-1].removeprefix("train.py: ") if lines else ""
+    return lines[-1].removeprefix("hf-xorner train: ") if lines else ""
