@@ -5,7 +5,6 @@ import io
 import json
 import os
 import random
-import runpy
 import signal
 import statistics
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 from conftest import REPOSITORY
 from helpers import fault, lock_holder, ok
 
+from hf_xorner.cli import reproduce
 from hf_xorner.papers.jobs import Settings, execute, identity_of, plan
 from hf_xorner.papers.presentation import merge_results, to_markdown
 from hf_xorner.papers.reproduction import fill, significance
@@ -120,12 +120,11 @@ def reproduced(folder):
     results.write_text('[{"work": "else", "dataset": "d", "split": "test", "f1_mean": 1.5}]')
     # In this process, as most of the time goes into imports.
     words = ["towns.yaml", "--seeds", "1", "2", "--jobs", "2", "--results", "results.json"]
-    reproduce = runpy.run_path(SCRIPT)
     before = os.getcwd()
     os.chdir(folder)
     try:
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            code = reproduce["run"](reproduce["arguments"]().parse_args(words))
+            code = reproduce.run_table(reproduce.parser().parse_args(words))
     finally:
         os.chdir(before)
     return {"folder": folder, "runs": runs, "out": out.getvalue(), "code": code, "begun": begun}

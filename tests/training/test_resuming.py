@@ -489,7 +489,8 @@ def test_a_signal_ends_a_process_cleanly(corpus, tmp_path, expected):
     code, _, errors = process.signal_when((out / "checkpoint-14").exists, signal.SIGTERM)
     assert code == 128 + signal.SIGTERM
     assert (
-        errors.strip().splitlines()[-1] == "hf-xorner train: stopped by SIGTERM; --resume_from_checkpoint true goes on."
+        errors.strip().splitlines()[-1]
+        == "hf-xorner train: stopped by SIGTERM; --resume_from_checkpoint true continues."
     )
     assert "Traceback" not in errors
     assert finish(corpus, out, **DISTURBED, resume_from_checkpoint="true")["files"] == expected["files"]
