@@ -1,0 +1,36 @@
+"""Models saved by version 0.1.0 load and compute what they did.
+
+`saved_models` holds tiny models with random weights: every architecture, decoder and kind of word features. Each folder has
+the texts and words that were tagged, the entities and the logits. The files are not to be written again: a change that
+breaks them breaks the models of others.
+"""
+
+import json
+
+import pytest
+import torch
+from conftest import ARCHITECTURES, REPOSITORY
+from safetensors.torch import load_file
+
+from hf_xorner import Tagger
+
+FOLDERS = sorted((REPOSITORY / "tests" / "saved_models").iterdir())
+
+
+def test_every_architecture_of_that_version_is_there():
+    kinds = {json.loads((folder / "config.json").read_text())["model_type"] for folder in FOLDERS}
+    assert kinds <= set(ARCHITECTURES)
+    assert len(kinds) == 8
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_saved_model_computes_what_it_did(folder):
+    expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+    items, given = expected["items"], expected["given"]  # texts, then lists of words
+    tagger = Tagger.from_pretrained(str(folder))
+    found = [[list(entity[:6]) for entity in entities] for entities in tagger.tag(items)]
+    assert found == [[entity[:6] for entity in entities] for entities in expected["entities"]]
+    encoded = tagger.tokenizer(items[given:], is_split_into_words=True, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        logits = tagger.model(**encoded).logits
+    torch.testing.assert_close(logits, load_file(folder / "expected.safetensors")["logits"], rtol=0, atol=1e-5)
