@@ -1,8 +1,8 @@
 """Models saved by version 0.1.0 load and compute what they did.
 
-`saved_models` has tiny models with random weights: every architecture, decoder and kind of word features. Each folder
-has the texts and words that were tagged, the entities and the logits. Do not write the files again: a change that breaks
-them breaks published models.
+`saved_models` has tiny models with random weights: every architecture, decoder and kind of word features, each with the
+texts and words that were tagged, the entities and the logits. Do not write the files again: a change that breaks them
+breaks published models.
 """
 
 import json
