@@ -17,14 +17,14 @@ from hf_xorner import Tagger
 FOLDERS = sorted((REPOSITORY / "tests" / "saved_models").iterdir())
 
 
-def test_every_architecture_of_that_version_is_there():
+def test_every_architecture_of_version_0_1_0_is_covered():
     kinds = {json.loads((folder / "config.json").read_text())["model_type"] for folder in FOLDERS}
     assert kinds <= set(ARCHITECTURES)
     assert len(kinds) == 8
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_a_saved_model_computes_what_it_did(folder):
+def test_saved_models_give_the_same_results(folder):
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     items, given = expected["items"], expected["given"]  # texts, then lists of words
     tagger = Tagger.from_pretrained(str(folder))

@@ -173,7 +173,7 @@ def test_every_architecture_and_its_config_pass(kind, tokenizer, mixins):
         ("test_tokenizers_backend_mixin", "TokenizersBackendTesterMixin"),
     ],
 )
-def test_the_tokenizer_passes(module, mixin, added, mixins, tmp_path):
+def test_the_tokenizer_passes_the_mixins(module, mixin, added, mixins, tmp_path):
     words = "This is a test Hello hey how are you doing".split()
     tokenizer = WordCharTokenizer.from_corpus([*SENTENCES, words], max_word_chars=10)
     if added:
@@ -186,7 +186,7 @@ def test_the_tokenizer_passes(module, mixin, added, mixins, tmp_path):
     assert failures(case, {name: reason for name, reason in NOT_FOR_TOKENIZERS.items() if hasattr(case, name)}) == {}
 
 
-def test_whatever_does_not_apply_is_there(mixins):
+def test_excluded_mixin_tests_exist(mixins):
     """A test that was renamed or removed needs no verdict any more."""
     modeling, common, backend = map(
         mixins, ("test_modeling_common", "test_tokenization_common", "test_tokenizers_backend_mixin")
