@@ -9,13 +9,13 @@ from helpers import fault, ok
 
 @pytest.fixture
 def new_process(script_of_a_stranger):
-    """Runs the script in a process of its own."""
+    """Run the script in a new process."""
     return partial(script_of_a_stranger, "data.py")
 
 
 @pytest.fixture
 def run(script):
-    """Runs the script in this process."""
+    """Run the script in this process."""
     return partial(script, "data.py")
 
 

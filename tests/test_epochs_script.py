@@ -1,4 +1,4 @@
-"""`hf-xorner epochs`: its times, and the names of what it does not time."""
+"""`hf-xorner epochs`: its times, and the refusal of unknown names."""
 
 import json
 import subprocess

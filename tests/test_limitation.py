@@ -1,4 +1,4 @@
-"""The XOR limitation of li2020: what the Baseline cannot learn, and Cross and Att can.
+"""The XOR limitation of li2020: the Baseline cannot learn it, Cross and Att can.
 
 Four phrases, whose outer words agree or disagree: "Key and Peele" and "You and I" are works of art, "Key and I" and
 "You and Peele" are nothing. In the Baseline the score of a tag for the middle word is a sum of what its left and what
@@ -39,14 +39,14 @@ def train_on(tags, model_type: str, decoder: str, seed: int):
 
 @torch.no_grad()
 def middle_words_right(model, inputs, labels) -> int:
-    """For how many phrases the highest inner score of the middle word is that of its gold tag."""
+    """Return the number of phrases whose middle word has its highest inner score at the gold tag."""
     encoded = model.encode(inputs["input_ids"], inputs["char_ids"], inputs["attention_mask"].sum(1))
     return int((model.score(encoded.states).argmax(-1) == model.tags.to_inner(labels))[:, 1].sum())
 
 
 @torch.no_grad()
 def phrases_right(model, inputs, labels) -> int:
-    """For how many phrases all decoded labels are right."""
+    """Return the number of phrases whose decoded labels are all right."""
     return int((model(**inputs).logits.argmax(-1) == labels).all(1).sum())
 
 

@@ -21,7 +21,7 @@ TEXTS = ["Ann Smith saw [PAD] Zeus, 3 birds & O'Brien's dog in İstanbul 👩�
 
 
 def run_python(code, *arguments, home=None):
-    """Run code in a fresh process, and return what it printed; what it complained of must be nothing."""
+    """Run code in a new process and return its output; its standard error must be empty."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     if home is not None:
         environment |= {"HF_HOME": str(home), "HF_MODULES_CACHE": str(home / "modules")}
@@ -36,7 +36,7 @@ def run_python(code, *arguments, home=None):
 
 
 def write_outputs(folder, model, tokenizer):
-    """Write what a model and its tokenizer say of a few texts; the text of a float32 number gives that number back."""
+    """Write the outputs of a model and its tokenizer for a few texts; the text of a float32 number is exact."""
     batch = tokenizer([text.split() for text in TEXTS], is_split_into_words=True, padding=True, return_tensors="pt")
     with torch.inference_mode():
         logits = model(**batch).logits.tolist()
@@ -114,7 +114,7 @@ def trained(tmp_path_factory, tokenizer):
     return trainer, checkpoint
 
 
-# What a stranger does with a folder, after the first lines of one process or the other.
+# Loads a folder; the first lines depend on whether the process has the package.
 CHECK = """
 import json, sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The local Hub, asked by the real client: what it must not get wrong where publishing is tested against it."""
+"""The local Hub with the real client: the behaviour that the tests of publishing rely on."""
 
 import hashlib
 import time

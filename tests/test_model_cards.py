@@ -1,4 +1,4 @@
-"""model_cards/: each folder as it would stand on the Hub, and one model complete, which does what its card says."""
+"""model_cards/: each folder has the files of a Hub repository; one complete model reproduces the scores of its card."""
 
 import json
 import shlex
@@ -95,7 +95,7 @@ def test_the_complete_model_passes_the_checks_of_publishing(corpora):
 
 
 def test_the_code_of_the_complete_model_matches_the_package():
-    """Whoever changes the package saves the model anew, so that both do the same."""
+    """After a change of the package, save the model again."""
     travelling = sorted(COMPLETE.glob("*.py"))
     assert travelling
     for path in travelling:
@@ -144,7 +144,7 @@ def _spans(tags):
 
 
 def test_results_match_the_cards(folder):
-    """A figure of a card with one seed is no other than that of the results, where both are of the same run."""
+    """A score of a card with one seed equals that of the results if both are from the same run."""
     facts = Facts.read(folder)
     rows = json.loads((SHELF / "results.json").read_text(encoding="utf-8"))
     for row in rows:

@@ -1,4 +1,4 @@
-"""The stock `pipeline("ner")` shows exactly what a model decodes."""
+"""The stock `pipeline("ner")` returns exactly the entities that a model decodes."""
 
 import copy
 from itertools import pairwise

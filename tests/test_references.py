@@ -1,4 +1,4 @@
-"""The oracle is itself held against hand-written cases, against torch and against finite differences."""
+"""The reference implementation is checked by hand-written cases, against torch and by finite differences."""
 
 import numpy as np
 import pytest

@@ -84,7 +84,7 @@ def started(folder, *options):
 
 
 def children_of(process):
-    """The processes that a process has started; none where the system does not say."""
+    """The child processes of a process; empty where the system does not list them."""
     try:
         with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
             return [int(number) for number in file.read().split()]

@@ -1,4 +1,4 @@
-"""model_cards/results.json: every figure has a command that still means what stands beside it."""
+"""model_cards/results.json: the command of every score matches the fields beside it."""
 
 import json
 import shlex

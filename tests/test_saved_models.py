@@ -1,4 +1,4 @@
-"""Models saved by version 0.1.0 load and compute what they did.
+"""Models saved by version 0.1.0 load and give the same results.
 
 `saved_models` has tiny models with random weights: every architecture, decoder and kind of word features, each with the
 texts and words that were tagged, the entities and the logits. Do not write the files again: a change that breaks them

@@ -1,4 +1,4 @@
-"""The batch call finds what the stock pipeline finds, for any mixture of texts and words, as a stream."""
+"""Tagger gives the same entities as the stock pipeline, for mixed texts and words, as a stream."""
 
 import random
 import subprocess

@@ -187,7 +187,7 @@ def test_the_tokenizer_passes_the_mixins(module, mixin, added, mixins, tmp_path)
 
 
 def test_excluded_mixin_tests_exist(mixins):
-    """A test that was renamed or removed needs no verdict any more."""
+    """Excluded tests that were renamed or removed in transformers are reported."""
     modeling, common, backend = map(
         mixins, ("test_modeling_common", "test_tokenization_common", "test_tokenizers_backend_mixin")
     )

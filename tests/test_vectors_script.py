@@ -16,13 +16,13 @@ TEXT = "the 1 0\nOslo 0 2\nb2 3 4\nthe 5 5\nb0 0.5 0\n"
 
 @pytest.fixture
 def new_process(script_of_a_stranger):
-    """Runs the script in a process of its own."""
+    """Run the script in a new process."""
     return partial(script_of_a_stranger, "vectors.py")
 
 
 @pytest.fixture
 def run(script):
-    """Runs the script in this process."""
+    """Run the script in this process."""
     return partial(script, "vectors.py")
 
 
@@ -106,7 +106,7 @@ def test_half_precision_is_written_with_half(run, tmp_path):
 
 def test_files_are_not_overwritten_by_default(run, text):
     arguments = ["convert", "nowhere.txt", "--to", "word2vec", "--output", "vectors.txt"]
-    # Told before the source is read, which may take minutes.
+    # Reported before the source is read, which may take minutes.
     sentence = "hf-xorner vectors: vectors.txt: exists already; choose another place to write to, or overwrite it."
     assert fault(run(*arguments)) == sentence
     assert text.read_text() == TEXT
@@ -202,7 +202,7 @@ def test_composed_vectors_match_the_library(run, encoder, tmp_path, half):
     assert np.array_equal(found.vectors, expected.vectors.astype(found.vectors.dtype))
     assert np.array_equal(found.mix, expected.mix) and np.array_equal(found.bias, expected.bias)
     assert found.pieces.to_str() == expected.pieces.to_str()
-    # Told before anything is encoded.
+    # Reported before anything is encoded.
     options[options.index("encoder")] = "nowhere"
     sentence = "out/composed.safetensors: exists already; choose another place to write to, or overwrite it."
     assert fault(run("distill", *options)) == f"hf-xorner vectors: {sentence}"

@@ -1,4 +1,4 @@
-"""Plain loops over words and characters: what a tokenizer has to say, whatever it is asked for."""
+"""Plain loops over words and characters: the expected output of a tokenizer for any arguments."""
 
 import unicodedata
 from collections import Counter

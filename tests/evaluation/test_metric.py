@@ -21,7 +21,7 @@ TIMES = {"total_time_in_seconds", "samples_per_second", "latency_in_seconds"}
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """The folder that metrics write to by default, which is the user's."""
+    """The default cache folder of metrics."""
     folder = tmp_path / "metrics"
     monkeypatch.setattr(evaluate.config, "HF_METRICS_CACHE", str(folder))
     return folder

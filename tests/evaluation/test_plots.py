@@ -46,7 +46,7 @@ def confusion_of(types, matrix, **outcomes):
 
 
 def pixels(path):
-    """What a picture shows: height, width, colours; 0 is black and 1 is white."""
+    """The pixels of an image: height, width, colours; 0 is black and 1 is white."""
     assert path.read_bytes().startswith(b"\x89PNG")
     return imread(path)[..., :3]
 

@@ -65,7 +65,7 @@ IOB1_CASES = [
     ("O I-X I-X", [(1, 3, "X")]),
     ("I-X B-X I-X", [(0, 1, "X"), (1, 3, "X")]),
     ("I-X I-Y", [(0, 1, "X"), (1, 2, "Y")]),
-    # B- where I- would have done: it opens all the same.
+    # B- where I- would suffice still begins a span.
     ("O B-X I-X", [(1, 3, "X")]),
     ("I-X B-Y I-Y", [(0, 1, "X"), (1, 3, "Y")]),
 ]
@@ -141,7 +141,7 @@ def test_conlleval_matches_the_perl_script_on_b_and_i(scheme, data):
 @pytest.mark.parametrize(
     ("tags", "perl"),
     [
-        # It knows no S-, and joins an E- to the B- after it; well-formed tags are not safe from that.
+        # It ignores S-, and joins an E- to the B- after it, even in well-formed tags.
         ("S-X S-X", [(0, 2, "X")]),
         ("S-X B-X E-X", [(0, 3, "X")]),
         ("B-X E-X B-X E-X", [(0, 4, "X")]),
@@ -158,7 +158,7 @@ def test_conlleval_matches_the_perl_script_on_single_runs_with_ends(tags):
     assert spans([tags.split()], "conlleval", "bioes") == [(0, *span) for span in perl_spans(tags.split())]
 
 
-# --- Against others --------------------------------------------------------------------------------------------------
+# --- Against seqeval --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scheme", STRICT)

@@ -1,4 +1,4 @@
-"""The model card: all of it, line by line; what survives in it; and that names mean nothing in it."""
+"""The model card: its content, edits that are kept, and the escaping of names."""
 
 import hashlib
 import html
@@ -63,7 +63,7 @@ def facts(trained):
 
 @pytest.fixture
 def without_example_process(monkeypatch):
-    """Leaves out the process of its own that runs what the card says."""
+    """Skip the process that runs the examples of the card."""
     monkeypatch.setattr(module, "_output", lambda code: "{'entity_group': 'LOC', 'word': 'Annaville'}")
 
 
@@ -208,7 +208,7 @@ def test_bad_values_are_refused(facts, others, told, reason):
         Card("x", facts, tuple(replace(facts, **changes) for changes in others), **told)
 
 
-# --- What is behind the scores ----------------------------------------------------------------------------------------
+# --- Details of the scores --------------------------------------------------------------------------------------------
 
 SPLIT = {
     "per_type": {
@@ -298,7 +298,7 @@ def test_examples_cover_different_types(facts):
     assert len(varied(Tags(), list("ABCDEFG"))) == 4
 
 
-# --- What was changed by hand ----------------------------------------------------------------------------------------
+# --- Edits by hand ----------------------------------------------------------------------------------------------------
 
 
 def sections(text):
@@ -319,7 +319,7 @@ def test_edited_sections_are_kept_and_others_updated(facts):
     assert header["library_name"] == "mine" and header["thumbnail"] == "me.png" and header["language"] == "en"
     assert "pipeline_tag" not in header
     assert renewed(again, new) == again
-    # What was generated and is no longer goes; what was changed remains so however often it is written.
+    # Generated sections that no longer apply are deleted; edited ones are kept however often the card is written.
     last = renewed(again, Card("x", facts).text())
     assert "language" not in yaml.safe_load(last.split("---\n")[1])
     assert sections(last) == {**sections(old), "about": sections(edited)["about"]}
@@ -369,7 +369,7 @@ def test_a_card_with_invalid_markers_is_refused(trained, without_example_process
     path.unlink()
 
 
-# --- Names that would mean something ---------------------------------------------------------------------------------
+# --- Names with special characters ------------------------------------------------------------------------------------
 
 
 def hostile_card(facts, name):
@@ -461,7 +461,7 @@ def test_only_special_characters_are_escaped():
     assert code("[1, 2]") == "`[1, 2]`" and code("a|`") == "<code>a&#124;&#96;</code>" and code("") == "<code></code>"
 
 
-# --- Around it -------------------------------------------------------------------------------------------------------
+# --- Errors -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)

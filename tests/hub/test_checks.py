@@ -1,4 +1,4 @@
-"""What keeps a folder from being published, planted by hand, and that a good one is let through."""
+"""The checks before publishing: each fault is found, and a valid folder passes."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ def folder(saved, tmp_path):
 
 @pytest.fixture
 def unloaded(monkeypatch):
-    """No process is started; the sentences that it would have tagged are kept."""
+    """Start no process; return the sentences that it would have tagged."""
     seen = []
 
     def tag(folder, names, sentences):
@@ -226,7 +226,7 @@ def test_missing_code_is_refused(folder, unloaded):
 
 
 def test_a_pipeline_of_another_repository_is_refused(folder, unloaded):
-    """A config may bring a pipeline along, whose code is loaded as that of a model is."""
+    """A config may name a pipeline, whose code is loaded like that of a model."""
     config = json.loads((folder / "config.json").read_text())
     config["custom_pipelines"] = {"ner": {"impl": "mallory/x--tagging.Tagging", "pt": ["AutoModel"]}}
     (folder / "config.json").write_text(json.dumps(config))
@@ -290,7 +290,7 @@ def test_links_inside_the_folder_and_to_it_are_followed(folder, unloaded, tmp_pa
 
 
 def in_the_cache(folder, tmp_path, size=64):
-    """A folder as the cache of the Hub has it."""
+    """A folder with links to blobs, like the cache of the Hub."""
     repository = tmp_path / "models--ann--tagger"
     snapshot = repository / "snapshots" / ("c" * 40)
     snapshot.mkdir(parents=True)
@@ -522,7 +522,7 @@ def test_seven_words_of_a_sentence_are_allowed(folder):
 
 
 def test_sentence_search_matches_brute_force():
-    """Whatever the pieces' lengths, the look-up by beginnings finds what searching for each finds."""
+    """The look-up by first words finds the same sentences as a search for each."""
     generator = np.random.default_rng(0)
     words = ["a", "bb", "ccc", "dddd"]
     corpus = [[words[place] for place in generator.integers(4, size=generator.integers(8, 12))] for _ in range(300)]
@@ -580,7 +580,7 @@ def test_widget_sentences_of_the_card_are_tagged(folder, unloaded):
 
 
 def test_the_model_loads_without_the_package(folder):
-    """In a process of its own, with what is published and nothing else."""
+    """In a new process, with only the published files."""
     (tagged,) = check_folder(folder).tagged
     assert tagged.sentence == "Ann met Zeus"
     assert all(0 <= start < end <= len("Ann met Zeus") for _, start, end in tagged.entities)

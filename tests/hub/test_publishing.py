@@ -1,4 +1,4 @@
-"""Publishing on a local Hub: what arrives, what strangers then load, and what is left when something goes wrong."""
+"""Publishing to a local Hub: uploaded files, loading without this package, and errors."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def commits(hub, name=NAME):
     return len(hub.repositories[name].commits) - 1
 
 
-# --- What arrives -----------------------------------------------------------------------------------------------------
+# --- Uploads ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_model_is_uploaded_in_one_commit(hub, api, folder):
@@ -83,7 +83,7 @@ def test_the_model_is_uploaded_in_one_commit(hub, api, folder):
     assert repository.private is False
     assert done.url == f"{hub.endpoint}/{NAME}"
     assert {file.name for file in done.files} == set(content(folder))
-    # The storage is never told who asks.
+    # The storage receives no token.
     assert {token for *_, token in hub.storage_requests} == {None}
 
 
@@ -198,7 +198,7 @@ def test_refused_folders_create_no_repository(hub, api, folder):
     assert {method for method, *_ in hub.requests} == {"GET"}
 
 
-# --- What is refused --------------------------------------------------------------------------------------------------
+# --- Refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_existing_tags_are_not_moved(hub, api, folder):
     assert hub.repositories[NAME].tags == tagged
 
 
-# --- What goes wrong --------------------------------------------------------------------------------------------------
+# --- Errors -----------------------------------------------------------------------------------------------------------
 
 STEPS = [
     ("GET", "whoami"),
@@ -306,7 +306,7 @@ def test_permanent_errors_are_reported(hub, api, folder, method, path):
 
 @pytest.fixture
 def slept(monkeypatch, api):
-    """The seconds that were waited."""
+    """The seconds of each wait."""
     seconds = []
     monkeypatch.setattr("time.sleep", seconds.append)
     return seconds
@@ -437,7 +437,7 @@ def test_a_card_that_the_hub_refuses_is_an_error(hub, api, folder):
     assert hub.files(NAME) == {}
 
 
-# --- No Hub at all ----------------------------------------------------------------------------------------------------
+# --- Unreachable Hub --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["offline", "refused", "silent", "mute", "name"])

@@ -1,4 +1,4 @@
-"""A model laid out in a folder: the Hub's files, complete or without weights, beside files of the user's that stay."""
+"""A model exported to a folder: the Hub's files, with or without weights; files of the user are kept."""
 
 import hashlib
 import os
@@ -204,7 +204,7 @@ def test_a_failed_rename_is_rolled_back(tmp_path, monkeypatch, count):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process is killed half-way")
 @pytest.mark.parametrize("count", range(11))
 def test_a_killed_process_loses_no_files(tmp_path, count):
-    """After any number of renames the user's file is there, both sets of files exist, and no mixture is a model."""
+    """After any number of renames the user's file and both sets of files exist, and no mixture is a loadable model."""
     target = tmp_path / "target"
     write_files(target, OLD, tmp_path / "model")
     (target / "notes.txt").write_text("mine")

@@ -1,4 +1,4 @@
-"""The handler of an endpoint and the Space: what is written, and that strangers can run it.
+"""The handler of an endpoint and the Space: their files, and that they run without this package.
 
 The tests of the page need more than the other tests: Debian's packages chromium and chromium-driver, and
 
@@ -100,7 +100,7 @@ def environment_in(home, **more):
 
 
 def answer_of(code, *arguments, home):
-    """What a process without this package prints as JSON in its last line."""
+    """Return the JSON in the last line that a process without this package prints."""
     command = [sys.executable, "-c", WITHOUT_PACKAGE + code, *map(str, arguments)]
     done = subprocess.run(command, cwd=home, env=environment_in(home), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -112,7 +112,7 @@ def entities_of(tagger, text):
     return [(one["entity_group"], one["start"], one["end"]) for one in tagger(text)]
 
 
-# --- What is written --------------------------------------------------------------------------------------------------
+# --- Files ------------------------------------------------------------------------------------------------------------
 
 
 def test_files_are_written(models, tmp_path):
@@ -505,7 +505,7 @@ def assert_heat_map(html, tagger, text, word, head):
 
 
 def missing():
-    """What the tests of the page lack here."""
+    """Return the missing requirements of the tests of the page."""
     modules = [name for name in ("gradio", "selenium") if find_spec(name) is None]
     return modules + [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
 

@@ -1,4 +1,4 @@
-"""From the generated corpus to a stranger: trained, described and published by the scripts, and loaded from the Hub."""
+"""End to end: a model is trained, described and published by scripts, and loaded from the Hub without this package."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def run_here(script, *arguments):
 
 @pytest.fixture(scope="module")
 def published(hub, sentences, tmp_path_factory):
-    """The folder of a model after the three scripts, and what the last one said."""
+    """The folder of a model after the three scripts, and the output of the last one."""
     folder = tmp_path_factory.mktemp("story")
     scripts = REPOSITORY / "scripts"
     tagger = folder / "tagger"
@@ -87,7 +87,7 @@ def test_the_published_files_are_the_model_and_its_card(hub, published):
     assert "hf_ann" not in card + said
 
 
-# What a stranger does, who has nothing but transformers and the name of the model.
+# A process that has only transformers and the name of the model.
 NEW_PROCESS = """
 import json, sys
 from contextlib import redirect_stdout

@@ -1,4 +1,4 @@
-"""An option with a value that no run can have is refused in one sentence, before anything is done."""
+"""Invalid values of options are refused with a one-line error before training starts."""
 
 import math
 import os
@@ -77,7 +77,7 @@ def test_all_config_fields_refuse_invalid_values(model_type):
             with pytest.raises(ValueError, match=f"^{entry.name}=") as error:
                 config(**{entry.name: value})
             sentence_of(error)
-        # What a field is by default, it may be told.
+        # The default of a field is always valid.
         config(**{entry.name: getattr(config(), entry.name)})
 
 

@@ -1,4 +1,4 @@
-"""What a run can be told: on the command line, in a recipe, and what it is told back."""
+"""Options on the command line and in recipes, and errors in them."""
 
 import pytest
 import torch

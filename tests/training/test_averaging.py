@@ -1,4 +1,4 @@
-"""The average of the last epochs is what it says, and is kept only where it is better."""
+"""Averaging of the weights of the last epochs; the average is kept only if it scores higher."""
 
 import copy
 

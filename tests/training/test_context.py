@@ -1,4 +1,4 @@
-"""A pretrained encoder in a run: read once, cached while frozen, trained at its own pace while not."""
+"""A pretrained encoder in a run: loaded once, cached if frozen, fine-tuned at its own learning rate if not."""
 
 import copy
 import json
@@ -69,7 +69,7 @@ def read(monkeypatch):
 
 @pytest.fixture
 def ready(corpus, encoder, tmp_path):
-    """Prepares a run."""
+    """Prepare a run."""
 
     def prepared(*words, context=encoder, out="out"):
         options = {"model_type": "bilstm-cnn", "hidden_size": 8, "word_dim": 6, "num_train_epochs": 2}

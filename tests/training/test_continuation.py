@@ -1,4 +1,4 @@
-"""Going on from a model: what it knew stays as it was, what is new finds its place and is learned."""
+"""Continuing from a model: known words and labels are kept, new ones are added and learned."""
 
 import json
 import random
@@ -174,7 +174,7 @@ def test_shared_types_keep_their_action_scores(kind, tokenizer, tmp_path):
         found, _ = model.decoder.scorer(
             words, torch.tensor([6]), torch.tensor([[actions.index(name) for name in done]])
         )
-        # Among what both can do; what is new takes its part of the whole.
+        # Compared among shared actions, as new ones take a share of the probability.
         log_probs.append(found[:, [actions.index(name) for name in names]].log_softmax(-1))
     assert new.decoder.scorer.system.actions == ["SHIFT", "OUT", "REDUCE(LOC)", "REDUCE(ORG)", "REDUCE(PER)"]
     torch.testing.assert_close(log_probs[1], log_probs[0], rtol=0, atol=1e-5)
@@ -422,7 +422,7 @@ def prepared(dataset, out, *words):
 
 @pytest.fixture(scope="module")
 def trained(corpora_of_types, tmp_path_factory):
-    """A folder of a model of each architecture that knows PER and LOC, trained once."""
+    """A folder of a model of each architecture with the labels PER and LOC, trained once."""
     folder, known = tmp_path_factory.mktemp("trained"), {}
 
     def model_of(kind):
@@ -504,7 +504,7 @@ def test_a_frozen_encoder_is_kept(corpora_of_types, tmp_path):
     assert Tagger.from_pretrained(str(tmp_path / "2"))("far from Oslo !") is not None
 
 
-# --- What is refused -------------------------------------------------------------------------------------------------
+# --- Refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -590,4 +590,4 @@ def test_code_beside_the_weights_is_not_run(tokenizer, tmp_path):
     assert type(model).__module__ == "hf_xorner.models.modeling_bilstm_cnn"
 
 
-# --- From outside ----------------------------------------------------------------------------------------------------
+# --- Untrusted code ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The facts of a run: what is in them, that they come back as they were, and what they must not hold."""
+"""The facts of a run: their content, reading and writing, and values that are refused."""
 
 import getpass
 import hashlib
@@ -156,7 +156,7 @@ def towns_and_gods(tmp_path_factory):
 
 
 def test_facts_match_the_report(towns_and_gods):
-    """The report goes another way: the saved model, through the tagger, over the corpus read anew."""
+    """The report uses the saved model, the tagger, and the corpus loaded again."""
     corpus, out = towns_and_gods
     facts = Facts.read(out)
 

@@ -1,4 +1,4 @@
-"""A run that succeeds ends with the weights whose scores it reports, whatever happened to its files."""
+"""A successful run saves the weights whose scores it reports; damaged files raise."""
 
 import json
 import os

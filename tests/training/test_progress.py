@@ -1,4 +1,4 @@
-"""What a run says while it trains: one line an epoch, from the main process alone, and a bar where one is wanted."""
+"""Output during training: one line per epoch, from the main process only, and an optional progress bar."""
 
 import re
 from types import SimpleNamespace

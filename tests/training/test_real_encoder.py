@@ -1,4 +1,4 @@
-"""A real pretrained encoder, used both ways: distilled into vectors, and read for its states."""
+"""A real pretrained encoder, distilled into vectors or used for its contextual states."""
 
 import importlib.util
 import random

@@ -1,4 +1,4 @@
-"""The package's recipes and tables: what they say, what they extend, and the figures that they are set against."""
+"""The package's recipes and tables: their options, inheritance, and published scores."""
 
 import os
 import re

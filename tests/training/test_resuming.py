@@ -1,4 +1,4 @@
-"""A run that is killed at any moment and resumed ends with the bits of the one that was not."""
+"""A killed and resumed run gives bit-identical results to an uninterrupted one."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def model_files(folder):
 
 
 def facts_of(folder):
-    """What was written down of a run, but for its times."""
+    """The facts of a run without its times."""
     facts = json.loads((folder / "facts.json").read_text())
     curve = [{name: value for name, value in row.items() if name != "seconds"} for row in facts["curve"]]
     return {**facts, "curve": curve, "speed": sorted(facts["speed"])}
@@ -183,7 +183,7 @@ def test_resuming_an_early_stopped_run_does_not_train(corpus, tmp_path):
     assert again.trainer.state.global_step == 33
 
 
-# --- What a run finds in its folder -----------------------------------------------------------------------------------
+# --- Checkpoints in the folder ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -384,7 +384,7 @@ class Interrupted(BaseException):
 
 @pytest.mark.parametrize("moment", range(8))
 def test_the_saved_model_is_never_incomplete(tmp_path, monkeypatch, moment):
-    """Whatever call is the last one: a folder with a config has all files of one model, and the next start mends it."""
+    """After an interruption anywhere, a folder with a config has all files of one model, and the next run repairs it."""
     old, new = (
         {name: f"{kind} {name}" for name in ("config.json", "model.safetensors", "tokenizer.json")}
         for kind in ("old", "new")
@@ -457,7 +457,7 @@ class Process:
 
 @pytest.fixture(scope="module")
 def expected(corpus, tmp_path_factory):
-    """What a run that nothing disturbs ends with: epochs averaged, a CRF, checkpoints amid the epochs."""
+    """The result of an uninterrupted run: averaged epochs, a CRF, checkpoints within epochs."""
     return finish(corpus, tmp_path_factory.mktemp("undisturbed"), **DISTURBED)
 
 
@@ -530,7 +530,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_write_errors_of_any_library_are_one_line(writer, tmp_path):
-    """Every library that writes a part of a checkpoint has its own way of saying that it cannot."""
+    """Every library that writes a part of a checkpoint raises its own error."""
     write, reason = WRITERS[writer]
     staged = tmp_path / "_unfinished" / "checkpoint-7"
     staged.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Several seeds in one command: each is the run that it would be alone."""
+"""Several seeds in one command: each matches a single run."""
 
 import json
 import statistics

@@ -1,4 +1,4 @@
-"""Encoding each word once gives what the tokenizer gives."""
+"""Encoding each word once matches the tokenizer."""
 
 import random
 
