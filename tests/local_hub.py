@@ -50,7 +50,7 @@ class Blob:
 
     @property
     def oid(self):
-        """What git calls it."""
+        """The object id that git uses."""
         stored = self.pointer if self.large else self.content
         return hashlib.sha1(b"blob %d\0" % len(stored) + stored).hexdigest()
 
@@ -94,7 +94,7 @@ class Refusal(Exception):
 
 @dataclass
 class Fault:
-    """What goes wrong with the next requests of a kind.
+    """A fault of the next requests of a kind.
 
     Attributes:
         method, path: The kind: a method, and what is found in the path.
@@ -245,7 +245,7 @@ class LocalHub:
             raise Refusal(400, message=f"unknown operation {key}")
 
     def upload_action(self, item):
-        """Where to put the bytes of a large file; nothing where they are there already."""
+        """The upload address of a large file; None if it is already stored."""
         oid, size = item["oid"], item["size"]
         if oid in self.storage:
             return {"oid": oid, "size": size}

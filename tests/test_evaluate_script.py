@@ -57,7 +57,7 @@ def corpus(folder):
 
 @pytest.fixture
 def model(folder, tokenizer):
-    """Saves a model in a folder of a given name."""
+    """Save a model in a folder of a given name."""
 
     def save(name, spread=0.5, **options):
         build_model("cross-bilstm-cnn", tokenizer, spread=spread, **options).save_pretrained(folder / name)

@@ -198,7 +198,7 @@ assert not any(name.startswith("hf_xorner.") for name in sys.modules)
     run_python(without_package + code, tmp_path, *folders, trained[1], home=home)
     assert list((home / "modules").rglob("modeling_bilstm_cnn.py"))
 
-    # Saved again by a process without the package, in another that knows nothing of the first.
+    # Saved again by a process without the package, and loaded by another one.
     resaved = [tmp_path / f"again{number}" for number in (0, 1, 2, 8)]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

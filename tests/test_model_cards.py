@@ -126,7 +126,7 @@ def _entities(tagger, sentences):
 
 
 def _place(words, first, last):
-    """Where words lie in the sentence that they make, a blank between each two."""
+    """The character offsets of words in their sentence, joined by blanks."""
     start = sum(len(word) + 1 for word in words[:first])
     return start, start + len(" ".join(words[first : last + 1]))
 

@@ -32,7 +32,7 @@ def pipe(tagger):
 
 
 def same_entities(found, shown):
-    """Whether a tagger's entities are those that the pipeline shows.
+    """Return whether a tagger's entities match those of the pipeline.
 
     Their scores are not: the pipeline's is the mean of the probabilities of an entity's words.
     """
@@ -65,7 +65,7 @@ def test_character_and_word_offsets_match_the_surface_form(tagger, tokenizer):
 
 @torch.no_grad()
 def chain_of(model, tokenizer, words):
-    """What the words' paths are scored by, as the oracle wants it."""
+    """The scores of the words' paths as arguments of the oracle."""
     inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
     lengths = inputs["attention_mask"].sum(1)
     states = model.encode(inputs["input_ids"], inputs["char_ids"], lengths).states
@@ -103,7 +103,7 @@ def entities_and_tags(tagger, items):
 
 
 def well_formed(entity, names):
-    """Whether inner tags are what makes words an entity: B I* E or S."""
+    """Return whether inner tags are those of an entity: B I* E or S."""
     kinds = "S" if len(names) == 1 else f"B{'I' * (len(names) - 2)}E"
     return names == [f"{kind}-{entity.label}" for kind in kinds]
 

@@ -108,7 +108,7 @@ def mixins(request):
 
 
 class SmallModel:
-    """What the mixin for models asks for: sizes, a config and inputs."""
+    """The requirements of the mixin for models: sizes, a config and inputs."""
 
     batch_size, seq_length, is_training = 3, 5, True
     num_hidden_layers, num_attention_heads = 1, 2

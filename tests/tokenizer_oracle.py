@@ -40,7 +40,7 @@ GIVEN = [
 
 
 class Oracle:
-    """What the tokenizer should give, one word and one character at a time."""
+    """The expected output of the tokenizer, one word and one character at a time."""
 
     def __init__(self, sentences, *, min_count=1, casing="keep", digits="keep", max_word_chars=20, min_char_count=1):
         self.casing, self.digits, self.width = casing, digits, max_word_chars

@@ -102,7 +102,7 @@ def test_cell_darkness_follows_the_shares(tmp_path):
 
 
 def middles(image, colour):
-    """Where the pixels of a colour are on average, from top to bottom and from left to right."""
+    """The mean row and column of the pixels of a colour."""
     wanted = np.array([int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)])
     return np.argwhere((np.abs(image - wanted) < 0.01).all(axis=-1)).mean(axis=0)
 

@@ -544,7 +544,7 @@ print("\\n" + json.dumps(answers))
 
 
 def load_without_package(hub, home, *ways):
-    """What one process without this package gets in each way: a pipeline's entities of a text, a class, or a complaint.
+    """The results of a process without this package in each way: entities from a pipeline, a class, or an error.
 
     A way is "pipeline" or an automatic class, and options. With each comes whether there is then a file `ran`.
     """

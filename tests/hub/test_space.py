@@ -546,7 +546,7 @@ class Page:
             self.browser = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
             self.browser.get(self.address)
             self.until(lambda: self.all("#entities"))
-        except BaseException:  # Nobody else knows of these processes.
+        except BaseException:  # No other code ends these processes.
             self.close()
             raise
 

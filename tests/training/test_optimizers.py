@@ -201,7 +201,7 @@ def test_the_learning_rate_decays_by_epoch(trainer_of, options, steps, steps_per
     trainer.train()
     rates = [rate for rate, *_ in watch.rates]
     assert rates == pytest.approx([0.1 / (1 + 0.5 * (step // steps_per_epoch)) for step in range(steps)], rel=1e-12)
-    # A second run starts anew.
+    # A second run starts from the initial state.
     watch.rates.clear()
     trainer.train()
     assert watch.rates[0][0] == pytest.approx(0.1)

@@ -384,7 +384,7 @@ class Interrupted(BaseException):
 
 @pytest.mark.parametrize("moment", range(8))
 def test_the_saved_model_is_never_incomplete(tmp_path, monkeypatch, moment):
-    """After an interruption anywhere, a folder with a config has all files of one model, and the next run repairs it."""
+    """After an interruption anywhere, a folder with a config has all files of one model, and the next run fixes it."""
     old, new = (
         {name: f"{kind} {name}" for name in ("config.json", "model.safetensors", "tokenizer.json")}
         for kind in ("old", "new")
