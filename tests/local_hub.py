@@ -245,7 +245,7 @@ class LocalHub:
             raise Refusal(400, message=f"unknown operation {key}")
 
     def upload_action(self, item):
-        """The upload address of a large file; None if it is already stored."""
+        """Return the upload instructions for a large file, without an address if it is already stored."""
         oid, size = item["oid"], item["size"]
         if oid in self.storage:
             return {"oid": oid, "size": size}
