@@ -1,4 +1,4 @@
-"""A Hub on this machine: what the client of huggingface_hub asks of the real one, in memory, with faults on request.
+"""A Hub on this machine, in memory, for the client of huggingface_hub, with faults on request.
 
 Two servers on the loopback device, as the real Hub has two hosts: the Hub itself, which wants tokens, and the storage,
 to which it sends clients for the bytes of large files by addresses that are secret, and which must never see a token.
@@ -50,7 +50,7 @@ class Blob:
 
     @property
     def oid(self):
-        """What git calls it."""
+        """The object id that git uses."""
         stored = self.pointer if self.large else self.content
         return hashlib.sha1(b"blob %d\0" % len(stored) + stored).hexdigest()
 
@@ -94,7 +94,7 @@ class Refusal(Exception):
 
 @dataclass
 class Fault:
-    """What goes wrong with the next requests of a kind.
+    """A fault of the next requests of a kind.
 
     Attributes:
         method, path: The kind: a method, and what is found in the path.
@@ -194,7 +194,7 @@ class LocalHub:
         found = self.repositories.get(name)
         namespace = name.partition("/")[0]
         if found is None or (found.private and (user is None or namespace not in (user[0], *user[2]))):
-            # A stranger is not told whether it exists.
+            # Others get the same answer as for a missing repository.
             raise Refusal(404 if user else 401, "RepoNotFound", "Repository not found")
         if to_write and not self.may_write(user, namespace):
             raise Refusal(403 if user else 401, message="Forbidden: you must use a write token")
@@ -245,7 +245,7 @@ class LocalHub:
             raise Refusal(400, message=f"unknown operation {key}")
 
     def upload_action(self, item):
-        """Where to put the bytes of a large file; nothing where they are there already."""
+        """Return the upload instructions for a large file, without an address if it is already stored."""
         oid, size = item["oid"], item["size"]
         if oid in self.storage:
             return {"oid": oid, "size": size}
@@ -261,7 +261,7 @@ class LocalHub:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Reads a request whole, has it answered, and lets go wrong what is to go wrong."""
+    """Reads a whole request, answers it, and injects the requested faults."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else a body waits 40 ms for the acknowledgement of its head
@@ -348,7 +348,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class StorageHandler(Handler):
-    """Bytes by their sha256, to whom knows where they lie."""
+    """Serves bytes by their sha256 to any client with the address."""
 
     @property
     def log(self):
@@ -375,7 +375,7 @@ class StorageHandler(Handler):
 
 
 class HubHandler(Handler):
-    """Everything but the bytes of large files."""
+    """All requests except for the bytes of large files."""
 
     @property
     def log(self):

@@ -40,7 +40,7 @@ ENCODERS = {
 
 
 def attention_fields(config) -> dict[str, int]:
-    """How many heads and how wide a window the references are to use; nothing for models without attention."""
+    """The number of heads and the window for the references; empty for models without attention."""
     if not hasattr(config, "num_attention_heads"):
         return {}
     return {

@@ -26,5 +26,5 @@ def iterations(weights: Weights, config, x: Array) -> list[Array]:
 
 
 def encode(weights: Weights, config, x: Array) -> Array:
-    """What is tagged by, the states after the last iteration: features (T, d) to (T, h)."""
+    """The states after the last iteration, from which tags are scored: features (T, d) to (T, h)."""
     return iterations(weights, config, x)[-1]

@@ -13,7 +13,7 @@ import torch
 
 
 class State(NamedTuple):
-    """Where a sentence stands: what each of the four structures holds, and the states of its LSTM below each item."""
+    """The parser state: the items of the four structures, and the states of their LSTMs below each item."""
 
     buffer: tuple  # words left, the next one last
     buffer_states: tuple

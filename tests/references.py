@@ -88,7 +88,7 @@ def shape_index(types: Array, row: Array) -> int:
 
 
 def char_features(weights: Weights, row: Array, config: object | None) -> Array:
-    """What the config makes of a word's characters, li2020's CNN where there is no config."""
+    """The character features of a word by its config; li2020's CNN without a config."""
     if config is None:
         return char_cnn(weights, row)
     if config.char_features == "none":
@@ -313,7 +313,7 @@ def split(tag: str) -> tuple[str, str]:
 
 
 def is_chunked(labels: list[str]) -> bool:
-    """Whether the labels are IOB2 rather than plain classes such as parts of speech."""
+    """Return whether the labels are IOB2 rather than plain classes such as parts of speech."""
     return any(label.startswith(("B-", "I-")) for label in labels)
 
 

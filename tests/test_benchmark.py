@@ -12,7 +12,7 @@ from hf_xorner.cli import benchmark
 BENCHMARK = str(REPOSITORY / "scripts" / "benchmark.py")
 
 
-def test_figures_come_as_json_beside_their_floors(tmp_path):
+def test_speeds_are_written_as_json_with_their_minimums(tmp_path):
     file = tmp_path / "figures.json"
     options = ["--models", "cross-bilstm-cnn", "--sentences", "64", "--rounds", "1", "--json", str(file)]
     result = subprocess.run([sys.executable, BENCHMARK, *options], capture_output=True, text=True, timeout=300)
@@ -25,7 +25,7 @@ def test_figures_come_as_json_beside_their_floors(tmp_path):
     assert all(value > 0 for value in [*row.values(), *figures["floor"].values()])
 
 
-def test_an_unknown_model_is_named():
+def test_an_unknown_model_is_refused():
     result = subprocess.run(
         [sys.executable, BENCHMARK, "--models", "bert"], capture_output=True, text=True, timeout=120
     )
@@ -37,7 +37,7 @@ def test_an_unknown_model_is_named():
     )
 
 
-def test_the_guard_reports_missed_bounds(monkeypatch, capsys):
+def test_missed_bounds_are_reported(monkeypatch, capsys):
     monkeypatch.setattr(benchmark, "trained_score", lambda model_type, epochs: 60.0)
     monkeypatch.setattr(benchmark, "peak_mb", lambda name, device: 880.0)
     with pytest.raises(SystemExit) as stop:

@@ -116,14 +116,14 @@ def test_documented_commands_use_known_options(line, place):
         (["vectors", "convert", "x", "--ouput", "y"], "did you mean --output"),
     ],
 )
-def test_unknown_names_are_told_with_a_suggestion(words, expected, capsys):
+def test_unknown_names_are_reported_with_a_suggestion(words, expected, capsys):
     with pytest.raises(SystemExit) as stop:
         main(None, words)
     assert stop.value.code == 2
     assert expected in capsys.readouterr().err
 
 
-def test_short_and_hyphenated_names_are_written_out():
+def test_short_and_hyphenated_names_are_expanded():
     words = ["--epochs=3", "--lr", "0.1", "--per-device-eval-batch-size", "4", "--data", "my-corpus/--x"]
     assert check_options("train", words) == [
         *("--num_train_epochs=3", "--learning_rate", "0.1", "--per_device_eval_batch_size", "4"),
@@ -134,7 +134,7 @@ def test_short_and_hyphenated_names_are_written_out():
     assert set(SHORT_NAMES.values()) <= known
 
 
-def test_wrong_options_are_told_before_torch_is_imported(tmp_path):
+def test_invalid_options_are_reported_before_torch_is_imported(tmp_path):
     entry = tmp_path / "hf-xorner"
     entry.write_text(
         "import sys\nfrom hf_xorner.cli import main\ntry:\n    main()\nexcept SystemExit as stop:\n"

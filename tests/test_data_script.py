@@ -8,14 +8,14 @@ from helpers import fault, ok
 
 
 @pytest.fixture
-def stranger(script_of_a_stranger):
-    """Runs the script in a process of its own."""
+def new_process(script_of_a_stranger):
+    """Run the script in a new process."""
     return partial(script_of_a_stranger, "data.py")
 
 
 @pytest.fixture
 def run(script):
-    """Runs the script in this process."""
+    """Run the script in this process."""
     return partial(script, "data.py")
 
 
@@ -30,8 +30,8 @@ def folder(tmp_path):
     return folder
 
 
-def test_statistics_are_printed_and_written(stranger, folder, tmp_path):
-    lines = ok(stranger("stats", folder, "--json", "out.json")).splitlines()
+def test_statistics_are_printed_and_written(new_process, folder, tmp_path):
+    lines = ok(new_process("stats", folder, "--json", "out.json")).splitlines()
     assert lines[0].split() == ["train", "validation"]
     assert lines[1].split() == ["sentences", "2", "1"]
     figures = json.loads((tmp_path / "out.json").read_text())
@@ -40,7 +40,7 @@ def test_statistics_are_printed_and_written(stranger, folder, tmp_path):
     assert figures["validation"]["unseen"]["entity_mentions"] == 100.0
 
 
-def test_a_corpus_goes_through_every_format_and_comes_back(run, folder, tmp_path):
+def test_conversion_through_every_format_is_lossless(run, folder, tmp_path):
     written = ok(run("convert", folder, "--to", "columns", "--output", "start", "--as_scheme", "bioes"))
     assert written.splitlines() == ["written: start/train.conll", "written: start/dev.conll"]
     text = (tmp_path / "start" / "train.conll").read_text()
@@ -54,27 +54,27 @@ def test_a_corpus_goes_through_every_format_and_comes_back(run, folder, tmp_path
         assert (tmp_path / "by_columns" / name).read_text() == (tmp_path / "start" / name).read_text()
 
 
-def test_xor_is_a_corpus_like_others(run, tmp_path):
+def test_the_xor_corpus_is_supported(run, tmp_path):
     assert "LINK" in ok(run("stats", "xor"))
     ok(run("convert", "xor", "--to", "jsonl", "--output", tmp_path / "xor"))
     first = json.loads((tmp_path / "xor" / "train.jsonl").read_text().split("\n")[0])
     assert list(first) == ["tokens", "ner_tags"]
 
 
-def test_the_source_is_read_as_is_asked(run, folder, tmp_path):
+def test_options_for_reading_the_source(run, folder, tmp_path):
     (tmp_path / "tags.tsv").write_text("NN\tdog\nB-x\tcat\n")
     options = ["--scheme", "plain", "--token_column", "1", "--tag_column", "0", "--pos_column", "none"]
     ok(run("convert", "tags.tsv", *options, "--to", "jsonl", "--output", "out"))
     assert (tmp_path / "out" / "train.jsonl").read_text() == '{"tokens": ["dog", "cat"], "ner_tags": ["NN", "B-x"]}\n'
 
 
-def test_a_stranger_is_told_what_is_wrong(stranger, folder):
+def test_a_new_process_prints_a_one_line_error(new_process, folder):
     (folder / "dev.txt").write_text("Bo NNP X-PER\n")
-    sentence = fault(stranger("convert", folder, "--to", "jsonl", "--output", "out"))
+    sentence = fault(new_process("convert", folder, "--to", "jsonl", "--output", "out"))
     assert sentence.startswith(f"hf-xorner data: {folder}/dev.txt:1: unknown tag 'X-PER';")
 
 
-def test_faults_are_one_sentence(run, folder):
+def test_errors_are_one_line(run, folder):
     assert fault(run("stats", "nowhere.txt")).startswith("hf-xorner data: nowhere.txt: no such file or folder;")
     assert fault(run("stats", folder, "--format", "csv")) == (
         "hf-xorner data: format='csv' is unknown; choose one of auto, columns, conll2012, jsonl, spans, parquet, arrow."
@@ -88,7 +88,7 @@ def test_faults_are_one_sentence(run, folder):
     )
 
 
-def test_files_are_overwritten_when_asked(run, folder):
+def test_files_are_overwritten_with_overwrite(run, folder):
     convert = ("convert", folder, "--to", "columns", "--output", "out")
     ok(run(*convert))
     assert fault(run(*convert)) == (

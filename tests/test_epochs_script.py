@@ -1,4 +1,4 @@
-"""`hf-xorner epochs`: its times, and the names of what it does not time."""
+"""`hf-xorner epochs`: its times, and the refusal of unknown names."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ def epochs(tmp_path, *names):
     return done, json.loads(file.read_text()) if file.exists() else None
 
 
-def test_epochs_of_architectures_and_recipes_beside_bare_loops(tmp_path):
+def test_epochs_of_architectures_and_recipes_are_compared_with_bare_loops(tmp_path):
     names = ["bilstm-cnn", "li2020/table1/cross", "li2020/table1/cross-ontonotes", "wnut17/contextual"]
     done, rows = epochs(tmp_path, *names)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -40,7 +40,7 @@ def test_an_unknown_name_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("option", "value"), [("sentences", 0), ("rounds", -1), ("device", "magic"), ("json", "nowhere/figures.json")]
 )
-def test_an_option_that_cannot_be_is_refused_before_anything_is_timed(script, option, value):
+def test_an_invalid_option_is_refused_before_timing(script, option, value):
     code, out, errors = script("epochs.py", "lstm-crf", f"--{option}", value)
     assert code == 1 and out == ""
     assert errors.startswith("hf-xorner epochs: ") and str(value) in errors and len(errors.splitlines()) == 1

@@ -57,7 +57,7 @@ def corpus(folder):
 
 @pytest.fixture
 def model(folder, tokenizer):
-    """Saves a model in a folder of a given name."""
+    """Save a model in a folder of a given name."""
 
     def save(name, spread=0.5, **options):
         build_model("cross-bilstm-cnn", tokenizer, spread=spread, **options).save_pretrained(folder / name)
@@ -231,13 +231,13 @@ ON_XOR = "--model m --dataset xor"
         (f"{ON_XOR} --vector_words no.txt", "No such file or directory: 'no.txt'"),
     ],
 )
-def test_faults_are_one_sentence(folder, evaluate, options, message):
+def test_errors_are_one_line(folder, evaluate, options, message):
     (folder / "other.tsv").write_text(PREDICTIONS.replace("B-LOC\tB-PER", "B-PER\tB-PER"))
     said = evaluate(*options.split(), fails=True)
     assert said.startswith("hf-xorner evaluate: ") and message in said and "\n" not in said
 
 
-def test_models_that_cannot_be_scored_are_refused_in_one_sentence(folder, corpus, model, evaluate, tokenizer):
+def test_models_that_cannot_be_scored_give_one_line_errors(folder, corpus, model, evaluate, tokenizer):
     def refused(name, *options):
         said = evaluate("--model", name, "--dataset", "data", "--resamples", 0, *options, fails=True)
         assert "\n" not in said

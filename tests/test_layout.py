@@ -163,14 +163,14 @@ def test_models_are_one_flat_folder():
 
 
 @every_model_module
-def test_models_import_only_what_every_user_has(path):
+def test_models_import_only_required_packages(path):
     allowed = PUBLISHED_CODE_MAY_IMPORT | sys.stdlib_module_names
     assert {name.split(".")[0] for name in imported(path)} - {"hf_xorner"} <= allowed
     assert set(get_imports(path)) <= allowed
 
 
 @every_model_module
-def test_models_import_each_other_in_the_one_form_that_is_copied(path):
+def test_models_import_each_other_with_relative_imports(path):
     siblings = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
@@ -213,7 +213,7 @@ def test_nothing_is_unpickled(path):
 
 
 @every_module
-def test_imports_are_not_tampered_with(path):
+def test_import_machinery_is_not_modified(path):
     source = path.read_text(encoding="utf-8")
     assert not re.search(r"meta_path|path_hooks|sys\.modules|__import__|MetaPathFinder", source)
 
@@ -254,7 +254,7 @@ def test_public_names_are_defined_once():
 
 
 @pytest.mark.parametrize("path", [*MODULES, *SCRIPTS], ids=lambda path: path.name)
-def test_no_path_of_one_machine(path):
+def test_no_local_paths(path):
     source = path.read_text(encoding="utf-8")
     assert not re.search(r"""["'](?:/home/|/work/|/tmp/|/root/|/Users/|[A-Z]:\\)""", source)
 

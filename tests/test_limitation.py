@@ -1,4 +1,4 @@
-"""The XOR limitation of li2020: what the Baseline cannot learn, and Cross and Att can.
+"""The XOR limitation of li2020: the Baseline cannot learn it, Cross and Att can.
 
 Four phrases, whose outer words agree or disagree: "Key and Peele" and "You and I" are works of art, "Key and I" and
 "You and Peele" are nothing. In the Baseline the score of a tag for the middle word is a sum of what its left and what
@@ -39,14 +39,14 @@ def train_on(tags, model_type: str, decoder: str, seed: int):
 
 @torch.no_grad()
 def middle_words_right(model, inputs, labels) -> int:
-    """For how many phrases the highest inner score of the middle word is that of its gold tag."""
+    """Return the number of phrases whose middle word has its highest inner score at the gold tag."""
     encoded = model.encode(inputs["input_ids"], inputs["char_ids"], inputs["attention_mask"].sum(1))
     return int((model.score(encoded.states).argmax(-1) == model.tags.to_inner(labels))[:, 1].sum())
 
 
 @torch.no_grad()
 def phrases_right(model, inputs, labels) -> int:
-    """For how many phrases all decoded labels are right."""
+    """Return the number of phrases whose decoded labels are all right."""
     return int((model(**inputs).logits.argmax(-1) == labels).all(1).sum())
 
 
@@ -64,25 +64,25 @@ def test_word_by_word_cross_and_att_get_all_middle_words_right(model_type, tags,
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_crf_helps_the_baseline_where_the_outer_words_tell_the_middle_one(seed):
+def test_a_crf_helps_the_baseline_if_the_outer_labels_determine_the_middle_one(seed):
     assert phrases_right(*train_on(WHOLE_PHRASE, "bilstm-cnn", "crf", seed)) == 4
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_crf_does_not_help_the_baseline_where_the_middle_word_stands_alone(seed):
+def test_a_crf_does_not_help_the_baseline_if_only_the_middle_word_is_labelled(seed):
     assert phrases_right(*train_on(MIDDLE_WORD, "bilstm-cnn", "crf", seed)) <= 3
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("tags", [WHOLE_PHRASE, MIDDLE_WORD], ids=["B-I-E", "O-S-O"])
 @pytest.mark.parametrize("model_type", ["cross-bilstm-cnn", "att-bilstm-cnn"])
-def test_cross_and_att_with_a_crf_get_both_kinds_right(model_type, tags, seed):
+def test_cross_and_att_with_a_crf_get_both_labellings_right(model_type, tags, seed):
     assert phrases_right(*train_on(tags, model_type, "crf", seed)) == 4
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_the_gap_shows_on_the_test_split_of_the_embedded_corpus(decoder, tmp_path):
+def test_the_gap_on_the_test_split_of_the_xor_corpus(decoder, tmp_path):
     """Entities that are a middle word alone (type LINK): F1 after the epochs in which Cross and Att learn them all."""
     scores = {}
     for model_type in ("bilstm-cnn", "cross-bilstm-cnn", "att-bilstm-cnn"):

@@ -89,7 +89,7 @@ def test_no_command_runs_code_of_a_model(command, foreign, script, monkeypatch, 
     assert code == 1 and str(path) in errors.strip().splitlines()[-1]
 
 
-def test_code_runs_where_the_caller_trusts_it(foreign, monkeypatch, tmp_path):
+def test_code_runs_with_trust_remote_code(foreign, monkeypatch, tmp_path):
     path, mark = foreign
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
     with pytest.raises(ValueError):
@@ -100,7 +100,7 @@ def test_code_runs_where_the_caller_trusts_it(foreign, monkeypatch, tmp_path):
     assert mark.exists()
 
 
-def test_published_code_tags_as_the_package_does_where_the_caller_trusts_it(tokenizer, tmp_path):
+def test_trusted_published_code_matches_the_package(tokenizer, tmp_path):
     build_model("grn", tokenizer).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     program = (
@@ -128,7 +128,7 @@ def test_weights_in_a_pickle_are_not_read(folder):
 
 
 @pytest.mark.parametrize("change", ["renamed", "left out", "added"])
-def test_weights_other_than_those_of_the_config_are_refused(folder, change):
+def test_weights_that_do_not_match_the_config_are_refused(folder, change):
     weights = load_file(folder / "model.safetensors")
     name = "classifier.bias"
     if change != "added":
@@ -156,7 +156,7 @@ def test_padding_and_truncation_of_a_tokenizer_file_are_ignored(folder, padding,
     assert Tagger.from_pretrained(str(folder))("Ann Smith met Zeus in New York .") == expected
 
 
-def test_a_piece_with_a_huge_number_is_refused(tmp_path):
+def test_a_piece_with_a_huge_id_is_refused(tmp_path):
     parts = json.loads(tiny.bert_tokenizer().backend_tokenizer.to_str())
     WordCharTokenizer.from_corpus(SENTENCES, pieces=WordPieces(json.dumps(parts))).save_pretrained(tmp_path)
     parts["model"]["vocab"]["zz"] = 4_000_000_000
@@ -184,19 +184,19 @@ WRONG = (None, 0, -1, 1e300, 10**18, "", "big", [], {}, [0], True, 1.5)
 
 
 @pytest.mark.parametrize(("file", "text"), BROKEN_FILES, ids=lambda value: value[:20] or "empty")
-def test_a_broken_file_gets_one_sentence(folder, file, text):
+def test_a_broken_file_gives_a_one_line_error(folder, file, text):
     (folder / file).write_text(text)
     assert_loads_or_is_refused(folder, loads=False)
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "tokenizer.json"])
-def test_a_missing_file_gets_one_sentence(folder, file):
+def test_a_missing_file_gives_a_one_line_error(folder, file):
     (folder / file).unlink()
     assert_loads_or_is_refused(folder, loads=False)
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "no safetensors", "long head"])
-def test_damaged_weights_get_one_sentence(folder, damage):
+def test_damaged_weights_give_a_one_line_error(folder, damage):
     path = folder / "model.safetensors"
     content = path.read_bytes()
     damaged = {
@@ -210,7 +210,7 @@ def test_damaged_weights_get_one_sentence(folder, damage):
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "tokenizer.json"])
-def test_a_field_of_a_wrong_type_gets_one_sentence_or_does_not_matter(folder, file):
+def test_a_field_of_a_wrong_type_gives_a_one_line_error_or_is_ignored(folder, file):
     good = (folder / file).read_text()
     fields = json.loads(good)
     model = fields.get("model")

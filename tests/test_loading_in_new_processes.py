@@ -21,7 +21,7 @@ TEXTS = ["Ann Smith saw [PAD] Zeus, 3 birds & O'Brien's dog in İstanbul 👩�
 
 
 def run_python(code, *arguments, home=None):
-    """Run code in a fresh process, and return what it printed; what it complained of must be nothing."""
+    """Run code in a new process and return its output; its standard error must be empty."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     if home is not None:
         environment |= {"HF_HOME": str(home), "HF_MODULES_CACHE": str(home / "modules")}
@@ -35,8 +35,8 @@ def run_python(code, *arguments, home=None):
     return result.stdout
 
 
-def note_answers(folder, model, tokenizer):
-    """Write what a model and its tokenizer say of a few texts; the text of a float32 number gives that number back."""
+def write_outputs(folder, model, tokenizer):
+    """Write the outputs of a model and its tokenizer for a few texts; the text of a float32 number is exact."""
     batch = tokenizer([text.split() for text in TEXTS], is_split_into_words=True, padding=True, return_tensors="pt")
     with torch.inference_mode():
         logits = model(**batch).logits.tolist()
@@ -60,7 +60,7 @@ def folders(tmp_path_factory, tokenizer):
             model.features.static.fill(torch.arange(2, 12), torch.randn(10, 3))
         model.save_pretrained(places[-1])
         tokenizer.save_pretrained(places[-1])
-        assert any(note_answers(places[-1], model, tokenizer)["spans"])
+        assert any(write_outputs(places[-1], model, tokenizer)["spans"])
     return [*places, save_with_encoder(tmp_path_factory.mktemp("encoder"))]
 
 
@@ -74,7 +74,7 @@ def save_with_encoder(folder):
     model.features.composed.fill(torch.randn(pieces.size, 3), torch.randn(3, 9), torch.randn(3))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    assert sum(map(bool, note_answers(folder, model, tokenizer)["spans"])) > 2
+    assert sum(map(bool, write_outputs(folder, model, tokenizer)["spans"])) > 2
     return folder
 
 
@@ -110,11 +110,11 @@ def trained(tmp_path_factory, tokenizer):
     )
     trainer.train()
     checkpoint = folder / "checkpoint-2"
-    note_answers(checkpoint, trainer.model.eval(), tokenizer)
+    write_outputs(checkpoint, trainer.model.eval(), tokenizer)
     return trainer, checkpoint
 
 
-# What a stranger does with a folder, after the first lines of one process or the other.
+# Loads a folder; the first lines depend on whether the process has the package.
 CHECK = """
 import json, sys
 from pathlib import Path
@@ -168,7 +168,7 @@ for folder in sys.argv[1:]:
     ]
 
 
-def test_everything_loads_where_the_package_is_not_installed(folders, trained, tmp_path):
+def test_everything_loads_without_the_package(folders, trained, tmp_path):
     without_package = (
         """
 import sys
@@ -198,7 +198,7 @@ assert not any(name.startswith("hf_xorner.") for name in sys.modules)
     run_python(without_package + code, tmp_path, *folders, trained[1], home=home)
     assert list((home / "modules").rglob("modeling_bilstm_cnn.py"))
 
-    # Saved again by a process without the package, in another that knows nothing of the first.
+    # Saved again by a process without the package, and loaded by another one.
     resaved = [tmp_path / f"again{number}" for number in (0, 1, 2, 8)]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -207,7 +207,7 @@ assert not any(name.startswith("hf_xorner.") for name in sys.modules)
     )
 
 
-def test_saved_folder_holds_its_code_and_no_pickle(folders, trained):
+def test_a_saved_folder_has_code_and_no_pickle(folders, trained):
     for folder in (*folders, trained[1]):
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         assert set(config["auto_map"]) == {"AutoConfig", "AutoModelForTokenClassification"}

@@ -1,4 +1,4 @@
-"""The local Hub, asked by the real client: what it must not get wrong where publishing is tested against it."""
+"""The local Hub with the real client: the behaviour that the tests of publishing rely on."""
 
 import hashlib
 import time
@@ -35,7 +35,7 @@ def bob(hub):
 
 
 @pytest.fixture
-def stranger(hub):
+def anonymous(hub):
     return HfApi(endpoint=hub.endpoint, token=False)
 
 
@@ -50,30 +50,30 @@ def fetched(api, path, name="ann/m", **options):
         return file.read()
 
 
-def test_who_one_is(hub, ann):
+def test_whoami(hub, ann):
     me = ann.whoami()
     assert (me["name"], me["orgs"][0]["name"], me["auth"]["accessToken"]["role"]) == ("ann", "birds", "write")
     with pytest.raises(HfHubHTTPError, match="Invalid user token"):
         HfApi(endpoint=hub.endpoint, token="hf_nobody").whoami()
 
 
-def test_what_is_committed_comes_back(hub, ann, stranger):
+def test_committed_files_can_be_downloaded(hub, ann, anonymous):
     assert ann.create_repo("ann/m").repo_id == "ann/m"
     assert hub.files("ann/m") == {}
     files = {"config.json": b"{}", "model.safetensors": WEIGHTS, "sub/deep/a.txt": "ä".encode(), "empty.txt": b""}
     sha = commit(ann, files)
     assert hub.files("ann/m") == files
-    assert stranger.model_info("ann/m").sha == sha
-    assert stranger.model_info("ann/m", revision=sha[:10]).sha == sha
-    assert {one.rfilename for one in stranger.model_info("ann/m").siblings} == {".gitattributes", *files}
+    assert anonymous.model_info("ann/m").sha == sha
+    assert anonymous.model_info("ann/m", revision=sha[:10]).sha == sha
+    assert {one.rfilename for one in anonymous.model_info("ann/m").siblings} == {".gitattributes", *files}
     for path, content in files.items():
-        assert fetched(stranger, path) == content
+        assert fetched(anonymous, path) == content
     # The token stays with the Hub: the address in the storage is enough.
     assert {method for method, *_ in hub.storage_requests} == {"PUT", "GET"}
     assert {token for *_, token in hub.storage_requests} == {None}
 
 
-def test_files_are_deleted_and_a_commit_is_all_or_nothing(hub, ann):
+def test_files_can_be_deleted_and_commits_are_atomic(hub, ann):
     ann.create_repo("ann/m")
     sha = commit(ann, {"a.txt": b"a", "b.txt": b"b"})
     operations = [CommitOperationAdd("c.txt", b"c"), CommitOperationDelete("nothing.txt")]
@@ -85,7 +85,7 @@ def test_files_are_deleted_and_a_commit_is_all_or_nothing(hub, ann):
     assert hub.files("ann/m") == {"b.txt": b"b", "c.txt": b"c"}
 
 
-def test_a_commit_upon_another_parent_is_refused(ann):
+def test_a_commit_with_another_parent_is_refused(ann):
     ann.create_repo("ann/m")
     first = commit(ann, {"a.txt": b"a"})
     commit(ann, {"a.txt": b"b"}, parent_commit=first)
@@ -94,7 +94,7 @@ def test_a_commit_upon_another_parent_is_refused(ann):
 
 
 @pytest.mark.parametrize("part_size", [1000, 10_239])
-def test_large_files_in_parts(hub, ann, part_size):
+def test_multipart_uploads_of_large_files(hub, ann, part_size):
     hub.part_size = part_size
     ann.create_repo("ann/m")
     commit(ann, {"model.safetensors": WEIGHTS})
@@ -121,21 +121,21 @@ def test_branches_and_tags(hub, ann):
             ask()
 
 
-def test_a_private_repository_does_not_exist_for_others(ann, bob, stranger, tmp_path):
+def test_a_private_repository_is_hidden_from_others(ann, bob, anonymous, tmp_path):
     ann.create_repo("ann/m", private=True)
     commit(ann, {"a.txt": b"a"})
     assert ann.model_info("ann/m").private is True
     assert fetched(ann, "a.txt") == b"a"
-    for other, status in ((bob, 404), (stranger, 401)):
+    for other, status in ((bob, 404), (anonymous, 401)):
         for ask in (other.model_info, other.list_repo_refs, lambda name, api=other: list(api.list_repo_tree(name))):
             with pytest.raises(RepositoryNotFoundError, match=str(status)):
                 ask("ann/m")
         with pytest.raises((RepositoryNotFoundError, LocalEntryNotFoundError)):
             fetched(other, "a.txt", cache_dir=tmp_path)
-    assert not stranger.repo_exists("ann/none")
+    assert not anonymous.repo_exists("ann/none")
 
 
-def test_who_may_write(hub, ann, bob, stranger):
+def test_write_permissions(hub, ann, bob, anonymous):
     ann.create_repo("ann/m")
     ann.create_repo("birds/m")
     hub.add_user("ann", "hf_reader", role="read")
@@ -146,13 +146,13 @@ def test_who_may_write(hub, ann, bob, stranger):
         with pytest.raises(HfHubHTTPError, match="403"):
             other.create_repo("ann/new")
     with pytest.raises(HfHubHTTPError, match="401"):
-        commit(stranger, {"a.txt": b"a"})
+        commit(anonymous, {"a.txt": b"a"})
     with pytest.raises(HfHubHTTPError, match="409"):
         ann.create_repo("ann/m")
     ann.create_repo("ann/m", exist_ok=True)
 
 
-def test_what_is_not_there(ann):
+def test_missing_repositories_and_files(ann):
     ann.create_repo("ann/m")
     with pytest.raises(EntryNotFoundError):
         fetched(ann, "nothing.txt")
@@ -172,7 +172,7 @@ def commit_what_was_not_uploaded(api, oid):
 
 
 @pytest.mark.parametrize("card", ["---\nlicense: [\n---\n", "---\nlicense: My Own!\n---\n", "---\n- a\n---\n"])
-def test_a_faulty_card_is_refused(hub, ann, card):
+def test_an_invalid_card_is_refused(hub, ann, card):
     ann.create_repo("ann/m")
     with pytest.raises(ValueError, match=r"Invalid metadata in README\.md"):
         commit(ann, {"README.md": card.encode()})
@@ -182,7 +182,7 @@ def test_a_faulty_card_is_refused(hub, ann, card):
 # --- Faults ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_connection_is_cut_within_the_body(hub, ann):
+def test_a_connection_that_breaks_within_the_body(hub, ann):
     ann.create_repo("ann/m")
     hub.fault("PUT", "", cut_after=100, times=1)
     commit(ann, {"model.safetensors": WEIGHTS})
@@ -192,7 +192,7 @@ def test_a_connection_is_cut_within_the_body(hub, ann):
     assert set(hub.files("ann/m")) == {"model.safetensors"}
 
 
-def test_an_answer_is_lost_though_all_was_done(hub, ann):
+def test_a_lost_response_after_a_completed_request(hub, ann):
     ann.create_repo("ann/m")
     hub.fault("POST", "/commit/", deaf=True, times=1)
     with pytest.raises(Exception, match=r"disconnected|reset"):
@@ -200,7 +200,7 @@ def test_an_answer_is_lost_though_all_was_done(hub, ann):
     assert hub.files("ann/m") == {"a.txt": b"a"}
 
 
-def test_bytes_are_damaged_in_storage_and_on_the_way(hub, ann, tmp_path):
+def test_bytes_corrupted_in_storage_and_in_transfer(hub, ann, tmp_path):
     ann.create_repo("ann/m")
     hub.fault("PUT", "", damage=True, times=1)
     commit(ann, {"model.safetensors": WEIGHTS, "a.txt": b"abc"})
@@ -214,7 +214,7 @@ def test_bytes_are_damaged_in_storage_and_on_the_way(hub, ann, tmp_path):
     assert tree["model.safetensors"].lfs.sha256 != hashlib.sha256(WEIGHTS).hexdigest()
 
 
-def test_a_silent_hub(hub, ann):
+def test_a_hub_that_does_not_respond(hub, ann):
     hub.fault("GET", "whoami", hang=True)
     start = time.monotonic()
     with pytest.raises(Exception, match="timed out"):

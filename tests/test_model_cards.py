@@ -1,4 +1,4 @@
-"""model_cards/: each folder as it would stand on the Hub, and one model complete, which does what its card says."""
+"""model_cards/: each folder has the files of a Hub repository; one complete model reproduces the scores of its card."""
 
 import json
 import shlex
@@ -45,7 +45,7 @@ def test_the_manifest_lists_the_files(folder):
     ]
 
 
-def test_the_card_says_what_the_facts_say(folder):
+def test_the_card_matches_the_facts(folder):
     facts, card = Facts.read(folder), ModelCard.load(folder / "README.md")
     assert facts.model["sha256"] in card.text
     assert facts.command in card.text
@@ -58,7 +58,7 @@ def test_the_card_says_what_the_facts_say(folder):
                 assert found[split, measure] == pytest.approx(scores[measure] / 100, abs=1e-6)
 
 
-def test_the_command_means_what_was_trained(folder):
+def test_the_command_matches_the_trained_model(folder):
     facts = Facts.read(folder)
     words = shlex.split(facts.command)
     assert words[:2] == ["python", "scripts/train.py"]
@@ -67,7 +67,7 @@ def test_the_command_means_what_was_trained(folder):
     assert training.seed == facts.seed
 
 
-def test_config_and_tokenizer_fit_one_another(folder):
+def test_config_and_tokenizer_match(folder):
     facts = Facts.read(folder)
     config, tokenizer = AutoConfig.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     with torch.device("meta"):
@@ -77,7 +77,7 @@ def test_config_and_tokenizer_fit_one_another(folder):
     assert tokenizer.tokenize("Mr. Moreau left") == ["Mr.", "Moreau", "left"]
 
 
-def test_no_sentence_of_a_corpus_and_no_place_of_a_machine_stands_there(folder, corpora):
+def test_cards_contain_no_corpus_sentences_and_no_local_paths(folder, corpora):
     facts = Facts.read(folder)
     texts = [read_text(folder, path.name) for path in folder.iterdir() if path.suffix not in (".png", ".safetensors")]
     assert not [fault for text in texts for fault in faults_of_text(text, [])]
@@ -86,7 +86,7 @@ def test_no_sentence_of_a_corpus_and_no_place_of_a_machine_stands_there(folder, 
         assert not sentences_in(texts, split["tokens"])
 
 
-def test_the_complete_model_is_fit_to_be_published(corpora):
+def test_the_complete_model_passes_the_checks_of_publishing(corpora):
     """It loads in a process without this package, and its card's sentences are tagged there."""
     checked = check_folder(COMPLETE, sentences=load_corpus("wnut17", corpora)["test"]["tokens"])
     assert sum(path.stat().st_size for path in COMPLETE.iterdir()) <= 20 * MEGABYTE
@@ -94,15 +94,15 @@ def test_the_complete_model_is_fit_to_be_published(corpora):
     assert any(found for _, found in checked.tagged)
 
 
-def test_the_code_beside_its_weights_is_that_of_the_package():
-    """Whoever changes the package saves the model anew, so that both do the same."""
+def test_the_code_of_the_complete_model_matches_the_package():
+    """After a change of the package, save the model again."""
     travelling = sorted(COMPLETE.glob("*.py"))
     assert travelling
     for path in travelling:
         assert path.read_bytes() == (REPOSITORY / "hf_xorner" / "models" / path.name).read_bytes(), path.name
 
 
-def test_the_complete_model_scores_what_its_card_says(corpora):
+def test_the_scores_of_the_complete_model_match_its_card(corpora):
     facts = Facts.read(COMPLETE)
     weights = COMPLETE / facts.model["file"]
     assert file_fingerprint(weights)["sha256"] == facts.model["sha256"]
@@ -126,7 +126,7 @@ def _entities(tagger, sentences):
 
 
 def _place(words, first, last):
-    """Where words lie in the sentence that they make, a blank between each two."""
+    """The character offsets of words in their sentence, joined by blanks."""
     start = sum(len(word) + 1 for word in words[:first])
     return start, start + len(" ".join(words[first : last + 1]))
 
@@ -143,8 +143,8 @@ def _spans(tags):
     return spans
 
 
-def test_results_name_the_runs_behind_the_cards(folder):
-    """A figure of a card with one seed is no other than that of the results, where both are of the same run."""
+def test_results_match_the_cards(folder):
+    """A score of a card with one seed equals that of the results if both are from the same run."""
     facts = Facts.read(folder)
     rows = json.loads((SHELF / "results.json").read_text(encoding="utf-8"))
     for row in rows:

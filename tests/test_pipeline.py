@@ -1,4 +1,4 @@
-"""The stock `pipeline("ner")` shows exactly what a model decodes."""
+"""The stock `pipeline("ner")` returns exactly the entities that a model decodes."""
 
 import copy
 from itertools import pairwise
@@ -67,7 +67,7 @@ def test_entities_are_the_decoded_chunks(model, tokenizer, pipe, items, batch_si
     assert [spans(entities) for entities in results] == expected
 
 
-def test_some_neighbours_of_one_type_are_two_entities(model, tokenizer):
+def test_adjacent_entities_of_one_type_are_not_merged(model, tokenizer):
     neighbours = 0
     for item in TEXTS + GIVEN:
         _, labels = decoded_labels(model, tokenizer, item)
@@ -76,7 +76,7 @@ def test_some_neighbours_of_one_type_are_two_entities(model, tokenizer):
 
 
 @pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
-def test_all_strategies_show_the_same_spans(pipe, items):
+def test_all_aggregation_strategies_give_the_same_spans(pipe, items):
     options = {"is_split_into_words": items is GIVEN, "batch_size": 8}
     simple = pipe(items, **options)
     for strategy in STRATEGIES[1:]:
@@ -102,7 +102,7 @@ def test_scores_are_mean_probabilities_of_the_decoded_labels(model, tokenizer, p
             assert entity["score"] == pytest.approx(sum(inside) / len(inside), abs=1e-5)
 
 
-def test_word_of_an_entity_is_its_surface_where_words_stand_apart(pipe):
+def test_words_of_entities_are_their_surface_forms(pipe):
     for text, entities in zip(TEXTS, pipe(TEXTS), strict=True):
         for entity in entities:
             assert entity["word"] == text[entity["start"] : entity["end"]]
@@ -116,7 +116,7 @@ def short_tokenizer(tokenizer, words):
 
 @pytest.mark.parametrize("strategy", ["simple", "first"])
 @pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
-def test_stride_changes_nothing_in_texts_that_fit(model, tokenizer, pipe, items, strategy):
+def test_stride_does_not_change_short_texts(model, tokenizer, pipe, items, strategy):
     short = short_tokenizer(tokenizer, 14)
     strided = pipeline("ner", model=model, tokenizer=short, aggregation_strategy=strategy, stride=5)
     options = {"is_split_into_words": items is GIVEN, "batch_size": 8}
@@ -207,7 +207,7 @@ def test_lower_casing_tokenizer_keeps_offsets_and_strategies(kind):
         assert [spans(entities) for entities in found] == expected
 
 
-def test_plain_labels_come_through_unprefixed(tokenizer):
+def test_plain_labels_have_no_prefixes(tokenizer):
     labels = ["NOUN", "VERB", "X"]
     model = build_model("cross-bilstm-cnn", tokenizer, labels=labels)
     tokens = pipeline("ner", model=model, tokenizer=tokenizer)("Ann saw London")
@@ -229,7 +229,7 @@ def with_encoder(request):
 
 @pytest.mark.parametrize("batch_size", [1, 2, 8])
 @pytest.mark.parametrize("items", [TEXTS, GIVEN, ["", "Ann", " ", "\u200b"]], ids=["texts", "words", "hardly any"])
-def test_pieces_of_words_go_through_its_batches(with_encoder, items, batch_size):
+def test_encoder_pieces_are_batched(with_encoder, items, batch_size):
     model, tokenizer = with_encoder
     expected = [chunks(*decoded_labels(model, tokenizer, item)) for item in items]
     stock = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
@@ -242,7 +242,7 @@ def test_pieces_of_words_go_through_its_batches(with_encoder, items, batch_size)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])
-def test_stride_takes_the_pieces_of_each_window(with_encoder, batch_size):
+def test_stride_splits_the_pieces_into_windows(with_encoder, batch_size):
     model, tokenizer = with_encoder
     strided = pipeline(
         "ner", model=model, tokenizer=short_tokenizer(tokenizer, 14), aggregation_strategy="simple", stride=5

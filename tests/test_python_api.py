@@ -81,7 +81,7 @@ def test_evaluate_takes_a_tagger_or_its_folder(trained, corpus):
         evaluate(tagger, corpus, resamples=-1)
 
 
-def test_publish_is_the_function_of_the_hub():
+def test_publish_is_the_function_of_the_hub_package():
     assert hf_xorner.publish is hf_xorner.hub.publish
 
 

@@ -22,7 +22,7 @@ def test_every_python_block_is_followed_by_its_output():
 
 
 @pytest.mark.parametrize(("code", "expected"), EXAMPLES)
-def test_examples_print_what_is_shown(code, expected, default_run):
+def test_examples_print_the_documented_output(code, expected, default_run):
     folder, _ = default_run
     cards = folder / "model_cards"
     if not cards.exists():

@@ -1,4 +1,4 @@
-"""The oracle is itself held against hand-written cases, against torch and against finite differences."""
+"""The reference implementation is checked by hand-written cases, against torch and by finite differences."""
 
 import numpy as np
 import pytest
@@ -56,11 +56,11 @@ def random_weights(rng, architecture):
         ([0, 0, 0], 3),
     ],
 )
-def test_caps(types, index):
+def test_capitalisation_by_hand(types, index):
     assert ref.caps_one_hot(np.array(types)).tolist() == np.eye(4)[index].tolist()
 
 
-def test_char_cnn_is_torch_conv1d_with_max_over_positions(rng):
+def test_char_cnn_matches_torch_conv1d_with_max_pooling(rng):
     weights = random_weights(rng, "bilstm-cnn")
     row = np.array([2, 3, 4, 5, 0])
     one_hot = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]], dtype=float)
@@ -83,7 +83,7 @@ def test_unknown_row_replaces_word_and_caps_but_not_characters(rng):
 
 
 @pytest.mark.parametrize("architecture", ["bilstm-cnn", "cross-bilstm-cnn"])
-def test_bilstm_is_torch_lstm_stacked_as_the_paper_says(rng, architecture):
+def test_bilstm_matches_stacked_torch_lstms(rng, architecture):
     weights = random_weights(rng, architecture)
     x = rng.normal(size=(6, 69))
 
@@ -105,7 +105,7 @@ def test_bilstm_is_torch_lstm_stacked_as_the_paper_says(rng, architecture):
     np.testing.assert_allclose(ref.encode(weights, architecture, x), expected, atol=1e-12)
 
 
-def test_attention_is_torch_scaled_dot_product(rng):
+def test_attention_matches_torch_scaled_dot_product(rng):
     weights = random_weights(rng, "att-bilstm-cnn")
     hidden = rng.normal(size=(5, 2 * HIDDEN))
     projected = [
@@ -126,7 +126,7 @@ def test_windows_partition_the_sentence_by_hand():
 
 
 @pytest.mark.parametrize("window", [1, 2, 5, 8])
-def test_every_position_lies_in_its_own_window(window):
+def test_every_position_is_in_its_own_window(window):
     for overlap in range(window):
         for length in range(1, 25):
             for position in range(length):
@@ -228,7 +228,7 @@ def test_spans(inner, strict, conlleval):
     assert ref.spans_conlleval(inner.split()) == conlleval
 
 
-def test_well_formed_tags_survive_the_round_trip():
+def test_well_formed_tags_round_trip():
     tags = ["B-x", "B-x", "I-x", "O", "B-y", "I-y", "I-y", "B-x"]
     for spans_of in (ref.spans_strict, ref.spans_conlleval):
         assert ref.public_tags(spans_of(ref.to_inner(tags)), len(tags)) == tags

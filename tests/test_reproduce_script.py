@@ -84,7 +84,7 @@ def started(folder, *options):
 
 
 def children_of(process):
-    """The processes that a process has started; none where the system does not say."""
+    """The child processes of a process; empty where the system does not list them."""
     try:
         with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
             return [int(number) for number in file.read().split()]
@@ -135,7 +135,7 @@ def facts_of(reproduced, recipe):
     return [json.loads(path.read_text()) for path in paths]
 
 
-def test_an_interrupted_table_goes_on(reproduced):
+def test_an_interrupted_table_is_continued(reproduced):
     assert reproduced["code"] == 0
     assert len(reproduced["begun"]) == 1
     for path, time_written in reproduced["begun"].items():
@@ -149,7 +149,7 @@ def test_an_interrupted_table_goes_on(reproduced):
     assert any(log.count("sentences)") == 2 for log in logs), "none was started twice"
 
 
-def test_the_figures_are_those_of_the_runs(reproduced):
+def test_scores_match_the_runs(reproduced):
     written = json.loads((reproduced["runs"] / "towns.json").read_text(), parse_constant=pytest.fail)
     assert written["title"] == "Towns"
     for key in ("plain", "crf"):
@@ -187,7 +187,7 @@ def test_rows_are_tested_against_the_baseline(reproduced):
     assert cell["difference"] == pytest.approx(sums["crf"] - sums["plain"], abs=1e-5)
 
 
-def test_the_markdown_says_the_same(reproduced):
+def test_the_markdown_matches_the_json(reproduced):
     text = (reproduced["runs"] / "towns.md").read_text(encoding="utf-8")
     assert text in reproduced["out"]
     rows = {line.split(" | ")[0].removeprefix("| "): line for line in text.splitlines() if line.startswith("| ")}
@@ -223,7 +223,7 @@ def test_results_are_merged(reproduced):
     }
 
 
-def test_everything_is_done_by_now(reproduced, script, monkeypatch):
+def test_a_dry_run_lists_finished_runs(reproduced, script, monkeypatch):
     monkeypatch.chdir(reproduced["folder"])
     out = ok(script_in(script, reproduced["folder"], monkeypatch, "towns.yaml", "--seeds", 1, 2, "--dry_run"))
     states = [line.split()[0] for line in out.splitlines()[2:]]
@@ -235,7 +235,7 @@ def test_everything_is_done_by_now(reproduced, script, monkeypatch):
     assert "--num_train_epochs 1" in out
 
 
-def test_a_run_that_fails_is_told_and_stops_no_other(folder, monkeypatch, tmp_path):
+def test_a_failed_run_is_reported_and_others_continue(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     table = read_table("towns.yaml")
     settings = Settings(tmp_path / "runs", seeds=(1, 2))
@@ -260,7 +260,7 @@ def test_a_run_that_fails_is_told_and_stops_no_other(folder, monkeypatch, tmp_pa
     assert "| Plain (baseline) | 50.25 ± 0.50 | – |" in text
 
 
-def test_facts_of_another_run_do_not_count(reproduced, monkeypatch):
+def test_facts_of_another_run_are_ignored(reproduced, monkeypatch):
     monkeypatch.chdir(reproduced["folder"])
     table = read_table("towns.yaml")
     settings = Settings(reproduced["folder"] / "runs" / "tables", seeds=(1,))
@@ -297,18 +297,18 @@ def script_in(script, folder, monkeypatch, *arguments):
         ((), "name a table; --list lists them."),
     ],
 )
-def test_a_slip_gets_one_sentence(folder, script, monkeypatch, arguments, sentence):
+def test_invalid_arguments_give_one_line_errors(folder, script, monkeypatch, arguments, sentence):
     assert sentence in fault(script_in(script, folder, monkeypatch, *arguments))
 
 
-def test_a_table_that_another_process_fills_is_refused(folder, script, monkeypatch, tmp_path):
+def test_a_table_locked_by_another_process_is_refused(folder, script, monkeypatch, tmp_path):
     with lock_holder(tmp_path / ".towns.lock") as other:
         sentence = fault(script_in(script, folder, monkeypatch, "towns.yaml", "--output", tmp_path))
     assert f"{tmp_path / 'towns'} is being written by process {other.pid} on " in sentence
     assert not list(tmp_path.glob("plain*"))
 
 
-def test_results_that_cannot_be_added_to_are_refused_before_training(folder, script, monkeypatch, tmp_path):
+def test_invalid_results_files_are_refused_before_training(folder, script, monkeypatch, tmp_path):
     (tmp_path / "results.json").write_text("{}")
     options = ["towns.yaml", "--output", tmp_path, "--results", tmp_path / "results.json"]
     assert "results.json: is not a list of results" in fault(script_in(script, folder, monkeypatch, *options))
@@ -321,7 +321,7 @@ def test_tables_are_listed(script):
     assert lines[0].split() == ["chen2019/table1", "Test", "F1", "on", "CoNLL-2003"]
 
 
-def test_a_corpus_is_counted_as_the_paper_counts_it(corpora):
+def test_corpus_statistics_match_the_paper(corpora):
     table, settings = read_table("ma2016/table2"), Settings(corpora / "no", data_dir=str(corpora))
     filled = fill(table, plan(table, settings), settings)
     measured = {key: filled.cells[key, "conll2003"].mean for key in table.rows}
@@ -329,7 +329,7 @@ def test_a_corpus_is_counted_as_the_paper_counts_it(corpora):
     assert "| Train sentences | 38,219 | – | 14,987 | 14,987 |" in to_markdown(filled)
 
 
-def test_entities_are_parted_by_training_and_vectors(corpora, tmp_path):
+def test_entities_are_split_by_training_and_vector_vocabulary(corpora, tmp_path):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("germany 1 2\nlondon 3 4\n")
     table = read_table("ma2016/table8")
@@ -364,7 +364,7 @@ def test_seeds_of_a_sentence_are_swapped_together():
     assert found["f1"]["p"] == pytest.approx(np.mean(np.array(every) >= every[0] - 1e-12))
 
 
-def test_published_figures_are_printed_as_they_are():
+def test_published_scores_are_printed_unchanged():
     assert [published_text(value) for value in (91.2, 14987, "1.15–1.16", None)] == [
         "91.20",
         "14,987",
@@ -376,7 +376,7 @@ def test_published_figures_are_printed_as_they_are():
     assert published_number("1.15–1.16") == published_number(None) == (None, None)
 
 
-def test_a_file_of_other_results_is_left_alone(tmp_path, corpora):
+def test_other_results_files_are_not_changed(tmp_path, corpora):
     table, settings = read_table("ma2016/table2"), Settings(tmp_path, data_dir=str(corpora))
     filled = fill(table, plan(table, settings), settings)
     path = tmp_path / "results.json"

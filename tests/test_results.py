@@ -1,4 +1,4 @@
-"""model_cards/results.json: every figure has a command that still means what stands beside it."""
+"""model_cards/results.json: the command of every score matches the fields beside it."""
 
 import json
 import shlex
@@ -12,13 +12,13 @@ RESULTS = json.loads((REPOSITORY / "model_cards" / "results.json").read_text(enc
 FIELDS = {"work", "dataset", "split", "model_type", "features", "seeds", "f1_mean", "f1_std", "published", "command"}
 
 
-def test_no_work_is_named_twice():
+def test_results_are_unique():
     places = [(row["work"], row["dataset"], row["split"]) for row in RESULTS]
     assert len(places) == len(set(places)) >= 6
 
 
 @pytest.mark.parametrize("row", RESULTS, ids=lambda row: row["work"])
-def test_a_result_says_what_was_done(row):
+def test_the_command_of_a_result_matches_its_fields(row):
     assert set(row) == FIELDS
     assert row["features"] in ("none", "static", "contextual", "static+contextual")
     assert 0 < row["f1_mean"] < 100

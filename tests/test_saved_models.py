@@ -1,4 +1,4 @@
-"""Models saved by version 0.1.0 load and compute what they did.
+"""Models saved by version 0.1.0 load and give the same results.
 
 `saved_models` has tiny models with random weights: every architecture, decoder and kind of word features, each with the
 texts and words that were tagged, the entities and the logits. Do not write the files again: a change that breaks them
@@ -17,14 +17,14 @@ from hf_xorner import Tagger
 FOLDERS = sorted((REPOSITORY / "tests" / "saved_models").iterdir())
 
 
-def test_every_architecture_of_that_version_is_there():
+def test_every_architecture_of_version_0_1_0_is_covered():
     kinds = {json.loads((folder / "config.json").read_text())["model_type"] for folder in FOLDERS}
     assert kinds <= set(ARCHITECTURES)
     assert len(kinds) == 8
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_a_saved_model_computes_what_it_did(folder):
+def test_saved_models_give_the_same_results(folder):
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     items, given = expected["items"], expected["given"]  # texts, then lists of words
     tagger = Tagger.from_pretrained(str(folder))

@@ -103,7 +103,7 @@ def labels_alone(tagger, item):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
 @pytest.mark.parametrize("final", [True, False], ids=["final end", "no final end"])
-def test_lines_of_text_become_spans_one_for_one(tag, tagger, tmp_path, end, final):
+def test_each_line_of_text_becomes_one_line_of_spans(tag, tagger, tmp_path, end, final):
     texts = [*HOSTILE, *TEXTS]
     (tmp_path / "in.txt").write_bytes((end.join(texts) + end * final).encode())
     found = objects(ok(tag("in.txt", "--batch_size", 2)))
@@ -160,7 +160,7 @@ York NNP I-LOC\r
 Nobody NN O"""
 
 
-def test_columns_are_copied_with_one_column_added(tag, tagger, tmp_path):
+def test_columns_are_copied_with_a_label_column_added(tag, tagger, tmp_path):
     text = COLUMNS.replace("# x y O\n", "")
     (tmp_path / "in.conll").write_bytes(text.encode())
     ok(tag("in.conll", "--output", "out.conll", "--batch_size", 1))
@@ -724,7 +724,7 @@ def counted(method, calls):
     return call
 
 
-def test_processes_need_a_folder_for_their_output(tmp_path, model, monkeypatch):
+def test_several_processes_require_an_output_folder(tmp_path, model, monkeypatch):
     source = many(tmp_path / "in.txt", 3)
     monkeypatch.setenv("WORLD_SIZE", "2")
     (tmp_path / "file").write_text("mine")
@@ -745,7 +745,7 @@ def test_a_fault_in_one_shard_leaves_the_other_complete(tmp_path, model):
     assert [path.name for path in (tmp_path / "out").glob("*.jsonl")] == ["part-00000-of-00002.jsonl"]
 
 
-def test_standard_streams_are_for_one_process(monkeypatch, model, tmp_path):
+def test_standard_streams_require_one_process(monkeypatch, model, tmp_path):
     (tmp_path / "in.txt").write_text("Ann\n")
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")

@@ -1,4 +1,4 @@
-"""The batch call finds what the stock pipeline finds, for any mixture of texts and words, as a stream."""
+"""Tagger gives the same entities as the stock pipeline, for mixed texts and words, as a stream."""
 
 import random
 import subprocess
@@ -32,7 +32,7 @@ def pipe(tagger):
 
 
 def same_entities(found, shown):
-    """Whether a tagger's entities are those that the pipeline shows.
+    """Return whether a tagger's entities match those of the pipeline.
 
     Their scores are not: the pipeline's is the mean of the probabilities of an entity's words.
     """
@@ -42,7 +42,7 @@ def same_entities(found, shown):
 
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
 @pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
-def test_entities_are_those_of_the_pipeline(tagger, pipe, items, batch_size):
+def test_entities_match_the_pipeline(tagger, pipe, items, batch_size):
     results = list(tagger.tag(items, batch_size=batch_size))
     assert sum(map(len, results)) > 10
     shown = pipe(items, is_split_into_words=items is GIVEN)
@@ -50,7 +50,7 @@ def test_entities_are_those_of_the_pipeline(tagger, pipe, items, batch_size):
         same_entities(found, entities)
 
 
-def test_places_in_characters_and_in_words_are_the_surface(tagger, tokenizer):
+def test_character_and_word_offsets_match_the_surface_form(tagger, tokenizer):
     for item in [*TEXTS, *GIVEN]:
         words = tokenizer.tokenize(item) if isinstance(item, str) else item
         text = " ".join(words)  # The texts are their words joined by blanks.
@@ -65,7 +65,7 @@ def test_places_in_characters_and_in_words_are_the_surface(tagger, tokenizer):
 
 @torch.no_grad()
 def chain_of(model, tokenizer, words):
-    """What the words' paths are scored by, as the oracle wants it."""
+    """The scores of the words' paths as arguments of the oracle."""
     inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
     lengths = inputs["attention_mask"].sum(1)
     states = model.encode(inputs["input_ids"], inputs["char_ids"], lengths).states
@@ -103,7 +103,7 @@ def entities_and_tags(tagger, items):
 
 
 def well_formed(entity, names):
-    """Whether inner tags are what makes words an entity: B I* E or S."""
+    """Return whether inner tags are those of an entity: B I* E or S."""
     kinds = "S" if len(names) == 1 else f"B{'I' * (len(names) - 2)}E"
     return names == [f"{kind}-{entity.label}" for kind in kinds]
 
@@ -135,7 +135,7 @@ def test_score_of_a_longer_entity_is_the_probability_of_all_its_tags(kind, token
     assert longer > 5
 
 
-def test_score_of_a_repaired_entity_is_that_of_the_tags_that_were_repaired(tokenizer):
+def test_score_of_a_repaired_entity_is_that_of_its_original_tags(tokenizer):
     model = lively_model("cross-bilstm-cnn", tokenizer, "crf", malformed_spans="repair")
     repaired = 0
     for entity, names, share in entities_and_tags(Tagger(model, tokenizer), GIVEN):
@@ -145,7 +145,7 @@ def test_score_of_a_repaired_entity_is_that_of_the_tags_that_were_repaired(token
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_score_of_plain_labels_is_that_of_the_words_that_join(tokenizer, decoder):
+def test_score_of_plain_labels_covers_the_joined_words(tokenizer, decoder):
     model = build_model("cross-bilstm-cnn", tokenizer, labels=["NOUN", "VERB", "O"], spread=1.0, decoder=decoder)
     longest = 0
     for entity, names, share in entities_and_tags(Tagger(model, tokenizer), TEXTS):
@@ -165,7 +165,7 @@ def test_texts_and_words_may_be_mixed_and_keep_their_order(tagger):
             assert [entity.score for entity in found] == pytest.approx([entity.score for entity in expected], abs=1e-5)
 
 
-def test_annotations_are_entities_labels_and_places(tagger, tokenizer):
+def test_annotations_are_entities_labels_and_offsets(tagger, tokenizer):
     names = tagger.model.config.labels
     items = [*TEXTS[:6], *GIVEN[:6], "", []]
     for item, annotation in zip(items, tagger.annotate(items, batch_size=3), strict=True):
@@ -184,7 +184,7 @@ def test_items_without_words_have_no_entities(tagger):
     assert tagger("") == tagger([]) == []
 
 
-def test_endless_stream_is_read_as_far_as_it_is_used(tokenizer):
+def test_an_infinite_stream_is_read_lazily(tokenizer):
     tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
     read = 0
 
@@ -201,7 +201,7 @@ def test_endless_stream_is_read_as_far_as_it_is_used(tokenizer):
     assert read == 4 * BATCHES_AHEAD
 
 
-def test_one_text_is_refused_where_many_are_read(tokenizer):
+def test_a_single_text_is_refused_as_a_stream(tokenizer):
     tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
     with pytest.raises(TypeError, match=r"tagger\(text\)"):
         tagger.tag("Ann Smith")
@@ -219,7 +219,7 @@ def test_one_text_is_refused_where_many_are_read(tokenizer):
         (["Ann", "\ud800"], ValueError, "Text 40 holds a lone surrogate"),
     ],
 )
-def test_wrong_item_is_named_by_its_place_in_the_stream(tokenizer, item, error, message):
+def test_an_invalid_item_is_reported_by_its_position(tokenizer, item, error, message):
     tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
     with pytest.raises(error, match=message):
         list(tagger.tag([*(["Ann"] * 40), item, "Ann"], batch_size=1))
@@ -232,7 +232,7 @@ def crf_tagger(tokenizer):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=4))
-def test_any_text_has_entities_that_stand_in_it(crf_tagger, texts):
+def test_entities_of_any_text_match_its_characters(crf_tagger, texts):
     results = list(crf_tagger.tag(texts, batch_size=2))
     assert len(results) == len(texts)
     for text, entities in zip(texts, results, strict=True):
@@ -242,7 +242,7 @@ def test_any_text_has_entities_that_stand_in_it(crf_tagger, texts):
         assert all(left.end <= right.start for left, right in pairwise(entities))
 
 
-def test_plain_labels_join_as_in_the_pipeline(tokenizer):
+def test_plain_labels_are_grouped_like_in_the_pipeline(tokenizer):
     model = build_model("cross-bilstm-cnn", tokenizer, labels=["NOUN", "VERB", "O"], spread=1.0)
     pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
     for found, shown in zip(Tagger(model, tokenizer).tag(TEXTS), pipe(TEXTS), strict=True):
@@ -271,7 +271,7 @@ def test_tokenizer_of_another_model_is_refused(tokenizer):
             Tagger(model, other)
 
 
-def test_other_characters_of_the_same_number_are_refused(tokenizer):
+def test_a_tokenizer_with_other_characters_is_refused(tokenizer):
     # Another order of the same characters has other types at the same ids.
     swapped = [[word.swapcase() for word in words] for words in SENTENCES]
     other = WordCharTokenizer.from_corpus(swapped, max_word_chars=10)
@@ -349,7 +349,7 @@ def test_document_of_200_000_words_takes_linear_time(model_type, request, capsys
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
-def test_labels_of_given_words_are_those_of_the_model(model_type, tokenizer, batch_size):
+def test_labels_of_words_match_the_model(model_type, tokenizer, batch_size):
     model = build_model(model_type, tokenizer, decoder="crf")
     sentences = [*SENTENCES, [], ["Ann"]]
     labelled = list(Tagger(model, tokenizer).label(iter(sentences), batch_size))
@@ -362,7 +362,7 @@ def test_labels_of_given_words_are_those_of_the_model(model_type, tokenizer, bat
             assert probabilities.tolist() == pytest.approx(logits.softmax(-1).amax(-1).tolist(), abs=1e-5)
 
 
-def test_labels_are_of_given_words_and_of_some_at_a_time(tokenizer):
+def test_labels_require_words_and_are_batched(tokenizer):
     tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
     with pytest.raises(ValueError, match="batch_size=0"):
         tagger.label([["Ann"]], batch_size=0)

@@ -108,7 +108,7 @@ def mixins(request):
 
 
 class SmallModel:
-    """What the mixin for models asks for: sizes, a config and inputs."""
+    """The requirements of the mixin for models: sizes, a config and inputs."""
 
     batch_size, seq_length, is_training = 3, 5, True
     num_hidden_layers, num_attention_heads = 1, 2
@@ -173,7 +173,7 @@ def test_every_architecture_and_its_config_pass(kind, tokenizer, mixins):
         ("test_tokenizers_backend_mixin", "TokenizersBackendTesterMixin"),
     ],
 )
-def test_the_tokenizer_passes(module, mixin, added, mixins, tmp_path):
+def test_the_tokenizer_passes_the_mixins(module, mixin, added, mixins, tmp_path):
     words = "This is a test Hello hey how are you doing".split()
     tokenizer = WordCharTokenizer.from_corpus([*SENTENCES, words], max_word_chars=10)
     if added:
@@ -186,8 +186,8 @@ def test_the_tokenizer_passes(module, mixin, added, mixins, tmp_path):
     assert failures(case, {name: reason for name, reason in NOT_FOR_TOKENIZERS.items() if hasattr(case, name)}) == {}
 
 
-def test_whatever_does_not_apply_is_there(mixins):
-    """A test that was renamed or removed needs no verdict any more."""
+def test_excluded_mixin_tests_exist(mixins):
+    """Excluded tests that were renamed or removed in transformers are reported."""
     modeling, common, backend = map(
         mixins, ("test_modeling_common", "test_tokenization_common", "test_tokenizers_backend_mixin")
     )

@@ -15,14 +15,14 @@ TEXT = "the 1 0\nOslo 0 2\nb2 3 4\nthe 5 5\nb0 0.5 0\n"
 
 
 @pytest.fixture
-def stranger(script_of_a_stranger):
-    """Runs the script in a process of its own."""
+def new_process(script_of_a_stranger):
+    """Run the script in a new process."""
     return partial(script_of_a_stranger, "vectors.py")
 
 
 @pytest.fixture
 def run(script):
-    """Runs the script in this process."""
+    """Run the script in this process."""
     return partial(script, "vectors.py")
 
 
@@ -33,8 +33,8 @@ def text(tmp_path):
     return path
 
 
-def test_a_file_is_looked_into(stranger, tmp_path):
-    code, out, errors = stranger("inspect", "vectors.txt", "--json", "out.json")
+def test_inspect_summarises_a_file(new_process, tmp_path):
+    code, out, errors = new_process("inspect", "vectors.txt", "--json", "out.json")
     assert (code, errors) == (0, "")
     assert out.splitlines() == [
         "source       vectors.txt",
@@ -61,14 +61,14 @@ def test_a_file_is_looked_into(stranger, tmp_path):
     }
 
 
-def test_memory_is_told_in_mebibytes(run, tmp_path):
+def test_memory_is_printed_in_mebibytes(run, tmp_path):
     rest = " ".join(["0.5"] * 1024)
     (tmp_path / "large.txt").write_text("".join(f"w{number} {rest}\n" for number in range(512)))
     lines = ok(run("inspect", "large.txt")).splitlines()
     assert lines[-2:] == ["as float32   2.0 MiB", "as float16   1.0 MiB"]
 
 
-def test_vectors_go_through_every_format_and_come_back(run, tmp_path):
+def test_conversion_through_every_format_is_lossless(run, tmp_path):
     before = "vectors.txt"
     for format in ("word2vec", "word2vec-binary", "safetensors", "fasttext", "glove"):
         out = ok(run("convert", before, "--to", format, "--output", f"by_{format}"))
@@ -83,7 +83,7 @@ def test_vectors_go_through_every_format_and_come_back(run, tmp_path):
     ]
 
 
-def test_words_are_kept_as_asked(run, tmp_path):
+def test_words_are_filtered_by_options(run, tmp_path):
     (tmp_path / "words.txt").write_text("B7\nThe\n")
     (tmp_path / "train.conll").write_text("OSLO O\nOslo O\n")
     for name, options, kept in (
@@ -97,16 +97,16 @@ def test_words_are_kept_as_asked(run, tmp_path):
         assert read_vectors(tmp_path / name).words == kept
 
 
-def test_half_precision_is_written_when_asked_for(run, tmp_path):
+def test_half_precision_is_written_with_half(run, tmp_path):
     from safetensors.numpy import load_file
 
     ok(run("convert", "vectors.txt", "--to", "safetensors", "--output", "out", "--half"))
     assert load_file(tmp_path / "out" / "vectors.safetensors")["vectors"].dtype == np.float16
 
 
-def test_nothing_is_overwritten_unless_asked(run, text):
+def test_files_are_not_overwritten_by_default(run, text):
     arguments = ["convert", "nowhere.txt", "--to", "word2vec", "--output", "vectors.txt"]
-    # Told before the source is read, which may take minutes.
+    # Reported before the source is read, which may take minutes.
     sentence = "hf-xorner vectors: vectors.txt: exists already; choose another place to write to, or overwrite it."
     assert fault(run(*arguments)) == sentence
     assert text.read_text() == TEXT
@@ -115,7 +115,7 @@ def test_nothing_is_overwritten_unless_asked(run, text):
     assert text.read_text().startswith("4 2\n")
 
 
-def test_the_format_of_the_source_can_be_told(run, text):
+def test_the_format_of_the_source_can_be_given(run, text):
     text.write_text("2 1\n3 4\n")
     assert "words        2" in ok(run("inspect", "vectors.txt", "--format", "glove"))
     assert fault(run("inspect", "vectors.txt")).startswith(
@@ -123,16 +123,16 @@ def test_the_format_of_the_source_can_be_told(run, text):
     )
 
 
-def test_a_bar_is_drawn_when_asked_for(run):
+def test_a_bar_is_shown_with_progress(run):
     assert run("inspect", "vectors.txt")[2] == ""
     code, out, errors = run("inspect", "vectors.txt", "--progress")
     assert (code, out[:6]) == (0, "source")
     assert "reading: 100%" in errors
 
 
-def test_a_stranger_is_told_what_is_wrong(stranger, text):
+def test_a_new_process_prints_a_one_line_error(new_process, text):
     text.write_text("a 1 2\nb 1\n")
-    sentence = fault(stranger("convert", "vectors.txt", "--to", "safetensors", "--output", "out"))
+    sentence = fault(new_process("convert", "vectors.txt", "--to", "safetensors", "--output", "out"))
     assert sentence == "hf-xorner vectors: vectors.txt:2: 1 number where the others have 2; correct or remove the line."
     assert not (text.parent / "out").exists()
 
@@ -148,11 +148,11 @@ def test_a_stranger_is_told_what_is_wrong(stranger, text):
          "nothing; give a number from 1, or leave it out."),
     ],
 )  # fmt: skip
-def test_faults_are_one_sentence(run, arguments, message):
+def test_errors_are_one_line(run, arguments, message):
     assert fault(run(*arguments)) == f"hf-xorner vectors: {message}"
 
 
-def test_coverage_says_which_step_finds_a_vector(run, tmp_path):
+def test_coverage_reports_each_fallback_step(run, tmp_path):
     (tmp_path / "train.conll").write_text("the\tO\nOSLO\tO\nB7\tO\nThe\tO\nx\tO\n")
     out = ok(run("coverage", "vectors.txt", "--vocab", "train.conll", "--fallback", "lower", "lower_zero"))
     assert [line.split() for line in out.split("\n")[2:7]] == [
@@ -175,7 +175,7 @@ def encoder(tmp_path):
 OPTIONS = ["--encoder", "encoder", "--vocab", "words.txt", "--dim", 3, "--layers", 1, 2]
 
 
-def test_distilled_vectors_are_those_of_the_library(run, encoder, tmp_path):
+def test_distilled_vectors_match_the_library(run, encoder, tmp_path):
     out = ok(run("distill", *OPTIONS, "--output", "out"))
     assert out.startswith("distilled: 4 words of dimension 3\n")
     vectors = read_vectors(tmp_path / "out")
@@ -188,7 +188,7 @@ def test_distilled_vectors_are_those_of_the_library(run, encoder, tmp_path):
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_composed_vectors_are_those_of_the_library(run, encoder, tmp_path, half):
+def test_composed_vectors_match_the_library(run, encoder, tmp_path, half):
     options = [*OPTIONS, "--composed", "true", "--output", "out", "--half", str(half).lower()]
     out = ok(run("distill", *options))
     assert out.splitlines() == [
@@ -202,7 +202,7 @@ def test_composed_vectors_are_those_of_the_library(run, encoder, tmp_path, half)
     assert np.array_equal(found.vectors, expected.vectors.astype(found.vectors.dtype))
     assert np.array_equal(found.mix, expected.mix) and np.array_equal(found.bias, expected.bias)
     assert found.pieces.to_str() == expected.pieces.to_str()
-    # Told before anything is encoded.
+    # Reported before anything is encoded.
     options[options.index("encoder")] = "nowhere"
     sentence = "out/composed.safetensors: exists already; choose another place to write to, or overwrite it."
     assert fault(run("distill", *options)) == f"hf-xorner vectors: {sentence}"
@@ -210,7 +210,7 @@ def test_composed_vectors_are_those_of_the_library(run, encoder, tmp_path, half)
     ok(run("distill", *options, "--overwrite"))
 
 
-def test_composing_shows_bars_when_asked_and_says_what_is_wrong(run, encoder):
+def test_progress_and_errors_of_composing(run, encoder):
     code, _, errors = run("distill", *OPTIONS, "--composed", "--output", "out", "--progress")
     assert code == 0
     assert errors.count("encoding: 100%") >= 2
@@ -220,9 +220,9 @@ def test_composing_shows_bars_when_asked_and_says_what_is_wrong(run, encoder):
     assert fault(run("distill", *options)) == f"hf-xorner vectors: {sentence}"
 
 
-def test_files_are_joined(stranger, tmp_path):
+def test_files_are_joined(new_process, tmp_path):
     (tmp_path / "more.vec").write_text("2 1\noslo 3\nof -4\n")
-    code, out, errors = stranger("join", "vectors.txt", "more.vec", "--fallback", "lower", "--output", "both")
+    code, out, errors = new_process("join", "vectors.txt", "more.vec", "--fallback", "lower", "--output", "both")
     assert (code, errors) == (0, "")
     assert out.splitlines()[0] == "joined: 6 words of dimension 2 + 1"
     joined = read_vectors(tmp_path / "both")
@@ -232,7 +232,7 @@ def test_files_are_joined(stranger, tmp_path):
     np.testing.assert_allclose(joined.matrix, np.hstack([first, second]), rtol=1e-6)
 
 
-def test_joining_needs_two_files_and_loses_none(run, tmp_path):
+def test_joining_requires_two_files_and_overwrites_none(run, tmp_path):
     assert "one source of vectors" in fault(run("join", "vectors.txt", "--output", "both"))
     assert not (tmp_path / "both").exists()
     line = fault(run("join", "vectors.txt", "vectors.txt", "--output", "vectors.txt", "--to", "glove"))

@@ -1,4 +1,4 @@
-"""Plain loops over words and characters: what a tokenizer has to say, whatever it is asked for."""
+"""Plain loops over words and characters: the expected output of a tokenizer for any arguments."""
 
 import unicodedata
 from collections import Counter
@@ -40,7 +40,7 @@ GIVEN = [
 
 
 class Oracle:
-    """What the tokenizer should give, one word and one character at a time."""
+    """The expected output of the tokenizer, one word and one character at a time."""
 
     def __init__(self, sentences, *, min_count=1, casing="keep", digits="keep", max_word_chars=20, min_char_count=1):
         self.casing, self.digits, self.width = casing, digits, max_word_chars

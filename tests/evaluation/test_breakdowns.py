@@ -98,7 +98,7 @@ def confusion_by_loop(gold, predicted, types):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @settings(deadline=None, max_examples=50)
 @given(data=st.data())
-def test_breakdowns_equal_loops_over_the_spans(scheme, policy, data):
+def test_breakdowns_match_loops_over_the_spans(scheme, policy, data):
     tags, predicted_tags = data.draw(pairs(scheme))
     comparison = Comparison.of(tags, predicted_tags, policy, scheme)
     gold, predicted = (corpus_spans(side, scheme, policy) for side in (tags, predicted_tags))
@@ -122,7 +122,7 @@ def test_breakdowns_equal_loops_over_the_spans(scheme, policy, data):
         assert sum(row[index] for row in found["matrix"]) + places == found["predicted"][name]
 
 
-def test_the_confusion_by_hand():
+def test_a_hand_computed_confusion():
     gold = [
         ["B-X", "I-X", "O", "B-X", "O"],  # found; missed
         ["B-Y", "O", "B-X", "I-X", "I-X"],  # taken for X; cut in two, of which one has the type
@@ -172,7 +172,7 @@ def test_pairs_of_surface_form_and_type_are_scored_once(pair, policy):
     assert surface_scores(comparison, list(chain.from_iterable(words))) == pytest.approx(expected, abs=1e-10)
 
 
-def test_surface_forms_by_hand():
+def test_hand_computed_surface_form_scores():
     # Paris is found once of twice: it counts as found, and once. "paris" is another form, Paris of type Y another pair.
     words = "Paris Paris paris Paris New York".split()
     gold = [["B-X", "B-X", "B-X", "B-Y", "B-X", "I-X"]]
@@ -201,7 +201,7 @@ def part_of(words, train, vectors):
 
 @settings(deadline=None, max_examples=120)
 @given(pairs_with_words(), st.sampled_from(POLICIES), VOCABULARY, VOCABULARY)
-def test_words_and_entities_fall_into_the_parts_of_the_definition(pair, policy, train, vectors):
+def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
     gold, predicted, words = pair
     spans = [corpus_spans(side, "iob2", policy) for side in (gold, predicted)]
     flat = list(chain.from_iterable(words))
@@ -222,7 +222,7 @@ def test_words_and_entities_fall_into_the_parts_of_the_definition(pair, policy, 
     assert_close(found["words"], of_words)
 
 
-def test_the_parts_by_hand():
+def test_hand_computed_vocabulary_parts():
     words = "New York saw Zeus in Xanadu City".split()
     gold = [["B-X", "I-X", "O", "B-Y", "O", "B-X", "I-X"]]
     predicted = [["B-X", "I-X", "O", "B-Y", "B-Y", "O", "B-X"]]
@@ -245,7 +245,7 @@ def test_the_parts_by_hand():
     }
 
 
-def test_training_words_keep_their_case():
+def test_training_words_are_case_sensitive():
     comparison = Comparison.of([["B-X"]], [["B-X"]])
     found = vocabulary_partition(comparison, ["New"], ["new"], ["new"])
     assert found["entities"]["OOTV"]["support"] == 1
@@ -286,7 +286,7 @@ def test_entities_are_seen_when_training_has_their_surface_form(pair, policy, su
     assert_close(seen_partition(comparison, list(chain.from_iterable(words)), surfaces), expected)
 
 
-def test_seen_entities_by_hand():
+def test_hand_computed_seen_entities():
     # The type does not matter, the case does, and so does the whole of the form.
     words = "Paris met paris in New York City".split()
     gold = [["B-X", "O", "B-X", "O", "B-X", "I-X", "I-X"]]
@@ -302,7 +302,7 @@ def test_seen_entities_by_hand():
     "function",
     [surface_scores, lambda *given: vocabulary_partition(*given, []), lambda *given: seen_partition(*given, [])],
 )
-def test_words_that_do_not_fit_are_refused(function):
+def test_mismatched_words_are_refused(function):
     with pytest.raises(ValueError, match="1 words for 2 tags"):
         function(Comparison.of([["B-X", "O"]], [["B-X", "O"]]), [["a", "b"]])
 
@@ -359,7 +359,7 @@ NOTHING = [[], [[]], [["O", "O"]], [["NN", "VB"]]]
 
 
 @pytest.mark.parametrize("corpus", [*((tags, tags, [["a"] * len(row) for row in tags]) for tags in NOTHING), None])
-def test_every_breakdown_is_plain_data_even_of_nothing(corpus):
+def test_breakdowns_are_serializable_even_if_empty(corpus):
     gold, predicted, words = corpus or large_corpus(2_000, 100)
     words = list(chain.from_iterable(words))
     found = everything(Comparison.of(gold, predicted), words, words[:50], words[40:90], ["word1"])
@@ -383,7 +383,7 @@ def test_two_hundred_thousand_tokens_take_less_than_three_seconds():
 
 
 @pytest.mark.slow
-def test_a_million_tokens_are_broken_down_within_five_seconds(capsys):
+def test_breakdowns_of_a_million_tokens_take_less_than_five_seconds(capsys):
     seconds, f1, gold, predicted = measure(1_000_000, 50_000)
     times = [f"all breakdowns {seconds:.2f} s"]
     for policy in POLICIES:

@@ -13,7 +13,7 @@ from hf_xorner.evaluation.comparison import Comparison
 # --- Calibration -----------------------------------------------------------------------------------------------------
 
 
-def test_a_table_by_hand():
+def test_a_hand_computed_table():
     table = calibration([0.05, 0.62, 0.68, 0.65, 0.95, 0.97], [False, True, False, False, True, True])
     filled = {index: tuple(row.values()) for index, row in enumerate(table["bins"]) if row["count"]}
     assert list(table["bins"][0]) == ["lower", "upper", "count", "confidence", "accuracy"]
@@ -26,7 +26,7 @@ def test_a_table_by_hand():
     assert table["ece"] == pytest.approx((1 * 5 + 3 * (65 - 100 / 3) + 2 * 4) / 6)
 
 
-def test_borders_are_decimal_numbers_and_belong_to_the_bin_below():
+def test_bin_borders_belong_to_the_lower_bin():
     borders = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
     table = calibration([0.0, *borders], [True] * 11)
     # 0 has no bin below and shares the first with its upper border.
@@ -41,7 +41,7 @@ def test_borders_are_decimal_numbers_and_belong_to_the_bin_below():
     ("confidences", "correct", "error"),
     [([1.0, 1.0], [True, True], 0), ([0.0], [False], 0), ([1.0], [False], 100), ([0.0], [True], 100), ([], [], 0)],
 )
-def test_certain_confidences_are_right_or_wrong(confidences, correct, error):
+def test_calibration_of_confidences_of_1(confidences, correct, error):
     assert calibration(confidences, correct)["ece"] == error
 
 
@@ -62,7 +62,7 @@ def test_the_table_equals_a_loop(entities):
 
 
 @pytest.mark.parametrize("wrong", [-0.01, 1.01, float("nan"), float("inf"), 100.0])
-def test_confidences_that_are_no_probabilities_are_refused(wrong):
+def test_confidences_outside_0_and_1_are_refused(wrong):
     with pytest.raises(ValueError, match=rf"entity 1 \(counted from 0\) is {wrong}"):
         calibration([0.5, wrong], [True, True])
 
@@ -75,7 +75,7 @@ def comparison_of(ids, lengths):
     return Comparison(ids, ids, np.array(lengths), TagSet.of(LABELS))
 
 
-def test_confidences_by_hand():
+def test_hand_computed_confidences():
     # Words 1, 2 and 3 to 5 are entities.
     comparison = comparison_of([0, 1, 3, 1, 2, 2], [3, 0, 3])
     found = entity_confidences([0.5, 1.0, 0.25, 0.75, 0.125, 1.0], comparison)
@@ -84,7 +84,7 @@ def test_confidences_by_hand():
     assert entity_confidences([0.5], comparison_of([0], [1])).tolist() == []
 
 
-def test_certain_words_after_a_million_others_are_certain():
+def test_confidences_have_no_rounding_errors_in_long_texts():
     # A difference of running totals would be 1.0000000000582077.
     probabilities = np.random.default_rng(0).random(1_000_003)
     probabilities[-3:] = 1.0
@@ -93,7 +93,7 @@ def test_certain_words_after_a_million_others_are_certain():
 
 
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_confidences_are_means_over_the_entities_of_the_tagger(tokenizer, decoder):
+def test_confidences_match_the_entities_of_the_tagger(tokenizer, decoder):
     model = lively_model("cross-bilstm-cnn", tokenizer, decoder)
     ids, probabilities, lengths = [], [], []
     for words in GIVEN:
@@ -118,6 +118,6 @@ def test_confidences_are_means_over_the_entities_of_the_tagger(tokenizer, decode
     ("function", "given"),
     [(calibration, ([0.5, 0.6], [True])), (entity_confidences, ([0.5, 0.5], comparison_of([0, 0, 0], [1, 2])))],
 )
-def test_shapes_that_do_not_fit_are_refused(function, given):
+def test_mismatched_shapes_are_refused(function, given):
     with pytest.raises(ValueError, match=r"shape \(2,\) do not fit"):
         function(*given)

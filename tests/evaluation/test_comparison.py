@@ -12,7 +12,7 @@ from hf_xorner.evaluation.comparison import Comparison
 @pytest.mark.parametrize("scheme", SCHEMES)
 @settings(deadline=None)
 @given(data=st.data())
-def test_a_comparison_equals_the_definitions(scheme, policy, data):
+def test_a_comparison_matches_the_definitions(scheme, policy, data):
     gold, predicted = data.draw(pairs(scheme))
     comparison = Comparison.of(gold, predicted, policy, scheme)
     gold_spans, predicted_spans = (corpus_spans(side, scheme, policy) for side in (gold, predicted))
@@ -50,12 +50,12 @@ def test_spans_are_scored_by_group(pair, odd):
         assert found[name] == pytest.approx(expected, abs=1e-10)
 
 
-def test_plain_tags_count_correct_words_and_words():
+def test_plain_tags_count_words_and_correct_words():
     comparison = Comparison.of([["NN", "VB"], [], ["NN"]], [["NN", "NN"], [], ["NN"]])
     assert comparison.counts_by_sentence().tolist() == [[1, 2], [0, 0], [1, 1]]
 
 
-def test_numbers_and_strings_compare_alike():
+def test_label_ids_and_strings_give_the_same_comparison():
     of_tags = Comparison.of([["B-X", "I-X"], ["O"]], [["B-X", "I-X"], ["B-Y"]])
     tag_set = TagSet.of(["O", "B-Y", "I-Y", "B-X", "I-X", "B-Z"])
     of_ids = Comparison(np.array([3, 4, 0]), np.array([3, 4, 1]), np.array([2, 1]), tag_set)
@@ -64,7 +64,7 @@ def test_numbers_and_strings_compare_alike():
 
 
 @pytest.mark.parametrize("nothing", [[], [[]]])
-def test_nothing_can_be_compared(nothing):
+def test_empty_input_is_compared(nothing):
     comparison = Comparison.of(nothing, nothing)
     assert comparison.counts_by_sentence().tolist() == [[0, 0, 0]] * len(nothing)
 
@@ -79,7 +79,7 @@ def test_nothing_can_be_compared(nothing):
         ([["B-X"]], [["X"]], "unknown tag 'X'"),
     ],
 )
-def test_faulty_pairs_are_refused(gold, predicted, message):
+def test_mismatched_pairs_are_refused(gold, predicted, message):
     with pytest.raises(ValueError, match=message):
         Comparison.of(gold, predicted)
 
@@ -94,14 +94,14 @@ def test_faulty_pairs_are_refused(gold, predicted, message):
         (["B-X", "E-X"], ["O", "O"]),
     ],
 )
-def test_a_scheme_is_inferred_from_both_sides(gold, predicted):
+def test_the_scheme_is_inferred_from_gold_and_predicted_tags(gold, predicted):
     assert Comparison.of([gold], [predicted]).tag_set.scheme == "bioes"
 
 
-def test_a_given_scheme_is_not_questioned():
+def test_a_given_scheme_is_used():
     assert Comparison.of([["B-X", "I-X"]], [["B-X", "E-X"]], scheme="bioes").correct.tolist() == [True]
 
 
-def test_numbers_that_do_not_fit_are_refused():
+def test_mismatched_label_ids_are_refused():
     with pytest.raises(ValueError, match="2 gold tags and 1 predicted tags do not fit sentences of 2 words"):
         Comparison(np.array([0, 0]), np.array([0]), np.array([2]), TagSet.of(["O"]))

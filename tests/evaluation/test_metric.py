@@ -21,7 +21,7 @@ TIMES = {"total_time_in_seconds", "samples_per_second", "latency_in_seconds"}
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """The folder that metrics write to by default, which is the user's."""
+    """The default cache folder of metrics."""
     folder = tmp_path / "metrics"
     monkeypatch.setattr(evaluate.config, "HF_METRICS_CACHE", str(folder))
     return folder
@@ -31,7 +31,7 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("policy", ["conlleval", "strict"])
-def test_figures_are_the_checked_scores(policy):
+def test_scores_match_span_scores(policy):
     found = TaggingMetric(policy).compute(predictions=PREDICTED, references=GOLD)
     assert found == span_scores(GOLD, PREDICTED, policy)
     assert 0 < found["f1"] < 100
@@ -56,7 +56,7 @@ def test_sentences_can_be_added_one_by_one_and_in_batches_and_nothing_is_written
 
 
 @pytest.mark.parametrize("options", [{}, {"keep_in_memory": False}], ids=["memory", "files"])
-def test_metrics_do_not_disturb_each_other(options, cache):
+def test_metrics_are_independent(options, cache):
     metrics = [TaggingMetric(policy, **options) for policy in ("conlleval", "strict", "conlleval")]
     pairs = [(GOLD, PREDICTED), (GOLD[:2], PREDICTED[:2]), ([["B-X"]], [["O"]])]
     for metric, (gold, predicted) in zip(metrics, pairs, strict=True):
@@ -69,7 +69,7 @@ def test_metrics_do_not_disturb_each_other(options, cache):
     assert not list(cache.rglob("*.arrow"))
 
 
-def test_metrics_of_several_threads_do_not_disturb_each_other():
+def test_metrics_of_several_threads_are_independent():
     found = {}
 
     def score(number):
@@ -85,7 +85,7 @@ def test_metrics_of_several_threads_do_not_disturb_each_other():
     assert found == {number: 25.0 * number for number in range(5)}
 
 
-def test_several_processes_score_together_by_files(tmp_path):
+def test_several_processes_gather_their_predictions(tmp_path):
     shares = [slice(0, 1), slice(1, 3)]
     found = {}
 
@@ -120,7 +120,7 @@ def test_it_can_be_combined_with_other_metrics():
         ({"predictions": [[1, 0]], "references": [[0, 0]]}, "don't match the expected format"),
     ],
 )
-def test_faulty_input_is_refused_and_forgotten(inputs, message):
+def test_invalid_input_is_refused_and_discarded(inputs, message):
     metric = TaggingMetric()
     with pytest.raises(ValueError, match=message):
         metric.compute(**inputs)
@@ -156,7 +156,7 @@ else:
 # --- With the evaluator ----------------------------------------------------------------------------------------------
 
 
-def comes_back(words, tokenizer):
+def is_one_word_each(words, tokenizer):
     text = " ".join(words)
     offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
     return [text[start:end] for start, end in offsets] == words
@@ -173,7 +173,7 @@ def tags_of(entities, words):
 
 @pytest.fixture(scope="module")
 def sentences(tokenizer):
-    found = [words for words in random_sentences(60, seed=3) if comes_back(words, tokenizer)]
+    found = [words for words in random_sentences(60, seed=3) if is_one_word_each(words, tokenizer)]
     assert len(found) > 40
     return found
 
@@ -233,10 +233,10 @@ def test_the_evaluator_takes_tags_as_strings_and_models_as_folders(tokenizer, se
         }
 
 
-def test_a_word_that_is_split_has_the_label_of_its_first_part(tokenizer):
+def test_a_split_word_has_the_label_of_its_first_part(tokenizer):
     model = lively_model("bilstm-cnn", tokenizer, "softmax")
     words = ["Ann's", "dog", "met", "Smith,", "London."]
-    assert not comes_back(words, tokenizer)
+    assert not is_one_word_each(words, tokenizer)
     text = " ".join(words)
     encoding = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
     starts = encoding.pop("offset_mapping")[0, :, 0].tolist()

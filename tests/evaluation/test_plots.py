@@ -46,12 +46,12 @@ def confusion_of(types, matrix, **outcomes):
 
 
 def pixels(path):
-    """What a picture shows: height, width, colours; 0 is black and 1 is white."""
+    """The pixels of an image: height, width, colours; 0 is black and 1 is white."""
     assert path.read_bytes().startswith(b"\x89PNG")
     return imread(path)[..., :3]
 
 
-def shows(image, colour):
+def share_of_colour(image, colour):
     """The share of pixels in a colour given in hexadecimal digits."""
     wanted = np.array([int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)])
     return (np.abs(image - wanted) < 0.01).all(axis=-1).mean()
@@ -59,7 +59,7 @@ def shows(image, colour):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("count", [1, 20])
-def test_every_picture_is_drawn(tmp_path, count):
+def test_every_plot_is_drawn(tmp_path, count):
     """Pictures grow with the types, and are neither blank nor black."""
     written = draw(report_of([f"TYPE_{index}" for index in range(count)]), tmp_path / "new" / "plots")
     assert [path.name for path in written] == FILES
@@ -70,38 +70,44 @@ def test_every_picture_is_drawn(tmp_path, count):
         assert 0.1 < (pixels(path) > 0.99).all(axis=-1).mean() < 0.98
 
 
-def test_bars_are_as_long_as_their_scores(tmp_path):
+def test_bar_lengths_are_proportional_to_scores(tmp_path):
     shares = []
     for score in (25.0, 50.0, 100.0):
         row = {"precision": score, "recall": 2 * score / 5, "f1": 0.0, "support": 3}
         (path,) = draw({"per_type": {"PER": row}}, tmp_path)
         image = pixels(path)
         above_legend = image[: int(0.75 * len(image))]
-        shares.append([shows(above_legend, "#0072B2"), shows(above_legend, "#E69F00"), shows(above_legend, "#009E73")])
+        shares.append(
+            [
+                share_of_colour(above_legend, "#0072B2"),
+                share_of_colour(above_legend, "#E69F00"),
+                share_of_colour(above_legend, "#009E73"),
+            ]
+        )
     blue, orange, green = np.array(shares).T
     assert blue / blue[-1] == pytest.approx([0.25, 0.5, 1], abs=0.02)
     assert orange / blue == pytest.approx([0.4, 0.4, 0.4], abs=0.04)
     assert green == pytest.approx([0, 0, 0], abs=1e-3)
 
 
-def test_cells_are_as_dark_as_their_shares(tmp_path):
+def test_cell_darkness_follows_the_shares(tmp_path):
     def darkness(matrix, missed):
         confusion = confusion_of(["A", "B"], matrix, missed={"A": missed, "B": 0})
         (path,) = draw({"confusion": confusion}, tmp_path)
         image = pixels(path)
-        return shows(image, "#08306b")  # the darkest of the map, also at the end of its scale
+        return share_of_colour(image, "#08306b")  # the darkest of the map, also at the end of its scale
 
     assert darkness([[90, 0], [0, 5]], 0) > darkness([[45, 45], [0, 5]], 0) > 0
     assert darkness([[90, 0], [0, 5]], 0) > darkness([[90, 0], [0, 5]], 90)
 
 
 def middles(image, colour):
-    """Where the pixels of a colour are on average, from top to bottom and from left to right."""
+    """The mean row and column of the pixels of a colour."""
     wanted = np.array([int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)])
     return np.argwhere((np.abs(image - wanted) < 0.01).all(axis=-1)).mean(axis=0)
 
 
-def test_gold_runs_down_and_predicted_across(tmp_path):
+def test_rows_are_gold_and_columns_are_predicted(tmp_path):
     found = []
     for gold, predicted in ((0, 2), (2, 0)):
         matrix = np.zeros((3, 3), dtype=int)
@@ -124,7 +130,7 @@ def test_the_most_frequent_type_is_on_top(tmp_path):
         assert (middles(upper, "#E69F00")[0] < 0.4 * len(image)) == above
 
 
-def test_only_what_the_report_holds_is_drawn(tmp_path):
+def test_only_sections_of_the_report_are_drawn(tmp_path):
     report = report_of("AB")
     assert [path.name for path in draw({"per_type": report["per_type"]}, tmp_path / "one")] == ["per_type.png"]
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["per_type.png"]
@@ -145,7 +151,7 @@ def test_empty_reports_draw_nothing(tmp_path, report):
     assert not (tmp_path / "plots").exists()
 
 
-def test_a_report_without_any_count_is_drawn(tmp_path):
+def test_a_report_with_zero_counts_is_drawn(tmp_path):
     confusion = confusion_of(["A"], [[0]])
     assert len(draw({"confusion": confusion, "calibration": calibration([0.0], [False])}, tmp_path)) == 2
 
@@ -158,7 +164,7 @@ def test_type_names_are_drawn_as_plain_text(tmp_path, types):
     assert (tmp_path / "confusion.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_state_of_matplotlib_is_left_alone(tmp_path):
+def test_the_state_of_matplotlib_is_not_changed(tmp_path):
     program = f"""
 import sys
 from hf_xorner.evaluation import plots

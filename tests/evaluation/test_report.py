@@ -21,7 +21,7 @@ SYSTEM = System(TOKENS, GOLD, PREDICTED, [0.9, 0.7, 1.0, 0.6, 0.95, 1.0, 1.0, 0.
 TRAINING = Training.of([["Oslo", "and", "Ann", "Lee"]], [["B-LOC", "O", "B-PER", "I-PER"]])
 
 
-def test_every_figure_has_its_key():
+def test_keys_of_the_report():
     found = report(SYSTEM, training=TRAINING, vector_words=["ann", "lee", "saw", "oslo", "left"], resamples=100)
     scores = "precision recall f1 support accuracy macro per_type malformed per_length chunk_tags surface confusion"
     assert list(found) == f"policy scheme sentences tokens {scores} vocabulary seen calibration ci95".split()
@@ -48,13 +48,13 @@ def test_every_figure_has_its_key():
     assert json.loads(json.dumps(found)) == found
 
 
-def test_training_is_its_words_and_the_surface_forms_of_its_entities():
+def test_training_words_and_surface_forms():
     found = Training.of([["New", "York", "York"], ["Ann"]], [["B-LOC", "I-LOC", "O"], ["I-PER"]])
     assert found == ({"New", "York", "Ann"}, {"New York", "Ann"})
     assert Training.of([["a"]], [["NN"]]) == ({"a"}, set())
 
 
-def test_plain_tags_have_figures_of_their_own():
+def test_report_on_plain_tags():
     system = System([["a", "b", "c"]], [["DT", "NN", "VB"]], [["DT", "NN", "NN"]], [1.0, 0.5, 0.5])
     found = report(system, training=Training.of([["a", "b"]], [["DT", "NN"]]), resamples=10)
     scores = "accuracy support per_tag confusions"
@@ -65,7 +65,7 @@ def test_plain_tags_have_figures_of_their_own():
     assert "VB" in report_text(found)
 
 
-def test_a_score_that_differs_from_seqevals_stops_the_report(monkeypatch):
+def test_a_score_that_differs_from_seqeval_raises(monkeypatch):
     monkeypatch.setattr(scores, "prfs", lambda *arguments, **options: (0.5, 0.5, 0.123, 4))
     with pytest.raises(RuntimeError, match=r"f1 is 50\.0 here and 12\.3 by seqeval"):
         report(SYSTEM)
@@ -93,7 +93,7 @@ def test_seeds_and_numbers_of_resamples_and_trials_are_passed_on():
     assert tests[0]["p"] != tests[1]["p"]
 
 
-def test_policy_and_scheme_apply_to_every_figure():
+def test_policy_and_scheme_apply_to_all_scores():
     system = System([["a", "b"]] * 9, [["B-X", "O"]] * 9, [["I-X", "O"]] * 9)
     for policy, score in (("conlleval", 100), ("strict", 0)):
         found = report(system, policy, resamples=9)
@@ -106,7 +106,7 @@ def test_policy_and_scheme_apply_to_every_figure():
     assert "ci95" not in report(system, "strict", "iob1", resamples=0)
 
 
-def test_the_tables_show_the_figures():
+def test_the_tables_show_the_scores():
     found = report(SYSTEM, training=TRAINING, resamples=100)
     found["compare"] = compare(SYSTEM, System(TOKENS, GOLD, GOLD))
     text = report_text(found)
@@ -143,7 +143,7 @@ def test_the_tables_show_the_figures():
     assert "Confidence of 4 predicted entities: expected calibration error 33.75 %" in text
 
 
-def test_figures_are_aligned_with_their_headings():
+def test_columns_are_aligned_with_their_headings():
     found = report(System([["a", "b", "c"]], [["B-X", "B-X", "B-X"]], [["B-X", "O", "O"]]), resamples=0)
     names, row = report_text(found).split("\n")[1:3]
     for name, value in (("precision", " 100.00"), ("recall", " 33.33"), ("F1", " 50.00"), ("entities", "  3")):
@@ -180,7 +180,7 @@ def test_systems_on_other_sentences_are_refused(other, message):
 
 
 @pytest.mark.parametrize(("model_type", "decoder"), with_decoders(ARCHITECTURES, ["softmax", "crf"]))
-def test_a_tagger_is_a_system_whose_spans_are_its_entities(tokenizer, model_type, decoder):
+def test_the_spans_of_a_tagger_are_its_entities(tokenizer, model_type, decoder):
     tagger = Tagger(lively_model(model_type, tokenizer, decoder), tokenizer)
     words = [word for words in SENTENCES for word in words]
     sentences = [*SENTENCES, [], ["Ann"], *(random.Random(number).sample(words, 12) for number in range(20))]

@@ -94,7 +94,7 @@ def test_accuracy_of_plain_tags_equals_the_enumeration_of_all_swaps():
     assert found["accuracy"]["exact"]
 
 
-def test_a_case_by_hand():
+def test_a_hand_computed_p_value():
     # Three sentences in which one system finds the entity and the other does not, and one in which they are alike.
     counts_a = np.array([[1, 1, 1], [1, 1, 1], [1, 1, 1], [0, 1, 1]])
     counts_b = np.array([[0, 1, 1], [0, 1, 1], [0, 1, 1], [0, 1, 1]])
@@ -105,7 +105,7 @@ def test_a_case_by_hand():
     assert randomisation_test(counts_b, counts_a)["f1"] == {"p": 0.25, "difference": -75.0, "trials": 4, "exact": True}
 
 
-def test_many_sentences_that_differ_alike_are_weighted_exactly():
+def test_equal_differences_are_weighted_exactly():
     # The sign test: of 300 sentences, one system is right in 180 and the other in 120.
     counts_a = np.array([[1, 1]] * 180 + [[0, 1]] * 120)
     counts_b = 1 - counts_a
@@ -115,7 +115,7 @@ def test_many_sentences_that_differ_alike_are_weighted_exactly():
     assert found == {"p": tail / 2**300, "difference": pytest.approx(20), "trials": 301, "exact": True}
 
 
-def test_the_p_value_of_random_trials_is_near_the_exact_one():
+def test_sampled_p_values_approximate_the_exact_ones():
     rng = np.random.default_rng(5)
     gold = rng.integers(0, 9, 12)
     pair = system(rng, gold, 0.9), system(rng, gold, 0.7)
@@ -149,7 +149,7 @@ def test_random_trials_equal_a_loop_over_sentences():
         assert found[name]["p"] == pytest.approx((1 + extreme[name]) / (1 + trials), abs=0.04)
 
 
-def test_the_estimate_is_never_zero():
+def test_the_sampled_p_value_is_never_zero():
     counts_a, counts_b = (np.array([[right, n, n] for n in range(1, 200)]) for right in (1, 0))
     found = randomisation_test(counts_a, counts_b, trials=99)
     # 199 sentences that differ alike have 200 outcomes, more than the trials.
@@ -158,7 +158,7 @@ def test_the_estimate_is_never_zero():
 
 @pytest.mark.parametrize("columns", [2, 3])
 @pytest.mark.parametrize("sentences", [0, 3])
-def test_identical_systems_do_not_differ(columns, sentences):
+def test_identical_systems_have_a_p_value_of_1(columns, sentences):
     counts = np.array([[1, 2, 3], [0, 0, 0], [2, 2, 2]])[:sentences, :columns]
     for found in randomisation_test(counts, counts).values():
         assert found == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
@@ -170,7 +170,7 @@ def test_one_sentence_has_a_p_value_of_1():
         assert found[name] == {"p": 1.0, "difference": 100.0, "trials": 2, "exact": True}
 
 
-def test_ties_count_where_floats_would_round_them_apart():
+def test_ties_are_found_without_rounding_errors():
     counts_a = np.array([[1, 1, 1], [0, 1, 1], [2, 3, 2]])
     counts_b = np.array([[1, 2, 1], [1, 3, 1], [1, 2, 2]])
     # Half of the swaps leave precisions of 3/5 and 3/7, or two that are as far apart; in floats, a quarter does.
@@ -178,7 +178,7 @@ def test_ties_count_where_floats_would_round_them_apart():
     assert randomisation_test(counts_a, counts_b)["precision"]["p"] == 0.5
 
 
-def test_counts_of_any_size_are_compared_exactly():
+def test_large_counts_are_compared_exactly():
     # Products of four totals of this size do not fit into 64 bits.
     large = 10**9
     counts_a = np.array([[large, large, large], [large - 1, large, large]])
@@ -197,7 +197,7 @@ def test_the_seed_determines_the_p_value():
     assert len({randomisation_test(*pair, seed=seed)["f1"]["p"] for seed in range(5)}) > 1
 
 
-def test_chunks_of_draws_change_nothing(monkeypatch):
+def test_results_do_not_depend_on_the_chunk_size(monkeypatch):
     rng = np.random.default_rng(4)
     gold = rng.integers(0, 4, 100)
     counts_a, counts_b = system(rng, gold, 0.85), system(rng, gold, 0.8)
@@ -235,7 +235,7 @@ def test_intervals_equal_those_of_a_loop_over_sentences(plain, confidence):
         assert interval[0] < 100 * float(exact_scores(counts.tolist())[name]) < interval[1]
 
 
-def test_intervals_of_one_column_are_those_of_a_binomial():
+def test_intervals_of_one_column_match_a_binomial():
     # 400 sentences of one gold span each, 300 of them found: the recall of a resample is binomial.
     counts = np.array([[1, 1, 1]] * 300 + [[0, 0, 1]] * 100)
     low, high = bootstrap_intervals(counts, resamples=50_000)["recall"]
@@ -245,7 +245,7 @@ def test_intervals_of_one_column_are_those_of_a_binomial():
 
 
 @pytest.mark.parametrize("counts", [[[2, 3, 4]], [[2, 3, 4]] * 5], ids=["one", "all alike"])
-def test_sentences_of_one_kind_have_an_interval_of_one_point(counts):
+def test_identical_sentences_have_an_interval_of_width_zero(counts):
     found = bootstrap_intervals(np.array(counts))
     assert found["recall"] == [50.0, 50.0]
     assert found["precision"] == pytest.approx([200 / 3] * 2)
@@ -253,13 +253,13 @@ def test_sentences_of_one_kind_have_an_interval_of_one_point(counts):
 
 
 @pytest.mark.parametrize("sentences", [0, 1, 7])
-def test_nothing_scores_nothing(sentences):
+def test_without_sentences_scores_are_zero(sentences):
     nothing = [0.0, 0.0]
     assert bootstrap_intervals(np.zeros((sentences, 3), dtype=int)) == dict.fromkeys(SPAN_FIGURES, nothing)
     assert bootstrap_intervals(np.zeros((sentences, 2), dtype=int)) == {"accuracy": nothing}
 
 
-def test_sentences_without_spans_are_drawn_like_others():
+def test_sentences_without_spans_are_resampled():
     # Of two sentences one is empty: a quarter of the resamples has none but that, and scores 0.
     counts = np.array([[1, 1, 1], [0, 0, 0]])
     assert bootstrap_intervals(counts, confidence=0.4)["f1"] == [100.0, 100.0]
@@ -289,7 +289,7 @@ GOOD = np.array([[1, 2, 3], [0, 1, 1]])
         (np.array([[3, 2]]), r"sentence 0 .* 3 correct, 2 tokens"),
     ],
 )
-def test_impossible_counts_are_refused(function, counts, message):
+def test_invalid_counts_are_refused(function, counts, message):
     with pytest.raises(ValueError, match=message):
         function(counts)
 

@@ -19,20 +19,20 @@ STRICT = {"iob2": IOB2, "bioes": IOBES, "bilou": BILOU}
 AVERAGES = ("precision", "recall", "f1")
 
 
-def seqevals_report(gold, predicted, **mode):
+def seqeval_report(gold, predicted, **mode):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return classification_report(gold, predicted, output_dict=True, zero_division=0, **mode)
 
 
-def assert_equals_seqevals(found, gold, predicted, **mode):
+def assert_matches_seqeval(found, gold, predicted, **mode):
     """Every figure equals that of seqeval on the same tags, to 1e-12 of a ratio."""
     if any(gold):
         assert found["accuracy"] / 100 == pytest.approx(accuracy_score(gold, predicted), abs=1e-12)
     if not found["per_type"]:
         assert (found["f1"], found["support"]) == (0, 0)
         return
-    report = seqevals_report(gold, predicted, **mode)
+    report = seqeval_report(gold, predicted, **mode)
     macro = {**found["macro"], "support": found["support"]}
     for name, here in {**found["per_type"], "micro avg": found, "macro avg": macro}.items():
         there = report.pop(name)
@@ -45,29 +45,29 @@ def assert_equals_seqevals(found, gold, predicted, **mode):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @settings(deadline=None, max_examples=120)
 @given(data=st.data())
-def test_every_figure_equals_seqevals_default(scheme, data):
+def test_scores_match_default_seqeval(scheme, data):
     gold, predicted = data.draw(pairs(scheme))
     renamed = ([in_bioes(tags, scheme) for tags in side] for side in (gold, predicted))
-    assert_equals_seqevals(span_scores(gold, predicted, "conlleval", scheme), *renamed)
+    assert_matches_seqeval(span_scores(gold, predicted, "conlleval", scheme), *renamed)
 
 
 @pytest.mark.parametrize("scheme", STRICT)
 @settings(deadline=None, max_examples=120)
 @given(data=st.data())
-def test_every_figure_equals_seqevals_strict(scheme, data):
+def test_scores_match_strict_seqeval(scheme, data):
     gold, predicted = data.draw(pairs(scheme))
     found = span_scores(gold, predicted, "strict", scheme)
-    assert_equals_seqevals(found, gold, predicted, mode="strict", scheme=STRICT[scheme])
+    assert_matches_seqeval(found, gold, predicted, mode="strict", scheme=STRICT[scheme])
 
 
 @settings(deadline=None, max_examples=120)
 @given(pairs("iob1", well_formed=True))
-def test_every_figure_of_well_formed_iob1_equals_seqevals_strict(pair):
-    assert_equals_seqevals(span_scores(*pair, "strict", "iob1"), *pair, mode="strict", scheme=IOB1)
+def test_scores_of_well_formed_iob1_match_strict_seqeval(pair):
+    assert_matches_seqeval(span_scores(*pair, "strict", "iob1"), *pair, mode="strict", scheme=IOB1)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_any_sequences_and_any_types_are_scored(policy):
+def test_tuples_and_any_types_are_scored(policy):
     gold, predicted = (("B-X", "I-X", "O"), ("I-Y",)), (("B-X", "I-X", "I-X"), ("I-Y",))
     assert span_scores(gold, predicted, policy) == span_scores(
         list(map(list, gold)), list(map(list, predicted)), policy
@@ -83,7 +83,7 @@ def test_any_sequences_and_any_types_are_scored(policy):
     ("split", "scheme", "support"),
     [("conll2003/test.txt", "iob1", 5648), ("conll2003/dev.txt", "iob1", 5942), ("wnut17/test.conll", "auto", 1079)],
 )
-def test_real_tags_score_as_seqeval_scores_them(corpora, split, scheme, support, policy):
+def test_scores_on_real_tags_match_seqeval(corpora, split, scheme, support, policy):
     gold, sentence = [], []
     for line in (corpora / split).read_text(encoding="utf-8").split("\n"):
         columns = line.split()
@@ -100,7 +100,7 @@ def test_real_tags_score_as_seqeval_scores_them(corpora, split, scheme, support,
     assert 30 < found["f1"] < 95
 
 
-def test_scores_by_hand():
+def test_hand_computed_scores():
     gold = [["B-X", "I-X", "O", "B-Y"], ["B-X"], ["O", "B-Y"]]
     predicted = [["B-X", "I-X", "O", "B-X"], ["B-X"], ["B-Y", "I-Y"]]
     found = span_scores(gold, predicted)
@@ -124,7 +124,7 @@ def test_plain_tags_have_an_accuracy_only():
     assert span_scores([["NN", "VB"]], [["NN", "NN"]]) == {"accuracy": 50.0}
 
 
-def test_nothing_scores_nothing():
+def test_without_sentences_scores_are_zero():
     for empty in ([], [[]]):
         found = span_scores(empty, empty)
         assert (found["f1"], found["accuracy"], found["support"], found["per_type"]) == (0, 0, 0, {})
@@ -132,7 +132,7 @@ def test_nothing_scores_nothing():
 
 @pytest.mark.parametrize(("policy", "function"), [("conlleval", "prfs"), ("strict", "strict_prfs")])
 @pytest.mark.parametrize(("index", "name"), [(0, "precision"), (1, "recall"), (2, "f1"), (3, "support")])
-def test_a_score_that_differs_from_seqevals_is_refused(monkeypatch, policy, function, index, name):
+def test_a_score_that_differs_from_seqeval_raises(monkeypatch, policy, function, index, name):
     seqevals = [1.0, 1.0, 1.0, 1]
     seqevals[index] = 2 if name == "support" else 1 - 1e-10
     monkeypatch.setattr(scores, function, lambda *arguments, **options: seqevals)
@@ -142,7 +142,7 @@ def test_a_score_that_differs_from_seqevals_is_refused(monkeypatch, policy, func
 
 
 @pytest.mark.parametrize("tag", ["B-X", "NN"])
-def test_an_accuracy_that_differs_from_seqevals_is_refused(monkeypatch, tag):
+def test_an_accuracy_that_differs_from_seqeval_raises(monkeypatch, tag):
     monkeypatch.setattr(scores, "accuracy_score", lambda *arguments, **options: 0.5)
     with pytest.raises(RuntimeError, match=r"^accuracy is 100\.0 here and 50\.0 by seqeval"):
         span_scores([[tag]], [[tag]])
@@ -158,7 +158,7 @@ class TestComputeMetrics:
         compute = compute_metrics_for(id2label or self.id2label)
         return compute(EvalPrediction(predictions=predictions, label_ids=labels))
 
-    def test_ignored_labels_do_not_count(self):
+    def test_ignored_labels_are_not_scored(self):
         expected = span_scores([["B-X", "I-X", "O"], ["O", "B-X", "B-X"]], [["B-X", "I-X", "B-X"], ["O", "B-X", "I-X"]])
         expected = {name: expected[name] for name in ("precision", "recall", "f1", "accuracy")}
         logits = np.eye(3, dtype=np.float32)[self.predicted]
@@ -166,7 +166,7 @@ class TestComputeMetrics:
         assert self.metrics((logits, np.zeros(3))) == expected
         assert self.metrics(self.predicted) == expected
 
-    def test_the_padding_of_the_trainer_does_not_count(self):
+    def test_padding_of_the_trainer_is_not_scored(self):
         logits = np.eye(3)[self.predicted]
         padded = np.pad(logits, ((0, 0), (0, 3), (0, 0)), constant_values=-100)
         labels = np.pad(self.labels, ((0, 0), (0, 3)), constant_values=-100)
@@ -176,12 +176,12 @@ class TestComputeMetrics:
         id2label = {0: "NN", 1: "VB", 2: "DT"}
         assert self.metrics(self.predicted, id2label=id2label) == {"accuracy": pytest.approx(100 * 4 / 6)}
 
-    def test_labels_of_another_scheme_score_as_well(self):
+    def test_labels_of_other_schemes_are_scored(self):
         compute = compute_metrics_for(dict(enumerate(["O", "B-X", "E-X"])), "strict")
         found = compute(EvalPrediction(predictions=np.array([[1, 2, 2, 1]]), label_ids=np.array([[1, 2, 1, 2]])))
         assert found == {"precision": 100.0, "recall": 50.0, "f1": pytest.approx(200 / 3), "accuracy": 50.0}
 
-    def test_shapes_that_do_not_fit_are_refused(self):
+    def test_mismatched_shapes_are_refused(self):
         with pytest.raises(ValueError, match=r"\(2, 3, 3\) do not fit labels of the shape \(2, 4\)"):
             self.metrics(np.zeros((2, 3, 3)))
 

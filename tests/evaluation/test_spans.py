@@ -65,21 +65,21 @@ IOB1_CASES = [
     ("O I-X I-X", [(1, 3, "X")]),
     ("I-X B-X I-X", [(0, 1, "X"), (1, 3, "X")]),
     ("I-X I-Y", [(0, 1, "X"), (1, 2, "Y")]),
-    # B- where I- would have done: it opens all the same.
+    # B- where I- would suffice still begins a span.
     ("O B-X I-X", [(1, 3, "X")]),
     ("I-X B-Y I-Y", [(0, 1, "X"), (1, 3, "Y")]),
 ]
 
 
 @pytest.mark.parametrize(("tags", "strict", "conlleval"), IOB2_CASES)
-def test_the_policies_on_iob2(tags, strict, conlleval):
+def test_policies_for_malformed_iob2(tags, strict, conlleval):
     assert spans([tags.split()], "strict") == [(0, *span) for span in strict]
     assert spans([tags.split()], "conlleval") == [(0, *span) for span in conlleval]
 
 
 @pytest.mark.parametrize("scheme", ["bioes", "bilou", "bmes"])
 @pytest.mark.parametrize(("tags", "strict", "conlleval"), BIOES_CASES)
-def test_the_policies_on_bioes_bilou_and_bmes(tags, strict, conlleval, scheme):
+def test_policies_for_malformed_bioes_bilou_and_bmes(tags, strict, conlleval, scheme):
     letter = dict(zip("BIES", LETTERS[scheme], strict=True))
     tags = [tag if tag == "O" else letter[tag[0]] + tag[1:] for tag in tags.split()]
     assert spans([tags], "strict", scheme) == [(0, *span) for span in strict]
@@ -125,14 +125,14 @@ def perl_spans(tags):
 
 @pytest.mark.parametrize("tags", [tags for tags, _, _ in IOB2_CASES] + [tags for tags, _ in IOB1_CASES])
 @pytest.mark.parametrize("scheme", ["iob1", "iob2"])
-def test_conlleval_is_the_perl_script_on_its_corner_cases(scheme, tags):
+def test_conlleval_matches_the_perl_script_on_corner_cases(scheme, tags):
     assert spans([tags.split()], "conlleval", scheme) == [(0, *span) for span in perl_spans(tags.split())]
 
 
 @pytest.mark.parametrize("scheme", ["iob1", "iob2"])
 @settings(deadline=None, max_examples=120)
 @given(data=st.data())
-def test_conlleval_is_the_perl_script_on_b_and_i(scheme, data):
+def test_conlleval_matches_the_perl_script_on_b_and_i(scheme, data):
     for sentences in data.draw(pairs(scheme)):
         expected = [(index, *span) for index, tags in enumerate(sentences) for span in perl_spans(tags)]
         assert spans(sentences, "conlleval", scheme) == expected
@@ -141,43 +141,43 @@ def test_conlleval_is_the_perl_script_on_b_and_i(scheme, data):
 @pytest.mark.parametrize(
     ("tags", "perl"),
     [
-        # It knows no S-, and joins an E- to the B- after it; well-formed tags are not safe from that.
+        # It ignores S-, and joins an E- to the B- after it, even in well-formed tags.
         ("S-X S-X", [(0, 2, "X")]),
         ("S-X B-X E-X", [(0, 3, "X")]),
         ("B-X E-X B-X E-X", [(0, 4, "X")]),
         ("S-X I-X", [(0, 2, "X")]),
     ],
 )
-def test_conlleval_is_not_the_perl_script_on_ends_and_singles(tags, perl):
+def test_conlleval_differs_from_the_perl_script_on_ends_and_singles(tags, perl):
     assert perl_spans(tags.split()) == perl
     assert len(spans([tags.split()], "conlleval", "bioes")) > len(perl)
 
 
 @pytest.mark.parametrize("tags", ["O E-X O", "E-X E-X", "B-X E-X I-X", "B-X E-Y", "B-X I-X O", "I-X E-X", "O I-X E-X"])
-def test_conlleval_is_the_perl_script_on_single_runs_with_ends(tags):
+def test_conlleval_matches_the_perl_script_on_single_runs_with_ends(tags):
     assert spans([tags.split()], "conlleval", "bioes") == [(0, *span) for span in perl_spans(tags.split())]
 
 
-# --- Against others --------------------------------------------------------------------------------------------------
+# --- Against seqeval --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scheme", STRICT)
 @settings(deadline=None, max_examples=120)
 @given(data=st.data())
-def test_strict_equals_seqevals_strict(scheme, data):
+def test_strict_matches_strict_seqeval(scheme, data):
     for sentences in data.draw(pairs(scheme)):
         renamed = [in_bioes(tags, scheme) if scheme == "bmes" else tags for tags in sentences]
-        assert spans(sentences, "strict", scheme) == seqevals_strict(renamed, STRICT[scheme])
+        assert spans(sentences, "strict", scheme) == strict_seqeval(renamed, STRICT[scheme])
 
 
 @settings(deadline=None, max_examples=120)
 @given(data=st.data())
-def test_iob1_equals_seqevals_strict_with_b_only_where_it_is_needed(data):
+def test_iob1_matches_strict_seqeval(data):
     for sentences in data.draw(pairs("iob1", well_formed=True)):
-        assert spans(sentences, "strict", "iob1") == seqevals_strict(sentences, IOB1)
+        assert spans(sentences, "strict", "iob1") == strict_seqeval(sentences, IOB1)
 
 
-def seqevals_strict(sentences, scheme):
+def strict_seqeval(sentences, scheme):
     return [
         (entity.sent_id, entity.start, entity.end, entity.tag)
         for sentence in Entities(sentences, scheme).entities
@@ -189,7 +189,7 @@ def seqevals_strict(sentences, scheme):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @settings(deadline=None, max_examples=200)
 @given(data=st.data())
-def test_spans_equal_the_definitions_and_seqevals_default(scheme, policy, data):
+def test_spans_match_the_definitions_and_default_seqeval(scheme, policy, data):
     for sentences in data.draw(pairs(scheme)):
         assert spans(sentences, policy, scheme) == corpus_spans(sentences, scheme, policy)
 
@@ -197,7 +197,7 @@ def test_spans_equal_the_definitions_and_seqevals_default(scheme, policy, data):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @settings(deadline=None)
 @given(data=st.data())
-def test_well_formed_spans_are_the_same_in_every_scheme_and_policy(scheme, data):
+def test_well_formed_spans_do_not_depend_on_scheme_and_policy(scheme, data):
     for sentences in data.draw(pairs("bioes", well_formed=True)):
         expected = corpus_spans(sentences, "bioes", "strict")
         other = [
@@ -240,7 +240,7 @@ def test_schemes_are_recognised_by_their_prefixes(tags, scheme):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_a_tag_set_knows_types_and_kinds(scheme):
+def test_a_tag_set_has_types_and_kinds(scheme):
     tag_set = TagSet.of(all_tags(scheme), scheme)
     assert (tag_set.scheme, tag_set.plain, tag_set.types) == (scheme, False, ("X", "Y", "art-work"))
     expected = [-1 if tag == "O" else tag_set.types.index(tag[2:]) for tag in tag_set.tags]
@@ -277,7 +277,7 @@ def test_contradictory_prefixes_are_refused(tags, prefixes):
     ("scheme", "tag", "prefixes"),
     [("iob2", "S-X", "B-, I-"), ("bioes", "U-X", "B-, I-, E-, S-"), ("bmes", "I-X", "B-, M-, E-, S-")],
 )
-def test_tags_of_another_scheme_than_the_one_named_are_refused(scheme, tag, prefixes):
+def test_tags_that_do_not_match_the_given_scheme_are_refused(scheme, tag, prefixes):
     with pytest.raises(ValueError) as error:
         TagSet.of(["O", "B-X", tag], scheme)
     assert str(error.value) == f"the tag {tag!r} is not {scheme}: its tags are O, or a type after {prefixes}."
@@ -289,7 +289,7 @@ def test_unknown_schemes_are_refused():
     assert str(error.value) == "unknown scheme 'iobes'; expected one of auto, plain, iob2, iob1, bioes, bilou, bmes."
 
 
-def test_any_tag_is_plain_when_asked_for():
+def test_any_tag_is_allowed_in_the_plain_scheme():
     assert TagSet.of(["B-X", "NN"], "plain").plain
 
 

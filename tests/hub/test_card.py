@@ -1,4 +1,4 @@
-"""The model card: all of it, line by line; what survives in it; and that names mean nothing in it."""
+"""The model card: its content, edits that are kept, and the escaping of names."""
 
 import hashlib
 import html
@@ -62,8 +62,8 @@ def facts(trained):
 
 
 @pytest.fixture
-def unrun(monkeypatch):
-    """Leaves out the process of its own that runs what the card says."""
+def without_example_process(monkeypatch):
+    """Skip the process that runs the examples of the card."""
     monkeypatch.setattr(module, "_output", lambda code: "{'entity_group': 'LOC', 'word': 'Annaville'}")
 
 
@@ -120,7 +120,7 @@ def test_the_hubs_client_reads_the_scores(facts):
 @pytest.mark.skipif(
     "https://huggingface.co" in getsource(ModelCard.validate), reason="this client's validate() asks no other Hub"
 )
-def test_the_hubs_validator_takes_it(facts, hub, online, monkeypatch):
+def test_the_hub_validates_the_card(facts, hub, online, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.endpoint)
     for name in ("tiny", *HOSTILE):
         ModelCard(hostile_card(facts, name)).validate()
@@ -143,7 +143,7 @@ def test_an_encoder_is_the_base_model(facts):
     assert ModelCard(Card("x", named, base_models=told).text()).data.base_model == list(told)
 
 
-def test_the_same_facts_give_the_same_bytes(trained, unrun):
+def test_the_same_facts_give_the_same_bytes(trained, without_example_process):
     (trained / "README.md").unlink(missing_ok=True)
     first = write_card(trained).read_bytes()
     picture = (trained / "learning_curve.png").read_bytes()
@@ -176,7 +176,7 @@ def test_without_held_out_data_there_are_no_scores(facts):
     assert ModelCard(card.text()).data.eval_results is None
 
 
-def test_seeds_are_a_mean_and_a_deviation(facts):
+def test_seeds_are_reported_as_mean_and_standard_deviation(facts):
     others = []
     for seed, f1 in ((1, 10.0), (2, 25.0)):
         scores = {split: {**found, "f1": f1} for split, found in facts.scores.items()}
@@ -208,7 +208,7 @@ def test_bad_values_are_refused(facts, others, told, reason):
         Card("x", facts, tuple(replace(facts, **changes) for changes in others), **told)
 
 
-# --- What is behind the scores ----------------------------------------------------------------------------------------
+# --- Details of the scores --------------------------------------------------------------------------------------------
 
 SPLIT = {
     "per_type": {
@@ -265,7 +265,7 @@ def test_errors_confidence_and_new_entities_have_tables(facts):
     assert "here all are" not in text
 
 
-def test_every_entity_has_one_fate(facts):
+def test_error_types_add_up_to_the_entities(facts):
     rows = error_rows(SPLIT["confusion"])
     assert all(row[1] == sum(row[2:7]) for row in rows)
     rows = error_rows(facts.scores["test"]["confusion"])
@@ -282,12 +282,12 @@ def test_facts_of_earlier_versions_have_no_such_tables(facts):
         assert word not in sections(text)["scores"]
 
 
-def test_where_nothing_was_predicted_there_is_no_confidence(facts):
+def test_without_predictions_there_is_no_confidence_table(facts):
     split = {"calibration": {"ece": 0.0, "bins": [], "count": 0}}
     assert "confidence" not in Card("x", with_split(facts, split)).text()
 
 
-def test_examples_vary(facts):
+def test_examples_cover_different_types(facts):
     class Tags:
         def tag(self, sentences):
             return [[Entity(label, "x", 0, 1, 0, 1, 0.9) for label in sentence.split()] for sentence in sentences]
@@ -298,14 +298,14 @@ def test_examples_vary(facts):
     assert len(varied(Tags(), list("ABCDEFG"))) == 4
 
 
-# --- What was changed by hand ----------------------------------------------------------------------------------------
+# --- Edits by hand ----------------------------------------------------------------------------------------------------
 
 
 def sections(text):
     return dict(re.findall(r"^<!-- hf_xorner:begin (\w+) \w+ -->\n(.*?)^<!-- hf_xorner:end", text, re.M | re.S))
 
 
-def test_what_was_edited_survives_and_the_rest_is_renewed(facts):
+def test_edited_sections_are_kept_and_others_updated(facts):
     old = Card("x", facts).text()
     new = Card("x", replace(facts, seed=7, model={**facts.model, "sha256": "f" * 64}), language="en").text()
     edited = old.replace("# x\n", "# Towns of fire\n")
@@ -319,13 +319,13 @@ def test_what_was_edited_survives_and_the_rest_is_renewed(facts):
     assert header["library_name"] == "mine" and header["thumbnail"] == "me.png" and header["language"] == "en"
     assert "pipeline_tag" not in header
     assert renewed(again, new) == again
-    # What was generated and is no longer goes; what was changed remains so however often it is written.
+    # Generated sections that no longer apply are deleted; edited ones are kept however often the card is written.
     last = renewed(again, Card("x", facts).text())
     assert "language" not in yaml.safe_load(last.split("---\n")[1])
     assert sections(last) == {**sections(old), "about": sections(edited)["about"]}
 
 
-def test_sections_that_are_gone_come_back_in_their_place(facts):
+def test_deleted_sections_are_restored_in_order(facts):
     card = Card("x", facts).text()
     assert renewed(card, card) == card
     without = re.sub(r"<!-- hf_xorner:begin data.*?end data -->\n\n", "", card, flags=re.S)
@@ -334,7 +334,7 @@ def test_sections_that_are_gone_come_back_in_their_place(facts):
     assert sections(emptied)["data"] == "" and renewed(emptied, card) == emptied
 
 
-def test_a_card_of_someones_own_gets_the_sections_after_it(facts):
+def test_sections_are_appended_to_a_handwritten_card(facts):
     card = Card("x", facts, licence="apache-2.0").text()
     again = renewed("---\nlicense: mit\n---\n# Mine\n\ntext\n", card)
     assert yaml.safe_load(again.split("---\n")[1])["license"] == "mit"
@@ -342,7 +342,7 @@ def test_a_card_of_someones_own_gets_the_sections_after_it(facts):
     assert renewed(again, card) == again
 
 
-def test_other_line_ends_are_no_edit(trained, unrun):
+def test_line_endings_do_not_count_as_edits(trained, without_example_process):
     (trained / "README.md").unlink(missing_ok=True)
     path = write_card(trained)
     before = path.read_bytes()
@@ -357,7 +357,7 @@ def test_other_line_ends_are_no_edit(trained, unrun):
         (lambda text: text.replace("library_name: ", "library_name: ["), "not YAML of keys and values"),
     ],
 )
-def test_a_card_out_of_order_is_left_alone(trained, unrun, spoil, reason):
+def test_a_card_with_invalid_markers_is_refused(trained, without_example_process, spoil, reason):
     path = trained / "README.md"
     path.unlink(missing_ok=True)
     write_card(trained)
@@ -369,7 +369,7 @@ def test_a_card_out_of_order_is_left_alone(trained, unrun, spoil, reason):
     path.unlink()
 
 
-# --- Names that would mean something ---------------------------------------------------------------------------------
+# --- Names with special characters ------------------------------------------------------------------------------------
 
 
 def hostile_card(facts, name):
@@ -393,7 +393,7 @@ def hostile_card(facts, name):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_shown_as_text(facts, name):
+def test_hostile_names_are_escaped(facts, name):
     plain, spoilt = Card("x", facts, usage="x", output="y").text(), hostile_card(facts, name)
     assert sections(spoilt).keys() == sections(plain).keys()
     assert renewed(spoilt, spoilt) == spoilt
@@ -435,7 +435,7 @@ class Page(HTMLParser):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_renderer_of_markdown_shows_it_too(facts, name):
+def test_hostile_names_are_escaped_when_rendered(facts, name):
     renderer = pytest.importorskip("markdown_it").MarkdownIt("commonmark").enable(["table", "strikethrough"])
     pages = [
         Page(renderer.render(ModelCard(card).text)) for card in (hostile_card(facts, "LOC"), hostile_card(facts, name))
@@ -447,21 +447,21 @@ def test_a_renderer_of_markdown_shows_it_too(facts, name):
     assert pages[1].seen.count(told) >= pages[0].seen.count("LOC") - 1 > 8  # the option's value is JSON
 
 
-def test_fences_are_longer_than_what_they_hold():
+def test_fences_are_longer_than_backticks_inside():
     assert fence("a\n````\nb", "text") == "`````text\na\n````\nb\n`````"
     assert fence("<!-- hf_xorner:end x -->\r<!-- hf_xorner:end x -->", "") == (
         "```\n# <!-- hf_xorner:end x -->\n# <!-- hf_xorner:end x -->\n```"
     )
 
 
-def test_names_stay_readable_where_they_mean_nothing():
+def test_only_special_characters_are_escaped():
     assert shown("B-first_name.x (3)") == "B-first_name.x (3)"
     assert shown("_x_ __y") == "&#95;x&#95; &#95;&#95;y"
     assert shown(1234) == "1,234" and shown(2.5) == "2.50"
     assert code("[1, 2]") == "`[1, 2]`" and code("a|`") == "<code>a&#124;&#96;</code>" and code("") == "<code></code>"
 
 
-# --- Around it -------------------------------------------------------------------------------------------------------
+# --- Errors -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
@@ -472,14 +472,14 @@ def test_every_architecture_has_its_paper(model_type):
     assert entry.count("{") == entry.count("}")
 
 
-def test_long_curves_are_thinned_without_their_best(facts):
+def test_long_curves_are_thinned_but_keep_the_best_epoch(facts):
     curve = [{"epoch": float(n), "loss": 1 / n, "dev": {"f1": 50.0 - abs(n - 33)}} for n in range(1, 101)]
     rows = Card("x", replace(facts, curve=curve)).curve_rows
     assert len(rows) == 21 and rows[-1][0] == "100" and ["33", "0.0303", 50.0] in rows
     assert "| 33 | 0.0303 | 50.00 |" in Card("x", replace(facts, curve=curve)).text()
 
 
-def test_without_matplotlib_a_table_takes_the_curves_place(trained, tmp_path):
+def test_without_matplotlib_the_curve_is_a_table(trained, tmp_path):
     """In a process of its own, in which importing it fails as it does where it is broken."""
     shutil.copytree(trained, tmp_path / "tiny", ignore=shutil.ignore_patterns("README.md", "*.png", "checkpoint-*"))
     (tmp_path / "matplotlib").mkdir()
@@ -502,14 +502,14 @@ def test_without_matplotlib_a_table_takes_the_curves_place(trained, tmp_path):
     assert "learning_curve.png" not in text and not (tmp_path / "tiny" / "learning_curve.png").exists()
 
 
-def test_durations_are_said_in_words(facts):
+def test_durations_are_written_in_words(facts):
     said = {0.5: "0.50 seconds", 57.1: "57 seconds", 130: "2 minutes", 7140: "119 minutes", 12345: "3 hours 26 minutes"}
     for seconds, words in said.items():
         speed = {**facts.speed, "training_seconds": seconds}
         assert f"- training: {words}, " in Card("x", replace(facts, speed=speed)).text()
 
 
-def test_weights_that_were_changed_are_refused(trained, unrun, tmp_path):
+def test_weights_that_do_not_match_the_facts_are_refused(trained, without_example_process, tmp_path):
     text = (trained / "facts.json").read_text()
     (tmp_path / "facts.json").write_text(text)
     with pytest.raises(ValueError, match=r"weights are not those of"):
@@ -523,7 +523,7 @@ def test_weights_that_were_changed_are_refused(trained, unrun, tmp_path):
 
 
 @pytest.fixture
-def copied(trained, unrun, monkeypatch, tmp_path):
+def copied(trained, without_example_process, monkeypatch, tmp_path):
     """A folder of this test's own, whose model must not run."""
     monkeypatch.setattr(module.Tagger, "from_pretrained", lambda folder: pytest.fail("the model was loaded"))
     ignored = shutil.ignore_patterns("README.md", "*.png", "checkpoint-*")
@@ -553,7 +553,7 @@ def refusal(folder):
         ),
     ],
 )
-def test_facts_of_wrong_types_are_refused_before_the_model_runs(copied, place, value):
+def test_invalid_facts_are_refused_before_the_model_runs(copied, place, value):
     content = json.loads((copied / "facts.json").read_text())
     inside = content
     for name in place[:-1]:
@@ -566,7 +566,7 @@ def test_facts_of_wrong_types_are_refused_before_the_model_runs(copied, place, v
 @pytest.mark.parametrize(
     "text", ["- a", "a: &a [x]\nb: *a", "1: 2", "self: 1", "[" * 100_000, "d: 2024-13-45", "model-index: [3]"]
 )
-def test_a_card_that_cannot_be_read_is_refused_before_the_model_runs(copied, text):
+def test_an_unreadable_card_is_refused_before_the_model_runs(copied, text):
     (copied / "README.md").write_text(f"---\n{text}\n---\n# Mine\n")
     found = refusal(copied)
     assert "README.md: " in found
@@ -574,7 +574,7 @@ def test_a_card_that_cannot_be_read_is_refused_before_the_model_runs(copied, tex
 
 
 @pytest.mark.parametrize(("name", "value"), [("hidden_size", "x"), ("id2label", 3), ("char_widths", {"a": 1})])
-def test_a_model_that_does_not_load_is_one_sentence(trained, unrun, tmp_path, name, value):
+def test_a_model_that_does_not_load_gives_a_one_line_error(trained, without_example_process, tmp_path, name, value):
     folder = shutil.copytree(trained, tmp_path / "tiny", ignore=shutil.ignore_patterns("README.md", "checkpoint-*"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, name: value}))
@@ -582,7 +582,7 @@ def test_a_model_that_does_not_load_is_one_sentence(trained, unrun, tmp_path, na
 
 
 @pytest.mark.parametrize("name", ["facts.json", "model.safetensors", "README.md", "config.json"])
-def test_links_out_of_the_folder_are_refused(trained, unrun, tmp_path, name):
+def test_links_out_of_the_folder_are_refused(trained, without_example_process, tmp_path, name):
     folder = tmp_path / "tiny"
     shutil.copytree(trained, folder, ignore=shutil.ignore_patterns("README.md", "checkpoint-*"))
     elsewhere = tmp_path / name
@@ -595,7 +595,7 @@ def test_links_out_of_the_folder_are_refused(trained, unrun, tmp_path, name):
     assert elsewhere.read_bytes() == before
 
 
-def test_the_picture_is_not_written_through_a_link(trained, unrun, tmp_path):
+def test_the_image_is_not_written_through_a_link(trained, without_example_process, tmp_path):
     pytest.importorskip("matplotlib")
     folder = tmp_path / "tiny"
     shutil.copytree(trained, folder, ignore=shutil.ignore_patterns("*.png", "README.md", "checkpoint-*"))
@@ -606,7 +606,7 @@ def test_the_picture_is_not_written_through_a_link(trained, unrun, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
 
 
-def test_the_script_writes_it(trained, unrun, script, tmp_path):
+def test_the_script_writes_the_card(trained, without_example_process, script, tmp_path):
     (trained / "README.md").unlink(missing_ok=True)
     (tmp_path / "mine.txt").write_text("Nowhere burns .\n\n")
     options = ["--name", "me/tiny", "--licence", "mit", "--base_model", "some/encoder"]

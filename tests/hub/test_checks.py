@@ -1,4 +1,4 @@
-"""What keeps a folder from being published, planted by hand, and that a good one is let through."""
+"""The checks before publishing: each fault is found, and a valid folder passes."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ def folder(saved, tmp_path):
 
 @pytest.fixture
 def unloaded(monkeypatch):
-    """No process is started; the sentences that it would have tagged are kept."""
+    """Start no process; return the sentences that it would have tagged."""
     seen = []
 
     def tag(folder, names, sentences):
@@ -63,7 +63,7 @@ def fault(folder, **options):
 # --- What is uploaded -------------------------------------------------------------------------------------------------
 
 
-def test_files_of_training_stay_here(folder, unloaded):
+def test_training_files_are_not_uploaded(folder, unloaded):
     good = check_folder(folder)
     for file in good.files:
         content = (folder / file.name).read_bytes()
@@ -81,14 +81,14 @@ def test_files_of_training_stay_here(folder, unloaded):
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
-def test_files_are_all_that_was_saved(kind, tokenizer, tmp_path):
+def test_uploaded_files_are_the_saved_files(kind, tokenizer, tmp_path):
     build_model(kind, tokenizer).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     assert files_of_model(tmp_path) == sorted(path.name for path in tmp_path.iterdir())
     assert travelling_modules(tmp_path) == sorted(path.stem for path in tmp_path.glob("*.py"))
 
 
-def test_pictures_go_along(folder, unloaded):
+def test_images_in_the_card_are_uploaded(folder, unloaded):
     (folder / "plots").mkdir()
     for name in ("a.png", "plots/b.svg", "plots/unseen.png"):
         (folder / name).write_bytes(b"<svg/>")
@@ -126,7 +126,7 @@ def take_code_from_elsewhere(folder):
         ),
     ],
 )
-def test_a_model_with_this_fault_is_not_loaded(folder, unloaded, spoil, complaint):
+def test_a_faulty_model_is_not_loaded(folder, unloaded, spoil, complaint):
     spoil(folder)
     assert complaint in fault(folder)
     assert unloaded == []
@@ -135,7 +135,7 @@ def test_a_model_with_this_fault_is_not_loaded(folder, unloaded, spoil, complain
 # --- Single faults ----------------------------------------------------------------------------------------------------
 
 
-def test_shards_are_all_there(folder, unloaded):
+def test_missing_shards_are_refused(folder, unloaded):
     shards = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
     index = {"metadata": {}, "weight_map": dict(zip("ab", shards, strict=True))}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
@@ -145,7 +145,7 @@ def test_shards_are_all_there(folder, unloaded):
     assert faults(folder) == []
 
 
-def test_the_card_is_there(folder, unloaded):
+def test_a_missing_card_is_refused(folder, unloaded):
     (folder / "README.md").unlink()
     assert "has no README.md" in fault(folder)
     assert faults(folder, card=False) == []
@@ -167,14 +167,14 @@ def test_the_card_is_there(folder, unloaded):
         (CARD + "![a](gone.png)", "shows gone.png"),
     ],
 )
-def test_the_card_is_valid(folder, unloaded, text, complaint):
+def test_an_invalid_card_is_refused(folder, unloaded, text, complaint):
     (folder / "README.md").write_text(text, encoding="utf-8")
     found = fault(folder)
     assert "README.md" in found
     assert complaint in found
 
 
-def test_sizes_are_limited(folder, unloaded):
+def test_files_that_are_too_large_are_refused(folder, unloaded):
     largest = max(folder.iterdir(), key=lambda path: path.stat().st_size)
     size = largest.stat().st_size / 1e6
     assert f"{largest.name} has" in fault(folder, max_file_mb=size * 0.999)
@@ -187,14 +187,14 @@ def test_sizes_are_limited(folder, unloaded):
     ["[]", "3", "", "{", '{"a": NaN}', "[" * 100_000, '{"a":' * 200 + "1" + "}" * 200],
     ids=lambda text: text[:8],
 )
-def test_json_is_an_object_that_all_can_read(folder, unloaded, name, text):
+def test_invalid_json_is_refused(folder, unloaded, name, text):
     (folder / name).write_text(text)
     assert any(one.startswith(f"{name} cannot be read") for one in faults(folder))
     assert unloaded == []
 
 
 @pytest.mark.parametrize("index", [{"weight_map": 3}, {"weight_map": {"a": [1]}}, {"weight_map": {"a": 1}}, {}])
-def test_an_index_of_wrong_types(folder, unloaded, index):
+def test_an_invalid_shard_index_is_refused(folder, unloaded, index):
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     assert fault(folder).startswith("model.safetensors.index.json is not an index")
 
@@ -207,26 +207,26 @@ def test_an_index_of_wrong_types(folder, unloaded, index):
         *(("custom_pipelines", [1]), ("custom_pipelines", {"a": 3}), ("custom_pipelines", {"a": {"impl": 5}})),
     ],
 )
-def test_configs_of_wrong_types_are_one_sentence_each(folder, unloaded, name, value):
+def test_configs_with_wrong_types_give_one_line_errors(folder, unloaded, name, value):
     for file in ("config.json", "tokenizer_config.json"):
         config = json.loads((folder / file).read_text())
         (folder / file).write_text(json.dumps({**config, name: value}))
     assert all(one.endswith(".") and len(one) < 500 for one in faults(folder))
 
 
-def test_pictures_of_any_name_are_looked_for(folder, unloaded):
+def test_missing_images_of_any_name_are_refused(folder, unloaded):
     (folder / "README.md").write_text(f"{CARD}![x]({'a' * 5000}.png) {'![' * 20000} {'<img ' * 5000}", encoding="utf-8")
     assert "does not exist" in fault(folder)
 
 
-def test_code_lies_beside_the_weights(folder, unloaded):
+def test_missing_code_is_refused(folder, unloaded):
     (folder / "tags.py").unlink()
     assert "lacks tags.py" in faults(folder)[0]
     assert unloaded == []
 
 
-def test_pipelines_of_another_repository(folder, unloaded):
-    """A config may bring a pipeline along, whose code is loaded as that of a model is."""
+def test_a_pipeline_of_another_repository_is_refused(folder, unloaded):
+    """A config may name a pipeline, whose code is loaded like that of a model."""
     config = json.loads((folder / "config.json").read_text())
     config["custom_pipelines"] = {"ner": {"impl": "mallory/x--tagging.Tagging", "pt": ["AutoModel"]}}
     (folder / "config.json").write_text(json.dumps(config))
@@ -237,7 +237,7 @@ def test_pipelines_of_another_repository(folder, unloaded):
     assert unloaded == []
 
 
-def test_other_code_than_that_of_the_package_is_not_run(folder, tmp_path):
+def test_code_that_differs_from_the_package_is_not_run(folder, tmp_path):
     path = folder / "configuration_tagger.py"
     path.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n" + path.read_text())
     assert any(one.startswith("configuration_tagger.py is not the file") for one in faults(folder))
@@ -290,7 +290,7 @@ def test_links_inside_the_folder_and_to_it_are_followed(folder, unloaded, tmp_pa
 
 
 def in_the_cache(folder, tmp_path, size=64):
-    """A folder as the cache of the Hub has it."""
+    """A folder with links to blobs, like the cache of the Hub."""
     repository = tmp_path / "models--ann--tagger"
     snapshot = repository / "snapshots" / ("c" * 40)
     snapshot.mkdir(parents=True)
@@ -302,7 +302,7 @@ def in_the_cache(folder, tmp_path, size=64):
     return snapshot
 
 
-def test_the_cache_of_the_hub_links_to_its_own_blobs(folder, unloaded, tmp_path):
+def test_links_of_the_hub_cache_to_its_blobs_are_followed(folder, unloaded, tmp_path):
     snapshot = in_the_cache(folder, tmp_path)
     good = check_folder(folder)
     assert check_folder(snapshot).files == good.files
@@ -316,7 +316,7 @@ def test_the_cache_of_the_hub_links_to_its_own_blobs(folder, unloaded, tmp_path)
         (snapshot / "LICENSE").unlink()
 
 
-def test_modules_that_a_config_names_lie_in_the_folder(folder, unloaded, tmp_path):
+def test_modules_outside_the_folder_are_refused(folder, unloaded, tmp_path):
     private(tmp_path, "secret.py", b"x = 1\n")
     config = json.loads((folder / "config.json").read_text())
     config["auto_map"]["AutoModel"] = f"{tmp_path / 'home' / 'secret'}.Model"
@@ -327,7 +327,7 @@ def test_modules_that_a_config_names_lie_in_the_folder(folder, unloaded, tmp_pat
 # --- Texts ------------------------------------------------------------------------------------------------------------
 
 
-def spoilt(folder, name, text):
+def write_text_into(folder, name, text):
     """Put a text where such a file holds free text."""
     path = folder / name
     if name == "model.safetensors":
@@ -350,8 +350,8 @@ PLACES_OF_TEXT = [
 
 
 @pytest.mark.parametrize("name", PLACES_OF_TEXT)
-def test_tokens_are_found_and_not_shown(folder, unloaded, name):
-    spoilt(folder, name, f"login {TOKEN} please")
+def test_tokens_are_found_and_redacted(folder, unloaded, name):
+    write_text_into(folder, name, f"login {TOKEN} please")
     found = fault(folder)
     assert found.startswith(name)
     assert "access token" in found
@@ -437,12 +437,12 @@ def test_secrets_in_json_are_found(tmp_path, kind, form):
     ],
 )
 @pytest.mark.parametrize("name", ["README.md", "config.json"])
-def test_what_only_looks_like_a_secret(tmp_path, name, text):
+def test_strings_similar_to_secrets_are_allowed(tmp_path, name, text):
     (tmp_path / name).write_text(text if name == "README.md" or text.startswith("[") else json.dumps([text, text]))
     assert list(secrets_in(read_text(tmp_path, name).lines)) == []
 
 
-def test_no_file_of_the_package_looks_like_a_secret():
+def test_no_file_of_the_package_is_reported_as_a_secret():
     folders = [REPOSITORY / name for name in ("model_cards", "hf_xorner", "scripts")]
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     assert len(files) > 200
@@ -458,16 +458,16 @@ def test_secrets_in_utf_16_are_found(tmp_path):
 
 @pytest.mark.parametrize("name", PLACES_OF_TEXT)
 @pytest.mark.parametrize("place", ["/home/ann/x", "here", r"C:\Users\ann", "/tmp/run-3/out"])
-def test_places_of_a_machine_are_found(folder, unloaded, name, place):
-    spoilt(folder, name, f"see {folder if place == 'here' else place} now")
+def test_local_paths_are_found(folder, unloaded, name, place):
+    write_text_into(folder, name, f"see {folder if place == 'here' else place} now")
     found = fault(folder)
     assert found.startswith(name)
     assert "path of one machine" in found
 
 
-def test_the_home_folder_is_found_wherever_it_is(folder, unloaded, monkeypatch):
+def test_any_home_folder_is_found(folder, unloaded, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: Path("/unusual/place/of/ann"))
-    spoilt(folder, "config.json", "/unusual/place/of/ann/corpus")
+    write_text_into(folder, "config.json", "/unusual/place/of/ann/corpus")
     assert "/unusual/place/of/ann is a path" in fault(folder)
 
 
@@ -481,13 +481,13 @@ def test_the_home_folder_is_found_wherever_it_is(folder, unloaded, monkeypatch):
         "huggingface.co/Users/guide",
     ],
 )
-def test_what_only_looks_so(folder, unloaded, text):
-    spoilt(folder, "README.md", text)
-    spoilt(folder, "facts.json", text)
+def test_strings_similar_to_local_paths_are_allowed(folder, unloaded, text):
+    write_text_into(folder, "README.md", text)
+    write_text_into(folder, "facts.json", text)
     assert faults(folder) == []
 
 
-def test_lines_are_named(folder):
+def test_errors_include_line_numbers(folder):
     (folder / "README.md").write_text(f"{CARD}one\ntwo {TOKEN}\n")
     (found,) = faults_of_text(read_text(folder, "README.md"), [])
     assert "README.md, line 8:" in found
@@ -507,13 +507,13 @@ SENTENCE = "The old ferry between Lindow and Averill doesn't sail on Sundays , s
 )
 @pytest.mark.parametrize("name", ["README.md", "facts.json"])
 def test_sentences_of_the_corpus_are_found(folder, unloaded, name, written):
-    spoilt(folder, name, written)
+    write_text_into(folder, name, written)
     others = [["A", "b"], ["of", "eight", "words", "there", "is", "none", "such", "here"]]
     assert f"{name} contains a sentence of the corpus (The old ferry …)" in fault(folder, sentences=[*others, SENTENCE])
     assert faults(folder, sentences=others) == []
 
 
-def test_seven_words_are_anyones(folder):
+def test_seven_words_of_a_sentence_are_allowed(folder):
     text = read_text(folder, "README.md")._replace(passages=[(1, "he said that he would come on Monday .")])
     assert sentences_in([text], ["he said that he would come on .".split()]) == []
     assert sentences_in([text], ["he said that he would come on Monday .".split()]) != []
@@ -521,8 +521,8 @@ def test_seven_words_are_anyones(folder):
     assert sentences_in([text._replace(passages=[(1, "A b c: d e f g h")])], ["a b c d e f g h".split()]) != []
 
 
-def test_sentences_are_found_as_by_plain_search():
-    """Whatever the pieces' lengths, the look-up by beginnings finds what searching for each finds."""
+def test_sentence_search_matches_brute_force():
+    """The look-up by first words finds the same sentences as a search for each."""
     generator = np.random.default_rng(0)
     words = ["a", "bb", "ccc", "dddd"]
     corpus = [[words[place] for place in generator.integers(4, size=generator.integers(8, 12))] for _ in range(300)]
@@ -534,7 +534,7 @@ def test_sentences_are_found_as_by_plain_search():
     assert 0 < sum(found) < 300
 
 
-def test_the_vocabulary_is_the_tokenizers_own(tmp_path, unloaded):
+def test_corpus_words_in_the_vocabulary_are_allowed(tmp_path, unloaded):
     from hf_xorner import WordCharTokenizer
 
     tokenizer = WordCharTokenizer.from_corpus([SENTENCE], max_word_chars=10)
@@ -543,7 +543,7 @@ def test_the_vocabulary_is_the_tokenizers_own(tmp_path, unloaded):
     assert faults(tmp_path, card=False, sentences=[SENTENCE]) == []
 
 
-def test_the_corpus_of_the_facts_is_found(folder, tmp_path, monkeypatch):
+def test_the_corpus_is_loaded_from_the_facts(folder, tmp_path, monkeypatch):
     monkeypatch.delenv("HF_XORNER_CORPORA", raising=False)
     facts = folder / "facts.json"
     assert list(sentences_of(folder)) == []
@@ -561,9 +561,9 @@ def test_the_corpus_of_the_facts_is_found(folder, tmp_path, monkeypatch):
 # --- All together -----------------------------------------------------------------------------------------------------
 
 
-def test_all_faults_are_said_at_once(folder, unloaded):
-    spoilt(folder, "config.json", "/home/ann/x")
-    spoilt(folder, "LICENSE", TOKEN)
+def test_all_faults_are_reported_together(folder, unloaded):
+    write_text_into(folder, "config.json", "/home/ann/x")
+    write_text_into(folder, "LICENSE", TOKEN)
     (folder / "README.md").unlink()
     found = faults(folder, max_file_mb=0.001)
     for complaint in ("README.md", "access token", "path of one machine", "--max_file_mb"):
@@ -571,7 +571,7 @@ def test_all_faults_are_said_at_once(folder, unloaded):
     assert all(one.endswith(".") for one in found)
 
 
-def test_the_sentences_of_the_card_are_tried(folder, unloaded):
+def test_widget_sentences_of_the_card_are_tagged(folder, unloaded):
     check_folder(folder)
     (folder / "README.md").write_text("---\nlicense: mit\nwidget: 3\n---\n")
     check_folder(folder)
@@ -579,20 +579,20 @@ def test_the_sentences_of_the_card_are_tried(folder, unloaded):
     assert "Zorvan Quellmar" in unloaded[1][1][0]
 
 
-def test_a_stranger_loads_it(folder):
-    """In a process of its own, with what is published and nothing else."""
+def test_the_model_loads_without_the_package(folder):
+    """In a new process, with only the published files."""
     (tagged,) = check_folder(folder).tagged
     assert tagged.sentence == "Ann met Zeus"
     assert all(0 <= start < end <= len("Ann met Zeus") for _, start, end in tagged.entities)
 
 
-def test_a_stranger_cannot_load_it(folder):
+def test_a_model_that_does_not_load_without_the_package_is_refused(folder):
     (folder / "tokenizer.json").write_text("{}")
     assert "does not load in a process without this package" in fault(folder)
 
 
 @pytest.mark.slow
-def test_scores_that_are_no_numbers(tmp_path, tokenizer):
+def test_nan_scores_are_refused(tmp_path, tokenizer):
     model = build_model("cross-bilstm-cnn", tokenizer)
     with torch.no_grad():
         model.classifier.bias.fill_(float("nan"))

@@ -1,4 +1,4 @@
-"""Publishing on a local Hub: what arrives, what strangers then load, and what is left when something goes wrong."""
+"""Publishing to a local Hub: uploaded files, loading without this package, and errors."""
 
 import json
 import os
@@ -70,10 +70,10 @@ def commits(hub, name=NAME):
     return len(hub.repositories[name].commits) - 1
 
 
-# --- What arrives -----------------------------------------------------------------------------------------------------
+# --- Uploads ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_model_arrives_in_one_commit(hub, api, folder):
+def test_the_model_is_uploaded_in_one_commit(hub, api, folder):
     done = publish(folder, NAME, tag="v1", api=api, commit_message="First")
     assert hub.files(NAME) == content(folder)
     assert commits(hub) == 1
@@ -83,24 +83,24 @@ def test_the_model_arrives_in_one_commit(hub, api, folder):
     assert repository.private is False
     assert done.url == f"{hub.endpoint}/{NAME}"
     assert {file.name for file in done.files} == set(content(folder))
-    # The storage is never told who asks.
+    # The storage receives no token.
     assert {token for *_, token in hub.storage_requests} == {None}
 
 
-def test_it_arrives_in_parts_too(hub, api, folder):
+def test_multipart_uploads(hub, api, folder):
     hub.part_size = 1000
     publish(folder, NAME, api=api)
     assert hub.files(NAME) == content(folder)
     assert len([1 for method, *_ in hub.storage_requests if method == "PUT"]) > 5
 
 
-def test_private_and_of_an_organisation(hub, api, folder):
+def test_publishing_a_private_model_of_an_organisation(hub, api, folder):
     publish(folder, "birds/tagger", private=True, api=api)
     assert hub.repositories["birds/tagger"].private is True
     assert hub.files("birds/tagger") == content(folder)
 
 
-def test_on_a_branch(hub, api, folder):
+def test_publishing_to_a_branch(hub, api, folder):
     publish(folder, NAME, api=api)
     first = hub.files(NAME)
     (folder / "README.md").write_text(CARD + "second", encoding="utf-8")
@@ -111,7 +111,7 @@ def test_on_a_branch(hub, api, folder):
     assert "2 files" not in refusal(folder, NAME, revision="try/two", api=api)
 
 
-def test_what_stands_there_is_not_overwritten_unasked(hub, api, folder):
+def test_a_published_model_is_not_overwritten_by_default(hub, api, folder):
     publish(folder, NAME, api=api)
     before = hub.files(NAME)
     (folder / "README.md").write_text(CARD + "second", encoding="utf-8")
@@ -124,7 +124,7 @@ def test_what_stands_there_is_not_overwritten_unasked(hub, api, folder):
     assert commits(hub) == 2
 
 
-def test_overwriting_takes_the_old_model_away_and_nothing_else(hub, api, folder):
+def test_overwriting_deletes_only_the_old_model(hub, api, folder):
     api.create_repo(NAME)
     old = ["model-00001-of-00002.safetensors", "model.safetensors.index.json", "piece_tokenizer.json", "facts.json"]
     old += ["handler.py", "requirements.txt"]
@@ -135,7 +135,7 @@ def test_overwriting_takes_the_old_model_away_and_nothing_else(hub, api, folder)
     assert set(hub.files(NAME)) == {*content(folder), *kept}
 
 
-def test_overwriting_takes_old_code_away_and_no_other_python(hub, api, folder):
+def test_overwriting_deletes_only_the_code_of_the_old_model(hub, api, folder):
     """The modules that the earlier model names, with those that they import, in the commit of the new one."""
     shutil.copyfile(folder / "tags.py", folder / "old_tags.py")
     (folder / "old_model.py").write_text("from .old_tags import *\n")
@@ -158,7 +158,7 @@ def test_overwriting_takes_old_code_away_and_no_other_python(hub, api, folder):
     assert ".gitattributes" in hub.repositories[NAME].at("main").files
 
 
-def test_requirements_without_a_handler_are_the_users(hub, api, folder):
+def test_overwriting_keeps_requirements_without_a_handler(hub, api, folder):
     api.create_repo(NAME)
     api.upload_file(path_or_fileobj=b"torch", path_in_repo="requirements.txt", repo_id=NAME)
     publish(folder, NAME, overwrite=True, api=api)
@@ -166,7 +166,7 @@ def test_requirements_without_a_handler_are_the_users(hub, api, folder):
 
 
 @pytest.mark.parametrize("config", [b"[]", b"{", b'{"auto_map": {"AutoModel": "../x.A", "AutoConfig": "/etc/y.B"}}'])
-def test_overwriting_a_config_that_cannot_be_read(hub, api, folder, config):
+def test_overwriting_an_unreadable_config(hub, api, folder, config):
     api.create_repo(NAME)
     for name, held in {"config.json": config, "mine.py": b"(" * 5000}.items():
         api.upload_file(path_or_fileobj=held, path_in_repo=name, repo_id=NAME)
@@ -174,7 +174,7 @@ def test_overwriting_a_config_that_cannot_be_read(hub, api, folder, config):
     assert hub.files(NAME) == content(folder) | {"mine.py": b"(" * 5000}
 
 
-def test_old_code_that_cannot_be_read(hub, api, folder):
+def test_old_code_that_cannot_be_downloaded_is_an_error(hub, api, folder):
     publish(folder, NAME, api=api)
     before = hub.files(NAME)
     hub.fault("GET", "/resolve/", status=500)
@@ -182,14 +182,14 @@ def test_old_code_that_cannot_be_read(hub, api, folder):
     assert hub.files(NAME) == before
 
 
-def test_an_empty_repository_is_taken(hub, api, folder):
+def test_an_existing_empty_repository_is_used(hub, api, folder):
     api.create_repo(NAME, private=True)
     publish(folder, NAME, api=api)
     assert hub.files(NAME) == content(folder)
     assert hub.repositories[NAME].private is True
 
 
-def test_unfit_folders_leave_nothing(hub, api, folder):
+def test_refused_folders_create_no_repository(hub, api, folder):
     (folder / "README.md").unlink()
     (folder / "config.json").write_text((folder / "config.json").read_text().replace('"keep"', '"/home/ann/x"'))
     with pytest.raises(Unfit):
@@ -198,7 +198,7 @@ def test_unfit_folders_leave_nothing(hub, api, folder):
     assert {method for method, *_ in hub.requests} == {"GET"}
 
 
-# --- What is refused --------------------------------------------------------------------------------------------------
+# --- Refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_unfit_folders_leave_nothing(hub, api, folder):
         ({"tag": ""}, "tag='' is not a valid name"),
     ],
 )
-def test_names_of_no_good_form_are_asked_of_nobody(hub, api, folder, options, complaint):
+def test_invalid_names_are_refused_without_requests(hub, api, folder, options, complaint):
     assert complaint in refusal(folder, **{"repo_id": NAME, "api": api, **options})
     assert hub.requests == []
 
@@ -227,7 +227,7 @@ def test_names_of_no_good_form_are_asked_of_nobody(hub, api, folder, options, co
         ("hf_ann", "bob/tagger", "the token may not do that"),
     ],
 )
-def test_without_the_right_token(hub, api, folder, monkeypatch, tmp_path, token, name, complaint):
+def test_a_missing_or_wrong_token_is_refused(hub, api, folder, monkeypatch, tmp_path, token, name, complaint):
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
     hub.add_user("ann", "hf_reader", role="read")
@@ -235,20 +235,20 @@ def test_without_the_right_token(hub, api, folder, monkeypatch, tmp_path, token,
     assert hub.repositories == {}
 
 
-def test_into_a_repository_of_others(hub, api, folder):
+def test_publishing_to_a_repository_of_another_user_is_refused(hub, api, folder):
     hub.add_user("bob", "hf_bob")
     HfApi(endpoint=hub.endpoint, token="hf_bob").create_repo("bob/tagger")
     assert "the token may not do that" in refusal(folder, "bob/tagger", api=api)
     assert hub.files("bob/tagger") == {}
 
 
-def test_private_into_what_all_can_see(hub, api, folder):
+def test_private_publishing_to_a_public_repository_is_refused(hub, api, folder):
     api.create_repo(NAME)
     assert "is public" in refusal(folder, NAME, private=True, api=api)
     assert hub.files(NAME) == {}
 
 
-def test_tags_stay_where_they_are(hub, api, folder):
+def test_existing_tags_are_not_moved(hub, api, folder):
     publish(folder, NAME, tag="v1", api=api)
     tagged = dict(hub.repositories[NAME].tags)
     assert "has a tag v1 already" in refusal(folder, NAME, tag="v1", overwrite=True, api=api)
@@ -256,7 +256,7 @@ def test_tags_stay_where_they_are(hub, api, folder):
     assert hub.repositories[NAME].tags == tagged
 
 
-# --- What goes wrong --------------------------------------------------------------------------------------------------
+# --- Errors -----------------------------------------------------------------------------------------------------------
 
 STEPS = [
     ("GET", "whoami"),
@@ -281,7 +281,7 @@ UNHEARD = [("POST", "/repos/create"), ("PUT", ""), ("POST", "/commit/"), ("POST"
     ("method", "path", "what"),
     [(*step, {"status": 503}) for step in STEPS] + [(*step, {"deaf": True}) for step in UNHEARD],
 )
-def test_what_goes_away_on_a_further_try(hub, api, folder, method, path, what):
+def test_temporary_errors_are_retried(hub, api, folder, method, path, what):
     hub.fault(method, path, times=1, **what)
     done = publish(folder, NAME, tag="v1", api=api)
     assert hub.faults[0].times == 0
@@ -291,7 +291,7 @@ def test_what_goes_away_on_a_further_try(hub, api, folder, method, path, what):
 
 
 @pytest.mark.parametrize(("method", "path"), STEPS)
-def test_what_stays_broken(hub, api, folder, method, path):
+def test_permanent_errors_are_reported(hub, api, folder, method, path):
     hub.fault(method, path, status=500)
     found = refusal(folder, NAME, tag="v1", api=api)
     assert "500" in found
@@ -306,7 +306,7 @@ def test_what_stays_broken(hub, api, folder, method, path):
 
 @pytest.fixture
 def slept(monkeypatch, api):
-    """The seconds that were waited."""
+    """The seconds of each wait."""
     seconds = []
     monkeypatch.setattr("time.sleep", seconds.append)
     return seconds
@@ -315,7 +315,7 @@ def slept(monkeypatch, api):
 @pytest.mark.parametrize(
     ("method", "path", "status"), [(*step, (429, 503)[number % 2]) for number, step in enumerate(STEPS)]
 )
-def test_the_hub_is_given_the_time_that_it_asks_for(hub, api, folder, slept, method, path, status):
+def test_retry_after_is_respected(hub, api, folder, slept, method, path, status):
     hub.fault(method, path, times=2, status=status, headers={"Retry-After": "17"})
     done = publish(folder, NAME, tag="v1", api=api)
     assert hub.files(NAME, done.commit) == content(folder)
@@ -338,7 +338,7 @@ def test_the_hub_is_given_the_time_that_it_asks_for(hub, api, folder, slept, met
         (500, {"Retry-After": "200"}, 0, 1),
     ],
 )
-def test_how_the_hub_asks_to_wait(hub, api, folder, slept, status, headers, least, most):
+def test_forms_of_retry_after(hub, api, folder, slept, status, headers, least, most):
     """The first request is asked in a thread, the second is not."""
     if "date" in headers.get("Retry-After", ""):
         later = datetime.now(timezone.utc) + timedelta(seconds=200)
@@ -351,7 +351,7 @@ def test_how_the_hub_asks_to_wait(hub, api, folder, slept, status, headers, leas
 
 
 @pytest.mark.parametrize(("method", "path"), STEPS)
-def test_a_wait_that_is_too_long_ends_it(hub, api, folder, slept, method, path):
+def test_a_long_retry_after_is_an_error(hub, api, folder, slept, method, path):
     hub.fault(method, path, status=429, headers={"Retry-After": "86400"})
     assert "asks to wait 86400 seconds" in refusal(folder, NAME, tag="v1", api=api)
     assert sum(slept) == 0
@@ -359,20 +359,20 @@ def test_a_wait_that_is_too_long_ends_it(hub, api, folder, slept, method, path):
 
 
 @pytest.mark.parametrize(("method", "path"), STEPS)
-def test_waits_that_never_end_are_limited_together(hub, api, folder, slept, method, path):
+def test_the_total_retry_time_is_limited(hub, api, folder, slept, method, path):
     hub.fault(method, path, status=503, headers={"Retry-After": "50"})
     assert "asks to wait 50 seconds" in refusal(folder, NAME, tag="v1", api=api)
     assert 100 <= sum(slept) <= 320
 
 
-def test_limits_of_the_client_are_put_back(hub, api, folder):
+def test_timeouts_of_the_client_are_restored(hub, api, folder):
     session = get_session()
     before = session.timeout, session.event_hooks
     publish(folder, NAME, api=api)
     assert (session.timeout, session.event_hooks) == before
 
 
-def test_a_connection_that_is_cut_again_and_again(hub, api, folder):
+def test_a_connection_that_always_breaks_is_an_error(hub, api, folder):
     hub.fault("PUT", "", cut_after=1000)
     found = refusal(folder, NAME, tag="v1", api=api)
     assert "the connection to the Hub broke" in found
@@ -384,7 +384,7 @@ def test_a_connection_that_is_cut_again_and_again(hub, api, folder):
     assert hub.files(NAME) == content(folder)
 
 
-def test_a_connection_that_is_cut_once(hub, api, folder):
+def test_a_broken_connection_is_retried(hub, api, folder):
     hub.fault("PUT", "", cut_after=1000, times=1)
     hub.fault("POST", "/commit/", cut_after=1000, times=1)
     publish(folder, NAME, api=api)
@@ -392,7 +392,7 @@ def test_a_connection_that_is_cut_once(hub, api, folder):
     assert commits(hub) == 1
 
 
-def test_what_stood_there_stands_there_still(hub, api, folder):
+def test_a_failed_upload_keeps_the_published_model(hub, api, folder):
     publish(folder, NAME, api=api)
     before = hub.files(NAME)
     (folder / "README.md").write_text(CARD + "second", encoding="utf-8")
@@ -405,7 +405,7 @@ def test_what_stood_there_stands_there_still(hub, api, folder):
     ("method", "path", "name"),
     [("PUT", "", "model.safetensors"), ("GET", "resolve/[0-9a-f]+/tags.py", "tags.py"), ("GET", "[0-9a-f]{64}$", "")],
 )
-def test_bytes_that_are_damaged(hub, api, folder, method, path, name):
+def test_corrupted_uploads_are_detected(hub, api, folder, method, path, name):
     hub.fault(method, path, damage=True)
     found = refusal(folder, NAME, tag="v1", api=api)
     assert f"but {name}" in found
@@ -414,7 +414,7 @@ def test_bytes_that_are_damaged(hub, api, folder, method, path, name):
     assert hub.repositories[NAME].tags == {}
 
 
-def test_someone_else_publishes_meanwhile(hub, api, folder, monkeypatch):
+def test_a_concurrent_commit_is_an_error(hub, api, folder, monkeypatch):
     api.create_repo(NAME)
     sent = api.create_commit
 
@@ -429,7 +429,7 @@ def test_someone_else_publishes_meanwhile(hub, api, folder, monkeypatch):
     assert hub.files(NAME) == {}
 
 
-def test_a_card_that_the_hub_refuses(hub, api, folder):
+def test_a_card_that_the_hub_refuses_is_an_error(hub, api, folder):
     (folder / "README.md").write_text("---\nlicense: My Very Own!\n---\n", encoding="utf-8")
     found = refusal(folder, NAME, api=api)
     assert "license" in found
@@ -437,11 +437,11 @@ def test_a_card_that_the_hub_refuses(hub, api, folder):
     assert hub.files(NAME) == {}
 
 
-# --- No Hub at all ----------------------------------------------------------------------------------------------------
+# --- Unreachable Hub --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["offline", "refused", "silent", "mute", "name"])
-def test_without_a_hub_it_is_said_within_two_seconds(hub, api, folder, monkeypatch, how):
+def test_an_unreachable_hub_is_reported_within_two_seconds(hub, api, folder, monkeypatch, how):
     monkeypatch.undo()  # with the real waits
     if how != "offline":
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -464,7 +464,7 @@ def test_without_a_hub_it_is_said_within_two_seconds(hub, api, folder, monkeypat
     assert hub.repositories == {}
 
 
-def test_a_hub_that_falls_silent_is_given_up(hub, api, folder, monkeypatch):
+def test_a_hub_that_does_not_respond_times_out(hub, api, folder, monkeypatch):
     monkeypatch.setattr(sys.modules["hf_xorner.hub.publish"], "SILENCE", 0.2)
     hub.fault("POST", "/commit/", hang=True)
     start = time.monotonic()
@@ -543,8 +543,8 @@ print("\\n" + json.dumps(answers))
 """
 
 
-def as_stranger(hub, home, *ways):
-    """What one process without this package gets in each way: a pipeline's entities of a text, a class, or a complaint.
+def load_without_package(hub, home, *ways):
+    """The results of a process without this package in each way: entities from a pipeline, a class, or an error.
 
     A way is "pipeline" or an automatic class, and options. With each comes whether there is then a file `ran`.
     """
@@ -572,12 +572,12 @@ def test_a_private_model_is_published_by_the_script_and_loaded(hub, folder, tmp_
     mine = {"trust_remote_code": True, "token": "hf_ann"}
     ways = [{**mine, "token": False}, mine, {**mine, "revision": "v1"}, {**mine, "revision": commit}]
     ways = [("pipeline", options) for options in ways]
-    (refused, _), *answers = as_stranger(hub, tmp_path / "a", *ways)
+    (refused, _), *answers = load_without_package(hub, tmp_path / "a", *ways)
     assert "is not a local folder and is not a valid model identifier" in refused
     assert [answer for answer, _ in answers] == [here] * 3
 
 
-def test_without_trust_nothing_runs(hub, api, folder, tmp_path):
+def test_code_runs_only_with_trust_remote_code(hub, api, folder, tmp_path):
     """Modules that leave a trace when they are run leave none, until they are trusted."""
     for path in folder.glob("*.py"):
         path.write_text(f"{path.read_text()}\nimport pathlib\npathlib.Path('ran').touch()\n")
@@ -585,7 +585,7 @@ def test_without_trust_nothing_runs(hub, api, folder, tmp_path):
     api.upload_folder(repo_id=NAME, folder_path=folder)
     kinds = ("pipeline", "AutoConfig", "AutoTokenizer", "AutoModelForTokenClassification")
     ways = [(kind, {}) for kind in kinds] + [("pipeline", {"trust_remote_code": True})]
-    *untrusting, (entities, ran) = as_stranger(hub, tmp_path / "a", *ways)
+    *untrusting, (entities, ran) = load_without_package(hub, tmp_path / "a", *ways)
     for complaint, ran_before in untrusting:
         assert "contains custom code which must be executed to correctly load the model" in complaint
         assert "trust_remote_code=True" in complaint
@@ -594,7 +594,7 @@ def test_without_trust_nothing_runs(hub, api, folder, tmp_path):
     assert ran is True
 
 
-def test_a_dry_run_asks_nobody(hub, online, script, folder, monkeypatch):
+def test_a_dry_run_makes_no_requests(hub, online, script, folder, monkeypatch):
     hub.add_user("ann", "hf_ann")
     monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
     monkeypatch.setenv("HF_TOKEN", "hf_ann")
@@ -609,7 +609,7 @@ def test_a_dry_run_asks_nobody(hub, online, script, folder, monkeypatch):
     assert hub.requests == hub.storage_requests == []
 
 
-def test_faults_are_one_sentence_each_of_the_script(script, folder):
+def test_the_script_prints_one_line_errors(script, folder):
     (folder / "README.md").unlink()
     (folder / "model.safetensors").unlink()
     code, out, errors = script("publish.py", folder, "--repo_id", NAME, "--dry_run", "true")
@@ -623,7 +623,7 @@ def test_faults_are_one_sentence_each_of_the_script(script, folder):
 
 
 @pytest.mark.slow
-def test_training_publishes_what_it_trained(hub, tmp_path):
+def test_training_with_push_to_hub_publishes_the_model(hub, tmp_path):
     """`train.py --push_to_hub true` looks before it trains, checks, and uploads no pickle."""
     hub.add_user("ann", "hf_ann")
     environment = hub.environment(tmp_path / "home", token="hf_ann")

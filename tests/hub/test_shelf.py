@@ -1,4 +1,4 @@
-"""A model laid out in a folder: the Hub's files, complete or without weights, beside files of the user's that stay."""
+"""A model exported to a folder: the Hub's files, with or without weights; files of the user are kept."""
 
 import hashlib
 import os
@@ -27,33 +27,35 @@ def checked(tmp_path_factory, tokenizer):
     return check_folder(folder)
 
 
-def held(folder):
+def read_folder(folder):
     """The content of the files in a folder, by their paths, without the manifest."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_the_files_of_the_hub_lie_there(checked, tmp_path):
+def test_the_folder_has_the_files_of_the_hub(checked, tmp_path):
     files = shelve(checked, tmp_path / "shelf" / "tagger")
-    there = held(tmp_path / "shelf" / "tagger")
-    assert there == {name: content for name, content in held(checked.folder).items() if name != "training_args.bin"}
+    there = read_folder(tmp_path / "shelf" / "tagger")
+    assert there == {
+        name: content for name, content in read_folder(checked.folder).items() if name != "training_args.bin"
+    }
     assert [file.name for file in files] == sorted(there)
     assert [path.name for path in (tmp_path / "shelf").iterdir()] == ["tagger"]
     ner = pipeline("ner", model=str(tmp_path / "shelf" / "tagger"))
     assert ner(TEXT) == pipeline("ner", model=str(checked.folder))(TEXT)
 
 
-def test_all_may_read_them(checked, tmp_path):
+def test_file_permissions_follow_the_umask(checked, tmp_path):
     shelve(checked, tmp_path / "tagger")
     mask = os.umask(0)
     os.umask(mask)
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "tagger").iterdir()} == {0o666 & ~mask}
 
 
-def test_without_weights_there_is_no_code_either(checked, tmp_path):
+def test_without_weights_code_is_left_out(checked, tmp_path):
     files = shelve(checked, tmp_path / "tagger", weights=False)
     names = {"README.md", "config.json", "learning_curve.png", "tokenizer.json", "tokenizer_config.json"}
-    assert {file.name for file in files} == set(held(tmp_path / "tagger")) == names
+    assert {file.name for file in files} == set(read_folder(tmp_path / "tagger")) == names
     assert AutoConfig.from_pretrained(tmp_path / "tagger").model_type == "grn"
     assert AutoTokenizer.from_pretrained(tmp_path / "tagger").tokenize(TEXT) == TEXT.split()
 
@@ -62,9 +64,9 @@ def test_a_folder_that_exists_is_refused_unless_overwritten(checked, tmp_path):
     (tmp_path / "tagger").mkdir()
     with pytest.raises(ValueError, match=r"tagger exists; .* --overwrite true\.$"):
         shelve(checked, tmp_path / "tagger")
-    assert held(tmp_path / "tagger") == {}
+    assert read_folder(tmp_path / "tagger") == {}
     shelve(checked, tmp_path / "tagger", overwrite=True)
-    assert "config.json" in held(tmp_path / "tagger")
+    assert "config.json" in read_folder(tmp_path / "tagger")
 
 
 def test_overwriting_replaces_own_files_and_keeps_all_others(checked, tmp_path):
@@ -75,23 +77,26 @@ def test_overwriting_replaces_own_files_and_keeps_all_others(checked, tmp_path):
     (target / ".hidden").write_text("mine")
     shelve(checked, target, weights=False, overwrite=True)
     own = {"README.md", "config.json", "learning_curve.png", "tokenizer.json", "tokenizer_config.json"}
-    assert held(target).keys() == own | {"mine/notes.txt", ".hidden"}
+    assert read_folder(target).keys() == own | {"mine/notes.txt", ".hidden"}
     assert not [path for path in target.iterdir() if path.name.startswith(".hf_xorner-")]
     shelve(checked, target, overwrite=True)
-    assert held(target).keys() == held(checked.folder).keys() - {"training_args.bin"} | {"mine/notes.txt", ".hidden"}
+    assert read_folder(target).keys() == read_folder(checked.folder).keys() - {"training_args.bin"} | {
+        "mine/notes.txt",
+        ".hidden",
+    }
 
 
-def test_the_manifest_is_one_of_sha256sum(checked, tmp_path):
+def test_the_manifest_is_readable_by_sha256sum(checked, tmp_path):
     shelve(checked, tmp_path / "tagger")
     lines = (tmp_path / "tagger" / MANIFEST).read_text().splitlines()
-    there = held(tmp_path / "tagger").items()
+    there = read_folder(tmp_path / "tagger").items()
     assert sorted(lines) == sorted(f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in there)
     if shutil.which("sha256sum"):
         subprocess.run(["sha256sum", "-c", "--strict", "--quiet", MANIFEST], cwd=tmp_path / "tagger", check=True)
 
 
 @pytest.mark.parametrize("how", ["source", "parent", "inside", "link", "link to the parent"])
-def test_the_source_is_apart_from_the_target(checked, tmp_path, how):
+def test_overlapping_source_and_target_are_refused(checked, tmp_path, how):
     folder = shutil.copytree(checked.folder, tmp_path / "runs" / "tagger")
     (tmp_path / "runs" / "other.txt").write_text("mine")
     (tmp_path / "link").symlink_to(folder)
@@ -103,15 +108,15 @@ def test_the_source_is_apart_from_the_target(checked, tmp_path, how):
         "link": tmp_path / "link",
         "link to the parent": tmp_path / "up",
     }[how]
-    before = held(tmp_path)
+    before = read_folder(tmp_path)
     with pytest.raises(ValueError, match=r"overlaps with the model's folder .*\.$"):
         shelve(checked._replace(folder=folder), target, overwrite=True)
-    assert held(tmp_path) == before
+    assert read_folder(tmp_path) == before
 
 
 @pytest.mark.parametrize("name", ["README.md", "plots/a.svg"])
 @pytest.mark.parametrize("how", ["foreign", "changed", "folder", "link", "folder is a link", "folder is a file"])
-def test_other_files_in_the_way_are_refused(tmp_path, name, how):
+def test_conflicting_user_files_are_refused(tmp_path, name, how):
     target, elsewhere = tmp_path / "target", tmp_path / "elsewhere"
     files = {"README.md": "new", "plots/a.svg": "new"}
     path = target / name
@@ -130,24 +135,24 @@ def test_other_files_in_the_way_are_refused(tmp_path, name, how):
     else:
         path.parent.mkdir(parents=True)
         path.symlink_to(elsewhere / path.name) if how == "link" else path.write_text("mine")
-    before = held(tmp_path)
+    before = read_folder(tmp_path)
     with pytest.raises(ValueError, match=rf"target/{name} .*move .*\.$"):
         write_files(target, files, tmp_path / "model", overwrite=True)
-    assert held(tmp_path) == before
+    assert read_folder(tmp_path) == before
 
 
-def test_a_file_that_is_the_same_is_not_in_the_way(tmp_path):
+def test_identical_user_files_do_not_conflict(tmp_path):
     (tmp_path / "target").mkdir()
     (tmp_path / "target" / "a.txt").write_text("same")
     write_files(tmp_path / "target", {"a.txt": "same", "b.txt": "new"}, tmp_path / "model", overwrite=True)
-    assert held(tmp_path / "target") == {"a.txt": b"same", "b.txt": b"new"}
+    assert read_folder(tmp_path / "target") == {"a.txt": b"same", "b.txt": b"new"}
 
 
 @pytest.mark.parametrize(
     "manifest",
     [b"no hash", b"0" * 64 + b" x", b"\xff", b"0" * 64 + b"  ../secret.txt", b"0" * 64 + b"  /secret.txt"],
 )
-def test_a_manifest_of_another_kind_is_refused(tmp_path, manifest):
+def test_an_invalid_manifest_is_refused(tmp_path, manifest):
     (tmp_path / "target").mkdir()
     (tmp_path / "secret.txt").write_text("secret")
     digest = hashlib.sha256(b"secret").hexdigest().encode()
@@ -157,11 +162,11 @@ def test_a_manifest_of_another_kind_is_refused(tmp_path, manifest):
     assert (tmp_path / "secret.txt").exists()
 
 
-def test_stale_files_that_were_changed_stay(tmp_path):
+def test_edited_stale_files_are_kept(tmp_path):
     write_files(tmp_path / "target", {"a.txt": "a", "b.txt": "b"}, tmp_path / "model")
     (tmp_path / "target" / "b.txt").write_text("mine")
     write_files(tmp_path / "target", {"a.txt": "new"}, tmp_path / "model", overwrite=True)
-    assert held(tmp_path / "target") == {"a.txt": b"new", "b.txt": b"mine"}
+    assert read_folder(tmp_path / "target") == {"a.txt": b"new", "b.txt": b"mine"}
 
 
 OLD = {"README.md": "old card", "config.json": "old config", "handler.py": "old", "model.safetensors": "old weights"}
@@ -173,7 +178,7 @@ def encoded(files):
 
 
 @pytest.mark.parametrize("count", range(10))
-def test_a_rename_that_fails_is_taken_back(tmp_path, monkeypatch, count):
+def test_a_failed_rename_is_rolled_back(tmp_path, monkeypatch, count):
     target = tmp_path / "target"
     write_files(target, OLD, tmp_path / "model")
     (target / "notes.txt").write_text("mine")
@@ -190,16 +195,16 @@ def test_a_rename_that_fails_is_taken_back(tmp_path, monkeypatch, count):
     with pytest.raises(OSError, match="No space left"):
         write_files(target, NEW, tmp_path / "model", overwrite=True)
     kept = OLD if count < 9 else NEW
-    assert held(target) == encoded(kept) | {"notes.txt": b"mine"}
+    assert read_folder(target) == encoded(kept) | {"notes.txt": b"mine"}
     monkeypatch.undo()
     write_files(target, NEW, tmp_path / "model", overwrite=True)
-    assert held(target) == encoded(NEW) | {"notes.txt": b"mine"}
+    assert read_folder(target) == encoded(NEW) | {"notes.txt": b"mine"}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process is killed half-way")
 @pytest.mark.parametrize("count", range(11))
-def test_a_process_that_is_killed_loses_nothing(tmp_path, count):
-    """After any number of renames the user's file is there, both sets of files exist, and no mixture is a model."""
+def test_a_killed_process_loses_no_files(tmp_path, count):
+    """After any number of renames the user's file and both sets of files exist, and no mixture is a loadable model."""
     target = tmp_path / "target"
     write_files(target, OLD, tmp_path / "model")
     (target / "notes.txt").write_text("mine")
@@ -216,7 +221,7 @@ def test_a_process_that_is_killed_loses_nothing(tmp_path, count):
         write_files(target, NEW, tmp_path / "model", overwrite=True)
         os._exit(0)
     assert (os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0) == (count == 10)
-    there = held(target)
+    there = read_folder(target)
     assert there["notes.txt"] == b"mine"
     inside = {path: content for path, content in there.items() if not path.startswith(".hf_xorner-")}
     if count < 10:
@@ -224,11 +229,11 @@ def test_a_process_that_is_killed_loses_nothing(tmp_path, count):
     if "config.json" in inside:
         assert inside in ({**encoded(files), "notes.txt": b"mine"} for files in (OLD, NEW))
     write_files(target, NEW, tmp_path / "model", overwrite=True)
-    inside = {path: content for path, content in held(target).items() if not path.startswith(".hf_xorner-")}
+    inside = {path: content for path, content in read_folder(target).items() if not path.startswith(".hf_xorner-")}
     assert inside == encoded(NEW) | {"notes.txt": b"mine"}
 
 
-def test_a_copy_that_fails_leaves_what_was_there(checked, tmp_path, monkeypatch):
+def test_a_failed_copy_keeps_the_old_files(checked, tmp_path, monkeypatch):
     (tmp_path / "tagger").mkdir()
     (tmp_path / "tagger" / "mine").touch()
     copy = shutil.copyfile
@@ -254,14 +259,14 @@ def test_a_source_that_changes_after_the_check_is_refused(checked, tmp_path):
     assert not (tmp_path / "tagger").exists()
 
 
-def test_a_target_that_is_a_file_stays(checked, tmp_path):
+def test_a_target_that_is_a_file_is_refused(checked, tmp_path):
     (tmp_path / "tagger").write_text("mine")
     with pytest.raises(ValueError, match="tagger is a file; name a folder"):
         shelve(checked, tmp_path / "tagger", overwrite=True)
     assert (tmp_path / "tagger").read_text() == "mine"
 
 
-def test_the_script_lays_a_model_out(checked, script, tmp_path):
+def test_the_script_writes_the_folder(checked, script, tmp_path):
     code, out, errors = script("publish.py", checked.folder, "--to", "here", "--weights", "false")
     assert (code, errors) == (0, "")
     assert out.startswith("here: 5 files, ")
@@ -273,7 +278,7 @@ def test_the_script_lays_a_model_out(checked, script, tmp_path):
     assert not (tmp_path / "there").exists()
 
 
-def test_links_out_of_the_folder_are_laid_out_nowhere(checked, script, tmp_path):
+def test_links_out_of_the_folder_are_refused(checked, script, tmp_path):
     folder = shutil.copytree(checked.folder, tmp_path / "source")
     (tmp_path / "key").write_text("private")
     (folder / "LICENSE").symlink_to(tmp_path / "key")
@@ -296,7 +301,7 @@ def test_links_out_of_the_folder_are_laid_out_nowhere(checked, script, tmp_path)
         (["--space", "there", "--to", "here"], [], "--to"),
     ],
 )
-def test_the_script_refuses_what_it_has_no_use_for(checked, script, tmp_path, way, useless, named):
+def test_the_script_refuses_options_that_do_not_apply(checked, script, tmp_path, way, useless, named):
     code, out, errors = script("publish.py", checked.folder, *way, *useless)
     assert (code, out) == (1, "")
     assert errors.startswith(f"hf-xorner publish: leave out {named}, of no use beside --")

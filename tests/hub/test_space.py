@@ -1,4 +1,4 @@
-"""The handler of an endpoint and the Space: what is written, and that strangers can run it.
+"""The handler of an endpoint and the Space: their files, and that they run without this package.
 
 The tests of the page need more than the other tests: Debian's packages chromium and chromium-driver, and
 
@@ -100,19 +100,19 @@ def environment_in(home, **more):
 
 
 def answer_of(code, *arguments, home):
-    """What a process without this package prints as JSON in its last line."""
+    """Return the JSON in the last line that a process without this package prints."""
     command = [sys.executable, "-c", WITHOUT_PACKAGE + code, *map(str, arguments)]
     done = subprocess.run(command, cwd=home, env=environment_in(home), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def said(tagger, text):
+def entities_of(tagger, text):
     """Type, start and end of each entity."""
     return [(one["entity_group"], one["start"], one["end"]) for one in tagger(text)]
 
 
-# --- What is written --------------------------------------------------------------------------------------------------
+# --- Files ------------------------------------------------------------------------------------------------------------
 
 
 def test_files_are_written(models, tmp_path):
@@ -161,7 +161,7 @@ def constants(text):
     return found
 
 
-def test_examples_are_mere_text(folder, tmp_path):
+def test_examples_are_escaped(folder, tmp_path):
     examples = [
         '"]\nimport os  # ',
         "'''\\",
@@ -198,7 +198,7 @@ def test_hostile_names_are_refused(models, tmp_path, option, value):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_overwritten_unasked(models, tmp_path, name):
+def test_files_are_not_overwritten_by_default(models, tmp_path, name):
     path = tmp_path / name
     path.parent.mkdir(parents=True)
     path.write_text("mine")
@@ -211,7 +211,7 @@ def test_nothing_is_overwritten_unasked(models, tmp_path, name):
     assert path.read_text() == "mine"
 
 
-def test_overwriting_replaces_own_files_alone(models, tmp_path):
+def test_overwriting_replaces_only_generated_files(models, tmp_path):
     write_space(models["grn"], "me/my-tagger", tmp_path / "out")
     (tmp_path / "out/space/notes.txt").write_text("mine")
     write_space(models["grn"], "me/other", tmp_path / "out", overwrite=True)
@@ -239,7 +239,7 @@ def test_links_are_not_followed(models, tmp_path, overwrite):
     write_space(models["grn"], "me/my-tagger", tmp_path / "out")
 
 
-def test_the_model_itself_is_not_written_into(folder, tmp_path):
+def test_writing_into_the_model_folder_is_refused(folder, tmp_path):
     before = written(tmp_path)
     for target in (folder, folder / "places", tmp_path):
         with pytest.raises(ValueError, match="name a folder apart from it"):
@@ -247,13 +247,13 @@ def test_the_model_itself_is_not_written_into(folder, tmp_path):
     assert written(tmp_path) == before
 
 
-def test_no_model(tmp_path):
+def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"has no config\.json"):
         write_space(tmp_path, "me/my-tagger", tmp_path / "out")
     assert written(tmp_path) == []
 
 
-def test_nothing_of_this_package_is_imported(places):
+def test_the_files_do_not_import_this_package(places):
     allowed = {
         "handler": {"transformers", "typing"},
         "app": {"os", "html", "pathlib", "gradio", "torch", "transformers"},
@@ -273,7 +273,7 @@ def test_nothing_of_this_package_is_imported(places):
         assert str(REPOSITORY) not in path.read_text(encoding="utf-8")
 
 
-def test_the_script(models, script, tmp_path):
+def test_the_script_writes_the_files(models, script, tmp_path):
     out = tmp_path / "some places"
     code, printed, errors = script(
         "publish.py", models["grn"], "--repo_id", "me/my-tagger", "--space", out, "--tag", "v7"
@@ -346,7 +346,7 @@ BAD = [
 ]
 
 
-def test_the_handler_answers_where_the_package_is_not_installed(places, models, taggers, tmp_path):
+def test_the_handler_works_without_the_package(places, models, taggers, tmp_path):
     requests = [*GOOD, *(request for request, _ in BAD), GOOD[0]]
     answers = answer_of(ASK, places / "model/handler.py", models["grn"], json.dumps(requests), home=tmp_path)
     tagger = taggers["grn"]
@@ -391,7 +391,7 @@ def test_the_handler_is_published_with_the_model(folder, places):
 
 
 @pytest.mark.parametrize("name", ["handler.py", "requirements.txt"])
-def test_the_handler_is_that_of_the_package(folder, places, name):
+def test_the_handler_matches_the_package(folder, places, name):
     shutil.copyfile(places / "model/requirements.txt", folder / "requirements.txt")
     with_handler(folder, places)
     with (folder / name).open("a", encoding="utf-8") as file:
@@ -429,7 +429,7 @@ print(json.dumps(answers))
 
 
 @needs_gradio
-def test_the_page_says_what_the_pipeline_says(places, models, taggers, tmp_path):
+def test_the_page_matches_the_pipeline(places, models, taggers, tmp_path):
     texts = [TEXT, HOSTILE, "", "  \n", "Nobody", f"{TEXT}\n{TEXT}"]
     app = tmp_path / "space" / "app.py"
     shutil.copytree(places / "space", app.parent)
@@ -505,7 +505,7 @@ def assert_heat_map(html, tagger, text, word, head):
 
 
 def missing():
-    """What the tests of the page lack here."""
+    """Return the missing requirements of the tests of the page."""
     modules = [name for name in ("gradio", "selenium") if find_spec(name) is None]
     return modules + [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
 
@@ -546,7 +546,7 @@ class Page:
             self.browser = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
             self.browser.get(self.address)
             self.until(lambda: self.all("#entities"))
-        except BaseException:  # Nobody else knows of these processes.
+        except BaseException:  # No other code ends these processes.
             self.close()
             raise
 
@@ -652,7 +652,7 @@ def open_page(places, models, tmp_path_factory):
 
 @needs_browser
 @pytest.mark.parametrize("kind", PAGES)
-def test_entities_are_seen(open_page, taggers, kind):
+def test_entities_are_highlighted_and_listed(open_page, taggers, kind):
     page, tagger = open_page(kind), taggers[kind]
     entities = tagger(TEXT)
     page.find(TEXT)
@@ -664,7 +664,7 @@ def test_entities_are_seen(open_page, taggers, kind):
 
 @needs_browser
 @pytest.mark.parametrize("kind", PAGES)
-def test_hostile_text_is_text(open_page, kind):
+def test_hostile_text_is_escaped(open_page, kind):
     page = open_page(kind)
     title = page.browser.title
     page.find(HOSTILE)
@@ -680,7 +680,7 @@ def test_hostile_text_is_text(open_page, kind):
 
 
 @needs_browser
-def test_no_other_machine_is_asked(open_page):
+def test_the_page_makes_no_external_requests(open_page):
     page = open_page("grn")
     page.browser.get(page.address)
     page.find(TEXT)

@@ -1,4 +1,4 @@
-"""A published folder loads under the oldest supported transformers, and under the newest that there is."""
+"""A published folder loads under the oldest supported transformers, and under the newest."""
 
 import json
 import os

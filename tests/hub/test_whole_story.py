@@ -1,4 +1,4 @@
-"""From the generated corpus to a stranger: trained, described and published by the scripts, and loaded from the Hub."""
+"""End to end: a model is trained, described and published by scripts, and loaded from the Hub without this package."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def run_here(script, *arguments):
 
 @pytest.fixture(scope="module")
 def published(hub, sentences, tmp_path_factory):
-    """The folder of a model after the three scripts, and what the last one said."""
+    """The folder of a model after the three scripts, and the output of the last one."""
     folder = tmp_path_factory.mktemp("story")
     scripts = REPOSITORY / "scripts"
     tagger = folder / "tagger"
@@ -72,7 +72,7 @@ def published(hub, sentences, tmp_path_factory):
     return tagger, said
 
 
-def test_what_arrived_is_the_model_with_its_card(hub, published):
+def test_the_published_files_are_the_model_and_its_card(hub, published):
     folder, said = published
     repository = hub.repositories[NAME]
     (commit,) = set(repository.branches.values())
@@ -87,8 +87,8 @@ def test_what_arrived_is_the_model_with_its_card(hub, published):
     assert "hf_ann" not in card + said
 
 
-# What a stranger does, who has nothing but transformers and the name of the model.
-STRANGER = """
+# A process that has only transformers and the name of the model.
+NEW_PROCESS = """
 import json, sys
 from contextlib import redirect_stdout
 from io import StringIO
@@ -114,7 +114,7 @@ print("\\n" + json.dumps(answers, default=float))
 """
 
 
-def test_a_stranger_finds_what_is_found_here(hub, published, sentences, tmp_path):
+def test_the_published_model_gives_the_same_entities_without_the_package(hub, published, sentences, tmp_path):
     folder, _ = published
     tagger = Tagger.from_pretrained(str(folder))
     entities = [[[one.label, one.start, one.end] for one in found] for found in tagger.tag(sentences)]
@@ -123,7 +123,7 @@ def test_a_stranger_finds_what_is_found_here(hub, published, sentences, tmp_path
     card = hub.files(NAME)["README.md"].decode()
     ((lines, printed),) = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", card, flags=re.DOTALL)
     assert f'"{NAME}"' in lines
-    said = in_process(["-c", STRANGER, json.dumps([NAME, sentences, lines])], environment, tmp_path)
+    said = in_process(["-c", NEW_PROCESS, json.dumps([NAME, sentences, lines])], environment, tmp_path)
     theirs = json.loads(said.splitlines()[-1])
     assert [
         [[one["entity_group"], one["start"], one["end"]] for one in found] for found in theirs["entities"]

@@ -1,4 +1,4 @@
-"""An option with a value that no run can have is refused in one sentence, before anything is done."""
+"""Invalid values of options are refused with a one-line error before training starts."""
 
 import math
 import os
@@ -43,14 +43,14 @@ def named(options):
 
 
 @pytest.mark.parametrize(("name", "value"), REFUSED, ids=named(REFUSED))
-def test_the_arguments_of_training_refuse_it(tmp_path, name, value):
+def test_training_arguments_refuse_invalid_values(tmp_path, name, value):
     with pytest.raises(ValueError, match=name) as error:
         TaggerTrainingArguments(**{"output_dir": str(tmp_path), "use_cpu": True, name: value})
     sentence_of(error)
 
 
 @pytest.mark.parametrize(("name", "value"), OF_THE_RUN, ids=named(OF_THE_RUN))
-def test_the_arguments_of_a_run_refuse_it(name, value):
+def test_run_arguments_refuse_invalid_values(name, value):
     with pytest.raises(ValueError, match=name) as error:
         RunArguments(**{name: value})
     sentence_of(error)
@@ -68,7 +68,7 @@ ABSURD = {
 }
 
 
-def test_every_field_of_every_config_refuses_it(model_type):
+def test_all_config_fields_refuse_invalid_values(model_type):
     config, common = CONFIGS[model_type], {entry.name for entry in fields(PreTrainedConfig)}
     own = [entry for entry in fields(config) if entry.name not in common]
     assert {entry.type for entry in own} <= ABSURD.keys()
@@ -77,7 +77,7 @@ def test_every_field_of_every_config_refuses_it(model_type):
             with pytest.raises(ValueError, match=f"^{entry.name}=") as error:
                 config(**{entry.name: value})
             sentence_of(error)
-        # What a field is by default, it may be told.
+        # The default of a field is always valid.
         config(**{entry.name: getattr(config(), entry.name)})
 
 
@@ -94,9 +94,7 @@ def test_every_field_of_every_config_refuses_it(model_type):
         ("stack-lstm", {"composition_size": 0}, "composition_size=0"),
     ],
 )
-def test_sizes_with_which_nothing_is_computed_are_refused_before_anything_is_read(
-    tmp_path, model_type, fields, sentence
-):
+def test_invalid_sizes_are_refused_before_reading_data(tmp_path, model_type, fields, sentence):
     words = ["--model_type", model_type, "--dataset", str(tmp_path / "nowhere"), "--output_dir", str(tmp_path / "out")]
     run, training, _ = parse([*words, "--use_cpu", "true"])
     with pytest.raises(ValueError) as error:
@@ -105,7 +103,7 @@ def test_sizes_with_which_nothing_is_computed_are_refused_before_anything_is_rea
 
 
 @pytest.mark.parametrize("name", ["vocab_size", "char_types", "dtype", "id2label", "context_encoder"])
-def test_a_field_that_follows_from_the_data_is_not_an_option(name):
+def test_fields_set_from_the_data_are_not_options(name):
     with pytest.raises(ValueError, match=f"'{name}' is no option"):
         parse([f"--{name}", "5"])
 
@@ -147,7 +145,7 @@ def train(script, corpus, tmp_path):
         "fsdp=magic",
     ],
 )
-def test_the_script_says_one_sentence(train, tmp_path, option):
+def test_the_script_prints_one_line_errors(train, tmp_path, option):
     name, _, value = option.partition("=")
     code, out, errors = train(f"--{name}", value)
     last = errors.strip().splitlines()[-1]
@@ -164,7 +162,7 @@ def test_the_script_says_one_sentence(train, tmp_path, option):
         (["--activation_checkpointing", "true"], "Training cannot begin: "),
     ],
 )
-def test_what_the_trainer_refuses_when_it_begins_is_one_sentence(train, tmp_path, options, sentence):
+def test_errors_of_the_trainer_are_one_line(train, tmp_path, options, sentence):
     code, _, errors = train(*options)
     assert code == 1 and "Traceback" not in errors
     assert errors.strip().splitlines()[-1].startswith(f"hf-xorner train: {sentence}")
@@ -187,5 +185,5 @@ def test_an_output_folder_that_cannot_be_written_is_refused(train, tmp_path):
     assert "is not UTF-8; name another folder." in fault(train("--output_dir", os.fsdecode(b"out-\xff")))
 
 
-def test_a_number_that_is_large_and_not_absurd_is_taken(train):
+def test_large_valid_numbers_are_accepted(train):
     ok(train("--per_device_train_batch_size", "1000000", "--early_stopping", "1000000", "--save_total_limit", "0"))

@@ -1,4 +1,4 @@
-"""What a run can be told: on the command line, in a recipe, and what it is told back."""
+"""Options on the command line and in recipes, and errors in them."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from transformers import TrainingArguments
 from hf_xorner.training import TaggerTrainingArguments, parse
 
 
-def test_without_arguments_cross_is_trained_on_the_xor_corpus():
+def test_defaults_are_cross_and_the_xor_corpus():
     run, training, config = parse([])
     assert (run.model_type, run.dataset, config) == ("cross-bilstm-cnn", "xor", {})
     assert training.output_dir == "runs/xor-cross-bilstm-cnn"
@@ -21,7 +21,7 @@ def test_options_reach_the_run_the_trainer_and_the_config(tmp_path):
     assert config == {"decoder": "crf", "dropout": 0.1, "char_widths": [1, 2]}
 
 
-def test_a_recipe_says_the_same_and_the_command_line_wins(tmp_path):
+def test_the_command_line_overrides_the_recipe(tmp_path):
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(
         "model_type: bilstm-cnn\nlearning_rate: 1e-3\nmax_steps: 7\ndecoder: crf\nchar_widths: [1, 2]\n"
@@ -35,7 +35,7 @@ def test_a_recipe_says_the_same_and_the_command_line_wins(tmp_path):
     assert config == {"decoder": "softmax", "char_widths": [1, 2]}
 
 
-def test_null_takes_an_option_of_the_recipe_back(tmp_path):
+def test_null_resets_an_option_of_the_recipe(tmp_path):
     argv = ["ma2016/table6/random", "--output_dir", str(tmp_path)]
     _, training, _ = parse(argv)
     assert (training.optimizer, training.momentum, training.epoch_decay) == ("sgd", 0.9, 0.05)
@@ -46,7 +46,7 @@ def test_null_takes_an_option_of_the_recipe_back(tmp_path):
     assert config["char_dim"] == 30
 
 
-def test_several_processes_that_would_each_train_alone_are_refused(tmp_path, monkeypatch):
+def test_processes_without_a_distributed_backend_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_RANK", "0")
     monkeypatch.setattr(TaggerTrainingArguments, "world_size", 1)
@@ -67,6 +67,6 @@ def test_several_processes_that_would_each_train_alone_are_refused(tmp_path, mon
         (["--vectors_as", "loud"], "vectors_as='loud' is unknown; choose one of frozen, tuned, beside"),
     ],
 )
-def test_a_slip_gets_one_sentence(argv, sentence):
+def test_invalid_arguments_give_one_line_errors(argv, sentence):
     with pytest.raises(ValueError, match=sentence):
         parse(argv)

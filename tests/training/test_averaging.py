@@ -1,4 +1,4 @@
-"""The average of the last epochs is what it says, and is kept only where it is better."""
+"""Averaging of the weights of the last epochs; the average is kept only if it scores higher."""
 
 import copy
 
@@ -36,7 +36,7 @@ def test_the_last_epochs_are_averaged(ready):
 
 
 @pytest.mark.parametrize("better", [True, False])
-def test_what_scores_higher_is_kept(ready, better):
+def test_the_average_is_kept_only_if_it_scores_higher(ready, better):
     trainer, model = ready.trainer, ready.trainer.model
     best = trained_weights(model)
     average = EpochAverage(1)
@@ -48,7 +48,7 @@ def test_what_scores_higher_is_kept(ready, better):
         assert torch.equal(weight, best[name] + 1 if better else best[name])
 
 
-def test_frozen_weights_stay_out_of_it(ready):
+def test_frozen_weights_are_not_averaged(ready):
     model = ready.trainer.model
     model.classifier.weight.requires_grad_(False)
     weights = trained_weights(model)

@@ -1,4 +1,4 @@
-"""A pretrained encoder in a run: read once, cached while frozen, trained at its own pace while not."""
+"""A pretrained encoder in a run: loaded once, cached if frozen, fine-tuned at its own learning rate if not."""
 
 import copy
 import json
@@ -69,7 +69,7 @@ def read(monkeypatch):
 
 @pytest.fixture
 def ready(corpus, encoder, tmp_path):
-    """Prepares a run."""
+    """Prepare a run."""
 
     def prepared(*words, context=encoder, out="out"):
         options = {"model_type": "bilstm-cnn", "hidden_size": 8, "word_dim": 6, "num_train_epochs": 2}
@@ -112,7 +112,7 @@ def test_the_config_follows_from_the_encoder(ready, encoder):
 
 @pytest.mark.parametrize("mix", ["mean", "learned"])
 @pytest.mark.parametrize("kind", ["bilstm-cnn", "cross-bilstm-cnn", "att-bilstm-cnn"])
-def test_cached_equals_uncached(ready, mix, kind):
+def test_cached_states_match_uncached_states(ready, mix, kind):
     run = ready("--context_mix", mix, "--model_type", kind, "--decoder", "crf")
     model, collate = run.trainer.model, run.trainer.data_collator
     for name, split in run.corpus.items():
@@ -132,7 +132,7 @@ def test_cached_equals_uncached(ready, mix, kind):
                     torch.testing.assert_close(found.logits, expected.logits, rtol=0, atol=tolerance, msg=name)
 
 
-def test_each_sentence_is_read_once(ready, read):
+def test_each_sentence_is_encoded_once(ready, read):
     first = ready()
     assert sum(read) == 24 + 6 + 5
     read.clear()
@@ -156,7 +156,7 @@ def test_each_sentence_is_read_once(ready, read):
     ],
     ids=lambda options: options[0],
 )
-def test_other_settings_are_not_served_from_the_cache(ready, read, options):
+def test_the_cache_is_not_used_for_other_settings(ready, read, options):
     first = ready()
     read.clear()
     second = ready(*options)
@@ -165,7 +165,7 @@ def test_other_settings_are_not_served_from_the_cache(ready, read, options):
 
 
 @pytest.mark.parametrize("change", ["weight", "cut"])
-def test_another_encoder_is_not_served_from_the_cache(ready, read, tmp_path, change):
+def test_the_cache_is_not_used_for_another_encoder(ready, read, tmp_path, change):
     ready()
     read.clear()
     model, tokenizer = tiny.bert(max_position_embeddings=20), tiny.bert_tokenizer()
@@ -178,7 +178,7 @@ def test_another_encoder_is_not_served_from_the_cache(ready, read, tmp_path, cha
     assert sum(read) == 24 + 6 + 5
 
 
-def test_the_same_encoder_elsewhere_is_served_from_the_cache(ready, read, tmp_path):
+def test_the_cache_is_used_for_a_copy_of_the_encoder(ready, read, tmp_path):
     ready()
     read.clear()
     ready(context=tiny.save_encoder(tmp_path / "copy", tiny.bert(max_position_embeddings=20)))
@@ -189,7 +189,7 @@ def test_the_same_encoder_elsewhere_is_served_from_the_cache(ready, read, tmp_pa
 
 
 @pytest.mark.parametrize("mix", ["mean", "learned"])
-def test_what_is_frozen_is_bit_identical_after_training_saving_and_loading(ready, composed, tmp_path, mix):
+def test_frozen_weights_are_bit_identical_after_training_and_loading(ready, composed, tmp_path, mix):
     run = ready("--composed", composed, "--context_mix", mix, "--weight_decay", 0.5, "--learning_rate", 0.05)
     model = run.trainer.model
     assert model.config.composed_dim == 4 and model.config.word_dim == 6
@@ -208,7 +208,7 @@ def test_what_is_frozen_is_bit_identical_after_training_saving_and_loading(ready
         assert model.features.context.scale.item() != 1
 
 
-def test_composed_vectors_stand_alone(ready, composed, read, tmp_path):
+def test_composed_vectors_without_an_encoder(ready, composed, read, tmp_path):
     run = ready("--composed", composed, "--word_dim", 0, context=None)
     assert CONTEXT_STATES not in run.corpus["train"].column_names
     before = frozen_parts(run.trainer.model)
@@ -229,7 +229,7 @@ def rates(trainer):
 
 
 @pytest.mark.parametrize("schedule", ["constant", "linear"])
-def test_an_encoder_that_is_trained_along_has_its_own_rate(ready, read, tmp_path, schedule):
+def test_a_fine_tuned_encoder_has_its_own_learning_rate(ready, read, tmp_path, schedule):
     options = ["--context_frozen", "false", "--context_learning_rate", 1e-4, "--learning_rate", 0.01]
     run = ready(*options, "--weight_decay", 0.1, "--lr_scheduler_type", schedule)
     assert read == []
@@ -252,7 +252,7 @@ def test_an_encoder_that_is_trained_along_has_its_own_rate(ready, read, tmp_path
     assert same(after, frozen_parts(Tagger.from_pretrained(str(tmp_path / "out")).model))
 
 
-def test_a_frozen_encoder_is_in_no_group(ready):
+def test_a_frozen_encoder_is_not_optimized(ready):
     run = ready("--context_mix", "learned")
     run.trainer.create_optimizer()
     assert not [name for name in rates(run.trainer) if name.startswith("features.context.encoder.")]
@@ -271,7 +271,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_the_stock_arguments_are_enough(tmp_path, frozen):
+def test_stock_training_arguments_are_supported(tmp_path, frozen):
     model, tokenizer = tagger_and_tokenizer(context_frozen=frozen)
     options = {"max_steps": 2, "report_to": [], "disable_tqdm": True, "use_cpu": True, "remove_unused_columns": False}
     arguments = TrainingArguments(str(tmp_path), **options)
@@ -287,7 +287,7 @@ def test_the_stock_arguments_are_enough(tmp_path, frozen):
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("mix", ["mean", "learned"])
-def test_batches_of_cached_states_are_padded_beside_their_words(side, mix):
+def test_cached_states_are_padded_like_their_words(side, mix):
     model, tokenizer = tagger_and_tokenizer(context_mix=mix)
     tokenizer.padding_side = side
     collate = TaggingCollator(tokenizer)
@@ -306,7 +306,7 @@ def test_batches_of_cached_states_are_padded_beside_their_words(side, mix):
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_a_batch_of_sentences_without_words_is_no_trouble(training):
+def test_batches_of_empty_sentences_are_supported(training):
     model, tokenizer = tagger_and_tokenizer()
     example = {"tokens": [], "ner_tags": [], CONTEXT_STATES: b""}
     output = model.train(training)(**TaggingCollator(tokenizer)([example, example]))
@@ -316,7 +316,7 @@ def test_a_batch_of_sentences_without_words_is_no_trouble(training):
 # --- Faults -----------------------------------------------------------------------------------------------------------
 
 
-def spoiled(tmp_path, *, without=(), **contents):
+def broken_encoder(tmp_path, *, without=(), **contents):
     folder = tiny.save_encoder(tmp_path / "spoiled")
     for pattern in without:
         for path in folder.glob(pattern):
@@ -347,8 +347,8 @@ def fault(ready, context):
     ],
     ids=["no weights", "no config", "broken config", "broken tokenizer", "broken weights", "no tokenizer"],
 )
-def test_an_encoder_that_lacks_something_is_said(ready, tmp_path, spoil):
-    fault(ready, spoiled(tmp_path, **spoil))
+def test_an_incomplete_encoder_is_refused(ready, tmp_path, spoil):
+    fault(ready, broken_encoder(tmp_path, **spoil))
 
 
 def test_a_slow_tokenizer_is_refused(ready, tmp_path):
@@ -356,7 +356,7 @@ def test_a_slow_tokenizer_is_refused(ready, tmp_path):
     assert fault(ready, folder) == (f"{str(folder)!r} has no tokenizer.json; choose an encoder with a fast tokenizer.")
 
 
-def test_vectors_of_another_encoders_pieces_are_refused(ready, composed, tmp_path):
+def test_composed_vectors_of_another_encoder_are_refused(ready, composed, tmp_path):
     folder = tiny.save_encoder(tmp_path / "other", tiny.roberta(), tiny.roberta_tokenizer())
     with pytest.raises(DataError) as error:
         ready("--composed", composed, context=folder)
@@ -365,7 +365,7 @@ def test_vectors_of_another_encoders_pieces_are_refused(ready, composed, tmp_pat
     )
 
 
-def test_layers_that_the_encoder_does_not_have_are_refused(ready):
+def test_missing_layers_are_refused(ready):
     with pytest.raises(ValueError) as error:
         ready("--context_layers", "[4]")
     assert str(error.value) == "context_layers=[4]: the encoder has the layers 0 to 3; choose among them."
@@ -373,7 +373,7 @@ def test_layers_that_the_encoder_does_not_have_are_refused(ready):
 
 @pytest.mark.parametrize("build", [tiny.bert, tiny.roberta])
 @pytest.mark.parametrize("positions", [20, 40])
-def test_an_encoder_reads_as_far_as_it_has_positions(tmp_path, build, positions):
+def test_the_window_is_limited_by_the_positions_of_the_encoder(tmp_path, build, positions):
     tokenizer = tiny.bert_tokenizer() if build is tiny.bert else tiny.roberta_tokenizer()
     found = read_encoder(str(tiny.save_encoder(tmp_path, build(max_position_embeddings=positions), tokenizer)))
     assert found.window == positions - 2
@@ -384,6 +384,6 @@ def test_an_encoder_reads_as_far_as_it_has_positions(tmp_path, build, positions)
     assert read_encoder(str(tmp_path)).window == 11
 
 
-def test_an_encoder_with_a_decoder_behind_it_is_refused(ready, tmp_path):
+def test_an_encoder_decoder_model_is_refused(ready, tmp_path):
     model = T5Model(T5Config(vocab_size=len(tiny.BERT_PIECES), d_model=8, d_kv=4, d_ff=8, num_layers=2, num_heads=2))
     assert "a decoder behind it" in fault(ready, tiny.save_encoder(tmp_path / "encoder", model))

@@ -1,4 +1,4 @@
-"""Going on from a model: what it knew stays as it was, what is new finds its place and is learned."""
+"""Continuing from a model: known words and labels are kept, new ones are added and learned."""
 
 import json
 import random
@@ -37,7 +37,7 @@ def saved(folder, kind, tokenizer, **fields):
     return model
 
 
-def gone_on(folder, sentences=NEW_SENTENCES, labels=NEW_LABELS, fields=None, **options):
+def continued(folder, sentences=NEW_SENTENCES, labels=NEW_LABELS, fields=None, **options):
     torch.manual_seed(1)
     run = RunArguments(model_name_or_path=str(folder), **options)
     adopt(run)
@@ -81,9 +81,9 @@ def shared_places(old_labels, new_labels):
 
 
 @pytest.mark.parametrize("kind", VARIANTS)
-def test_the_same_data_change_nothing(kind, tokenizer, tmp_path):
+def test_the_same_data_does_not_change_the_model(kind, tokenizer, tmp_path):
     old = saved(tmp_path, kind, tokenizer, **CRF)
-    new, extended_tokenizer = gone_on(tmp_path, SENTENCES, LABELS)
+    new, extended_tokenizer = continued(tmp_path, SENTENCES, LABELS)
     assert known_words(extended_tokenizer) == known_words(tokenizer)
     assert extended_tokenizer.model_fields() == tokenizer.model_fields()
     before, after = old.state_dict(), new.state_dict()
@@ -94,9 +94,9 @@ def test_the_same_data_change_nothing(kind, tokenizer, tmp_path):
 
 
 @pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
-def test_other_words_leave_the_logits_of_known_ones(unknown_word, tokenizer, tmp_path):
+def test_new_words_do_not_change_the_logits_of_known_words(unknown_word, tokenizer, tmp_path):
     old = saved(tmp_path, "cross-bilstm-cnn", tokenizer, decoder="crf", unknown_word=unknown_word)
-    new, extended_tokenizer = gone_on(tmp_path, NEW_SENTENCES, LABELS)
+    new, extended_tokenizer = continued(tmp_path, NEW_SENTENCES, LABELS)
     known = [*SENTENCES, ["nothing", "of", "this"]]
     expected = old(**encoded(tokenizer, known)).logits
     assert torch.equal(new(**encoded(extended_tokenizer, known)).logits, expected)
@@ -106,7 +106,7 @@ def test_other_words_leave_the_logits_of_known_ones(unknown_word, tokenizer, tmp
 
 
 @pytest.mark.parametrize(("kind", "decoder"), KINDS)
-def test_all_parameters_that_depend_on_labels_say_so(kind, decoder, tokenizer):
+def test_parameters_that_depend_on_labels_are_declared(kind, decoder, tokenizer):
     # Sizes of which no two are alike, so that no dimension has another's by accident.
     models = [
         build_model(kind, tokenizer, labels=labels, hidden_size=24, **DECODERS[decoder])
@@ -139,7 +139,7 @@ def test_all_parameters_that_depend_on_labels_say_so(kind, decoder, tokenizer):
 @pytest.mark.parametrize("kind", TAG_SCORING)
 def test_shared_labels_keep_their_scores_and_transitions(kind, tokenizer, tmp_path):
     old = saved(tmp_path, kind, tokenizer, **CRF)
-    new, extended_tokenizer = gone_on(tmp_path)
+    new, extended_tokenizer = continued(tmp_path)
     assert new.config.labels == NEW_LABELS
     assert new.tags.inner_tags == bioes(NEW_LABELS)
     places = shared_places(LABELS, NEW_LABELS)
@@ -161,9 +161,9 @@ def test_shared_labels_keep_their_scores_and_transitions(kind, tokenizer, tmp_pa
 
 
 @pytest.mark.parametrize("kind", [kind for kind in VARIANTS if kind not in TAG_SCORING])
-def test_shared_types_keep_what_actions_are_worth(kind, tokenizer, tmp_path):
+def test_shared_types_keep_their_action_scores(kind, tokenizer, tmp_path):
     old = saved(tmp_path, kind, tokenizer)
-    new, extended_tokenizer = gone_on(tmp_path)
+    new, extended_tokenizer = continued(tmp_path)
     names = ["SHIFT", "OUT", *(f"REDUCE({name})" for name in SHARED_TYPES)]
     done = ["SHIFT", "SHIFT", "REDUCE(LOC)", "OUT", "SHIFT", "REDUCE(PER)", "OUT", "OUT"]
     sentence = [SENTENCES[0][:6]]
@@ -174,15 +174,15 @@ def test_shared_types_keep_what_actions_are_worth(kind, tokenizer, tmp_path):
         found, _ = model.decoder.scorer(
             words, torch.tensor([6]), torch.tensor([[actions.index(name) for name in done]])
         )
-        # Among what both can do; what is new takes its part of the whole.
+        # Compared among shared actions, as new ones take a share of the probability.
         log_probs.append(found[:, [actions.index(name) for name in names]].log_softmax(-1))
     assert new.decoder.scorer.system.actions == ["SHIFT", "OUT", "REDUCE(LOC)", "REDUCE(ORG)", "REDUCE(PER)"]
     torch.testing.assert_close(log_probs[1], log_probs[0], rtol=0, atol=1e-5)
 
 
-def test_what_is_new_starts_afresh(tokenizer, tmp_path):
+def test_new_labels_are_initialized_randomly(tokenizer, tmp_path):
     saved(tmp_path, "lstm-crf", tokenizer)
-    model, _ = gone_on(tmp_path)
+    model, _ = continued(tmp_path)
     fresh = [place for place, tag in enumerate(bioes(NEW_LABELS)) if tag.endswith("-ORG")]
     assert not model.decoder.transitions[fresh].any() and not model.decoder.transitions[:, fresh].any()
     assert not model.classifier.bias[fresh].any() and not model.decoder.start[fresh].any()
@@ -192,9 +192,9 @@ def test_what_is_new_starts_afresh(tokenizer, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["lstm-crf", "stack-lstm"])
-def test_labels_that_the_data_lack_are_kept_where_that_is_asked_for(kind, tokenizer, tmp_path):
+def test_labels_missing_from_the_data_can_be_kept(kind, tokenizer, tmp_path):
     old = saved(tmp_path, kind, tokenizer)
-    new, extended_tokenizer = gone_on(tmp_path, keep_labels=True)
+    new, extended_tokenizer = continued(tmp_path, keep_labels=True)
     assert new.config.labels == [*NEW_LABELS, "B-GOD"]
     assert new.config.label2id["B-GOD"] == 7
     if kind == "lstm-crf":
@@ -208,7 +208,7 @@ def test_labels_that_the_data_lack_are_kept_where_that_is_asked_for(kind, tokeni
 # --- Words and characters --------------------------------------------------------------------------------------------
 
 
-def test_words_find_their_part_of_the_ids():
+def test_order_of_the_extended_vocabulary():
     first = [["often", "often", "once", "rare"]]
     old = WordCharTokenizer.from_corpus(first, vector_words=["vector", "beside", "often"])
     assert known_words(old) == ["[PAD]", "[UNK]", "often", "once", "rare", "vector", "beside"]
@@ -219,14 +219,14 @@ def test_words_find_their_part_of_the_ids():
     assert known_words(extended(new, [["rare", "single"]])) == known_words(new)
 
 
-def test_words_below_min_count_stay_what_they_were():
+def test_known_words_below_min_count_are_kept():
     old = WordCharTokenizer.from_corpus([["a", "b", "b"]], vector_words=["v", "w"])
     new = extended(old, [["c", "v", "d", "d", "w", "w", "a", "e", "e", "e"]], min_count=3)
     assert known_words(new)[2:] == ["b", "e", "a", "v", "w"]
     assert new.model_fields()["trained_vocab_size"] == 5
 
 
-def test_policies_stay_and_new_words_are_folded_by_them():
+def test_new_words_are_normalized_by_the_policies_of_the_model():
     old = WordCharTokenizer.from_corpus([["Ab", "12"]], casing="lower", digits="zero", max_word_chars=7)
     new = extended(old, [["AB", "CD", "34", "5"]])
     assert known_words(new)[2:] == ["00", "ab", "0", "cd"]
@@ -234,7 +234,7 @@ def test_policies_stay_and_new_words_are_folded_by_them():
     assert new.characters == "0Ab" + "BCD"
 
 
-def test_odd_words_are_no_danger():
+def test_odd_words_are_supported():
     old = WordCharTokenizer.from_corpus([["a"]])
     new = extended(
         old, [["[PAD]", "[UNK]", "", "x" * 300, "\ue000", "é", "\u0130"]], vector_words=["[PAD]", "", "y" * 300]
@@ -244,9 +244,9 @@ def test_odd_words_are_no_danger():
 
 
 @pytest.mark.parametrize("kind", VARIANTS)
-def test_features_are_those_of_before(kind, tokenizer, tmp_path):
+def test_features_do_not_change(kind, tokenizer, tmp_path):
     old = saved(tmp_path, kind, tokenizer)
-    new, extended_tokenizer = gone_on(tmp_path)
+    new, extended_tokenizer = continued(tmp_path)
     assert torch.equal(features(new, extended_tokenizer, SENTENCES), features(old, tokenizer, SENTENCES))
     if not old.config.skip_unknown_chars:
         # What is new is read as before, too, but for how sums over more characters are rounded.
@@ -272,7 +272,7 @@ def vector_file(tmp_path):
 @pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
 @pytest.mark.parametrize("use", ["frozen", "tuned", "beside"])
 @pytest.mark.parametrize("again", [False, True])
-def test_words_with_vectors(use, unknown_word, again, vector_file, tmp_path):
+def test_new_words_with_vectors(use, unknown_word, again, vector_file, tmp_path):
     """A word that only had a vector is seen, its other spellings are, and new vectors come for new words."""
     path = vector_file("first.txt", {"ann": (1, 2), "zeus": (3, 4), "köln": (5, 6), "oslo": (7, 8)})
     run = RunArguments(model_type="bilstm-cnn", vectors=path, vectors_as=use, fallback=["lower"])
@@ -286,7 +286,7 @@ def test_words_with_vectors(use, unknown_word, again, vector_file, tmp_path):
     texts = [["Köln", "köln", "Oslo", "oslo", "runs", "&", "Ann", "Zeus"], *SENTENCES]
     if unknown_word == "vector_and_casing":
         texts = [["Köln", "köln", "Oslo", "oslo", "Ann", "Zeus"], *SENTENCES]
-    new, extended_tokenizer = gone_on(tmp_path / "old", [*NEW_SENTENCES, ["köln"]], **options)
+    new, extended_tokenizer = continued(tmp_path / "old", [*NEW_SENTENCES, ["köln"]], **options)
     assert torch.equal(features(new, extended_tokenizer, texts), features(old, tokenizer, texts))
     vocabulary = extended_tokenizer.get_vocab()
     table = new.features.words.weight if use == "tuned" else new.features.static.weight
@@ -307,20 +307,20 @@ def test_words_with_vectors(use, unknown_word, again, vector_file, tmp_path):
     elif use != "tuned":
         assert not new.features.static.has_vector[vocabulary["ACME"]]
     # With nothing but the head to be trained, only words with vectors are new.
-    _, head_tokenizer = gone_on(tmp_path / "old", train_only="head", **options)
+    _, head_tokenizer = continued(tmp_path / "old", train_only="head", **options)
     added = set(known_words(head_tokenizer)) - set(known_words(tokenizer))
     assert added == ({"acme", "Rome"} if again else set())
     assert head_tokenizer.characters == tokenizer.characters
     assert head_tokenizer.model_fields()["trained_vocab_size"] == tokenizer.model_fields()["trained_vocab_size"]
 
 
-def test_half_precision_stays_exact(tmp_path, vector_file):
+def test_half_precision_weights_do_not_change(tmp_path, vector_file):
     path = vector_file("first.txt", {"Ann": (1.0009765625, 2)})
     run = RunArguments(model_type="bilstm-cnn", vectors=path)
     start = build_afresh(run, SENTENCES, LABELS, {"hidden_size": 8, "static_half": True})
     start.model.save_pretrained(tmp_path / "old")
     start.tokenizer.save_pretrained(tmp_path / "old")
-    new, _ = gone_on(tmp_path / "old")
+    new, _ = continued(tmp_path / "old")
     assert new.features.static.weight.dtype == torch.float16
     assert new.features.static.weight.max() == 2
     assert new.dtype == torch.float32
@@ -329,17 +329,17 @@ def test_half_precision_stays_exact(tmp_path, vector_file):
 # --- Configs ---------------------------------------------------------------------------------------------------------
 
 
-def test_harmless_fields_are_taken_and_those_that_say_the_same(tokenizer, tmp_path):
+def test_fields_that_do_not_change_the_weights_are_accepted(tokenizer, tmp_path):
     old = saved(tmp_path, "stack-lstm", tokenizer)
     fields = {"dropout": 0.3, "beam_size": 2, "freeze_word_embeddings": True, "hidden_size": 8}
-    new, _ = gone_on(tmp_path, SENTENCES, LABELS, fields)
+    new, _ = continued(tmp_path, SENTENCES, LABELS, fields)
     assert (new.config.dropout, new.config.beam_size) == (0.3, 2)
     assert not new.features.words.weight.requires_grad
     assert torch.equal(features(new, tokenizer, SENTENCES), features(old, tokenizer, SENTENCES))
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
-def test_a_field_that_is_free_changes_no_weight_and_no_score(kind, tokenizer):
+def test_accepted_fields_change_no_weight_and_no_score(kind, tokenizer):
     others = {
         "loss_reduction": "sentence",
         "malformed_spans": "drop",
@@ -422,7 +422,7 @@ def prepared(dataset, out, *words):
 
 @pytest.fixture(scope="module")
 def trained(corpora_of_types, tmp_path_factory):
-    """A folder of a model of each architecture that knows PER and LOC, trained once."""
+    """A folder of a model of each architecture with the labels PER and LOC, trained once."""
     folder, known = tmp_path_factory.mktemp("trained"), {}
 
     def model_of(kind):
@@ -436,7 +436,7 @@ def trained(corpora_of_types, tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
-def test_the_head_alone_is_trained(kind, trained, corpora_of_types, tmp_path):
+def test_training_only_the_head(kind, trained, corpora_of_types, tmp_path):
     source = trained(kind)
     options = [FROM, source, "--train_only", "head", "--num_train_epochs", 1]
     ready = prepared(corpora_of_types["B"], tmp_path / "B", *options)
@@ -472,7 +472,7 @@ def test_new_types_words_and_characters_are_learned(kind, trained, corpora_of_ty
     assert moved[tokenizer.get_vocab()["Ünlü"]] and not moved[tokenizer.get_vocab()["sleeps"]]
 
 
-def test_a_model_can_go_on_again_and_serves_the_stock_pipeline(trained, corpora_of_types, tmp_path):
+def test_training_can_be_continued_twice(trained, corpora_of_types, tmp_path):
     first = prepared(corpora_of_types["B"], tmp_path / "1", FROM, trained("lstm-crf"), "--num_train_epochs", 2)
     first.train()
     second = prepared(corpora_of_types["AB"], tmp_path / "2", FROM, tmp_path / "1", "--num_train_epochs", 12)
@@ -490,7 +490,7 @@ def test_a_model_can_go_on_again_and_serves_the_stock_pipeline(trained, corpora_
     assert Tagger.from_pretrained(str(tmp_path / "2"))("far from Oslo !")[0].label == "LOC"
 
 
-def test_a_frozen_encoder_inside_stays_and_sentences_are_encoded(corpora_of_types, tmp_path):
+def test_a_frozen_encoder_is_kept(corpora_of_types, tmp_path):
     encoder = tiny.save_encoder(tmp_path / "encoder", tiny.bert())
     options = ["--model_type", "bilstm-cnn", "--context", encoder, *SMALL, "--max_steps", 2]
     first = prepared(corpora_of_types["A"], tmp_path / "1", *options)
@@ -504,7 +504,7 @@ def test_a_frozen_encoder_inside_stays_and_sentences_are_encoded(corpora_of_type
     assert Tagger.from_pretrained(str(tmp_path / "2"))("far from Oslo !") is not None
 
 
-# --- What is refused -------------------------------------------------------------------------------------------------
+# --- Refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -524,13 +524,13 @@ def test_a_frozen_encoder_inside_stays_and_sentences_are_encoded(corpora_of_type
         (["--dropout", "0.1"], "'dropout' is no option of LstmCrfConfig"),
     ],
 )
-def test_what_contradicts_the_model_is_refused(options, sentence, trained, corpora_of_types, tmp_path):
+def test_options_that_contradict_the_model_are_refused(options, sentence, trained, corpora_of_types, tmp_path):
     with pytest.raises(ValueError, match=sentence) as error:
         prepared(corpora_of_types["B"], tmp_path, FROM, trained("lstm-crf"), *options)
     assert "\n" not in str(error.value)
 
 
-def test_what_the_model_is_may_be_said(trained, corpora_of_types, tmp_path):
+def test_options_that_match_the_model_are_accepted(trained, corpora_of_types, tmp_path):
     options = ["--model_type", "lstm-crf", "--casing", "keep", "--hidden_size", "16", "--feature_dropout", "0.1"]
     ready = prepared(corpora_of_types["B"], tmp_path, FROM, trained("lstm-crf"), *options)
     assert ready.trainer.model.config.feature_dropout == 0.1
@@ -541,7 +541,7 @@ def test_the_folder_is_named_after_the_model(trained, corpora_of_types):
     assert (run.model_type, training.output_dir) == ("lstm-crf", "runs/B-lstm-crf")
 
 
-def test_options_that_were_not_given_follow_from_the_model(tokenizer, tmp_path, corpora_of_types):
+def test_default_options_come_from_the_model(tokenizer, tmp_path, corpora_of_types):
     lower = WordCharTokenizer.from_corpus(SENTENCES, casing="lower", max_word_chars=10, fallback=["zero"])
     saved(tmp_path / "old", "grn", lower)
     _, training, _ = parse(["--output_dir", str(tmp_path / "new"), "--use_cpu", "true"])
@@ -569,13 +569,13 @@ def test_config_and_tokenizer_are_read_once(trained, corpora_of_types, tmp_path,
 
 
 @pytest.mark.parametrize("option", ["--train_only=head", "--keep_labels=true"])
-def test_without_a_model_there_is_nothing_to_keep(option):
+def test_options_for_continuation_require_a_model(option):
     with pytest.raises(ValueError, match="name it by model_name_or_path"):
         parse([option])
 
 
 @pytest.mark.parametrize("folder", ["old", "run"])
-def test_the_model_itself_is_not_written_over(folder, tokenizer, tmp_path, corpora_of_types):
+def test_overwriting_the_model_is_refused(folder, tokenizer, tmp_path, corpora_of_types):
     source = {"old": tmp_path / "old", "run": tmp_path / "run" / "checkpoint-3"}[folder]
     saved(source, "bilstm-cnn", tokenizer)
     with pytest.raises(ValueError, match="holds the model"):
@@ -586,8 +586,8 @@ def test_code_beside_the_weights_is_not_run(tokenizer, tmp_path):
     saved(tmp_path / "old", "bilstm-cnn", tokenizer)
     for path in (tmp_path / "old").glob("*.py"):
         path.write_text("raise SystemExit('code of the model was run')")
-    model, _ = gone_on(tmp_path / "old")
+    model, _ = continued(tmp_path / "old")
     assert type(model).__module__ == "hf_xorner.models.modeling_bilstm_cnn"
 
 
-# --- From outside ----------------------------------------------------------------------------------------------------
+# --- Untrusted code ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The facts of a run: what is in them, that they come back as they were, and what they must not hold."""
+"""The facts of a run: their content, reading and writing, and values that are refused."""
 
 import getpass
 import hashlib
@@ -67,7 +67,7 @@ def trained(folder):
     return run, run.train(), folder / "out"
 
 
-def test_the_facts_are_those_of_the_run(trained, folder):
+def test_facts_match_the_run(trained, folder):
     run, scores, out = trained
     facts = Facts.read(out)
     assert facts.recipe is None and facts.seed == 7
@@ -120,7 +120,7 @@ def test_the_curve_has_every_epoch(trained):
     assert facts.speed["prediction_tokens_per_second"] > 0
 
 
-def test_counts_of_sentences_lie_beside_them(trained):
+def test_sentence_counts_are_written(trained):
     _, scores, out = trained
     counts = json.loads((out / "sentence_counts.json").read_text())
     assert {split: len(rows) for split, rows in counts.items()} == {"validation": 6, "test": 6}
@@ -128,7 +128,7 @@ def test_counts_of_sentences_lie_beside_them(trained):
     assert 200 * correct / (predicted + gold) == pytest.approx(scores["test"]["f1"])
 
 
-def test_nothing_names_the_machine(trained, folder):
+def test_facts_contain_no_path_host_or_user_name(trained, folder):
     text = (trained[2] / "facts.json").read_text()
     assert str(folder) not in text and str(folder.parent) not in text
     assert '"/' not in text
@@ -137,7 +137,7 @@ def test_nothing_names_the_machine(trained, folder):
 
 
 @pytest.fixture(scope="module")
-def fires(tmp_path_factory):
+def towns_and_gods(tmp_path_factory):
     """A run that learns something, on towns and gods of which some are new to it, and what it wrote."""
     folder = tmp_path_factory.mktemp("fires")
     draw = random.Random(1)
@@ -155,9 +155,9 @@ def fires(tmp_path_factory):
     return load_corpus(str(folder / "fires")), folder / "out"
 
 
-def test_they_say_what_the_report_says(fires):
-    """The report goes another way: the saved model, through the tagger, over the corpus read anew."""
-    corpus, out = fires
+def test_facts_match_the_report(towns_and_gods):
+    """The report uses the saved model, the tagger, and the corpus loaded again."""
+    corpus, out = towns_and_gods
     facts = Facts.read(out)
 
     def sentences(split):
@@ -189,14 +189,14 @@ def test_they_say_what_the_report_says(fires):
     assert any(other != gold for gold, row in test["confusion"]["matrix"].items() for other in row)
 
 
-def test_no_word_of_the_corpus_is_recorded(fires):
-    corpus, out = fires
+def test_facts_contain_no_words_of_the_corpus(towns_and_gods):
+    corpus, out = towns_and_gods
     words = {word for split in corpus.values() for sentence in split["tokens"] for word in sentence if len(word) > 1}
     text = (out / "facts.json").read_text() + (out / "sentence_counts.json").read_text()
     assert len(words) > 20 and not words & set(re.findall(r"\w+", text))
 
 
-def test_probabilities_that_are_no_numbers_are_not_judged():
+def test_nan_probabilities_are_not_scored():
     gold = [["B-LOC", "O"], ["O"]]
     judged = Judged(gold, gold, np.array([0.5, np.nan, 1.0]), {"f1": 100.0}, 1.0)
     figures, _ = _figures(judged, [["a", "b"], ["c"]], {"a"})
@@ -208,7 +208,7 @@ def test_probabilities_that_are_no_numbers_are_not_judged():
     assert "seen" not in figures and "surface" not in figures
 
 
-def test_facts_of_earlier_versions_are_read(trained):
+def test_facts_of_earlier_versions_can_be_read(trained):
     content = json.loads((trained[2] / "facts.json").read_text())
     new = Facts.from_json(json.dumps(content))
     for scores in content["scores"].values():
@@ -221,7 +221,7 @@ def test_facts_of_earlier_versions_are_read(trained):
         Facts.from_json(json.dumps({**content, "more": 1}))
 
 
-def test_facts_come_back_as_they_were(trained, tmp_path):
+def test_facts_round_trip(trained, tmp_path):
     text = (trained[2] / "facts.json").read_text()
     facts = Facts.from_json(text)
     assert facts.to_json() == text
@@ -239,7 +239,7 @@ def test_facts_come_back_as_they_were(trained, tmp_path):
         ({"options": {"vectors": "/home/me/vectors.txt"}}, "a path of this machine as options.vectors"),
     ],
 )
-def test_facts_that_others_could_not_use_are_not_written(trained, tmp_path, change, place):
+def test_invalid_facts_are_not_written(trained, tmp_path, change, place):
     with pytest.raises(ValueError, match=re.escape(place)):
         replace(Facts.read(trained[2]), **change).write(tmp_path)
     assert not list(tmp_path.iterdir())
@@ -284,7 +284,7 @@ WRONG = {
     [(place, value) for place, values in WRONG.items() for value in values],
     ids=lambda one: ".".join(one) if isinstance(one, tuple) else repr(one)[:20],
 )
-def test_values_of_other_types_are_refused(trained, place, value):
+def test_values_of_wrong_types_are_refused(trained, place, value):
     content = json.loads((trained[2] / "facts.json").read_text())
     *above, last = place
     inside = content
@@ -299,7 +299,7 @@ def test_values_of_other_types_are_refused(trained, place, value):
 @pytest.mark.parametrize(
     "place", [("model", "file"), ("config", "id2label"), ("data", "splits"), ("speed", "training_seconds")]
 )
-def test_values_that_are_missing_are_refused(trained, place):
+def test_missing_values_are_refused(trained, place):
     content = json.loads((trained[2] / "facts.json").read_text())
     del content[place[0]][place[1]]
     with pytest.raises(ValueError, match=rf"^{'.'.join(place)} is missing"):
@@ -314,14 +314,14 @@ def test_values_that_are_missing_are_refused(trained, place):
     ],
     ids=lambda value: value[:8],
 )
-def test_json_that_not_all_can_read_is_refused(trained, tmp_path, value):
+def test_nonstandard_json_is_refused(trained, tmp_path, value):
     content = json.loads((trained[2] / "facts.json").read_text())
     (tmp_path / "facts.json").write_text(json.dumps({**content, "options": {"x": "@"}}).replace('"@"', value))
     with pytest.raises(ValueError, match=r"^[^\n]+facts\.json: [^\n]+$"):
         Facts.read(tmp_path)
 
 
-def test_further_keys_and_whole_numbers_are_kept(trained):
+def test_unknown_keys_and_integers_are_kept(trained):
     content = json.loads((trained[2] / "facts.json").read_text())
     content["speed"] = {"training_seconds": 3, "new": None}
     content["scores"]["test"]["new"] = [1]
@@ -337,14 +337,14 @@ def test_further_keys_and_whole_numbers_are_kept(trained):
         ["--lr_scheduler_kwargs", '{"num_cycles": 2}', "--freeze_word_embeddings", "true", "--tag_column", "-1"],
     ],
 )
-def test_the_command_does_the_same(argv):
+def test_the_recorded_command_reproduces_the_options(argv):
     run, training, fields = parse(argv)
     options = options_of(run, training, fields)
     again = shlex.split(command_of(run.recipe, options))[2:]
     assert options_of(*parse(again)) == options
 
 
-def test_what_the_facts_cannot_hold_is_refused_before_training(folder, monkeypatch):
+def test_options_not_allowed_in_facts_are_refused_before_training(folder, monkeypatch):
     with monkeypatch.context() as patched, pytest.raises(TrainingError, match=r"as options\.vectors"):
         patched.setattr("hf_xorner.training.run.options_of", lambda *_: {"vectors": "/home/me/vectors.txt"})
         ready(folder / "towns", folder / "refused", **TINY)
@@ -354,7 +354,7 @@ def test_what_the_facts_cannot_hold_is_refused_before_training(folder, monkeypat
         ready(folder / name, folder / "refused", **TINY)
 
 
-def test_what_a_run_read_may_be_gone_when_it_ends(folder, tmp_path):
+def test_input_files_may_be_deleted_during_training(folder, tmp_path):
     """A recipe beside which another file of its name lies, and vectors, which are removed amid the run."""
     recipe, vectors = tmp_path / "mine.yaml", tmp_path / "vectors.txt"
     recipe.write_text("hidden_size: 4\n")
@@ -375,13 +375,13 @@ def test_what_a_run_read_may_be_gone_when_it_ends(folder, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["facts.json", "sentence_counts.json"])
-def test_facts_that_cannot_be_written_are_one_sentence(folder, tmp_path, name):
+def test_facts_that_cannot_be_written_give_a_one_line_error(folder, tmp_path, name):
     (tmp_path / "out" / name).mkdir(parents=True)
     with pytest.raises(TrainingError, match="The facts of the run cannot be written to"):
         ready(folder / "towns", tmp_path / "out", **TINY).train()
 
 
-def test_labels_are_facts_as_they_are(tmp_path):
+def test_labels_with_slashes_are_recorded(tmp_path):
     (tmp_path / "pos").mkdir()
     for split in ("train", "test"):
         (tmp_path / "pos" / f"{split}.txt").write_text("and CC\n/ /\nor ./x\n\n" * 4)
@@ -389,7 +389,7 @@ def test_labels_are_facts_as_they_are(tmp_path):
     assert set(Facts.read(tmp_path / "out").config["id2label"].values()) == {"CC", "/", "./x"}
 
 
-def test_the_first_note_of_an_epoch_counts():
+def test_the_first_log_entry_of_an_epoch_is_used():
     history = [
         {"loss": math.nan, "epoch": 0.5},  # left out
         {"loss": 2.0, "epoch": 1.0, "seconds": 3.0},
@@ -410,7 +410,7 @@ def corpus_of(sentences, tags, names=("O", "B-A", "I-A")):
     return Dataset.from_dict({"tokens": sentences, "ner_tags": tags}, features)
 
 
-def test_a_fingerprint_is_of_the_content_alone():
+def test_the_corpus_fingerprint_depends_only_on_its_content():
     base = corpus_of([["a", "b"], ["c"]], [[0, 1], [2]])
     same = base.add_column("more", [1, 2])
     found = corpus_fingerprint(DatasetDict(train=base, test=base))
@@ -427,7 +427,7 @@ def test_a_fingerprint_is_of_the_content_alone():
     assert len(prints | {found}) == 7
 
 
-def test_a_folder_has_a_fingerprint_of_names_and_contents(tmp_path):
+def test_the_folder_fingerprint_covers_names_and_contents(tmp_path):
     def made(name, files):
         for inside, text in files.items():
             path = tmp_path / name / inside
@@ -452,7 +452,7 @@ def test_plain_labels_are_counted_by_tag():
     assert data_facts("owner/name", corpus)["source"] == "owner/name"
 
 
-def test_a_run_on_plain_labels_leaves_accuracies(tmp_path):
+def test_a_run_on_plain_labels_records_accuracies(tmp_path):
     (tmp_path / "pos").mkdir()
     for split in ("train", "dev", "test"):
         (tmp_path / "pos" / f"{split}.txt").write_text("the DT\ndog NN\nbarks VB\n\n" * 4)

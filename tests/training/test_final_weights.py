@@ -1,4 +1,4 @@
-"""A run that succeeds ends with the weights whose scores it reports, whatever happened to its files."""
+"""A successful run saves the weights whose scores it reports; damaged files raise."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def unfinished_without_model(out):
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_best_checkpoint_ends_the_run(corpus, tmp_path, damage):
+def test_a_damaged_best_checkpoint_raises(corpus, tmp_path, damage):
     do, fault = DAMAGES[damage]
     run = ready(corpus, tmp_path / "out")
     run.trainer.add_callback(DamageAt(tmp_path / "out", do))
@@ -79,7 +79,7 @@ def test_a_damaged_best_checkpoint_ends_the_run(corpus, tmp_path, damage):
     assert unfinished_without_model(tmp_path / "out")
 
 
-def test_a_best_checkpoint_that_goes_when_a_run_is_resumed_ends_the_run(corpus, tmp_path):
+def test_a_best_checkpoint_deleted_during_resuming_raises(corpus, tmp_path):
     class Killed(BaseException):
         pass
 
@@ -102,7 +102,7 @@ def test_a_best_checkpoint_that_goes_when_a_run_is_resumed_ends_the_run(corpus, 
 @pytest.mark.parametrize(
     ("name", "damage"), [("model.safetensors", flip), ("config.json", cut), ("tokenizer.json", os.remove)]
 )
-def test_a_saved_model_that_is_damaged_while_it_is_scored_ends_the_run(corpus, tmp_path, monkeypatch, name, damage):
+def test_a_saved_model_damaged_during_scoring_raises(corpus, tmp_path, monkeypatch, name, damage):
     judge = TrainingRun.judge
 
     def damaging(run, split):

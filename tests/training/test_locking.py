@@ -77,7 +77,7 @@ def test_a_plain_trainer_locks_its_folder_while_it_trains(tokenizer, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_the_script_is_refused_and_takes_over_the_lock_of_a_killed_process(script, corpus, tmp_path):
+def test_the_script_respects_locks_and_takes_over_those_of_killed_processes(script, corpus, tmp_path):
     options = ["--dataset", corpus, "--output_dir", tmp_path / "out", *SMALL]
     with lock_holder(tmp_path / "out" / LOCK) as other:
         sentence = fault(script("train.py", *options, "--resume_from_checkpoint", "true"))
@@ -99,7 +99,7 @@ def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, c
     assert not list(out.glob("seed-1/*"))
 
 
-def test_a_seed_whose_folder_has_another_run_is_refused_before_the_first_is_trained(script, corpus, tmp_path):
+def test_several_seeds_are_refused_if_one_folder_has_another_run(script, corpus, tmp_path):
     out = tmp_path / "out"
     (out / "seed-2" / "checkpoint-3").mkdir(parents=True)
     sentence = fault(script("train.py", "--dataset", corpus, "--output_dir", out, *SMALL, "--seeds", "1", "2"))

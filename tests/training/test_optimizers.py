@@ -41,14 +41,14 @@ def sgd_by_definition(weights, gradients, lr, momentum):
     return weights
 
 
-def drawn(steps, seed=0):
+def random_weights_and_gradients(steps, seed=0):
     """Weights, and gradients of very different sizes."""
     random = np.random.default_rng(seed)
     weights = [random.normal(size=shape) for shape in SHAPES]
     return weights, [[random.normal(size=s) * 10.0 ** random.integers(-6, 3) for s in SHAPES] for _ in range(steps)]
 
 
-def moved(optimizer_class, weights, gradients, dtype=torch.float64, **options):
+def weights_after_steps(optimizer_class, weights, gradients, dtype=torch.float64, **options):
     """The weights after a PyTorch optimiser's steps."""
     parameters = [torch.nn.Parameter(torch.tensor(weight, dtype=dtype)) for weight in weights]
     optimizer = optimizer_class(parameters, **options)
@@ -69,8 +69,8 @@ def same(found, expected, tolerance=1e-12):
     [{}, {"lr": 0.1, "betas": (0.5, 0.6)}, {"eps": 0.1}, {"betas": (0.0, 0.0)}, {"lr": 0.05, "weight_decay": 0.3}],
     ids=str,
 )
-def test_nadam_moves_as_defined(options):
-    weights, gradients = drawn(30)
+def test_nadam_matches_its_definition(options):
+    weights, gradients = random_weights_and_gradients(30)
     beta1, beta2 = options.get("betas", (0.9, 0.999))
     expected = nadam_by_definition(
         weights,
@@ -81,10 +81,10 @@ def test_nadam_moves_as_defined(options):
         options.get("eps", 1e-8),
         options.get("weight_decay", 0.0),
     )
-    same(moved(Nadam, weights, gradients, **options), expected)
+    same(weights_after_steps(Nadam, weights, gradients, **options), expected)
 
 
-def test_groups_have_their_own_options_and_weights_without_gradient_stay():
+def test_parameter_groups_and_weights_without_gradient():
     first, second, idle = (torch.nn.Parameter(torch.ones(2, dtype=torch.float64)) for _ in range(3))
     optimizer = Nadam([{"params": [first, idle]}, {"params": [second], "lr": 0.5, "weight_decay": 0.1}], lr=0.1)
     gradient = np.array([1.0, -2.0])
@@ -102,9 +102,9 @@ def test_groups_have_their_own_options_and_weights_without_gradient_stay():
     assert torch.equal(second, before)
 
 
-def test_what_was_saved_goes_on_alike(tmp_path):
-    weights, gradients = drawn(8)
-    whole = moved(Nadam, weights, gradients, lr=0.1)
+def test_a_loaded_state_gives_the_same_steps(tmp_path):
+    weights, gradients = random_weights_and_gradients(8)
+    whole = weights_after_steps(Nadam, weights, gradients, lr=0.1)
     parameters = [torch.nn.Parameter(torch.tensor(weight)) for weight in weights]
     optimizer = Nadam(parameters, lr=0.1)
     for number, step in enumerate(gradients):
@@ -172,7 +172,7 @@ def trainer_of(tmp_path, tokenizer):
     ],
     ids=["nadam", "nadam with options", "sgd", "momentum"],
 )
-def test_a_run_moves_its_weights_as_defined(trainer_of, options, definition, keywords):
+def test_optimizers_of_the_trainer_match_their_definitions(trainer_of, options, definition, keywords):
     trainer, watch = trainer_of(epoch_decay=0.05, **options)
     before = {name: p.detach().double().numpy().copy() for name, p in trainer.model.named_parameters()}
     trainer.train()
@@ -196,18 +196,18 @@ def test_a_run_moves_its_weights_as_defined(trainer_of, options, definition, key
     ],
     ids=str,
 )
-def test_the_rate_of_every_step_is_its_epochs(trainer_of, options, steps, steps_per_epoch):
+def test_the_learning_rate_decays_by_epoch(trainer_of, options, steps, steps_per_epoch):
     trainer, watch = trainer_of(epoch_decay=0.5, optimizer="sgd", **options)
     trainer.train()
     rates = [rate for rate, *_ in watch.rates]
     assert rates == pytest.approx([0.1 / (1 + 0.5 * (step // steps_per_epoch)) for step in range(steps)], rel=1e-12)
-    # A second run starts anew.
+    # A second run starts from the initial state.
     watch.rates.clear()
     trainer.train()
     assert watch.rates[0][0] == pytest.approx(0.1)
 
 
-def test_groups_decay_from_rates_of_their_own(trainer_of):
+def test_parameter_groups_decay_from_their_own_rates(trainer_of):
     trainer, watch = trainer_of(epoch_decay=1.0, optimizer="nadam", num_train_epochs=2)
     optimizer = trainer.create_optimizer()
     assert isinstance(optimizer, Nadam)
@@ -218,14 +218,14 @@ def test_groups_decay_from_rates_of_their_own(trainer_of):
     assert [rates[0] for rates in watch.rates] == pytest.approx([0.1] * 5 + [0.05] * 5)
 
 
-def test_without_options_the_trainer_has_its_own(trainer_of):
+def test_optimizers_of_the_stock_trainer_are_supported(trainer_of):
     trainer, watch = trainer_of(num_train_epochs=2, optim="adagrad")
     trainer.train()
     assert type(trainer.optimizer.optimizer) is torch.optim.Adagrad
     assert {rate for rate, *_ in watch.rates} == {0.1}
 
 
-def test_optimisers_and_schedules_of_the_user_are_left_alone(trainer_of, tokenizer):
+def test_optimizers_and_schedules_of_the_user_are_kept(trainer_of, tokenizer):
     trainer, watch = trainer_of(epoch_decay=1.0, optimizer="nadam")
     optimizer = torch.optim.SGD(trainer.model.parameters(), lr=0.3)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
@@ -241,7 +241,7 @@ def test_optimisers_and_schedules_of_the_user_are_left_alone(trainer_of, tokeniz
     assert [rate for rate, *_ in watch.rates] == pytest.approx([0.3 / (1 + step) for step in range(15)])
 
 
-def test_a_stream_has_no_epochs(tmp_path, tokenizer):
+def test_epoch_decay_on_a_stream_is_refused(tmp_path, tokenizer):
     settings = TaggerTrainingArguments(
         str(tmp_path), use_cpu=True, max_steps=2, epoch_decay=0.1, eval_strategy="no", load_best_model_at_end=False
     )
@@ -266,7 +266,7 @@ def test_a_stream_has_no_epochs(tmp_path, tokenizer):
     ],
     ids=str,
 )
-def test_what_does_not_go_together_is_refused(tmp_path, options, sentence):
+def test_incompatible_options_are_refused(tmp_path, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         TaggerTrainingArguments(str(tmp_path), use_cpu=True, **options)
 
@@ -295,7 +295,7 @@ SCORES = [10, 30, 20, 30, 31, 5, 6, 7, 99]
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(0, 9), (1, 3), (2, 4), (3, 8), (9, 9)])
-def test_training_ends_after_epochs_without_a_better_score(trainer_of, patience, epochs):
+def test_early_stopping(trainer_of, patience, epochs):
     trainer, _ = trainer_of(early_stopping=patience, size=4, **STOPPING)
     scored(trainer, SCORES).train()
     assert trainer.state.epoch == epochs
@@ -303,7 +303,7 @@ def test_training_ends_after_epochs_without_a_better_score(trainer_of, patience,
     assert trainer.state.best_model_checkpoint.endswith(f"checkpoint-{2 * best}")
 
 
-def test_a_resumed_run_does_not_count_anew(trainer_of, tmp_path):
+def test_early_stopping_continues_after_resuming(trainer_of, tmp_path):
     trainer, _ = trainer_of(early_stopping=3, size=4, **STOPPING)
     scored(trainer, SCORES).train()
     resumed, _ = trainer_of("resumed", early_stopping=3, size=4, **STOPPING)
@@ -312,7 +312,7 @@ def test_a_resumed_run_does_not_count_anew(trainer_of, tmp_path):
     assert json.loads((tmp_path / "out" / "checkpoint-14" / "trainer_state.json").read_text())["epoch"] == 7
 
 
-def test_without_validation_data_nothing_is_waited_for(trainer_of):
+def test_early_stopping_without_validation_data(trainer_of):
     options = {**STOPPING, "dev": False, "early_stopping": 1, "size": 4, "num_train_epochs": 2}
     trainer, _ = trainer_of(**{**options, "eval_strategy": "no", "early_stopping": 0, "load_best_model_at_end": False})
     with_option = copy.copy(trainer.args)

@@ -1,4 +1,4 @@
-"""What a run says while it trains: one line an epoch, from the main process alone, and a bar where one is wanted."""
+"""Output during training: one line per epoch, from the main process only, and an optional progress bar."""
 
 import re
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ def lines_of(capsys):
     return [match.groupdict() for match in matches]
 
 
-def test_an_epoch_is_one_line(trainer_of, capsys):
+def test_each_epoch_prints_one_line(trainer_of, capsys):
     trainer = trainer_of()
     trainer.train()
     lines = lines_of(capsys)
@@ -58,13 +58,13 @@ def test_an_epoch_is_one_line(trainer_of, capsys):
         assert float(line["seconds"]) >= 0 and int(line["speed"].replace(",", "")) > 0
 
 
-def test_plain_labels_have_an_accuracy(trainer_of, capsys):
+def test_plain_labels_report_accuracy(trainer_of, capsys):
     trainer_of(labels=["NN", "VB", "DT"]).train()
     lines = lines_of(capsys)
     assert len(lines) == 3 and all(line["accuracy"] and line["best"] for line in lines)
 
 
-def test_without_validation_data_the_loss_is_said(trainer_of, capsys):
+def test_without_validation_data_the_loss_is_printed(trainer_of, capsys):
     trainer = trainer_of(dev=False)
     trainer.train()
     lines = lines_of(capsys)
@@ -86,12 +86,12 @@ def test_without_validation_data_the_loss_is_said(trainer_of, capsys):
     ],
     ids=str,
 )
-def test_parts_of_epochs_are_said(trainer_of, capsys, options, epochs):
+def test_fractions_of_epochs_are_printed(trainer_of, capsys, options, epochs):
     trainer_of(**options).train()
     assert [(line["epoch"], line["of"]) for line in lines_of(capsys)] == epochs
 
 
-def test_a_resumed_run_remembers_the_best(trainer_of, capsys, tmp_path):
+def test_a_resumed_run_keeps_the_best_score(trainer_of, capsys, tmp_path):
     trainer = trainer_of(save_total_limit=None, num_train_epochs=2)
     scores = iter([90.0, 10.0])
     trainer.compute_metrics = lambda prediction: {"f1": next(scores)}
@@ -103,7 +103,7 @@ def test_a_resumed_run_remembers_the_best(trainer_of, capsys, tmp_path):
     assert "dev F1 50.00  best F1 90.00 (epoch 1)" in capsys.readouterr().out
 
 
-def test_an_evaluation_by_itself_is_one_line(trainer_of, capsys):
+def test_evaluate_prints_one_line(trainer_of, capsys):
     trainer = trainer_of()
     trainer.evaluate()
     assert re.fullmatch(r"evaluation  dev P [\d.]+ R [\d.]+ F1 [\d.]+\n", capsys.readouterr().out)
@@ -111,7 +111,7 @@ def test_an_evaluation_by_itself_is_one_line(trainer_of, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_only_the_main_process_speaks(trainer_of, capsys, monkeypatch):
+def test_only_the_main_process_prints(trainer_of, capsys, monkeypatch):
     monkeypatch.setattr(TaggerTrainer, "is_world_process_zero", lambda self: False)
     trainer_of().train()
     trainer_of(disable_tqdm=False).train()
@@ -139,14 +139,14 @@ class Own(ProgressCallback):
 @pytest.mark.parametrize(
     "own", [Own, Own(), PrinterCallback, EpochProgress("words")], ids=["a class", "an object", "the stock one", "ours"]
 )
-def test_reporters_of_the_user_are_left_alone(trainer_of, own):
+def test_callbacks_of_the_user_are_kept(trainer_of, own):
     callbacks = trainer_of(callbacks=[own]).callback_handler.callbacks
     mine = [callback for callback in callbacks if isinstance(callback, EpochProgress)]
     assert mine == ([own] if isinstance(own, EpochProgress) else [])
     assert any(isinstance(callback, own) if isinstance(own, type) else callback is own for callback in callbacks)
 
 
-def test_other_callbacks_of_the_user_change_nothing(trainer_of):
+def test_other_callbacks_do_not_change_the_output(trainer_of):
     trainer = trainer_of(callbacks=[TrainerCallback])
     kinds = [type(callback) for callback in trainer.callback_handler.callbacks]
     assert kinds.count(EpochProgress) == 1 and TrainerCallback in kinds
@@ -169,11 +169,11 @@ def test_other_callbacks_of_the_user_change_nothing(trainer_of):
     ],
     ids=str,
 )
-def test_what_is_said_of_scores(metrics, said):
+def test_format_of_logged_scores(metrics, said):
     assert logged_scores(metrics)[1] == said
 
 
-def test_bars_that_the_user_silenced_stay_silent():
+def test_disabled_progress_bars_stay_disabled():
     logging.disable_progress_bar()
     try:
         with without_bars():
@@ -187,7 +187,7 @@ def test_bars_that_the_user_silenced_stay_silent():
     assert logging.is_progress_bar_enabled()
 
 
-def test_evaluations_within_an_epoch_are_no_time_of_training(monkeypatch):
+def test_evaluation_is_excluded_from_training_time(monkeypatch):
     clock = iter([0.0, 100.0, 110.0])
     monkeypatch.setattr("hf_xorner.training.progress.time.perf_counter", lambda: next(clock))
     progress = EpochProgress()

@@ -1,4 +1,4 @@
-"""A real pretrained encoder, used both ways: distilled into vectors, and read for its states."""
+"""A real pretrained encoder, distilled into vectors or used for its contextual states."""
 
 import importlib.util
 import random
@@ -75,7 +75,7 @@ def layers_of(own, ids):
     return sum(states[layer][0, 1:-1] for layer in LAYERS) / len(LAYERS)
 
 
-def features_slowly(own, words, config):
+def features_by_loop(own, words, config):
     room = config.context_window - 2
     cut = [ids_of(own, word)[: config.max_word_pieces] for word in words]
     flat = [index for ids in cut for index in ids]
@@ -100,14 +100,14 @@ def near(found, expected):
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-4)
 
 
-def test_words_are_distilled_as_the_slow_reading_says(own, encoder):
+def test_distilled_words_match_a_loop(own, encoder):
     words = [word for text in [*UNICODE[:2], *tiny.TEXTS] for word in text.split()]
     found = encode_words(words, encoder, LAYERS)
     for word, vector in zip(words, found, strict=True):
         near(torch.from_numpy(vector), layers_of(own, ids_of(own, word)).mean(0))
 
 
-def test_states_are_those_of_the_slow_reading(own, encoder, tokenizer):
+def test_states_match_a_loop(own, encoder, tokenizer):
     model = tagger(encoder, tokenizer)
     assert list(model.config.context_layers) == LAYERS and model.config.context_window == 510
     sentences = [text.split(" ") if text else [] for text in UNICODE]
@@ -115,19 +115,19 @@ def test_states_are_those_of_the_slow_reading(own, encoder, tokenizer):
     with torch.inference_mode():
         found = model.features.context(batch["piece_ids"])
     for words, features in zip(sentences, found, strict=True):
-        near(features[: len(words)], features_slowly(own, words, model.config))
+        near(features[: len(words)], features_by_loop(own, words, model.config))
         assert not features[len(words) :].any()
 
 
-def test_a_text_of_two_thousand_words_is_windowed_and_never_cut(own, encoder, tokenizer):
+def test_a_text_of_two_thousand_words_is_split_into_windows(own, encoder, tokenizer):
     model, words = tagger(encoder, tokenizer), long_text()
     batch = tokenizer([words, ["rain"]], is_split_into_words=True, padding=True, return_tensors="pt")
     assert (batch["piece_ids"] > 0).sum() > 6 * 510
     with torch.inference_mode():
         found = model.features.context(batch["piece_ids"])
         logits = model(**batch).logits
-    near(found[0], features_slowly(own, words, model.config))
-    near(found[1, :1], features_slowly(own, ["rain"], model.config))
+    near(found[0], features_by_loop(own, words, model.config))
+    near(found[1, :1], features_by_loop(own, ["rain"], model.config))
     assert logits.shape[:2] == (2, len(words)) and logits.isfinite().all()
 
 
@@ -144,7 +144,7 @@ def composition(own, encoder):
     return compose(some_words(own, 1500), encoder, 64, LAYERS)
 
 
-def test_composed_vectors_are_near_those_of_words_that_were_not_seen(own, encoder, tokenizer, composition):
+def test_composed_vectors_approximate_unseen_words(own, encoder, tokenizer, composition):
     seen = set(some_words(own, 1500))
     words = [word for word in some_words(own, 2500) if word not in seen]
     several = [word for word in words if 2 <= len(ids_of(own, word)) <= LONGEST_WORD]
@@ -169,7 +169,7 @@ def test_composed_vectors_are_near_those_of_words_that_were_not_seen(own, encode
     assert 1 - explained(found) < 0.6 * (1 - explained(plain))
 
 
-def test_a_piece_alone_is_the_word_alone(own, encoder, composition):
+def test_words_of_one_piece_have_their_exact_vector(own, encoder, composition):
     single = [word for word in some_words(own, 300) if len(ids_of(own, word)) == 1]
     assert len(single) > 200
     reduction = Reduction.of(encode_words(some_words(own, 1500), encoder, LAYERS), 64)
@@ -178,7 +178,7 @@ def test_a_piece_alone_is_the_word_alone(own, encoder, composition):
     np.testing.assert_allclose(composition.vectors[rows], exact, rtol=0, atol=1e-4)
 
 
-def test_both_ways_are_saved_and_loaded_by_the_stock_pipeline(encoder, tokenizer, composition, tmp_path):
+def test_context_and_composition_load_in_the_stock_pipeline(encoder, tokenizer, composition, tmp_path):
     fields = {**composition_fields(composition), "id2label": {0: "O", 1: "B-LOC", 2: "I-LOC"}}
     model = tagger(encoder, tokenizer, **fields)
     place_composition(model.features.composed, composition)

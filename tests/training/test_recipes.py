@@ -1,4 +1,4 @@
-"""The package's recipes and tables: what they say, what they extend, and the figures that they are set against."""
+"""The package's recipes and tables: their options, inheritance, and published scores."""
 
 import os
 import re
@@ -93,7 +93,7 @@ def published_of(table, figures=("f1", "accuracy")):
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_every_recipe_reaches_run_training_and_config(name, tmp_path):
+def test_every_recipe_is_parsed_into_options(name, tmp_path):
     run, training, config_fields = parse([name, "--output_dir", str(tmp_path)])
     assert run.recipe == name
     config = CONFIGS[run.model_type](**config_fields)
@@ -111,7 +111,7 @@ def test_every_recipe_reaches_run_training_and_config(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_header_says_paper_table_and_figure(name):
+def test_the_header_names_paper_table_and_score(name):
     work, table, _ = name.split("/")
     header = header_of(name)
     assert f"{work}, Table {table.removeprefix('table')}, row " in header
@@ -129,7 +129,7 @@ def test_every_number_has_its_citation(name):
             assert re.search(rf"# .*({'|'.join(PAPERS)})", line) or line == "fallback: [lower]", line
 
 
-def test_published_figures_are_the_papers():
+def test_published_scores_match_the_papers():
     found = {}
     for name in table_names():
         for place, value in published_of(read_table(name)):
@@ -139,7 +139,7 @@ def test_published_figures_are_the_papers():
         assert shown(read_table(name).rows[row].published[column]) == value
 
 
-def test_each_published_figure_stands_in_one_place():
+def test_each_published_score_is_listed_once():
     seen = {}
     for name in table_names():
         content = yaml.safe_load(text_of(name))
@@ -151,7 +151,7 @@ def test_each_published_figure_stands_in_one_place():
                     assert seen.setdefault(place, (name, key)) == (name, key)
 
 
-def test_rows_name_recipes_of_the_package():
+def test_rows_of_tables_use_recipes_of_the_package():
     for name in table_names():
         for row in read_table(name).rows.values():
             assert set(row.recipes.values()) <= set(recipe_names())
@@ -162,7 +162,7 @@ def test_rows_name_recipes_of_the_package():
     assert set(ROWS) == used, "a recipe that no table shows"
 
 
-def test_the_training_is_the_papers():
+def test_options_of_an_ablation_match_the_paper():
     _, training, fields = parse(["ma2016/table7/no-dropout"])
     assert (training.optimizer, training.momentum, training.learning_rate) == ("sgd", 0.9, 0.015)
     assert (training.epoch_decay, training.max_grad_norm, training.per_device_train_batch_size) == (0.05, 5, 10)
@@ -177,7 +177,7 @@ def test_the_training_is_the_papers():
     assert (training.learning_rate, training.momentum, training.per_device_train_batch_size) == (0.01, 0, 1)
 
 
-def test_later_keys_win_and_null_takes_back(tmp_path):
+def test_later_keys_override_and_null_resets(tmp_path):
     (tmp_path / "a.yaml").write_text("hidden_size: 5\ndropout: 0.1\nmax_steps: 3\n")
     (tmp_path / "b.yaml").write_text("extends: a.yaml\nhidden_size: 6\ndropout: null\n")
     (tmp_path / "c.yaml").write_text("extends: b.yaml\nhidden_size: 7\n")
@@ -201,7 +201,7 @@ def test_later_keys_win_and_null_takes_back(tmp_path):
         ({"a": "extends: b.yaml", "b": "a: ["}, r"b\.yaml is not valid YAML"),
     ],
 )
-def test_a_faulty_recipe_gets_one_sentence(tmp_path, files, sentence):
+def test_an_invalid_recipe_gives_a_one_line_error(tmp_path, files, sentence):
     for name, text in files.items():
         (tmp_path / f"{name}.yaml").write_text(text + "\n")
     with pytest.raises(ValueError, match=sentence):
@@ -217,7 +217,7 @@ def test_a_faulty_recipe_gets_one_sentence(tmp_path, files, sentence):
         ("nowhere.yaml", r"The recipe nowhere\.yaml cannot be read: No such file"),
     ],
 )
-def test_an_unknown_recipe_gets_one_sentence(name, sentence):
+def test_an_unknown_recipe_gives_a_one_line_error(name, sentence):
     with pytest.raises(ValueError, match=sentence):
         parse([name])
 
@@ -233,7 +233,7 @@ def test_an_unknown_recipe_gets_one_sentence(name, sentence):
         ({"rows": {"a": {"recipes": {}}}}, "row a: missing 1 required positional argument: 'name'"),
     ],
 )
-def test_a_faulty_table_gets_one_sentence(tmp_path, change, sentence):
+def test_an_invalid_table_gives_a_one_line_error(tmp_path, change, sentence):
     content = {"title": "T", "columns": {"c": {"head": "C"}}, "rows": {"a": {"name": "A"}}}
     path = tmp_path / "t.yaml"
     path.write_text(yaml.safe_dump(content))
@@ -243,7 +243,7 @@ def test_a_faulty_table_gets_one_sentence(tmp_path, change, sentence):
         read_table(str(path))
 
 
-def test_recipes_travel_with_the_package():
+def test_recipes_are_part_of_the_wheel():
     tomllib = pytest.importorskip("tomllib", reason="came with Python 3.11")
     with (REPOSITORY / "pyproject.toml").open("rb") as file:
         patterns = tomllib.load(file)["tool"]["setuptools"]["package-data"]["hf_xorner"]
@@ -269,7 +269,7 @@ LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}]\n" fo
     ],
     ids=["aliases", "lists", "mappings", "bytes", "date", "truth", "number", "end"],
 )
-def test_a_recipe_that_cannot_be_read_in_bounds_is_refused_at_once(tmp_path, text, sentence):
+def test_oversized_recipes_are_refused(tmp_path, text, sentence):
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(text)
     started = time.monotonic()
@@ -280,18 +280,18 @@ def test_a_recipe_that_cannot_be_read_in_bounds_is_refused_at_once(tmp_path, tex
 
 
 @pytest.mark.parametrize("value", ["[" * 1000, "[1", "&a [*a]", "!!bool perhaps"])
-def test_a_value_of_the_config_that_is_not_valid_is_refused_in_one_sentence(value):
+def test_an_invalid_config_value_gives_a_one_line_error(value):
     with pytest.raises(ValueError, match="the command line: the value of 'char_widths' is not valid YAML") as caught:
         parse([f"--char_widths={value}"])
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_a_named_pipe_is_not_waited_for(tmp_path):
+def test_a_named_pipe_is_refused(tmp_path):
     os.mkfifo(tmp_path / "recipe.yaml")
     with pytest.raises(ValueError, match="cannot be read: it is not a file"):
         parse([str(tmp_path / "recipe.yaml")])
 
 
-def test_numbers_with_an_exponent_are_numbers():
+def test_numbers_with_an_exponent_are_parsed():
     """YAML reads 1e-05, which is how Python writes the number, as a string."""
     assert parse(["--initializer_range", "1e-05"])[2] == {"initializer_range": 1e-5}

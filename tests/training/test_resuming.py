@@ -1,4 +1,4 @@
-"""A run that is killed at any moment and resumed ends with the bits of the one that was not."""
+"""A killed and resumed run gives bit-identical results to an uninterrupted one."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def model_files(folder):
 
 
 def facts_of(folder):
-    """What was written down of a run, but for its times."""
+    """The facts of a run without its times."""
     facts = json.loads((folder / "facts.json").read_text())
     curve = [{name: value for name, value in row.items() if name != "seconds"} for row in facts["curve"]]
     return {**facts, "curve": curve, "speed": sorted(facts["speed"])}
@@ -135,7 +135,7 @@ def finish(corpus, out, **options):
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_resumed_run_ends_with_the_same_bits(corpus, tmp_path, variant):
+def test_a_resumed_run_gives_bit_identical_results(corpus, tmp_path, variant):
     expected = finish(corpus, tmp_path / "whole", **VARIANTS[variant])
     step = {"accumulation": 7, "steps, averaged": 28}.get(variant, 17)
     assert killed_and_resumed(corpus, tmp_path / "killed", step, **VARIANTS[variant]) == expected
@@ -143,7 +143,7 @@ def test_a_resumed_run_ends_with_the_same_bits(corpus, tmp_path, variant):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", [*VARIANTS, *MORE_VARIANTS])
-def test_it_does_so_from_any_step(corpus, tmp_path, variant):
+def test_resuming_from_any_step_gives_bit_identical_results(corpus, tmp_path, variant):
     options = {**VARIANTS, **MORE_VARIANTS}[variant]
     expected = finish(corpus, tmp_path / "whole", **options)
     last = max(entry["step"] for entry in expected["history"])
@@ -152,14 +152,14 @@ def test_it_does_so_from_any_step(corpus, tmp_path, variant):
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_a_resumed_run_with_an_encoder_ends_with_the_same_bits(corpus, tmp_path, frozen):
+def test_resuming_with_an_encoder_gives_bit_identical_results(corpus, tmp_path, frozen):
     options = {"context": tiny.save_encoder(tmp_path / "encoder"), "model_type": "bilstm-cnn", **STEPS}
     options |= {"context_frozen": frozen, "context_learning_rate": 1e-3}
     expected = finish(corpus, tmp_path / "whole", **options)
     assert killed_and_resumed(corpus, tmp_path / "killed", 17, **options) == expected
 
 
-def test_a_run_that_was_stopped_early_stays_stopped(corpus, tmp_path):
+def test_resuming_an_early_stopped_run_does_not_train(corpus, tmp_path):
     def run(out, **options):
         made = ready(corpus, out, learning_rate=0, eval_strategy="epoch", num_train_epochs=6, **options)
         made.trainer.add_callback(EarlyStoppingCallback(2))
@@ -183,7 +183,7 @@ def test_a_run_that_was_stopped_early_stays_stopped(corpus, tmp_path):
     assert again.trainer.state.global_step == 33
 
 
-# --- What a run finds in its folder -----------------------------------------------------------------------------------
+# --- Checkpoints in the folder ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +212,7 @@ def names_of(checkpoint):
     return sorted(path.relative_to(checkpoint).as_posix() for path in checkpoint.rglob("*") if path.is_file())
 
 
-def test_damage_to_any_file_of_a_checkpoint_is_seen(left):
+def test_damage_to_any_checkpoint_file_is_detected(left):
     checkpoint = left / "checkpoint-21"
     names = names_of(checkpoint)
     wanted = {"model.safetensors", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json", "config.json"}
@@ -234,7 +234,7 @@ def test_damage_to_any_file_of_a_checkpoint_is_seen(left):
     assert fault_of(checkpoint) is None
 
 
-def test_the_newest_whole_checkpoint_is_taken(left, corpus, unfinished, caplog):
+def test_resuming_uses_the_newest_complete_checkpoint(left, corpus, unfinished, caplog):
     _, options, expected = unfinished
     (left / "checkpoint-21" / "optimizer.pt").write_bytes(b"cut")
     (left / "_unfinished" / "checkpoint-27").mkdir(parents=True)
@@ -250,7 +250,7 @@ def test_the_newest_whole_checkpoint_is_taken(left, corpus, unfinished, caplog):
     assert not (left / "_unfinished").exists()
 
 
-def test_a_checkpoint_whose_best_is_damaged_is_none(tmp_path):
+def test_a_checkpoint_with_a_damaged_best_model_is_not_used(tmp_path):
     for step in (7, 14):
         staged = tmp_path / "_unfinished" / f"checkpoint-{step}"
         staged.mkdir(parents=True)
@@ -272,7 +272,7 @@ def test_a_checkpoint_whose_best_is_damaged_is_none(tmp_path):
         ("checkpoint-8", "is not there"),
     ],
 )
-def test_without_an_undamaged_checkpoint_a_run_is_not_resumed(left, corpus, unfinished, name, fault):
+def test_without_an_undamaged_checkpoint_resuming_raises(left, corpus, unfinished, name, fault):
     for checkpoint in left.glob("checkpoint-*"):
         (checkpoint / "rng_state.pth").unlink()
     before = {path: path.stat().st_mtime_ns for path in left.rglob("*")}
@@ -282,7 +282,7 @@ def test_without_an_undamaged_checkpoint_a_run_is_not_resumed(left, corpus, unfi
     assert before == {path: path.stat().st_mtime_ns for path in left.rglob("*")}
 
 
-def test_a_folder_may_be_moved(left, corpus, unfinished):
+def test_a_moved_folder_can_be_resumed(left, corpus, unfinished):
     folder, options, expected = unfinished
     away = folder.rename(folder.parent / "away")
     try:
@@ -302,7 +302,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_another_run_is_not_continued(left, corpus, unfinished, change):
+def test_resuming_with_other_options_raises(left, corpus, unfinished, change):
     options, sentence = CHANGES[change]
     before = {path: path.stat().st_mtime_ns for path in left.rglob("*") if path.name != "out"}
     run = ready(corpus, left, **{**unfinished[1], **options}, resume_from_checkpoint="true")
@@ -312,7 +312,7 @@ def test_another_run_is_not_continued(left, corpus, unfinished, change):
 
 
 @pytest.mark.parametrize(("split", "what"), [("train", "word"), ("validation", "label"), ("test", "word")])
-def test_another_corpus_is_seen(left, corpus, unfinished, tmp_path, split, what):
+def test_resuming_with_another_corpus_raises(left, corpus, unfinished, tmp_path, split, what):
     changed = shutil.copytree(corpus, tmp_path / "changed")
     path = changed / {"train": "train.txt", "validation": "dev.txt", "test": "test.txt"}[split]
     text = path.read_text()
@@ -322,7 +322,7 @@ def test_another_corpus_is_seen(left, corpus, unfinished, tmp_path, split, what)
         run.train()
 
 
-def test_what_is_harmless_is_allowed(left, corpus, unfinished, tmp_path):
+def test_harmless_options_may_change_when_resuming(left, corpus, unfinished, tmp_path):
     elsewhere = shutil.copytree(corpus, tmp_path / "elsewhere")
     options = {**unfinished[1], "per_device_eval_batch_size": 5, "logging_first_step": True, "save_total_limit": 1}
     found = finish(elsewhere, left, **options, resume_from_checkpoint="true")
@@ -330,7 +330,7 @@ def test_what_is_harmless_is_allowed(left, corpus, unfinished, tmp_path):
     assert len(list(left.glob("checkpoint-*"))) <= 2
 
 
-def test_a_run_may_become_longer_where_no_rate_depends_on_its_length(corpus, tmp_path):
+def test_a_run_can_be_extended_with_a_constant_learning_rate(corpus, tmp_path):
     longer = finish(corpus, tmp_path / "longer", num_train_epochs=2)
     finish(corpus, tmp_path / "short", num_train_epochs=1)
     found = finish(corpus, tmp_path / "short", num_train_epochs=2, resume_from_checkpoint="true")
@@ -343,7 +343,7 @@ def test_a_run_may_become_longer_where_no_rate_depends_on_its_length(corpus, tmp
         ready(corpus, tmp_path / "linear", **again).train()
 
 
-def test_a_new_run_takes_the_place_of_one_that_ended_and_never_of_another(left, corpus, unfinished, tmp_path, caplog):
+def test_only_finished_runs_are_replaced(left, corpus, unfinished, tmp_path, caplog):
     with pytest.raises(TrainingError, match="holds checkpoint-21 of an unfinished run"):
         ready(corpus, left, **unfinished[1]).train()
     assert sorted(path.name for path in left.glob("checkpoint-*")) == ["checkpoint-14", "checkpoint-21", "checkpoint-7"]
@@ -361,7 +361,7 @@ def test_a_new_run_takes_the_place_of_one_that_ended_and_never_of_another(left, 
     )
 
 
-def test_with_no_checkpoint_yet_resuming_begins(corpus, tmp_path):
+def test_resuming_without_checkpoints_starts_a_new_run(corpus, tmp_path):
     first = finish(corpus, tmp_path / "a", num_train_epochs=1, resume_from_checkpoint="true")
     assert first == finish(corpus, tmp_path / "b", num_train_epochs=1)
     assert json.loads((tmp_path / "a" / "training_run.json").read_text())["finished"]
@@ -383,8 +383,8 @@ class Interrupted(BaseException):
 
 
 @pytest.mark.parametrize("moment", range(8))
-def test_no_reader_finds_half_a_model(tmp_path, monkeypatch, moment):
-    """Whatever call is the last one: a folder with a config has all files of one model, and the next start mends it."""
+def test_the_saved_model_is_never_incomplete(tmp_path, monkeypatch, moment):
+    """After an interruption anywhere, a folder with a config has all files of one model, and the next run fixes it."""
     old, new = (
         {name: f"{kind} {name}" for name in ("config.json", "model.safetensors", "tokenizer.json")}
         for kind in ("old", "new")
@@ -457,14 +457,14 @@ class Process:
 
 @pytest.fixture(scope="module")
 def expected(corpus, tmp_path_factory):
-    """What a run that nothing disturbs ends with: epochs averaged, a CRF, checkpoints amid the epochs."""
+    """The result of an uninterrupted run: averaged epochs, a CRF, checkpoints within epochs."""
     return finish(corpus, tmp_path_factory.mktemp("undisturbed"), **DISTURBED)
 
 
 DISTURBED = {**PLAIN, "save_steps": 7, "average_epochs": 2, "num_train_epochs": 4, "save_total_limit": 2}
 
 
-def test_a_process_killed_at_the_worst_moments_ends_with_the_same_bits(corpus, tmp_path, expected):
+def test_a_process_killed_while_writing_resumes_bit_identically(corpus, tmp_path, expected):
     out = tmp_path / "out"
     options = options_of(corpus, out, **DISTURBED, resume_from_checkpoint="true")
     moments = {
@@ -483,7 +483,7 @@ def test_a_process_killed_at_the_worst_moments_ends_with_the_same_bits(corpus, t
     assert not [path for path in out.iterdir() if path.name.startswith(("_", "."))]
 
 
-def test_a_signal_ends_a_process_cleanly(corpus, tmp_path, expected):
+def test_a_signal_stops_the_process_cleanly(corpus, tmp_path, expected):
     out = tmp_path / "out"
     process = Process(options_of(corpus, out, **DISTURBED))
     code, _, errors = process.signal_when((out / "checkpoint-14").exists, signal.SIGTERM)
@@ -505,7 +505,7 @@ def full_disk(errors, what):
     assert "Traceback" not in errors
 
 
-def test_a_file_that_cannot_be_written_loses_nothing(corpus, tmp_path, expected):
+def test_a_failed_checkpoint_write_can_be_resumed(corpus, tmp_path, expected):
     """The optimiser's state is the largest file: a limit below it lets the model through and ends the checkpoint."""
     out = tmp_path / "out"
     size = len(expected["files"]["model.safetensors"])
@@ -529,8 +529,8 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_whatever_writes_the_reason_is_one_sentence(writer, tmp_path):
-    """Every library that writes a part of a checkpoint has its own way of saying that it cannot."""
+def test_write_errors_of_any_library_are_one_line(writer, tmp_path):
+    """Every library that writes a part of a checkpoint raises its own error."""
     write, reason = WRITERS[writer]
     staged = tmp_path / "_unfinished" / "checkpoint-7"
     staged.mkdir(parents=True)
@@ -545,7 +545,7 @@ def test_whatever_writes_the_reason_is_one_sentence(writer, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
-def test_another_fault_while_writing_stays_what_it_is(tmp_path):
+def test_other_errors_while_writing_are_not_changed(tmp_path):
     staged = tmp_path / "_unfinished" / "checkpoint-7"
     staged.mkdir(parents=True)
     with pytest.raises(Exception, match="no fault of the disk"), written_aside(staged, "checkpoint-7", 0):
@@ -554,7 +554,7 @@ def test_another_fault_while_writing_stays_what_it_is(tmp_path):
 
 
 @pytest.mark.slow
-def test_killed_at_twenty_random_moments(corpus, tmp_path, expected):
+def test_a_process_killed_twenty_times_resumes_bit_identically(corpus, tmp_path, expected):
     out = tmp_path / "out"
     options = options_of(corpus, out, **DISTURBED, resume_from_checkpoint="true")
     draw = random.Random(0)
@@ -578,7 +578,7 @@ def test_killed_at_twenty_random_moments(corpus, tmp_path, expected):
 
 
 @pytest.mark.slow
-def test_two_processes_killed_together_end_with_the_same_bits(corpus, tmp_path):
+def test_two_killed_processes_resume_bit_identically(corpus, tmp_path):
     settings = {**DISTURBED, "ddp_backend": "gloo", "resume_from_checkpoint": "true"}
     code, _, errors = Process(options_of(corpus, tmp_path / "whole", **settings), TORCHRUN).end()
     assert code == 0, errors[-2000:]

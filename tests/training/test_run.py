@@ -35,7 +35,7 @@ def corpus(tmp_path_factory):
     return folder
 
 
-def test_without_arguments_it_trains_scores_saves_and_tags(default_run):
+def test_the_script_without_arguments_trains_scores_saves_and_tags(default_run):
     folder, printed = default_run
     scores = {
         tuple(line.split()[:2]): float(line.split()[-2]) for line in printed.splitlines() if line.startswith("test ")
@@ -106,7 +106,7 @@ except SystemExit as ending:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="Linux lists the threads of a process")
 @pytest.mark.parametrize("stop", [False, True], ids=["at the end", "stopped amid training"])
-def test_processes_leave_each_other_before_they_end(corpus, tmp_path, stop):
+def test_the_process_group_is_destroyed_at_the_end(corpus, tmp_path, stop):
     options = ["--dataset", str(corpus), "--model_type", "bilstm-cnn", "--hidden_size", "8", "--word_dim", "8"]
     options += ["--num_train_epochs", "1", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
     argv = [str(TRAIN), *options, "--disable_tqdm", "true"]
@@ -125,7 +125,7 @@ def vectors(tmp_path):
 
 
 @pytest.mark.parametrize("use", ["frozen", "tuned", "beside"])
-def test_vectors_are_used_and_their_coverage_is_told(corpus, vectors, tmp_path, use):
+def test_vectors_are_used_and_their_coverage_is_printed(corpus, vectors, tmp_path, use):
     options = ["--dataset", str(corpus), "--vectors", str(vectors), "--vectors_as", use, "--fallback", "lower"]
     run, training, fields = parse([*options, "--output_dir", str(tmp_path / "out"), "--max_steps", "3"])
     ready = prepare(run, training, fields)
@@ -185,14 +185,14 @@ def test_small_splits_and_sentences_without_words_are_trained_on(script, tmp_pat
 
 
 @pytest.mark.parametrize("splits", [{"test": SENTENCES}, {"train": EMPTY, "test": EMPTY}], ids=["no split", "no words"])
-def test_nothing_to_train_on_is_one_sentence(script, tmp_path, splits):
+def test_an_empty_training_split_gives_a_one_line_error(script, tmp_path, splits):
     corpus = saved(tmp_path / "corpus", **splits)
     assert f"hf-xorner train: {corpus} has no words to train on;" in fault(
         script("train.py", *options_for(corpus, tmp_path / "out"))
     )
 
 
-def test_validation_data_without_words_choose_no_epoch(tmp_path):
+def test_validation_data_without_words_are_not_used_to_select_an_epoch(tmp_path):
     """All epochs score 0 on them, so the first would be taken for the best."""
     corpus = saved(tmp_path / "corpus", train=SENTENCES, validation=EMPTY)
     run = prepare(*parse([*options_for(corpus, tmp_path / "out"), "--average_epochs", "2", "--eval_on_start", "true"]))
@@ -202,7 +202,7 @@ def test_validation_data_without_words_choose_no_epoch(tmp_path):
     assert all(torch.equal(last[name], saved_model[name]) for name in last)
 
 
-def test_a_terminal_without_the_characters_of_a_corpus_ends_no_run(script_of_a_stranger, tmp_path, monkeypatch):
+def test_an_ascii_terminal_does_not_end_a_run(script_of_a_stranger, tmp_path, monkeypatch):
     town = {"tokens": [["Ånnaville", "burns"]] * 4, "ner_tags": [[1, 0]] * 4}
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     corpus = saved(tmp_path / "corpus", train=town, test=town)

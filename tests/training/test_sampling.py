@@ -38,12 +38,12 @@ def padded(lengths, order, size):
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 31, 32, 203])
 @pytest.mark.parametrize("size", [1, 2, 8, 500])
-def test_every_sentence_comes_once(count, size):
+def test_every_sentence_is_sampled_once(count, size):
     order = bucketed(DRAWN[:count], size, 0, 0)
     assert sorted(order.tolist()) == list(range(count))
 
 
-def test_batches_hold_similar_lengths_in_no_order_of_length():
+def test_batches_have_similar_lengths_in_random_order():
     lengths = np.random.default_rng(0).geometric(0.07, size=3200)
     order = bucketed(lengths, 32, 0, 0)
     assert padded(lengths, order, 32) < 1.25 * lengths.sum()
@@ -52,7 +52,7 @@ def test_batches_hold_similar_lengths_in_no_order_of_length():
     assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3
 
 
-def test_epochs_differ_and_come_back_from_the_seed():
+def test_epochs_differ_and_depend_on_the_seed():
     orders = [bucketed(DRAWN, 8, 42, epoch).tolist() for epoch in (0, 1, 2, 0)]
     assert orders[0] == orders[3]
     batches = [{frozenset(order[i : i + 8]) for i in range(0, 200, 8)} for order in orders]
@@ -61,7 +61,7 @@ def test_epochs_differ_and_come_back_from_the_seed():
 
 
 @pytest.mark.parametrize("kind", ["whole", "selected", "shuffled", "large lists", "fixed column", "list", "no rows"])
-def test_words_are_counted(kind):
+def test_lengths_are_counted_in_words(kind):
     lengths = [3, 0, 1, 12, 5, 5]
     data = data_of(lengths)
     if kind == "selected":
@@ -109,7 +109,7 @@ def seen_in_training(trainer):
     return batches
 
 
-def test_the_trainer_groups_by_words(tmp_path, words_tokenizer):
+def test_the_trainer_groups_by_number_of_words(tmp_path, words_tokenizer):
     lengths = DRAWN[:64].tolist()
     trainer = trainer_of(tmp_path, words_tokenizer, data_of(lengths))
     batches = seen_in_training(trainer)
@@ -128,7 +128,7 @@ def test_the_trainer_groups_by_words(tmp_path, words_tokenizer):
 
 
 @pytest.mark.parametrize("seeds", [{"seed": 3}, {"data_seed": 7}])
-def test_a_random_order_is_that_of_the_stock_trainer(tmp_path, words_tokenizer, monkeypatch, seeds):
+def test_random_order_matches_the_stock_trainer(tmp_path, words_tokenizer, monkeypatch, seeds):
     options = {"train_sampling_strategy": "random", "num_train_epochs": 3, **seeds}
     data = data_of(DRAWN[:40].tolist())
     own = trainer_of(tmp_path / "own", words_tokenizer, data, **options)
@@ -142,7 +142,7 @@ def test_a_random_order_is_that_of_the_stock_trainer(tmp_path, words_tokenizer, 
 
 
 @pytest.mark.parametrize("order", ["group_by_length", "random"])
-def test_a_resumed_run_sees_the_batches_that_were_left(tmp_path, words_tokenizer, order):
+def test_a_resumed_run_continues_with_the_remaining_batches(tmp_path, words_tokenizer, order):
     data = data_of(DRAWN[:40].tolist())
     same = {"num_train_epochs": 3, "train_sampling_strategy": order}
     whole = trainer_of(tmp_path / "a", words_tokenizer, data, save_strategy="steps", save_steps=13, **same)
@@ -188,7 +188,7 @@ with open({folder!r} + f"/{{torch.distributed.get_rank()}}.json", "w") as file:
 """
 
 
-def test_two_processes_share_every_sentence(tmp_path, words_tokenizer):
+def test_two_processes_split_the_sentences(tmp_path, words_tokenizer):
     run_in_two_processes(TWO_PROCESSES.format(paths=folders_for(__file__), folder=str(tmp_path)), tmp_path)
     found = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1)]
     lengths = sorted(DRAWN[:200].tolist())

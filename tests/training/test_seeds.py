@@ -1,4 +1,4 @@
-"""Several seeds in one command: each is the run that it would be alone."""
+"""Several seeds in one command: each matches a single run."""
 
 import json
 import statistics
@@ -36,7 +36,7 @@ def f1_of(folder, split):
     return json.loads((folder / "facts.json").read_text())["scores"][split]["f1"]
 
 
-def test_each_seed_is_the_run_that_it_would_be_alone(train, tmp_path):
+def test_each_seed_matches_a_single_run(train, tmp_path):
     printed = train(tmp_path / "both", "--seeds", "3", "4").splitlines()
     train(tmp_path / "alone", "--seed", "4")
     third, fourth = tmp_path / "both" / "seed-3", tmp_path / "both" / "seed-4"
@@ -53,7 +53,7 @@ def test_each_seed_is_the_run_that_it_would_be_alone(train, tmp_path):
     assert printed[at + 3] == f"the best by its validation scores is in {best}"
 
 
-def test_seeds_are_resumed_and_added_to(train, tmp_path):
+def test_seeds_can_be_resumed_and_added(train, tmp_path):
     train(tmp_path / "out", "--seeds", "3", "--resume_from_checkpoint", "true")
     before = weights(tmp_path / "out" / "seed-3")
     train(tmp_path / "out", "--seeds", "3", "4", "--resume_from_checkpoint", "true")
@@ -73,7 +73,7 @@ def test_several_processes_train_several_seeds(corpus, tmp_path):
         assert record["finished"] and record["processes"] == 2
 
 
-def test_the_table_has_mean_and_sample_deviation():
+def test_the_table_shows_mean_and_sample_standard_deviation():
     scores = {
         1: {"validation": {"f1": 50.0, "accuracy": 90.0}, "test": {"accuracy": 81.0}},
         22: {"validation": {"f1": 53.0, "accuracy": 10.0}, "test": {"accuracy": 84.0}},
@@ -98,7 +98,7 @@ def test_the_table_has_mean_and_sample_deviation():
         (["--seeds", "1", "2", "--seed", "3"], "seed and seeds are both given"),
     ],
 )
-def test_what_several_runs_cannot_be_told_is_refused(tmp_path, options, sentence):
+def test_options_incompatible_with_several_seeds_are_refused(tmp_path, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         run, training, _ = parse(["--output_dir", str(tmp_path), *options])
         check_seeds(run, training)

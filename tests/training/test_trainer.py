@@ -35,7 +35,7 @@ def largest_difference(left: dict, right: dict) -> float:
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_accumulated_gradients_are_those_of_the_large_batch(tmp_path, tokenizer, reduction):
+def test_accumulated_gradients_match_a_large_batch(tmp_path, tokenizer, reduction):
     whole = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=4)
     parts = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=1, gradient_accumulation_steps=4)
     start = build_model("cross-bilstm-cnn", tokenizer).state_dict()
@@ -57,7 +57,7 @@ if torch.distributed.get_rank() == 0:
 """
 
 
-def test_two_processes_take_the_step_of_one(tmp_path, tokenizer):
+def test_two_processes_take_the_same_step_as_one(tmp_path, tokenizer):
     run_in_two_processes(TWO_PROCESSES.format(paths=folders_for(__file__), folder=str(tmp_path)), tmp_path)
     together = torch.load(tmp_path / "weights.pt", weights_only=True)
     for reduction in REDUCTIONS:
@@ -85,7 +85,7 @@ def test_the_stock_trainer_and_collator_train_and_evaluate_ragged_labels(tmp_pat
 
 @pytest.mark.parametrize("remove", [False, True])
 @pytest.mark.parametrize("columns", [("tokens", "ner_tags"), ("words", "tags")])
-def test_stock_arguments_leave_the_collator_its_columns(tmp_path, tokenizer, columns, remove):
+def test_stock_arguments_keep_the_columns_of_the_collator(tmp_path, tokenizer, columns, remove):
     """Others are removed as the stock Trainer does, or are left."""
     words, labels = columns
     data = tiny_data().rename_columns({"tokens": words, "ner_tags": labels}).add_column("id", list("abcd"))
@@ -131,11 +131,11 @@ def test_the_collator_pads_words_characters_and_labels(tokenizer):
         ({"tokens": ["Ann"], "ner_tags": [None]}, "ner_tags holds None, and labels are numbers"),
     ],
 )
-def test_the_collator_refuses_what_it_cannot_encode(tokenizer, example, message):
+def test_the_collator_refuses_invalid_examples(tokenizer, example, message):
     with pytest.raises(ValueError, match=message):
         TaggingCollator(tokenizer)([example])
 
 
-def test_the_collator_names_the_example_whose_labels_do_not_fit(tokenizer):
+def test_the_collator_reports_the_example_with_mismatched_labels(tokenizer):
     with pytest.raises(ValueError, match="Example 1 of the batch has 2 tokens and 1 ner_tags"):
         TaggingCollator(tokenizer)([{"tokens": ["a"], "ner_tags": [0]}, {"tokens": ["a", "b"], "ner_tags": [0]}])

@@ -1,4 +1,4 @@
-"""Encoding each word once gives what the tokenizer gives."""
+"""Encoding each word once matches the tokenizer."""
 
 import random
 
@@ -39,7 +39,7 @@ def any_tokenizer(request):
 
 
 @pytest.mark.parametrize("most_words", [1 << 17, 12, 0], ids=["all", "some", "none"])
-def test_rows_are_those_of_the_tokenizer(any_tokenizer, most_words):
+def test_rows_match_the_tokenizer(any_tokenizer, most_words):
     draw = random.Random(0)
     rows = WordRows(any_tokenizer, most_words)
     words = [word for sentence in SENTENCES for word in sentence] + ODD
@@ -49,14 +49,14 @@ def test_rows_are_those_of_the_tokenizer(any_tokenizer, most_words):
     assert len(rows.place) <= most_words
 
 
-def test_room_grows(tokenizer):
+def test_the_table_grows_with_new_words(tokenizer):
     rows = WordRows(tokenizer)
     for start in range(0, 6000, 700):
         sentences = [[f"word{number}" for number in range(start, start + 700)], ["Ann", "word1"]]
         same(rows.encode(sentences), by_tokenizer(tokenizer, sentences))
 
 
-def test_a_word_is_asked_about_once(tokenizer, monkeypatch):
+def test_each_word_is_tokenized_once(tokenizer, monkeypatch):
     rows, asked = WordRows(tokenizer), []
     through = rows._by_tokenizer
     monkeypatch.setattr(rows, "_by_tokenizer", lambda sentences: asked.extend(sentences) or through(sentences))
@@ -69,7 +69,7 @@ def test_a_word_is_asked_about_once(tokenizer, monkeypatch):
 @pytest.mark.parametrize(
     "faulty", [["Ann", 3], "Ann", ["a", None], ["a", ["b"]], None, ["ok", "\ud800"], ["ok", True]], ids=repr
 )
-def test_what_is_no_sentence_gets_the_sentence_of_the_tokenizer(tokenizer, faulty):
+def test_invalid_sentences_raise_the_error_of_the_tokenizer(tokenizer, faulty):
     sentences = [["Ann", "met"], faulty]
     rows = WordRows(tokenizer)
     rows.encode([["Ann"]])
@@ -81,7 +81,7 @@ def test_what_is_no_sentence_gets_the_sentence_of_the_tokenizer(tokenizer, fault
     assert rows.place.keys() == {"Ann"}
 
 
-def test_the_collator_follows_its_tokenizer(tokenizer):
+def test_the_collator_uses_a_replaced_tokenizer(tokenizer):
     collate = TaggingCollator(tokenizer)
     example = {"tokens": ["Ann", "met"], "ner_tags": [1, 0]}
     assert collate([example])["char_ids"].shape == (1, 2, 10)
