@@ -126,7 +126,7 @@ def test_every_cell_passes_gradcheck(any_layer, inputs):
 
 
 @pytest.mark.parametrize("patched", ["exported", "on a GPU"])
-def test_coupled_cells_give_the_same_states_with_or_without_padding(any_layer, inputs, patched, monkeypatch):
+def test_code_paths_of_coupled_cells_agree(any_layer, inputs, patched, monkeypatch):
     """Exported programs and GPUs step through padding, and the former without a backward pass of their own."""
 
     def run():

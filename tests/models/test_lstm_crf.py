@@ -73,7 +73,7 @@ def test_dropout_applies_to_word_and_character_features(tokenizer):
         assert not torch.equal(part[0, 0], part[0, 1])  # each word independently
 
 
-def test_the_loss_is_averaged_over_sentences(tokenizer):
+def test_the_loss_is_summed_over_sentences(tokenizer):
     model = build_model("lstm-crf", tokenizer)
     sentences = helpers.random_sentences(model.config, (4, 2, 3))
     apart = [model(**helpers.pad([sentence], labels=True)).loss for sentence in sentences]
