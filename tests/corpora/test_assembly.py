@@ -1,4 +1,4 @@
-"""From files to cached data sets: repairs, refusals, extra columns, and what a cache may and may not remember."""
+"""Building cached datasets from files: repairs, errors, extra columns and caching."""
 
 import os
 
@@ -24,7 +24,7 @@ def tags(dataset):
     return [" ".join(names[tag] for tag in row) for row in dataset["ner_tags"]]
 
 
-# --- Schemes ---------------------------------------------------------------------------------------------------------
+# --- Schemes ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def tags(dataset):
         ("a B-X\nb M-X\nc E-X\nd S-Y\n", ["B-X I-X I-X B-Y"]),
     ],
 )
-def test_every_scheme_becomes_iob2(write, content, expected, caplog):
+def test_every_scheme_is_converted_to_iob2(write, content, expected, caplog):
     assert tags(load_corpus(write(content))["train"]) == expected
     assert not caplog.records
 
 
-def test_a_scheme_can_be_named(write, caplog):
+def test_the_scheme_is_configurable(write, caplog):
     path = write("a I-X\nb I-X\n")
     assert tags(load_corpus(path, scheme="iob2")["train"]) == ["B-X I-X"]
     assert "1 tags that continued no entity began one" in caplog.text
@@ -58,10 +58,10 @@ def test_unknown_options_are_refused(write):
     assert str(error.value) == ("scheme='iob3' is unknown; choose one of auto, plain, iob1, iob2, bioes, bilou, bmes.")
 
 
-# --- Repairs ---------------------------------------------------------------------------------------------------------
+# --- Repairs ----------------------------------------------------------------------------------------------------------
 
 
-def test_repairs_are_counted_in_one_line(tmp_path, write, caplog):
+def test_repairs_are_summarised_in_one_log_line(tmp_path, write, caplog):
     write("a B-X\n\nb I-X\nc I-X\n\nd I-X\n", "train.txt")
     write("e O\nf I-X\n", "test.txt")
     corpus = load_corpus(tmp_path)
@@ -72,7 +72,7 @@ def test_repairs_are_counted_in_one_line(tmp_path, write, caplog):
     ]
 
 
-def test_two_kinds_of_repairs_are_told_apart(write, caplog):
+def test_kinds_of_repairs_are_counted_separately(write, caplog):
     path = write("a B-X\nb O\nc E-X\nd S-X\n")
     assert tags(load_corpus(path)["train"]) == ["B-X O B-X B-X"]
     (record,) = caplog.records
@@ -80,17 +80,17 @@ def test_two_kinds_of_repairs_are_told_apart(write, caplog):
     assert f"1 tags that continued no entity began one (first: {path}:3)" in record.getMessage()
 
 
-def test_strict_refuses_to_repair(write):
+def test_strict_raises_instead_of_repairing(write):
     path = write("a B-X\nb O\nc I-X\nd O\ne I-X\n")
     with pytest.raises(DataError) as error:
         load_corpus(path, strict=True)
     assert str(error.value) == (
         f"{path}:3: 2 tags that continued no entity began one; correct the data, or read them without strict."
     )
-    assert len(load_corpus(write("a I-X\nb B-X\n"), strict=True)["train"]) == 1  # IOB1, and nothing to repair
+    assert len(load_corpus(write("a I-X\nb B-X\n"), strict=True)["train"]) == 1  # valid IOB1
 
 
-def test_words_read_as_tags_are_noticed(write):
+def test_too_many_different_tags_raise(write):
     path = write("".join(f"a O w{number}\n" for number in range(10_001)))
     with pytest.raises(DataError) as error:
         load_corpus(path)
@@ -100,7 +100,7 @@ def test_words_read_as_tags_are_noticed(write):
     assert tags(load_corpus(path, tag_column=1)["train"])[0][:3] == "O O"
 
 
-# --- Columns ---------------------------------------------------------------------------------------------------------
+# --- Columns ----------------------------------------------------------------------------------------------------------
 
 
 def test_parts_of_speech_and_documents_are_columns(write):
@@ -110,7 +110,7 @@ def test_parts_of_speech_and_documents_are_columns(write):
     assert list(corpus["train"]["doc_id"]) == ["0", "1"]
 
 
-def test_what_does_not_look_like_parts_of_speech_is_left_out_unless_it_is_named(write):
+def test_implausible_parts_of_speech_are_ignored_unless_the_column_is_named(write):
     many = "".join(f"a lemma{number} O\n" for number in range(129))
     for content in (many, "a _ O\nb _ O\n"):
         path = write(content)
@@ -118,12 +118,12 @@ def test_what_does_not_look_like_parts_of_speech_is_left_out_unless_it_is_named(
         assert load_corpus(path, pos_column=1)["train"].column_names == ["tokens", "ner_tags", "pos_tags"]
 
 
-# --- Caching ---------------------------------------------------------------------------------------------------------
+# --- Caching ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def builds(monkeypatch):
-    """The first tokens of the sentences that were written, one list a build."""
+    """The first tokens of the sentences written, one list per build."""
     found = []
     stock = assembly.cached
 
@@ -140,7 +140,7 @@ def builds(monkeypatch):
     return found
 
 
-def test_a_data_set_is_built_once(write, builds, tmp_path):
+def test_datasets_are_built_once(write, builds, tmp_path):
     path = write("a O\n\nb B-X\n")
     first = load_corpus(path, cache_dir=tmp_path / "cache")["train"]
     again = load_corpus(path, cache_dir=tmp_path / "cache")["train"]
@@ -150,7 +150,7 @@ def test_a_data_set_is_built_once(write, builds, tmp_path):
     assert str(tmp_path / "cache") in first.cache_files[0]["filename"]
 
 
-def test_a_changed_file_is_built_anew(write, builds):
+def test_changed_files_are_rebuilt(write, builds):
     path = write("a O\n")
     load_corpus(path)
     time = os.stat(path).st_mtime_ns
@@ -160,7 +160,7 @@ def test_a_changed_file_is_built_anew(write, builds):
     assert builds == [["a"], ["c"]]
 
 
-def test_other_options_and_labels_are_built_anew(tmp_path, write):
+def test_other_options_and_labels_are_rebuilt(tmp_path, write):
     write("a x B-X\n", "train.txt")
     path = write("b y B-X\n", "test.txt")
     assert load_corpus(tmp_path)["test"].features["ner_tags"].feature.names == ["O", "B-X", "I-X"]
@@ -172,7 +172,7 @@ def test_other_options_and_labels_are_built_anew(tmp_path, write):
     assert tags(load_corpus(path)["train"]) == ["B-X"]
 
 
-def test_a_file_that_changes_while_it_is_read_is_noticed(write, monkeypatch):
+def test_a_file_that_changes_during_reading_raises(write, monkeypatch):
     path = write("a B-X\n")
     stock = assembly.cached
 
@@ -186,7 +186,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(write, monkeypatch):
     assert str(error.value) == f"{path}: changed while it was read; load it again."
 
 
-def test_a_cache_that_cannot_be_written_is_told(write, tmp_path):
+def test_an_unwritable_cache_raises(write, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError) as error:
         load_corpus(write("a O\n"), cache_dir=tmp_path / "file" / "cache")

@@ -1,6 +1,6 @@
-"""Broken files of every format at the user's door: one sentence that tells what is wrong and where, and nothing lost.
+"""Broken files of every format raise a one-sentence error with the place, and leave the files unchanged.
 
-`DIR` in a message is the folder that the files lie in, `…` what another library says. Where a case names no source, its
+`DIR` in a message is the folder of the files, `…` what another library says. Where a case names no source, its
 only file is loaded, or the folder of its files.
 """
 
@@ -22,7 +22,7 @@ from pyarrow import feather, parquet
 
 from hf_xorner.corpora import DataError, load_corpus
 
-# --- What files hold -------------------------------------------------------------------------------------------------
+# --- Contents of files ------------------------------------------------------------------------------------------------
 
 GOOD = "Ann\tB-PER\nleft\tO\n"
 ROWS = {"tokens": [["Ann", "left"]], "tags": [["B-PER", "O"]]}
@@ -83,11 +83,11 @@ WORDS = words(["Ann"], ["B-PER"])
 TEXT = text("Ann left .", [0, 3, "PER"])
 ZIPPED = gzip.compress((GOOD * 500).encode())
 
-# --- The cases -------------------------------------------------------------------------------------------------------
+# --- The cases --------------------------------------------------------------------------------------------------------
 
 
 class Case(NamedTuple):
-    """A source that is to be refused, and in which words."""
+    """A source to be refused, and the expected message."""
 
     files: Mapping[str, str | bytes | Callable[[Path], None]]
     message: str
@@ -539,7 +539,7 @@ CASES = {
     for name, case in cases.items()
 }
 
-# --- What must hold of each ------------------------------------------------------------------------------------------
+# --- Tests ------------------------------------------------------------------------------------------------------------
 
 
 def write(folder: Path, files: Mapping[str, str | bytes | Callable[[Path], None]]) -> None:
@@ -574,7 +574,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_broken_source_is_refused_in_one_sentence(folder, tmp_path, case, caplog):
+def test_broken_sources_raise_a_one_sentence_error(folder, tmp_path, case, caplog):
     write(folder, case.files)
     before = contents(folder)
     pattern = re.escape(case.message.replace("DIR", str(folder))).replace("…", ".+")
@@ -610,7 +610,7 @@ def corrected(name: str) -> str | bytes:
 
 
 @pytest.mark.parametrize("case", CORRECTED.values(), ids=CORRECTED)
-def test_what_was_broken_loads_when_it_is_corrected(folder, tmp_path, case):
+def test_corrected_sources_load(folder, tmp_path, case):
     write(folder, case.files)
     with pytest.raises(DataError):
         load_corpus(source_of(case, folder), cache_dir=tmp_path / "cache", **case.options)
@@ -620,13 +620,13 @@ def test_what_was_broken_loads_when_it_is_corrected(folder, tmp_path, case):
         assert [split[0]["tokens"], [labels[tag] for tag in split[0]["ner_tags"]]] == [["Ann", "left"], ["B-PER", "O"]]
 
 
-def test_there_are_cases_of_every_format():
+def test_cases_cover_every_format():
     assert len(CASES) > 100
     assert len(CORRECTED) > 70
     assert {Path(file).suffix for case in CASES.values() for file in case.files} >= {*SOUND, ".gz", ""}
 
 
-def test_no_split_is_loaded_when_one_of_them_is_broken(folder, tmp_path):
+def test_no_split_is_loaded_if_one_is_broken(folder, tmp_path):
     write(folder, {"train.conll": GOOD, "dev.conll": GOOD, "test.conll": "left\n"})
     with pytest.raises(DataError):
         load_corpus(folder, cache_dir=tmp_path / "cache")
@@ -636,7 +636,7 @@ def test_no_split_is_loaded_when_one_of_them_is_broken(folder, tmp_path):
     assert len(list((tmp_path / "cache").rglob("*.arrow"))) == 2
 
 
-def test_an_empty_name_is_not_the_working_directory(folder, monkeypatch):
+def test_an_empty_source_raises(folder, monkeypatch):
     write(folder, {"train.conll": GOOD})
     monkeypatch.chdir(folder)
     with pytest.raises(DataError) as error:
@@ -650,7 +650,7 @@ def test_an_empty_name_is_not_the_working_directory(folder, monkeypatch):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
 @pytest.mark.parametrize("name", ["x.conll", "x.jsonl", "x.parquet"])
 @pytest.mark.parametrize("hidden", ["file", "folder"])
-def test_what_may_not_be_read_is_told(folder, tmp_path, name, hidden):
+def test_unreadable_sources_raise(folder, tmp_path, name, hidden):
     write(folder, {name: SOUND[Path(name).suffix]})
     place = folder / name if hidden == "file" else folder
     place.chmod(0)
@@ -664,7 +664,7 @@ def test_what_may_not_be_read_is_told(folder, tmp_path, name, hidden):
     )
 
 
-# --- As a stranger meets them ----------------------------------------------------------------------------------------
+# --- Scripts ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -676,7 +676,7 @@ def test_what_may_not_be_read_is_told(folder, tmp_path, name, hidden):
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else None,
 )
-def test_scripts_say_one_sentence_and_stop(folder, tmp_path, command, case):
+def test_scripts_report_broken_sources_and_exit(folder, tmp_path, command, case):
     write(folder, case.files)
     script, *arguments = (str(source_of(case, folder)) if word == "SOURCE" else word for word in command)
     before = sorted(tmp_path.rglob("*"))

@@ -1,4 +1,4 @@
-"""The cache of data sets: what it knows again, what it must not, and what becomes of it when things go wrong."""
+"""The dataset cache: hits, misses and failures."""
 
 import os
 import re
@@ -20,26 +20,26 @@ def path(tmp_path):
     return path
 
 
-def words(path, cache, **told):
-    return [" ".join(row) for row in load_corpus(path, cache_dir=cache, **told)["train"]["tokens"]]
+def words(path, cache, **options):
+    return [" ".join(row) for row in load_corpus(path, cache_dir=cache, **options)["train"]["tokens"]]
 
 
-def test_the_usual_cache_is_that_of_datasets(path, tmp_path, monkeypatch):
+def test_the_default_cache_is_that_of_datasets(path, tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "usual")
     (file,) = load_corpus(path)["train"].cache_files
     assert Path(file["filename"]).is_relative_to(tmp_path / "usual")
 
 
-def test_a_relative_cache_is_one_below_the_working_directory(path, tmp_path, monkeypatch):
+def test_a_relative_cache_is_relative_to_the_working_directory(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert words("some.conll", "my cache") == ["Ann"]
     assert list((tmp_path / "my cache").rglob("*.arrow"))
 
 
-# --- Changes ---------------------------------------------------------------------------------------------------------
+# --- Changes ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_change_that_keeps_size_and_time_is_noticed(path, tmp_path):
+def test_changes_that_keep_size_and_time_are_detected(path, tmp_path):
     before = path.stat()
     assert words(path, tmp_path / "cache") == ["Ann"]
     path.write_text("Bob O\n")
@@ -48,7 +48,7 @@ def test_a_change_that_keeps_size_and_time_is_noticed(path, tmp_path):
     assert words(path, tmp_path / "cache") == ["Bob"]
 
 
-def test_a_file_that_takes_the_place_of_another_is_read(path, tmp_path):
+def test_a_file_that_replaces_another_is_read(path, tmp_path):
     other = tmp_path / "other.conll"
     other.write_text("Bob O\n")
     os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
@@ -57,7 +57,7 @@ def test_a_file_that_takes_the_place_of_another_is_read(path, tmp_path):
     assert words(path, tmp_path / "cache") == ["Bob"]
 
 
-def test_one_file_under_other_options_is_another_data_set(path, tmp_path):
+def test_other_options_use_a_separate_cache_entry(path, tmp_path):
     path.write_text("Ann Bob O\n")
     cache = tmp_path / "cache"
     assert words(path, cache) == ["Ann"]
@@ -66,14 +66,14 @@ def test_one_file_under_other_options_is_another_data_set(path, tmp_path):
     assert words(path, cache) == ["Ann"]
 
 
-# --- When things go wrong --------------------------------------------------------------------------------------------
+# --- Failures ---------------------------------------------------------------------------------------------------------
 
 
 def files(cache):
     return [path for path in cache.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
-def test_a_full_disk_leaves_nothing_behind(path, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_no_files(path, tmp_path, monkeypatch):
     path.write_text("Ann O\n\n" * 5000)
     table, count = assembly._table, 0
 
@@ -110,7 +110,7 @@ def empty(path):
 @pytest.mark.parametrize(
     ("name", "damage"), [("*.arrow", lose), ("*.arrow", cut), ("*.arrow", empty), ("*.json", cut), ("*.json", empty)]
 )
-def test_a_damaged_cache_is_told_and_can_be_removed(path, tmp_path, name, damage):
+def test_a_damaged_cache_raises_and_can_be_removed(path, tmp_path, name, damage):
     words(path, tmp_path / "cache")
     (damaged,) = (tmp_path / "cache").rglob(name)
     damage(damaged)
@@ -127,7 +127,7 @@ def test_a_damaged_cache_is_told_and_can_be_removed(path, tmp_path, name, damage
 
 
 @pytest.mark.parametrize("cache", ["a::b", "s3::x"])
-def test_a_cache_that_fsspec_would_take_for_an_address_is_refused(path, tmp_path, cache):
+def test_a_cache_path_with_two_colons_raises(path, tmp_path, cache):
     with pytest.raises(DataError) as error:
         load_corpus(path, cache_dir=tmp_path / cache)
     assert str(error.value) == (
@@ -146,7 +146,7 @@ print(sum(map(len, load_corpus(sys.argv[1], cache_dir=sys.argv[2])["train"]["tok
 """
 
 
-def test_processes_that_load_one_new_file_at_once_do_not_disturb_each_other(path, tmp_path):
+def test_processes_can_load_the_same_new_file_concurrently(path, tmp_path):
     path.write_text("Ann B-PER\nleft O\n\n" * 30_000)
     command = [sys.executable, "-c", PROGRAM, str(path), str(tmp_path / "cache")]
     processes = [

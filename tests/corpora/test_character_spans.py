@@ -27,8 +27,8 @@ def write(tmp_path):
     return lambda content: written(tmp_path / "some.jsonl", content)
 
 
-def read(path, repairs=None, **told):
-    sentences = read_spans(path, Reading(**told), repairs or Repairs(strict=True))
+def read(path, repairs=None, **options):
+    sentences = read_spans(path, Reading(**options), repairs or Repairs(strict=True))
     return [(sentence.tokens, sentence.tags) for sentence in sentences]
 
 
@@ -42,11 +42,11 @@ WORDS = ["Ann", "Lee", "does", "n't", "live", "in", "Oslo", "."]
 TAGS = ["B-PER", "I-PER", "O", "O", "O", "O", "B-LOC", "O"]
 
 
-# --- Forms -----------------------------------------------------------------------------------------------------------
+# --- Forms ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["spans", "entities", "labels", "label", "ents"])
-def test_spans_are_found_under_the_keys_of_the_tools(write, key):
+def test_spans_are_read_from_the_keys_of_each_tool(write, key):
     assert read(write([{"text": TEXT, key: [[0, 7, "PER"], [24, 28, "LOC"]]}])) == [(WORDS, TAGS)]
 
 
@@ -84,17 +84,17 @@ def test_spans_are_found_under_the_keys_of_the_tools(write, key):
     ],
     ids=["doccano", "doccano with relations", "prodigy", "spacy"],
 )
-def test_every_tool_s_form_reads_the_same(write, record):
+def test_formats_of_all_tools_read_the_same(write, record):
     assert read(write([record])) == [(WORDS, TAGS)]
 
 
-def test_other_keys_can_be_named(write):
+def test_keys_are_configurable(write):
     path = write([{"text": "no", "spans": [], "body": "Ann", "marks": [[0, 3, "PER"]]}])
     assert read(path, token_column="body", tag_column="marks") == [(["Ann"], ["B-PER"])]
 
 
 @pytest.mark.parametrize("nothing", [{}, {"spans": []}, {"spans": None}])
-def test_a_text_without_spans_has_no_entity(write, nothing):
+def test_texts_without_spans_have_no_entities(write, nothing):
     record = {"text": "Ann", "spans": [[0, 3, "PER"]]}
     assert read(write([{"text": "It rains"} | nothing, record])) == [
         (["It", "rains"], ["O", "O"]),
@@ -103,26 +103,26 @@ def test_a_text_without_spans_has_no_entity(write, nothing):
 
 
 @pytest.mark.parametrize("text", ["", " \n\t\u3000", MARK])
-def test_a_text_without_words_gives_an_empty_sentence(write, text):
+def test_texts_without_words_give_empty_sentences(write, text):
     assert tagged(write, text, []) == []
     assert tagged(write, text, [], tokens=[]) == []
 
 
-def test_sentences_know_their_lines_and_documents(write):
+def test_sentences_have_line_numbers_and_document_ids(write):
     path = write('\n{"text": "a b", "spans": [], "doc_id": 3}\n\n{"text": "c"}')
     sentences = list(read_spans(path, Reading(), Repairs()))
     assert [(sentence.line, sentence.doc_id) for sentence in sentences] == [(2, "3"), (4, None)]
     assert sentences[0].place(1) == f"{path}:2"
 
 
-def test_parts_of_speech_are_read_beside_words_with_offsets_only(write):
+def test_parts_of_speech_require_words_with_offsets(write):
     record = {"text": "It rains", "spans": [], "pos_tags": ["PRP", "VBZ"]}
     path = write([record | {"tokens": [[0, 2], [3, 8]]}, record])
     assert [sentence.pos_tags for sentence in read_spans(path, Reading(), Repairs())] == [["PRP", "VBZ"], None]
     assert [sentence.pos_tags for sentence in read_spans(path, Reading(pos_column="none"), Repairs())] == [None, None]
 
 
-def test_what_an_annotator_refused_is_left_out_and_counted(write):
+def test_rejected_and_ignored_records_are_skipped_and_counted(write):
     records = [{"text": text, "spans": [], "answer": text} for text in ("reject", "accept", "ignore", "ignore")]
     repairs = Repairs()
     path = write(records)
@@ -130,23 +130,23 @@ def test_what_an_annotator_refused_is_left_out_and_counted(write):
     assert str(repairs) == f"3 records that their annotator rejected or ignored were left out (first: {path}:1)"
 
 
-def test_gzip_and_marks_before_lines_change_nothing(write):
+def test_gzip_and_byte_order_marks_are_supported(write):
     line = json.dumps({"text": TEXT, "spans": [[0, 7, "PER"], [24, 28, "LOC"]]})
     for content in (gzip.compress(line.encode()), f"{MARK}{line}\n{MARK}\n", f"{line}\r\n\r\n"):
         assert read(write(content)) == [(WORDS, TAGS)]
 
 
-def test_sentences_come_before_the_rest_of_the_file_is_read(write):
+def test_sentences_are_read_lazily(write):
     sentences = read_spans(write('{"text": "a", "spans": []}\n{\n'), Reading(), Repairs())
     assert next(sentences).tokens == ["a"]
     with pytest.raises(DataError):
         next(sentences)
 
 
-# --- Words and spans -------------------------------------------------------------------------------------------------
+# --- Words and spans --------------------------------------------------------------------------------------------------
 
 
-def test_neighbours_of_one_type_stay_two_entities(write):
+def test_adjacent_entities_of_one_type_stay_separate(write):
     assert tagged(write, "Ann Bo", [[4, 6, "PER"], [0, 3, "PER"]]) == [("Ann", "B-PER"), ("Bo", "B-PER")]
     assert tagged(write, "Ann's", [[0, 3, "A"], [3, 5, "B"]]) == [("Ann", "B-A"), ("'s", "B-B")]
 
@@ -156,7 +156,7 @@ def test_offsets_count_characters_not_code_units(write):
 
 
 @pytest.mark.parametrize("span", [[3, 8, "X"], [2, 8, "X"], [3, 9, "X"], [2, 9, "X"]])
-def test_blanks_at_the_ends_of_a_span_are_no_cut(write, span):
+def test_whitespace_at_span_ends_is_ignored(write, span):
     assert tagged(write, "a \u00a0Ann B\n c", [span]) == [
         ("a", "O"),
         ("Ann", "B-X"),
@@ -165,12 +165,12 @@ def test_blanks_at_the_ends_of_a_span_are_no_cut(write, span):
     ]
 
 
-def test_a_blank_may_belong_to_two_spans(write):
+def test_spans_may_overlap_in_whitespace(write):
     assert tagged(write, "Ann Bo", [[0, 4, "A"], [3, 6, "B"]]) == [("Ann", "B-A"), ("Bo", "B-B")]
 
 
 @pytest.mark.parametrize("span", [[1, 8, "PER"], [0, 4, "PER"], [2, 6, "PER"]])
-def test_a_span_that_cuts_a_word_is_widened_and_counted(write, span):
+def test_spans_that_cut_a_word_are_widened_and_counted(write, span):
     path = write([{"text": "Annie Lee", "spans": []}, {"text": "Ann-E Lee ", "spans": [span]}])
     repairs = Repairs()
     after = 1 if span[1] <= 6 else 2
@@ -181,7 +181,7 @@ def test_a_span_that_cuts_a_word_is_widened_and_counted(write, span):
     assert str(error.value).startswith(f"{path}:2, span {json.dumps(span)}: 1 {WIDENED};")
 
 
-def test_words_with_offsets_are_taken_as_they_are(write):
+def test_words_with_offsets_are_used_unchanged(write):
     words = [[0, 2], [2, 3], [3, 4], [4, 12], [12, 14]]
     spans = [[2, 4, "A"], [4, 12, "B"], [12, 14, "C"]]
     assert tagged(write, "can't New Yo  x", spans, tokens=words) == [
@@ -193,18 +193,18 @@ def test_words_with_offsets_are_taken_as_they_are(write):
     ]
 
 
-def test_blanks_at_the_ends_of_a_span_take_in_no_blank_word_that_it_cuts(write):
+def test_whitespace_at_span_ends_does_not_include_cut_whitespace_words(write):
     words = [[0, 3], [3, 5], [5, 7]]
     assert tagged(write, "Ann  Bo", [[0, 4, "X"]], tokens=words) == [("Ann", "B-X"), ("  ", "O"), ("Bo", "O")]
 
 
-def test_byte_order_marks_count_in_offsets_but_leave_the_tokens(write):
+def test_byte_order_marks_count_in_offsets_but_are_removed_from_tokens(write):
     text = f"{MARK}An{MARK}n {MARK}"
     assert tagged(write, text, [[1, 5, f"P{MARK}ER"]]) == [("Ann", "B-PER")]
     assert tagged(write, text, [[0, 5, "PER"]], tokens=[[0, 3], [3, 5]]) == [("An", "B-PER"), ("n", "I-PER")]
 
 
-# --- Against independent answers -------------------------------------------------------------------------------------
+# --- Reference implementation -----------------------------------------------------------------------------------------
 
 RULE = WordCharTokenizer.from_corpus([])
 SPANS = st.tuples(st.integers(0, 40), st.integers(1, 12), st.sampled_from("ABC"))
@@ -215,7 +215,7 @@ def words_of(text):
 
 
 def character_by_character(text, spans, words):
-    """The tags that spans mean and how many cut a word, or None where they mean nothing."""
+    """The tags of the spans and how many cut a word, or None if the spans are invalid."""
     touched = [
         {number for place in range(start, end) for number, span in enumerate(spans) if span[0] <= place < span[1]}
         for start, end in words
@@ -260,7 +260,7 @@ def path(tmp_path_factory):
     marks=st.sets(st.integers(0, 60)),
 )
 @settings(deadline=None)
-def test_spans_mean_what_their_characters_mean(path, text, spans, marks):
+def test_spans_match_a_character_by_character_reference(path, text, spans, marks):
     text = text.replace(MARK, "")
     spans = [[start, min(start + size, len(text)), label] for start, size, label in spans if start < len(text)]
     words = words_of(text)
@@ -268,7 +268,7 @@ def test_spans_mean_what_their_characters_mean(path, text, spans, marks):
     assert found == character_by_character(text, spans, words)
     assert tokens is None or tokens == [text[start:end] for start, end in words]
 
-    # Byte-order marks anywhere change nothing but the offsets.
+    # Byte-order marks only shift the offsets.
     marked = "".join(MARK + character if place in marks else character for place, character in enumerate(text))
     move = [place + sum(mark <= place for mark in marks) for place in range(len(text) + 1)]
     moved = [[move[start], move[end - 1] + 1, label] for start, end, label in spans]
@@ -280,7 +280,7 @@ def test_spans_mean_what_their_characters_mean(path, text, spans, marks):
     cuts=st.sets(st.integers(0, 30), max_size=12),
     spans=st.lists(SPANS, max_size=4),
 )
-def test_words_with_offsets_are_no_exception(path, text, cuts, spans):
+def test_words_with_offsets_match_a_character_by_character_reference(path, text, cuts, spans):
     ends = sorted(cut for cut in cuts if cut <= len(text))
     words = [list(pair) for pair in zip(ends[::2], ends[1::2], strict=False)]
     spans = [[start, min(start + size, len(text)), label] for start, size, label in spans if start < len(text)]
@@ -297,7 +297,7 @@ TOKENS = st.one_of(st.text(st.characters(exclude_categories=["Cs"], exclude_char
     blanks=st.lists(st.sampled_from(["", " ", "\n"]), min_size=1),
     as_objects=st.booleans(),
 )
-def test_any_words_and_entities_make_the_round_trip_through_spans(path, chunks, blanks, as_objects):
+def test_any_words_and_entities_round_trip_through_spans(path, chunks, blanks, as_objects):
     text, words, spans, tokens, tags = "", [], [], [], []
     for chunk, label in chunks:
         first = len(words)
@@ -315,7 +315,7 @@ def test_any_words_and_entities_make_the_round_trip_through_spans(path, chunks, 
     assert read(written(path, [{"text": text, "tokens": words, "spans": spans}])) == [(tokens, tags)]
 
 
-# --- Faults ----------------------------------------------------------------------------------------------------------
+# --- Faults -----------------------------------------------------------------------------------------------------------
 
 PAIRS = "correct it, or leave 'tokens' out."
 
@@ -334,7 +334,7 @@ PAIRS = "correct it, or leave 'tokens' out."
         ),
     ],
 )
-def test_faulty_records_are_told(write, record, message):
+def test_invalid_records_raise(write, record, message):
     record = record if "text" in record or record == {"spans": []} else {"text": "Ann"} | record
     path = write([{"text": "a", "spans": []}, record])
     with pytest.raises(DataError) as error:
@@ -370,7 +370,7 @@ def test_faulty_records_are_told(write, record, message):
         ([3, 5, "X"], "covers no word"),
     ],
 )
-def test_a_faulty_span_is_told_with_file_and_line(write, span, fault):
+def test_invalid_spans_raise_with_file_and_line(write, span, fault):
     path = write([{"text": "Ann  Lee.", "spans": [[5, 8, "PER"], span]}])
     with pytest.raises(DataError) as error:
         read(path)
@@ -379,13 +379,13 @@ def test_a_faulty_span_is_told_with_file_and_line(write, span, fault):
     )
 
 
-def test_a_label_of_half_a_character_is_told(write):
+def test_lone_surrogates_in_labels_raise(write):
     path = write('{"text": "Ann", "spans": [[0, 3, "\\udc00"]]}')
     with pytest.raises(DataError, match=r"some\.jsonl:1: 'label' holds a lone surrogate, U\+DC00"):
         read(path)
 
 
-def test_a_long_span_is_told_in_short(write):
+def test_long_spans_are_abbreviated_in_messages(write):
     path = write([{"text": "Ann", "spans": [{"start": 9, "end": 10, "label": "X", "note": "n" * 1000}]}])
     with pytest.raises(DataError) as error:
         read(path)
@@ -401,7 +401,7 @@ def test_a_long_span_is_told_in_short(write):
         ([0, 5, "A"], [5, 11, "B"], "cut the same word"),
     ],
 )
-def test_two_spans_that_claim_one_word_are_told(write, one, other, fault):
+def test_overlapping_spans_raise(write, one, other, fault):
     for spans in ([one, other], [other, one]):
         path = write([{"text": "Ann Lee Ray", "spans": spans}])
         with pytest.raises(DataError) as error:
@@ -442,21 +442,21 @@ def test_two_spans_that_claim_one_word_are_told(write, one, other, fault):
         ([[0, 4], [3, 7]], f"the word [3, 7] at index 1 of 'tokens' starts before the last one ends; {PAIRS}"),
     ],
 )
-def test_faulty_words_are_told(write, tokens, message):
+def test_invalid_words_raise(write, tokens, message):
     path = write([{"text": "Ann Lee", "spans": [], "tokens": tokens}])
     with pytest.raises(DataError) as error:
         read(path)
     assert str(error.value) == f"{path}:1: {message}"
 
 
-def test_a_word_of_nothing_but_a_byte_order_mark_is_told(write):
+def test_words_of_only_a_byte_order_mark_raise(write):
     path = write([{"text": f"a{MARK}", "spans": [], "tokens": [[0, 1], [1, 2]]}])
     with pytest.raises(DataError) as error:
         read(path)
     assert str(error.value) == f"{path}:1: the word at index 1 of 'tokens' is only a byte-order mark; remove it."
 
 
-def test_as_many_parts_of_speech_as_words_are_needed(write):
+def test_wrong_number_of_parts_of_speech_raises(write):
     path = write([{"text": "Ann", "spans": [], "tokens": [[0, 3]], "pos": []}])
     with pytest.raises(DataError) as error:
         read(path)
@@ -485,7 +485,7 @@ def test_as_many_parts_of_speech_as_words_are_needed(write):
         ),
     ],
 )
-def test_a_file_without_anything_to_read_is_told(write, content, message):
+def test_empty_files_raise(write, content, message):
     path = write(content)
     with pytest.raises(DataError) as error:
         read(path, Repairs())

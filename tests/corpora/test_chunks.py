@@ -1,4 +1,4 @@
-"""Chunks and schemes against a loop over single tokens and against seqeval's parsers."""
+"""Chunks and schemes, compared with a loop over tokens and with seqeval's parsers."""
 
 import numpy as np
 import pytest
@@ -63,23 +63,23 @@ def written(sentences, scheme, labels=LABELS):
 
 
 @given(sentences_of_labels)
-def test_every_scheme_is_that_of_a_loop_over_tokens(sentences):
+def test_every_scheme_matches_a_loop_over_tokens(sentences):
     for scheme in WRITTEN_SCHEMES:
         assert written(sentences, scheme) == [loop_tags(sentence, scheme) for sentence in sentences], scheme
 
 
 @given(sentences_of_labels)
-def test_seqeval_finds_the_same_entities_in_every_scheme(sentences):
+def test_every_scheme_matches_seqeval(sentences):
     spans = [loop_spans(sentence) for sentence in sentences]
     for scheme, parser in SEQEVAL.items():
-        # seqeval knows BMES only by its sister, BIOES.
+        # seqeval has no BMES, but the equivalent BIOES.
         tags = [[tag.replace("M-", "I-", 1) for tag in sentence] for sentence in written(sentences, scheme)]
         found = Entities(tags, scheme=parser).entities
         assert [[(entity.start, entity.end, entity.tag) for entity in row] for row in found] == spans, scheme
 
 
 @given(sentences_of_labels)
-def test_reading_gives_well_formed_labels_back(sentences):
+def test_well_formed_labels_round_trip(sentences):
     clean = [loop_tags(sentence, "iob2") for sentence in sentences]
     for scheme in WRITTEN_SCHEMES:
         back = [
@@ -89,7 +89,7 @@ def test_reading_gives_well_formed_labels_back(sentences):
 
 
 @given(sentences_of_labels)
-def test_chunks_are_those_of_a_loop_over_tokens(sentences):
+def test_chunks_match_a_loop_over_tokens(sentences):
     tag_set = TagSet.of(LABELS)
     chunks = chunks_of(*flat(sentences), tag_set)
     expected, before = [], 0
@@ -113,11 +113,11 @@ def test_the_schemes_by_example():
 
 
 @pytest.mark.parametrize("scheme", WRITTEN_SCHEMES)
-def test_plain_labels_stay_as_they_are(scheme):
+def test_plain_labels_are_unchanged(scheme):
     assert written([["NN", "B-x"], ["VB"]], scheme, ["B-x", "NN", "VB"]) == [["NN", "B-x"], ["VB"]]
 
 
-def test_what_makes_labels_plain():
+def test_plain_labels_are_recognised():
     assert is_chunked(["O"])
     assert is_chunked(LABELS)
     assert not is_chunked(["NN", "O"])

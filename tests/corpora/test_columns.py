@@ -52,31 +52,31 @@ EXPECTED = [(["Ann", "left"], ["B-PER", "O"]), (["Rain"], ["O"])]
         "docstart tab",
     ],
 )
-def test_every_form_of_the_same_text_reads_the_same(write, content):
+def test_variants_of_a_file_read_the_same(write, content):
     assert read(write(content)) == EXPECTED
 
 
-def test_a_tab_file_splits_at_tabs_only(write):
+def test_tab_separated_files_split_at_tabs_only(write):
     assert read(write("New York\tB-LOC\nis fine\tO\n")) == [(["New York", "is fine"], ["B-LOC", "O"])]
 
 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\u3000", "\u2028", "\u0085", "\x0b", "\x1c", "\r"])
 @pytest.mark.parametrize("separator", ["\t", " "])
-def test_other_blanks_and_line_breaks_stay_inside_tokens(write, blank, separator):
+def test_tokens_may_contain_other_whitespace_and_line_breaks(write, blank, separator):
     token = f"1{blank}000"
     assert read(write(f"{token}{separator}O\nkm{separator}O\n")) == [([token, "km"], ["O", "O"])]
 
 
-def test_a_token_that_only_begins_like_a_document_line_is_a_token(write):
+def test_tokens_that_begin_like_a_document_line_are_tokens(write):
     assert read(write("-DOCSTART-ed O\n")) == [(["-DOCSTART-ed"], ["O"])]
 
 
-def test_sentences_know_their_lines(write):
+def test_sentences_have_line_numbers(write):
     content = "-DOCSTART- O\n\na O\nb O\n\n\nc O\n"
     assert [sentence.line for sentence in read_columns(write(content))] == [3, 7]
 
 
-def test_sentences_come_before_the_rest_of_the_file_is_read(write):
+def test_sentences_are_read_lazily(write):
     sentences = read_columns(write("a O\n\nb O O\n"))
     assert next(sentences).tokens == ["a"]
     with pytest.raises(DataError):
@@ -97,27 +97,27 @@ def test_sentences_come_before_the_rest_of_the_file_is_read(write):
         ("a O\n".encode("utf-16"), ":1: byte 0xff is not valid UTF-8"),
     ],
 )
-def test_faults_are_told_with_file_and_line(write, content, message):
+def test_invalid_files_raise_with_file_and_line(write, content, message):
     path = write(content)
     with pytest.raises(DataError) as error:
         read(path)
     assert str(error.value).startswith(f"{path}{message}")
 
 
-def test_a_broken_byte_far_into_a_file_is_found(write):
+def test_invalid_utf8_far_into_a_file_raises(write):
     path = write(b"word O\n" * 20_000 + b"\xff O\n")
     with pytest.raises(DataError, match=r":20001: byte 0xff"):
         read(path)
 
 
-def test_gzip_reads_like_the_file_inside(tmp_path):
+def test_gzip_files_are_read(tmp_path):
     for name in ("x.conll.gz", "x.conll"):
         (tmp_path / name).write_bytes(gzip.compress("né O\nb B-X\n".encode()))
         assert read(tmp_path / name) == [(["né", "b"], ["O", "B-X"])]
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:20] + b"\0\0\0\0" + data[24:]])
-def test_damaged_gzip_files_are_told(tmp_path, damage):
+def test_damaged_gzip_files_raise(tmp_path, damage):
     path = tmp_path / "x.gz"
     path.write_bytes(damage(gzip.compress(b"word O\n" * 1000)))
     with pytest.raises(DataError, match=r"x\.gz: the gzip file is damaged \(.+\); compress or fetch it again\."):
@@ -135,9 +135,9 @@ def test_damaged_gzip_files_are_told(tmp_path, damage):
         ("a O\tB-X\n", {"separator": "tab"}, [("a O", "B-X")]),
     ],
 )
-def test_columns_can_be_named(write, content, options, expected):
+def test_columns_are_configurable(write, content, options, expected):
     found = [(" ".join(s.tokens), " ".join(s.tags)) for s in read_columns(write(content), Reading(**options))]
-    # Tokens with a blank inside look the same here; the TAB decides above.
+    # Tokens with a space inside look the same here; the case above uses a TAB.
     assert found == expected
 
 
@@ -167,7 +167,7 @@ def test_the_second_of_three_or_four_columns_is_the_part_of_speech(write, conten
         ("-DOCSTART-\t(x (y))\t\n\na\tO\n", ["x (y)"]),
     ],
 )
-def test_sentences_know_their_document(write, content, documents):
+def test_sentences_have_document_ids(write, content, documents):
     assert [sentence.doc_id for sentence in read_columns(write(content))] == documents
 
 
@@ -183,11 +183,11 @@ def test_sentences_know_their_document(write, content, documents):
         ("# O\na O\n", {"comments": "none"}, ["# a"]),
     ],
 )
-def test_comments_are_left_out(write, content, options, expected):
+def test_comments_are_ignored(write, content, options, expected):
     assert [" ".join(s.tokens) for s in read_columns(write(content), Reading(**options))] == expected
 
 
-def test_sentences_after_comments_and_documents_know_their_lines(write):
+def test_line_numbers_count_comments_and_document_lines(write):
     content = "# a b c\n\n-DOCSTART- O\n\n# a b c\nx O\ny O\n\t\n \nz O\n"
     assert [(s.place(), s.place(len(s.tokens) - 1)) for s in read_columns(write(content))] == [
         (f"{write(content)}:6", f"{write(content)}:7"),
@@ -207,7 +207,7 @@ def test_sentences_after_comments_and_documents_know_their_lines(write):
         ("a\tO\tO\nb\tO\nc\tO\tO\td\n", {}, ":2: 2 columns where the first token line has 3"),
     ],
 )
-def test_faults_under_options_are_told(write, content, options, message):
+def test_invalid_files_raise_with_options(write, content, options, message):
     path = write(content)
     if message is None:
         assert read(path)
@@ -218,7 +218,7 @@ def test_faults_under_options_are_told(write, content, options, message):
 
 
 def line_by_line(path):
-    """Sentences of clean two-column files, the slow and obvious way."""
+    """Sentences of valid two-column files, by a simple reference reader."""
     sentences, inside = [], ([], [])
     for line in path.read_bytes().decode().split("\n"):
         if line.strip("\r\t "):
@@ -231,7 +231,7 @@ def line_by_line(path):
     return [*sentences, inside] if inside[0] else sentences
 
 
-def test_files_of_many_chunks_read_as_if_line_by_line(tmp_path, monkeypatch):
+def test_reading_in_chunks_matches_reading_line_by_line(tmp_path, monkeypatch):
     monkeypatch.setattr(columns, "_CHUNK", 50)
     rng = random.Random(0)
     for number in range(60):

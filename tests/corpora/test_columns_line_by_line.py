@@ -1,4 +1,4 @@
-"""The reader of columns against one that goes line by line, on files that hold what people's files hold."""
+"""The reader of columns, compared with one that goes line by line, on files with common irregularities."""
 
 import gzip
 import random
@@ -14,11 +14,11 @@ FILES = 5000
 
 
 class Fault(Exception):
-    """What the slow reader refuses."""
+    """An error of the reference reader."""
 
 
 class LineByLine:
-    """A slow reader: no chunks, no look at more than one line at a time, none of the other's code."""
+    """A reference reader: one line at a time, sharing no code with the tested one."""
 
     def __init__(self, path, reading):
         self.path, self.reading = path, reading
@@ -149,7 +149,7 @@ OPTIONS = {
 
 
 def outcome(sentences, fault):
-    """The sentences that come before a fault, and the fault."""
+    """The sentences before an error, and the error."""
     found = []
     try:
         found.extend(sentences())
@@ -159,7 +159,7 @@ def outcome(sentences, fault):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_both_readers_see_the_same(tmp_path, monkeypatch, seed):
+def test_both_readers_agree(tmp_path, monkeypatch, seed):
     rng = random.Random(seed)
     path = tmp_path / "some.conll"
     whole = faulty = 0
@@ -180,7 +180,7 @@ def test_both_readers_see_the_same(tmp_path, monkeypatch, seed):
     assert min(whole, faulty) > FILES // 5 // 5
 
 
-def test_a_broken_byte_is_found_wherever_it_stands(tmp_path, monkeypatch):
+def test_invalid_utf8_raises_at_any_position(tmp_path, monkeypatch):
     rng = random.Random(0)
     path = tmp_path / "some.conll"
     lines = [b"", b"word\tO", "é\u2028x\tO".encode(), "\ufeffw\tB-X".encode()]

@@ -30,8 +30,8 @@ def write(tmp_path):
     return lambda content: written(tmp_path / "some.v4_gold_conll", content)
 
 
-def read(path, **told):
-    return [(sentence.tokens, sentence.tags) for sentence in read_conll2012(path, Reading(**told))]
+def read(path, **options):
+    return [(sentence.tokens, sentence.tags) for sentence in read_conll2012(path, Reading(**options))]
 
 
 FIRST = lines(("Ann", "(PERSON*"), ("Lee", "*)"), ("left", "*"), ("Oslo", "(GPE)"))
@@ -54,15 +54,15 @@ EXPECTED = [(["Ann", "Lee", "left", "Oslo"], ["B-PERSON", "I-PERSON", "O", "B-GP
     ],
     ids=["usual", "no blank line", "no document", "tabs", "aligned", "crlf", "marks", "starred", "gzip"],
 )
-def test_every_form_of_the_same_text_reads_the_same(write, content):
+def test_variants_of_a_file_read_the_same(write, content):
     assert read(write(content)) == EXPECTED
 
 
-def test_the_last_line_needs_no_end(write):
+def test_the_final_line_break_is_optional(write):
     assert read(write(BEGIN + FIRST.rstrip("\n"))) == EXPECTED[:1]
 
 
-def test_sentences_know_their_lines_parts_of_speech_and_documents(write):
+def test_sentences_have_lines_parts_of_speech_and_documents(write):
     path = write(
         f"{BEGIN}{FIRST}\n{SECOND}\n{END}"
         f"#begin document (nw/some/00/some_0001); part 001\n{FIRST}\n{END}{SECOND}\n"
@@ -77,7 +77,7 @@ def test_sentences_know_their_lines_parts_of_speech_and_documents(write):
     assert [sentence.pos_tags for sentence in read_conll2012(path, Reading(pos_column="none"))] == [None] * 6
 
 
-def test_other_columns_can_be_named(write):
+def test_columns_are_configurable(write):
     content = "0 Ann NNP - (PERSON) x\n0 left VBD - * x y\n"
     path = write(content)
     (sentence,) = read_conll2012(path, Reading(token_column=1, pos_column="2", tag_column="4"))
@@ -85,7 +85,7 @@ def test_other_columns_can_be_named(write):
     assert sentence.pos_tags == ["NNP", "VBD"]
 
 
-def test_columns_can_count_from_the_end(write):
+def test_negative_columns_count_from_the_end(write):
     path = write("Ann a b (PERSON) NNP\nleft a * VBD\n".replace(" ", "   "))
     (sentence,) = read_conll2012(path, Reading(token_column=0, pos_column=-1, tag_column=-2))
     assert sentence[:2] == (["Ann", "left"], ["B-PERSON", "O"])
@@ -93,23 +93,23 @@ def test_columns_can_count_from_the_end(write):
 
 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\u3000", "\u2028", "\u0085", "\x0b", "\x0c", "\x1c", "\r"])
-def test_other_blanks_and_line_breaks_stay_inside_words(write, blank):
+def test_words_may_contain_other_whitespace_and_line_breaks(write, blank):
     assert read(write(line(f"1{blank}000") + line("km"))) == [([f"1{blank}000", "km"], ["O", "O"])]
 
 
-def test_no_other_blank_is_forgotten(write):
+def test_words_may_contain_every_other_unicode_whitespace(write):
     blanks = [character for character in map(chr, range(0x110000)) if character.isspace() and character not in " \t\n"]
     for blank in blanks:
         assert read(write(line(f"a{blank}b"))) == [([f"a{blank}b"], ["O"])]
 
 
-def test_neighbours_of_one_type_stay_two_entities(write):
+def test_adjacent_entities_of_one_type_stay_separate(write):
     cells = ["(A)", "(A*", "*", "*)", "(A)", "*", "(B*", "*)", "(A*)"]
     ((_, tags),) = read(write(lines(*(("w", cell) for cell in cells))))
     assert tags == ["B-A", "B-A", "I-A", "I-A", "B-A", "O", "B-B", "I-B", "B-A"]
 
 
-def test_sentences_come_before_the_rest_of_the_file_is_read(write):
+def test_sentences_are_read_lazily(write):
     sentences = read_conll2012(write(f"{FIRST}\nbroken\n\n"), Reading())
     assert next(sentences).tokens == EXPECTED[0][0]
     with pytest.raises(DataError):
@@ -130,7 +130,7 @@ CHUNKS = st.tuples(st.sampled_from(["", "PERSON", "WORK_OF_ART"]), st.lists(WORD
 @given(
     sentences=st.lists(st.lists(CHUNKS, min_size=1), min_size=1), separator=st.sampled_from([" ", "   ", "\t", " \t"])
 )
-def test_any_words_and_entities_make_the_round_trip(path, sentences, separator):
+def test_any_words_and_entities_round_trip(path, sentences, separator):
     expected, content = [], BEGIN
     for chunks in sentences:
         tokens, tags = [], []
@@ -182,14 +182,14 @@ OPEN = lines(("Ann", "(PERSON*"), ("left", "*"))
         (FIRST.encode() + b"\xe9\n", ":5: byte 0xe9 is not valid UTF-8"),
     ],
 )
-def test_faults_are_told_with_file_and_line(write, content, message):
+def test_invalid_files_raise_with_file_and_line(write, content, message):
     path = write(content)
     with pytest.raises(DataError) as error:
         read(path)
     assert str(error.value).startswith(f"{path}{message}")
 
 
-def test_columns_have_numbers(write):
+def test_column_names_that_are_not_numbers_raise(write):
     with pytest.raises(DataError) as error:
         read(write(FIRST), tag_column="ner")
     assert str(error.value).startswith("tag_column='ner' is not a number")

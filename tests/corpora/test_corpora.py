@@ -30,7 +30,7 @@ def tags(dataset):
     return [[labels[tag] for tag in row] for row in dataset["ner_tags"]]
 
 
-def test_a_folder_becomes_splits_with_one_numbering(folder):
+def test_folders_load_as_splits_that_share_labels(folder):
     corpus = load_corpus(
         folder(train__txt="Oslo B-LOC\nAnn B-PER\nLee I-PER\n", dev__txt="Bo B-PER\n", test__txt="x O\n")
     )
@@ -47,7 +47,7 @@ def test_a_folder_becomes_splits_with_one_numbering(folder):
     assert tags(corpus["validation"]) == [["B-PER"]]
 
 
-def test_iob1_becomes_iob2(folder):
+def test_iob1_is_converted_to_iob2(folder):
     source = "a I-X\nb I-X\nc B-X\nd I-Y\ne O\nf I-Y\n\ng I-Y\nh I-Y\n"
     assert tags(load_corpus(folder(some__conll=source) / "some.conll")["train"]) == [
         ["B-X", "I-X", "B-X", "B-Y", "O", "B-Y"],
@@ -55,25 +55,25 @@ def test_iob1_becomes_iob2(folder):
     ]
 
 
-def test_iob2_stays_and_types_may_hold_hyphens(folder):
+def test_iob2_is_unchanged_and_types_may_contain_hyphens(folder):
     source = "a B-art-work\nb I-art-work\nc B-art-work\nd O\n"
     corpus = load_corpus(folder(some__conll=source) / "some.conll")
     assert tags(corpus["train"]) == [["B-art-work", "I-art-work", "B-art-work", "O"]]
 
 
-def test_plain_tags_are_left_alone(folder):
+def test_plain_tags_are_unchanged(folder):
     corpus = load_corpus(folder(train__tsv="a\tNN\nb\t-LRB-\n", test__tsv="b\tNN\n"))
     assert names(corpus["train"]) == ["-LRB-", "NN"]
     assert tags(corpus["train"]) == [["NN", "-LRB-"]]
 
 
-def test_a_split_without_entities_does_not_make_the_corpus_plain(folder):
+def test_a_split_without_entities_does_not_make_tags_plain(folder):
     corpus = load_corpus(folder(train__txt="a B-X\nb O\n", test__txt="c O\n"))
     assert names(corpus["test"]) == ["O", "B-X", "I-X"]
     assert names(load_corpus(folder(other__txt="a O\n") / "other.txt")["train"]) == ["O"]
 
 
-def test_without_training_data_all_splits_set_the_labels(folder):
+def test_without_training_data_labels_come_from_all_splits(folder):
     corpus = load_corpus(folder(dev__txt="a B-X\n", test__txt="b B-Y\n"))
     assert names(corpus["test"]) == ["O", "B-X", "I-X", "B-Y", "I-Y"]
 
@@ -104,38 +104,38 @@ def test_without_training_data_all_splits_set_the_labels(folder):
         ("train-test.txt", None),
     ],
 )
-def test_file_names_tell_their_split(name, split):
+def test_splits_are_recognised_by_file_name(name, split):
     assert split_of(Path(name)) == split
 
 
-def test_the_annotated_test_file_wins(folder):
+def test_the_annotated_test_file_is_preferred(folder):
     corpus = load_corpus(folder(emerging__test__conll="a O\n", emerging__test__annotated="a B-X\n"))
     assert tags(corpus["test"]) == [["B-X"]]
 
 
 @pytest.mark.parametrize("inside", ["", "wnut17"])
-def test_named_corpora_come_from_data_dir_or_its_folder(tmp_path, inside):
+def test_named_corpora_load_from_data_dir_or_its_subfolder(tmp_path, inside):
     (tmp_path / inside).mkdir(exist_ok=True)
     (tmp_path / inside / "wnut17train.conll").write_text("Ann\tB-person\n")
     assert tags(load_corpus("wnut17", tmp_path)["train"]) == [["B-person"]]
 
 
-def test_named_corpora_come_from_the_variable(tmp_path, monkeypatch):
+def test_named_corpora_load_from_the_environment_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_XORNER_CORPORA", str(tmp_path))
     (tmp_path / "conll2003").mkdir()
     (tmp_path / "conll2003" / "eng.train").write_text("Ann NNP I-NP I-PER\n")
     assert tags(load_corpus("conll2003")["train"]) == [["B-PER"]]
 
 
-def test_a_relative_source_is_looked_for_in_data_dir(folder):
+def test_relative_sources_are_resolved_in_data_dir(folder):
     assert len(load_corpus("some.conll", folder(some__conll="a O\n"))["train"]) == 1
 
 
-def test_xor_is_a_corpus_by_name():
+def test_xor_loads_by_name():
     assert load_corpus("xor")["train"].column_names == ["tokens", "ner_tags", "kind", "middle"]
 
 
-def test_missing_named_corpora_say_which_files_to_put_where(tmp_path, monkeypatch):
+def test_missing_named_corpora_raise_with_the_expected_files(tmp_path, monkeypatch):
     def fail(name, cache_dir):
         raise ConnectionError("no route")
 
@@ -166,7 +166,7 @@ def no_hub(monkeypatch):
 
 
 @pytest.mark.parametrize("source", ["conll", "data/train.txt", "./owner/name", "../name", "/some/where", "a/b/c"])
-def test_what_is_no_hub_name_never_reaches_for_the_network(source, tmp_path, monkeypatch, no_hub):
+def test_invalid_hub_names_raise_without_network_access(source, tmp_path, monkeypatch, no_hub):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError) as error:
         load_corpus(source)
@@ -188,7 +188,7 @@ def test_what_is_no_hub_name_never_reaches_for_the_network(source, tmp_path, mon
         ("B-X M-X E-X S-X", "L-X", "B-, M-, E- or S- (BMES)"),
     ],
 )
-def test_a_tag_of_no_scheme_or_another_is_told_with_file_and_line(folder, tags, strange, expected):
+def test_tags_of_unknown_or_mixed_schemes_raise_with_file_and_line(folder, tags, strange, expected):
     train = "".join(f"a {tag}\n" for tag in tags.split())
     path = folder(train__txt=train, test__txt=f"a O\n\nb O\nc {strange}\n")
     with pytest.raises(DataError) as error:
@@ -200,7 +200,7 @@ def test_a_tag_of_no_scheme_or_another_is_told_with_file_and_line(folder, tags, 
 
 
 @pytest.mark.parametrize(("seen", "unseen"), [("B-X", "I-Y"), ("NN", "VB")])
-def test_a_tag_that_training_lacks_is_told_with_file_and_line(folder, seen, unseen):
+def test_tags_missing_from_training_raise_with_file_and_line(folder, seen, unseen):
     path = folder(train__txt=f"a {seen}\n", dev__txt=f"a {seen}\n\nb {unseen}\n")
     with pytest.raises(DataError) as error:
         load_corpus(path)
@@ -210,7 +210,7 @@ def test_a_tag_that_training_lacks_is_told_with_file_and_line(folder, seen, unse
     )
 
 
-def test_folders_without_or_with_too_many_files_are_refused(folder):
+def test_folders_with_no_or_too_many_files_are_refused(folder):
     path = folder(notes__txt="a O\n")
     with pytest.raises(DataError) as error:
         load_corpus(path)
@@ -242,7 +242,7 @@ class TestHub:
         assert names(corpus["train"]) == ["O", "B-Z", "I-Z"]
         assert tags(corpus["train"]) == [["B-Z", "I-Z"], []]
 
-    def test_strings_serve_as_well(self, hub):
+    def test_string_tags_are_supported(self, hub):
         hub({"tokens": [["a"]], "tags": [["I-X"]]})
         assert tags(load_corpus("owner/name")["train"]) == [["B-X"]]
 
@@ -279,13 +279,13 @@ class TestHub:
             ),
         ],
     )
-    def test_faults_are_told(self, hub, columns, split, message):
+    def test_invalid_datasets_raise(self, hub, columns, split, message):
         hub(columns, split=split)
         with pytest.raises(DataError) as error:
             load_corpus("owner/name")
         assert str(error.value) == message
 
-    def test_failures_of_the_hub_are_one_sentence(self, monkeypatch):
+    def test_hub_errors_are_reported_in_one_sentence(self, monkeypatch):
         def fail(name, cache_dir):
             raise ConnectionError("no route\nto the host")
 

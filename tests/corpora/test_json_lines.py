@@ -34,16 +34,16 @@ EXPECTED = [(["Ann", "left"], ["B-PER", "O"]), (["Rain"], ["O"])]
 
 @pytest.mark.parametrize("tags", ["ner_tags", "tags", "labels"])
 @pytest.mark.parametrize("words", ["tokens", "words"])
-def test_words_and_tags_are_found_under_their_usual_keys(write, words, tags):
+def test_words_and_tags_are_read_from_their_usual_keys(write, words, tags):
     assert read(write([{words: tokens, tags: labels} for tokens, labels in EXPECTED])) == EXPECTED
 
 
-def test_the_first_of_the_usual_keys_is_taken(write):
+def test_the_first_of_the_usual_keys_is_used(write):
     record = {"labels": ["L"], "tags": ["T"], "ner_tags": ["O"], "words": ["w"], "tokens": ["t"]}
     assert read(write([record])) == [(["t"], ["O"])]
 
 
-def test_other_keys_can_be_named(write):
+def test_keys_are_configurable(write):
     record = {
         "tokens": ["no"],
         "form": ["Ann"],
@@ -58,25 +58,25 @@ def test_other_keys_can_be_named(write):
 
 
 @pytest.mark.parametrize("key", ["pos_tags", "pos"])
-def test_parts_of_speech_are_read_unless_they_are_to_be_left_out(write, key):
+def test_parts_of_speech_are_read_unless_disabled(write, key):
     path = write([{"tokens": ["Ann"], "tags": ["O"], key: ["NNP"]}, {"tokens": ["x"], "tags": ["O"], key: None}])
     assert [sentence.pos_tags for sentence in read_json_lines(path, Reading())] == [["NNP"], None]
     assert [sentence.pos_tags for sentence in read_json_lines(path, Reading(pos_column="none"))] == [None, None]
 
 
-def test_documents_are_named_by_strings_or_whole_numbers(write):
+def test_document_ids_are_strings_or_integers(write):
     path = write([{"tokens": [], "tags": []} | more for more in ({"doc_id": "a"}, {"doc_id": 7}, {"doc_id": None}, {})])
     assert [sentence.doc_id for sentence in read_json_lines(path, Reading())] == ["a", "7", None, None]
 
 
-def test_sentences_know_their_lines(write):
+def test_sentences_have_line_numbers(write):
     path = write(["\n \t\n", {"tokens": ["a", "b"], "tags": ["O", "O"]}, "\r\n", {"tokens": ["c"], "tags": ["O"]}])
     sentences = list(read_json_lines(path, Reading()))
     assert [sentence.line for sentence in sentences] == [3, 5]
     assert sentences[0].place(1) == f"{path}:3"
 
 
-def test_a_row_may_have_no_words(write):
+def test_rows_may_be_empty(write):
     assert read(write([{"tokens": [], "tags": []}])) == [([], [])]
 
 
@@ -97,19 +97,19 @@ NEXT = '{"tokens": ["Rain"], "tags": ["O"]}'
     ],
     ids=["plain", "crlf", "marks", "indented", "marks inside", "escaped mark", "gzip"],
 )
-def test_every_form_of_the_same_text_reads_the_same(write, content):
+def test_variants_of_a_file_read_the_same(write, content):
     assert read(write(content)) == EXPECTED
 
 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\u2028", "\u0085", "\x0b", "\x1c", "\n", " "])
-def test_any_blank_may_stand_inside_a_token(write, blank):
+def test_tokens_may_contain_any_whitespace(write, blank):
     token = f"1{blank}000"
     assert read(write([{"tokens": [token], "tags": ["O"]}])) == [([token], ["O"])]
     if blank.isprintable() or blank > "\x7f":
         assert read(write(f'{{"tokens": ["{token}"], "tags": ["O"]}}\n')) == [([token], ["O"])]
 
 
-def test_sentences_come_before_the_rest_of_the_file_is_read(write):
+def test_sentences_are_read_lazily(write):
     sentences = read_json_lines(write([{"tokens": ["a"], "tags": ["O"]}, "{"]), Reading())
     assert next(sentences).tokens == ["a"]
     with pytest.raises(DataError):
@@ -125,7 +125,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\uf
     marks=st.booleans(),
     newline=st.sampled_from(["\n", "\r\n", "\n\n"]),
 )
-def test_whatever_is_written_comes_back(tmp_path_factory, sentences, escaped, marks, newline):
+def test_json_lines_round_trip(tmp_path_factory, sentences, escaped, marks, newline):
     rows = [{"tokens": [t for t, _ in pairs], "ner_tags": [t for _, t in pairs]} for pairs in sentences]
     lines = [json.dumps(row, ensure_ascii=escaped) for row in rows]
     path = tmp_path_factory.mktemp("round") / "trip.jsonl"
@@ -181,7 +181,7 @@ GOOD = {"tokens": ["Ann"], "tags": ["O"]}
         (b'{"tokens": ["na\xefve"]}', ":1: byte 0xef is not valid UTF-8"),
     ],
 )
-def test_faults_are_told_with_file_and_line(write, lines, message):
+def test_invalid_files_raise_with_file_and_line(write, lines, message):
     path = write(lines)
     with pytest.raises(DataError) as error:
         read(path)
@@ -196,20 +196,20 @@ def test_faults_are_told_with_file_and_line(write, lines, message):
         ({"pos_column": "x"}, ":1: no parts of speech under 'x'"),
     ],
 )
-def test_a_key_that_was_named_must_be_there(write, told, message):
+def test_a_missing_named_key_raises(write, told, message):
     path = write([GOOD])
     with pytest.raises(DataError) as error:
         read(path, **told)
     assert str(error.value).startswith(f"{path}{message}")
 
 
-def test_numbers_of_any_length_are_no_crash(write):
+def test_overlong_numbers_raise_a_data_error(write):
     path = write('{"id": ' + "9" * 10_000 + "}\n")
     with pytest.raises(DataError, match=r"some\.jsonl:1: the line is not JSON \(exceeds the limit"):
         read(path)
 
 
-def test_records_come_with_their_lines(write):
+def test_records_are_returned_with_line_numbers(write):
     assert list(records(write(["\n", {"a": 1}, "\n", {"b": [2]}]))) == [(2, {"a": 1}), (4, {"b": [2]})]
 
 
@@ -237,11 +237,11 @@ def test_records_come_with_their_lines(write):
         ("", None),
     ],
 )
-def test_the_first_line_tells_the_kind(line, kind):
+def test_the_kind_of_records_is_recognised_from_the_first_line(line, kind):
     assert sniff_json(line) == kind
 
 
-def test_a_named_key_tells_the_kind_too():
+def test_the_kind_of_records_is_recognised_from_a_named_key():
     told = Reading(token_column="body")
     assert sniff_json('{"body": "Ann", "ents": []}', told) == "spans"
     assert sniff_json('{"body": ["Ann"], "text": "Ann"}', told) == "jsonl"

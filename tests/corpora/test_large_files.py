@@ -1,4 +1,4 @@
-"""Large files: the memory and the time that loading them takes, in a process of its own; lines without end."""
+"""Large files: the memory and the time that loading them takes, in a separate process; endless lines."""
 
 import gzip
 import json
@@ -38,7 +38,7 @@ print(json.dumps(figures | {"again": time.perf_counter() - begin}))
 
 
 @pytest.mark.slow
-def test_ten_million_tokens_load_in_little_memory_and_time(tmp_path):
+def test_ten_million_tokens_load_within_memory_and_time_limits(tmp_path):
     rng = random.Random(0)
     words = [f"{number:x}" * rng.randint(1, 3) for number in range(50_000)]
     path = tmp_path / "large.conll"
@@ -54,7 +54,7 @@ def test_ten_million_tokens_load_in_little_memory_and_time(tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert result.returncode == 0, result.stderr[-3000:]
     figures = json.loads(result.stdout)
-    # Time on the processor: other programs on the machine are none of the library's business.
+    # CPU time, which does not depend on other programs.
     speed = tokens / figures["cpu_seconds"]
     sys.stdout.write(f"\n{tokens:,} tokens: {speed:,.0f} a second, {figures}\n")
     assert figures["sentences"] == sentences
@@ -75,12 +75,12 @@ READERS = {
 
 @pytest.fixture(scope="module")
 def endless_line():
-    """One and a half thousand million bytes without a line break, in few bytes of gzip."""
+    """1.5 GB without a line break, compressed with gzip."""
     return gzip.compress(b"x" * 15_000_000, compresslevel=1) * 100
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_line_without_end_is_refused_by_its_number(name, endless_line, tmp_path):
+def test_endless_lines_are_refused_with_their_number(name, endless_line, tmp_path):
     first, read = READERS[name]
     path = tmp_path / name
     path.write_bytes(gzip.compress(f"{first}\n".encode()) + endless_line)
@@ -88,14 +88,14 @@ def test_a_line_without_end_is_refused_by_its_number(name, endless_line, tmp_pat
         read(path, tmp_path / "cache")
 
 
-def test_a_binary_vector_without_end_is_refused(tmp_path):
+def test_endless_words_of_binary_vectors_are_refused(tmp_path):
     path = tmp_path / "vectors.bin"
     path.write_bytes(b"1 1000000000\na " + bytes(LONGEST_LINE + (1 << 21)))
     with pytest.raises(DataError, match=r"vectors.bin: .*more than"):
         read_vectors(path)
 
 
-def test_a_line_without_end_does_not_fill_the_memory(endless_line, tmp_path):
+def test_endless_lines_are_refused_in_little_memory(endless_line, tmp_path):
     path = tmp_path / "line.gz"
     path.write_bytes(gzip.compress(b"a O\n") + endless_line)
     program = PROGRAM.replace(

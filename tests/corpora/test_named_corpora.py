@@ -40,7 +40,7 @@ def tree(tmp_path):
 
 
 @pytest.mark.parametrize("inside", ["", "ontonotes5"])
-def test_ontonotes_is_the_english_part_that_has_names(tree, inside):
+def test_ontonotes_is_the_english_part_with_name_annotations(tree, inside):
     corpus = load_corpus("ontonotes5", tree / inside)
     assert sentences(corpus["train"]) == [("Oslo rains", "B-GPE O"), ("we saw Ann Lee", "O O B-PERSON I-PERSON")]
     assert sentences(corpus["validation"]) == [("Bo left", "B-PERSON O")]
@@ -49,12 +49,12 @@ def test_ontonotes_is_the_english_part_that_has_names(tree, inside):
     assert corpus["train"][0]["pos_tags"] == ["NN", "NN"]
 
 
-def test_the_same_tree_by_its_path_is_read_whole(tree):
+def test_a_path_to_the_same_tree_loads_all_of_it(tree):
     corpus = load_corpus(tree / "ontonotes5")
     assert len(corpus["train"]) == 4
 
 
-def test_ontonotes_may_be_one_file_a_split(tmp_path):
+def test_ontonotes_may_be_one_file_per_split(tmp_path):
     for split in ("train", "development", "test"):
         text = conll2012("a", "Ann:(PERSON)") + conll2012("b", "x")
         (tmp_path / f"{split}.english.v4_gold_conll").write_text(text)
@@ -64,12 +64,12 @@ def test_ontonotes_may_be_one_file_a_split(tmp_path):
         assert sentences(split) == [("Ann", "B-PERSON"), ("x", "O")]
 
 
-def test_another_corpus_below_the_folder_is_not_taken_for_the_one_that_is_missing(tree):
+def test_other_corpora_in_the_folder_are_ignored(tree):
     with pytest.raises(ValueError, match="no files of wnut17 here; put "):
         load_corpus("wnut17", tree)
 
 
-def test_missing_ontonotes_says_which_files_to_put_where(tmp_path, monkeypatch):
+def test_missing_ontonotes_raises_with_the_expected_files(tmp_path, monkeypatch):
     monkeypatch.delenv("HF_XORNER_CORPORA", raising=False)
     with pytest.raises(ValueError) as error:
         load_corpus("ontonotes5")
@@ -82,7 +82,7 @@ def test_missing_ontonotes_says_which_files_to_put_where(tmp_path, monkeypatch):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The names that the Hub was asked for, which has a sentence under any of them."""
+    """The names requested from the Hub, which returns one sentence for any name."""
     found = []
 
     def load_dataset(name, cache_dir):
@@ -95,7 +95,7 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize(("name", "copy"), [("conll2003", "lhoestq/conll2003"), ("wnut17", "manu/wnut_17")])
 @pytest.mark.parametrize("variable", [None, "elsewhere"])
-def test_without_local_files_the_copy_on_the_hub_is_asked_for(asked, monkeypatch, tmp_path, name, copy, variable):
+def test_without_local_files_the_hub_copy_is_loaded(asked, monkeypatch, tmp_path, name, copy, variable):
     if variable:
         monkeypatch.setenv("HF_XORNER_CORPORA", str(tmp_path))
     else:
@@ -104,7 +104,7 @@ def test_without_local_files_the_copy_on_the_hub_is_asked_for(asked, monkeypatch
     assert asked == [copy]
 
 
-def test_local_files_win_over_the_hub(asked, monkeypatch, tmp_path):
+def test_local_files_are_preferred_to_the_hub(asked, monkeypatch, tmp_path):
     (tmp_path / "conll2003").mkdir()
     (tmp_path / "conll2003" / "train.txt").write_text("Bo NNP I-NP I-PER\n")
     assert sentences(load_corpus("conll2003", tmp_path)["train"]) == [("Bo", "B-PER")]

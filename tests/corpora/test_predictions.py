@@ -1,4 +1,4 @@
-"""Files of predictions: what they may hold, and what is refused."""
+"""Files of predictions: reading, writing and errors."""
 
 import gzip
 
@@ -28,12 +28,12 @@ def test_sentences_are_read(write):
 @pytest.mark.parametrize(
     "token", ["#", "# a", "-DOCSTART-", "a b", " ", "\u00a0", "\u2028", "\u0085", "\x0b", '"', "{", "'\\t'"]
 )
-def test_tokens_may_hold_anything_but_what_separates(write, token):
+def test_tokens_may_contain_anything_but_separators(write, token):
     assert read_predictions(write(f"{token}\tO\tB-X\nb\tO\tO\n")).tokens == [[token, "b"]]
 
 
 @pytest.mark.parametrize("token", ["a", "\ufeff", "\ufeffa"])
-def test_a_byte_order_mark_is_no_part_of_the_first_token(write, token):
+def test_a_byte_order_mark_is_not_part_of_the_first_token(write, token):
     rows = f"{token}\tO\tO\n{token}\tO\tO\n"
     assert read_predictions(write(f"\ufeff{rows}")).tokens == [[token, token]]
     path = write("")
@@ -41,13 +41,13 @@ def test_a_byte_order_mark_is_no_part_of_the_first_token(write, token):
     assert read_predictions(path).tokens == [[token]]
 
 
-def test_the_folder_is_made(tmp_path):
+def test_the_folder_is_created(tmp_path):
     write_predictions(tmp_path / "new" / "p.tsv", [["a"]], [["O"]], [["O"]])
     assert read_predictions(tmp_path / "new" / "p.tsv").tokens == [["a"]]
 
 
 @pytest.mark.parametrize("content", ["a\tO\tO\r\n\r\nb\tO\tO\r\n", "\n\na\tO\tO\n \n\t\t\nb\tO\tO\n\n\n"])
-def test_sentences_end_at_lines_without_anything(write, content):
+def test_sentences_end_at_empty_lines(write, content):
     assert read_predictions(write(content)).tokens == [["a"], ["b"]]
     assert read_predictions(write(gzip.compress(content.encode()))).tokens == [["a"], ["b"]]
 
@@ -74,7 +74,7 @@ def test_sentences_end_at_lines_without_anything(write, content):
         (b"a\tO\tO\n\xff\tO\tO\n", ":2: byte 0xff is not valid UTF-8; save the file as UTF-8."),
     ],
 )
-def test_faults_are_told(write, content, message):
+def test_invalid_files_raise(write, content, message):
     path = write(content)
     with pytest.raises(DataError) as error:
         read_predictions(path)
@@ -86,7 +86,7 @@ SENTENCE = st.lists(st.tuples(TOKEN, st.sampled_from(["O", "B-X"]), st.sampled_f
 
 
 @given(st.lists(SENTENCE, min_size=1, max_size=5))
-def test_what_is_written_is_read(tmp_path_factory, rows):
+def test_predictions_round_trip(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("p") / "p.tsv"
     columns = [[[row[index] for row in sentence] for sentence in rows] for index in range(3)]
     write_predictions(path, *columns)
@@ -94,7 +94,7 @@ def test_what_is_written_is_read(tmp_path_factory, rows):
 
 
 @pytest.mark.parametrize("token", ["a\tb", "a\nb", ""])
-def test_what_cannot_be_written_leaves_the_old_file(tmp_path, token):
+def test_a_failed_write_keeps_the_old_file(tmp_path, token):
     path = tmp_path / "p.tsv"
     write_predictions(path, [["old"]], [["O"]], [["O"]])
     with pytest.raises(DataError) as error:

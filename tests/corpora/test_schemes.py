@@ -1,4 +1,4 @@
-"""Schemes against a reader of chunks that goes token by token."""
+"""Schemes, compared with a reader of chunks that goes token by token."""
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ def tags_in(scheme):
 
 
 def chunks_token_by_token(tags, scheme):
-    """The chunks of tags as (start, end, type), a tag that continues none opening one."""
+    """The chunks of tags as (start, end, type), where a tag that continues no chunk opens one."""
     begin, inside, end, _ = {"bilou": "BILU", "bmes": "BMES"}.get(scheme, "BIES")
     chunks, open_type = [], None
     for place, tag in enumerate(tags):
@@ -50,7 +50,7 @@ def chunks_of_iob2(tags):
 
 @pytest.mark.parametrize("scheme", PREFIXES)
 @given(data=st.data())
-def test_any_tags_become_iob2_with_the_same_chunks(scheme, data):
+def test_conversion_to_iob2_keeps_the_chunks(scheme, data):
     tags = data.draw(tags_in(scheme))
     found = converted(tags, scheme)
     assert chunks_of_iob2(found) == chunks_token_by_token(tags, scheme)
@@ -59,7 +59,7 @@ def test_any_tags_become_iob2_with_the_same_chunks(scheme, data):
 
 @pytest.mark.parametrize("scheme", ["bioes", "bilou", "bmes"])
 @given(data=st.data())
-def test_tags_need_no_repair_exactly_when_a_strict_reader_takes_all_of_them(scheme, data):
+def test_repairs_are_needed_exactly_if_a_strict_reader_fails(scheme, data):
     tags = data.draw(tags_in(scheme))
     renamed = dict(zip(PREFIXES[scheme], "BIES", strict=True))
     as_iobes = [tag if tag == "O" else renamed[tag[0]] + tag[1:] for tag in tags]
@@ -69,7 +69,7 @@ def test_tags_need_no_repair_exactly_when_a_strict_reader_takes_all_of_them(sche
 
 
 @given(tags=tags_in("iob1"))
-def test_iob1_has_the_chunks_that_seqeval_finds_and_no_repairs(tags):
+def test_iob1_matches_seqeval_without_repairs(tags):
     # seqeval's IOB1 takes no B- that begins a chunk on its own; the scheme's definition gives it no meaning there.
     free_begin = any(tag[0] == "B" and before[1:] != tag[1:] for before, tag in pairs_of(tags)[:-1] if tag)
     if not free_begin:
@@ -119,11 +119,11 @@ def test_schemes_are_recognised(tags, scheme):
         ("NN VB", "plain", "NN VB", 0),
     ],
 )
-def test_classic_cases(tags, scheme, expected, count):
+def test_examples(tags, scheme, expected, count):
     assert converted(tags.split(), scheme) == expected.split()
     assert len(repairs(tags.split(), scheme)) == count
 
 
-def test_labels_are_in_one_order():
+def test_label_order():
     assert label_names({"I-b", "B-a", "O", "S-c"}, plain=False) == ["O", "B-a", "I-a", "B-b", "I-b", "B-c", "I-c"]
     assert label_names({"VB", "O", "NN"}, plain=True) == ["O", "NN", "VB"]

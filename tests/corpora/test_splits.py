@@ -1,4 +1,4 @@
-"""Which files a source means: odd names, links and homes, and the ways in which splits are laid out."""
+"""Resolution of sources to files: unusual names, symlinks, home folders, and layouts of splits."""
 
 import gzip
 import os
@@ -19,8 +19,8 @@ CONTENTS = {
 
 @pytest.fixture
 def load(tmp_path):
-    def load(source, data_dir=None, **told):
-        return load_corpus(source, data_dir, tmp_path / "cache", **told)
+    def load(source, data_dir=None, **options):
+        return load_corpus(source, data_dir, tmp_path / "cache", **options)
 
     return load
 
@@ -35,13 +35,13 @@ def write(path, content=CONTENTS["x.conll"]):
     return path
 
 
-# --- Paths -----------------------------------------------------------------------------------------------------------
+# --- Paths ------------------------------------------------------------------------------------------------------------
 
 ODD_NAMES = ["sp ace", "ünï", "gl[o]b*?", "per%20cent", "#hash", "q?x=1&y", "~", "-", "new\nline", "s3:x", "{a}", "..."]
 
 
 @pytest.mark.parametrize("odd", ODD_NAMES)
-def test_any_name_of_a_file_or_folder_serves(tmp_path, monkeypatch, load, odd):
+def test_any_file_or_folder_name_is_supported(tmp_path, monkeypatch, load, odd):
     folder = tmp_path / odd
     (tmp_path / "other").mkdir()
     for name, content in CONTENTS.items():
@@ -57,11 +57,11 @@ def test_any_name_of_a_file_or_folder_serves(tmp_path, monkeypatch, load, odd):
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-def test_two_colons_in_a_row_are_no_address(tmp_path, load, name):
+def test_paths_with_two_colons_are_not_read_as_urls(tmp_path, load, name):
     assert words(load(write(tmp_path / "a::b" / name, CONTENTS[name]))) == {"train": ["Ann left"]}
 
 
-def test_a_tilde_is_the_home_wherever_it_may_stand(tmp_path, monkeypatch, load):
+def test_tildes_are_expanded_in_all_path_arguments(tmp_path, monkeypatch, load):
     monkeypatch.setenv("HOME", str(tmp_path))
     write(tmp_path / "x.conll")
     assert words(load("~/x.conll")) == words(load(Path("~/x.conll"))) == words(load("x.conll", "~"))
@@ -72,14 +72,14 @@ def test_a_tilde_is_the_home_wherever_it_may_stand(tmp_path, monkeypatch, load):
     assert str(error.value).startswith("~nobody_of_this_name/x.conll: no such file or folder;")
 
 
-def test_a_path_is_no_name_of_a_corpus(tmp_path, monkeypatch, load):
+def test_paths_are_not_read_as_corpus_names(tmp_path, monkeypatch, load):
     monkeypatch.chdir(tmp_path)
     for name in ("xor", "wnut17"):
         write(Path(name, "train.conll"))
         assert words(load(Path(name))) == words(load(f"./{name}")) == {"train": ["Ann left"]}
 
 
-def test_a_link_is_what_it_leads_to(tmp_path, load):
+def test_symlinks_are_resolved(tmp_path, load):
     write(tmp_path / "in" / "train.conll")
     (tmp_path / "link.conll").symlink_to(tmp_path / "in" / "train.conll")
     (tmp_path / "folder").symlink_to(tmp_path / "in")
@@ -90,7 +90,7 @@ def test_a_link_is_what_it_leads_to(tmp_path, load):
         load(tmp_path / "broken.conll")
 
 
-def test_nothing_is_written_but_the_cache(tmp_path, monkeypatch, load):
+def test_loading_writes_only_to_the_cache(tmp_path, monkeypatch, load):
     write(tmp_path / "in" / "train.conll")
     monkeypatch.chdir(tmp_path / "in")
     load("train.conll")
@@ -98,14 +98,14 @@ def test_nothing_is_written_but_the_cache(tmp_path, monkeypatch, load):
     assert os.listdir(".") == ["train.conll"]
 
 
-# --- Splits ----------------------------------------------------------------------------------------------------------
+# --- Splits -----------------------------------------------------------------------------------------------------------
 
 
 def conll2012(word):
     return CONTENTS["x.gold_conll"].replace("Ann", word)
 
 
-def test_what_programs_annotated_is_left_out_where_people_did(tmp_path, load):
+def test_automatic_annotation_is_ignored_if_gold_annotation_exists(tmp_path, load):
     folder = tmp_path / "data" / "train" / "nw"
     write(folder / "a.v4_gold_conll", conll2012("Ann"))
     write(folder / "a.v4_auto_conll", conll2012("Auto"))
@@ -116,7 +116,7 @@ def test_what_programs_annotated_is_left_out_where_people_did(tmp_path, load):
     assert words(load(tmp_path / "flat")) == {"train": ["Ann left"]}
 
 
-def test_one_split_may_lie_elsewhere_than_another(tmp_path, load):
+def test_splits_may_be_in_different_folders(tmp_path, load):
     write(tmp_path / "v4/data/train/english/a.v4_gold_conll", conll2012("Ann"))
     write(tmp_path / "v4/data/train/chinese/a.v4_gold_conll", conll2012("An"))
     write(tmp_path / "v9/data/test/english/a.v9_gold_conll", conll2012("Bo"))
@@ -132,24 +132,24 @@ def parts(folder, name, numbers, of):
 
 
 @pytest.mark.parametrize("inside", ["", "data", "data/plain_text"])
-def test_numbered_parts_are_one_split_in_their_order(tmp_path, load, inside):
+def test_numbered_parts_are_joined_in_order(tmp_path, load, inside):
     parts(tmp_path / "in" / inside, "train", [2, 0, 1], of=3)
     parts(tmp_path / "in" / inside, "test", [0], of=1)
     assert words(load(tmp_path / "in")) == {"train": ["train0", "train1", "train2"], "test": ["test0"]}
 
 
 @pytest.mark.parametrize("inside", ["", "data"])
-def test_a_part_that_is_missing_is_told(tmp_path, load, inside):
+def test_missing_parts_raise(tmp_path, load, inside):
     folder = tmp_path / "in" / inside
     parts(folder, "train", [0, 1, 3], of=5)
     with pytest.raises(DataError) as error:
         load(tmp_path / "in")
     assert str(error.value) == (f"{folder}/train-*-of-00005.parquet: part 00002 is missing; fetch or write all parts.")
-    # By its own name a part may be wanted alone.
+    # A part can be loaded alone by its own name.
     assert words(load(folder / "train-00003-of-00005.parquet")) == {"train": ["train3"]}
 
 
-def test_two_data_sets_in_one_folder_are_not_mixed(tmp_path, load):
+def test_two_datasets_in_one_folder_are_not_mixed(tmp_path, load):
     for name in "abcdef":
         parts(tmp_path / "in" / name, "train", [0, 1], of=2)
     with pytest.raises(DataError) as error:

@@ -1,4 +1,4 @@
-"""Counts against loops that anyone can read, and against the published ones."""
+"""Corpus statistics, compared with plain loops and with published counts."""
 
 import json
 import random
@@ -85,7 +85,7 @@ def naive(split, train=None):
 
 
 @pytest.mark.parametrize("docs", [False, True])
-def test_counts_are_those_of_plain_loops(docs):
+def test_counts_match_plain_loops(docs):
     corpus = DatasetDict(
         train=random_split(0, 4500, 900, docs),
         validation=random_split(1, 40, 1200),
@@ -108,7 +108,7 @@ def test_counts_are_those_of_plain_loops(docs):
     ],
     ids=["shuffled", "slice", "picked", "part of shuffled", "joined", "of another format"],
 )
-def test_rows_count_as_they_were_selected(change):
+def test_selected_and_shuffled_rows_are_counted(change):
     split = change(random_split(0, 4500, 900, docs=True))
     expected, _ = naive(split.with_format(None))
     assert corpus_statistics(DatasetDict(train=split)) == {"train": expected}
@@ -127,7 +127,7 @@ def test_plain_tags_are_counted_by_tag():
     assert not {"entities", "per_type", "entity_lengths"} & found["test"].keys()
 
 
-def test_sentences_of_no_document_are_one_document_where_others_are_known():
+def test_sentences_without_document_count_as_one_document():
     sentences, tags = [["a"]] * 3, [["O"]] * 3
     corpus = DatasetDict(
         train=split_of(sentences, tags, docs=[None, "0", "1"]), test=split_of(sentences, tags, docs=[None] * 3)
@@ -138,7 +138,7 @@ def test_sentences_of_no_document_are_one_document_where_others_are_known():
     assert "documents" not in found["test"]
 
 
-def test_where_there_is_nothing_there_is_no_share():
+def test_shares_of_nothing_are_none():
     corpus = DatasetDict(
         train=split_of([["a"]], [["B-PER"]]), validation=split_of([["a"]], [["O"]]), test=split_of([], [])
     )
@@ -150,13 +150,13 @@ def test_where_there_is_nothing_there_is_no_share():
     assert "unseen" not in corpus_statistics(DatasetDict(test=corpus["test"]))["test"]
 
 
-def test_statistics_are_json():
+def test_statistics_are_json_serialisable():
     corpus = DatasetDict(train=random_split(0, 50, 9, docs=True), test=random_split(1, 50, 9))
     found = corpus_statistics(corpus)
     assert json.loads(json.dumps(found)) == found
 
 
-def test_the_table():
+def test_statistics_table():
     corpus = DatasetDict(
         train=split_of(
             [["Ann", "saw", "New", "York"], ["Bo"]], [["B-PER", "O", "B-LOC", "I-LOC"], ["B-PER"]], docs=["0", "1"]
@@ -197,13 +197,13 @@ def test_the_table():
     )
 
 
-def test_the_table_of_plain_tags():
+def test_statistics_table_of_plain_tags():
     split = split_of([["a", "b"]], [["NN_x", "VB"]], ["NN_x", "VB"])
     table = statistics_table(corpus_statistics(DatasetDict(train=split)))
     assert table.splitlines()[-3:] == ["tokens by tag", "  NN_x                    1", "  VB                      1"]
 
 
-def test_what_is_no_corpus_is_refused():
+def test_datasets_without_class_labels_are_refused():
     strings = DatasetDict(train=Dataset.from_dict({"tokens": [["a"]], "ner_tags": [["O"]]}))
     with pytest.raises(DataError) as error:
         corpus_statistics(strings)
@@ -213,7 +213,7 @@ def test_what_is_no_corpus_is_refused():
     )
 
 
-def test_a_million_tokens_take_seconds():
+def test_a_million_tokens_are_counted_in_seconds():
     split = random_split(0, 2000, 900, docs=True)
     tokens = sum(map(len, split["tokens"]))
     corpus = DatasetDict(train=concatenate_datasets([split] * ceil(1_000_000 / tokens)), test=split)
@@ -235,14 +235,14 @@ def test_a_million_tokens_take_seconds():
         ),
     ],
 )
-def test_published_counts(corpora, tmp_path, name, counts):
+def test_counts_match_published_ones(corpora, tmp_path, name, counts):
     found = corpus_statistics(load_corpus(name, corpora, tmp_path))
     assert {
         split: (report["sentences"], report["tokens"], report["entities"]) for split, report in found.items()
     } == counts
 
 
-def test_published_counts_with_document_lines(corpora, tmp_path):
+def test_counts_with_document_lines_match_published_ones(corpora, tmp_path):
     found = corpus_statistics(load_corpus("conll2003", corpora, tmp_path))
     assert {split: report["with_document_lines"]["sentences"] for split, report in found.items()} == {
         "train": 14987,

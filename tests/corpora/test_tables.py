@@ -30,24 +30,24 @@ def table():
     return Dataset.from_dict(ROWS, features=FEATURES)
 
 
-def sentences(dataset, **told):
-    return list(sentences_of_table(dataset, SOURCE, Reading(**told)))
+def sentences(dataset, **options):
+    return list(sentences_of_table(dataset, SOURCE, Reading(**options)))
 
 
-def read(dataset, **told):
-    return [(sentence.tokens, sentence.tags) for sentence in sentences(dataset, **told)]
+def read(dataset, **options):
+    return [(sentence.tokens, sentence.tags) for sentence in sentences(dataset, **options)]
 
 
 def spelt(lists):
     return [[NAMES[value] for value in values] for values in lists]
 
 
-# --- Rows ------------------------------------------------------------------------------------------------------------
+# --- Rows -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tags", ["ner_tags", "tags", "labels"])
 @pytest.mark.parametrize("words", ["tokens", "words"])
-def test_words_and_tags_are_found_in_their_usual_columns(words, tags):
+def test_words_and_tags_are_read_from_their_usual_columns(words, tags):
     assert read(Dataset.from_dict({"id": [1, 2, 3], tags: spelt(ROWS["ner_tags"]), words: ROWS["tokens"]})) == EXPECTED
 
 
@@ -61,24 +61,24 @@ def test_words_and_tags_are_found_in_their_usual_columns(words, tags):
     ],
     ids=["usual", "large", "strings", "old form"],
 )
-def test_every_type_of_list_reads_the_same(words, tags):
+def test_all_list_types_read_the_same(words, tags):
     labels = ROWS["ner_tags"] if "ClassLabel" in str(tags) else spelt(ROWS["ner_tags"])
     rows = {"tokens": ROWS["tokens"], "ner_tags": labels}
     assert read(Dataset.from_dict(rows, features=Features({"tokens": words, "ner_tags": tags}))) == EXPECTED
 
 
-def test_lists_of_one_length_read_the_same():
+def test_fixed_size_lists_read_the_same():
     features = Features({"tokens": List(Value("string"), length=2), "tags": List(ClassLabel(names=NAMES), length=2)})
     dataset = Dataset.from_dict({"tokens": [["a", "b"], ["c", "d"]], "tags": [[0, 1], [2, 0]]}, features=features)
     assert read(dataset) == [(["a", "b"], ["O", "B-PER"]), (["c", "d"], ["I-PER", "O"])]
 
 
-def test_the_first_of_the_usual_columns_is_taken():
+def test_the_first_of_the_usual_columns_is_used():
     columns = {"labels": "L", "tags": "T", "ner_tags": "O", "words": "w", "tokens": "t"}
     assert read(Dataset.from_dict({name: [[value]] for name, value in columns.items()})) == [(["t"], ["O"])]
 
 
-def test_other_columns_can_be_named(table):
+def test_columns_are_configurable(table):
     dataset = table.add_column("upos", [["P", "P", "V"], [], ["N"]]).rename_columns({"tokens": "form", "ner_tags": "x"})
     found = sentences(dataset, token_column="form", tag_column="x", pos_column="upos")
     assert [sentence[:2] for sentence in found] == EXPECTED
@@ -87,7 +87,7 @@ def test_other_columns_can_be_named(table):
 
 @pytest.mark.parametrize("name", ["pos_tags", "pos"])
 @pytest.mark.parametrize("kind", [ClassLabel(names=["N", "V"]), Value("string")])
-def test_parts_of_speech_are_read_unless_they_are_to_be_left_out(name, kind):
+def test_parts_of_speech_are_read_unless_disabled(name, kind):
     values = [[0, 1], None] if isinstance(kind, ClassLabel) else [["N", "V"], None]
     rows = {"tokens": [["a", "b"], ["c"]], "tags": [["O", "O"], ["O"]], name: values}
     features = Features({"tokens": List(Value("string")), "tags": List(Value("string")), name: List(kind)})
@@ -96,27 +96,27 @@ def test_parts_of_speech_are_read_unless_they_are_to_be_left_out(name, kind):
     assert [sentence.pos_tags for sentence in sentences(dataset, pos_column="none")] == [None, None]
 
 
-def test_documents_are_named_by_strings_or_whole_numbers(table):
+def test_document_ids_are_strings_or_integers(table):
     for names in (["a", None, "b"], [7, None, 8]):
         found = sentences(table.add_column("doc_id", names))
         assert [sentence.doc_id for sentence in found] == [None if name is None else str(name) for name in names]
     assert [sentence.doc_id for sentence in sentences(table)] == [None] * 3
 
 
-def test_sentences_know_their_rows(table):
+def test_sentences_have_row_numbers(table):
     found = sentences(table)
     assert [sentence.line for sentence in found] == [0, 1, 2]
     assert found[0].place(2) == "owner/name, train, row 0"
 
 
-def test_a_data_set_that_is_sorted_filtered_or_formatted_reads_as_it_stands(table):
+def test_sorted_filtered_and_formatted_datasets_are_supported(table):
     assert read(table.select([2, 0])) == [EXPECTED[2], EXPECTED[0]]
     assert read(table.with_format("numpy")) == EXPECTED
     assert read(datasets.concatenate_datasets([table, table])) == EXPECTED * 2
     assert read(table.select([])) == []
 
 
-def test_only_the_columns_that_are_needed_are_read(table, monkeypatch):
+def test_only_needed_columns_are_read(table, monkeypatch):
     seen = set()
     read_lists = tables._Lists.read
 
@@ -138,7 +138,7 @@ PAIRS = st.tuples(WORDS, st.integers(0, 2), st.sampled_from(["N", "V"]))
     size=st.integers(1, 13),
     order=st.randoms(use_true_random=False),
 )
-def test_batches_of_any_size_give_what_the_rows_hold(rows, size, order):
+def test_batch_size_does_not_change_the_rows(rows, size, order):
     columns = {
         "tokens": [[pair[0] for pair in row] for row in rows],
         "ner_tags": [[pair[1] for pair in row] for row in rows],
@@ -157,7 +157,7 @@ def test_batches_of_any_size_give_what_the_rows_hold(rows, size, order):
         assert sentence.pos_tags == row["pos"]
 
 
-# --- Faults of rows and columns --------------------------------------------------------------------------------------
+# --- Faults of rows and columns ---------------------------------------------------------------------------------------
 
 GOOD = {"tokens": [["a"], ["b", "c"]], "tags": [["O"], ["O", "O"]]}
 
@@ -206,14 +206,14 @@ GOOD = {"tokens": [["a"], ["b", "c"]], "tags": [["O"], ["O", "O"]]}
         (GOOD | {"tags": [["O"], ["O", ""]]}, ", row 1: the column tags holds an empty string at index 1; correct it."),
     ],
 )
-def test_faults_are_told_with_their_row(columns, message):
+def test_invalid_values_raise_with_their_row(columns, message):
     with pytest.raises(DataError) as error:
         read(Dataset.from_dict(columns))
     assert str(error.value) == f"owner/name, train{message}"
 
 
 @pytest.mark.parametrize("number", [-1, 3])
-def test_a_class_without_a_name_is_told_with_its_row(number):
+def test_classes_without_a_name_raise_with_their_row(number):
     numbers = pa.array([[0], [0, number]])
     dataset = Dataset(pa.table({"tokens": pa.array(GOOD["tokens"]), "ner_tags": numbers}).cast(FEATURES.arrow_schema))
     with pytest.raises(DataError) as error:
@@ -223,7 +223,7 @@ def test_a_class_without_a_name_is_told_with_its_row(number):
     )
 
 
-def test_faults_far_into_a_table_have_their_row():
+def test_invalid_values_far_into_a_table_raise_with_their_row():
     dataset = Dataset.from_dict({"tokens": [["a"]] * 2600, "tags": [["O"]] * 2500 + [[""]] + [["O"]] * 99})
     with pytest.raises(DataError) as error:
         read(dataset)
@@ -232,7 +232,7 @@ def test_faults_far_into_a_table_have_their_row():
     )
 
 
-def test_bytes_that_are_no_text_are_told_with_their_row():
+def test_invalid_utf8_raises_with_its_row():
     broken = pa.array([b"a", b"na\xefve"]).view(pa.string())
     tokens = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), broken)
     with pytest.raises(DataError) as error:
@@ -246,7 +246,7 @@ def test_bytes_that_are_no_text_are_told_with_their_row():
     ("told", "what"),
     [("token_column", "words"), ("tag_column", "tags"), ("pos_column", "parts of speech")],
 )
-def test_a_column_that_was_named_must_be_there(table, told, what):
+def test_a_missing_named_column_raises(table, told, what):
     with pytest.raises(DataError) as error:
         read(table, **{told: "x"})
     assert str(error.value) == (
@@ -255,7 +255,7 @@ def test_a_column_that_was_named_must_be_there(table, told, what):
     )
 
 
-# --- Files and folders -----------------------------------------------------------------------------------------------
+# --- Files and folders ------------------------------------------------------------------------------------------------
 
 
 def write_parquet(dataset, path):
@@ -284,9 +284,9 @@ every_form = pytest.mark.parametrize("write", FORMS.values(), ids=FORMS)
 
 @every_form
 @pytest.mark.parametrize("name", ["train.parquet", "odd [1] *?.arrow", "train"])
-def test_every_form_of_file_opens_whatever_its_name(table, tmp_path, monkeypatch, write, name):
+def test_all_file_formats_open_under_any_name(table, tmp_path, monkeypatch, write, name):
     write(table, tmp_path / name)
-    # Another file that the name would match, were it a pattern.
+    # Another file that the name would match as a glob pattern.
     write(table.select([0]), tmp_path / "odd 1 --.arrow")
     monkeypatch.chdir(tmp_path)
     for path in (tmp_path / name, (tmp_path / name).relative_to(tmp_path)):
@@ -296,7 +296,7 @@ def test_every_form_of_file_opens_whatever_its_name(table, tmp_path, monkeypatch
 
 
 @every_form
-def test_a_file_that_was_rewritten_is_read_anew(table, tmp_path, write):
+def test_rewritten_files_are_read_again(table, tmp_path, write):
     write(table, tmp_path / "some")
     assert len(open_table(tmp_path / "some")) == 3
     (tmp_path / "some").unlink()
@@ -305,7 +305,7 @@ def test_a_file_that_was_rewritten_is_read_anew(table, tmp_path, write):
 
 
 @every_form
-def test_a_damaged_file_is_told_in_one_sentence(table, tmp_path, write):
+def test_damaged_files_raise_a_one_sentence_error(table, tmp_path, write):
     path = tmp_path / "some"
     write(table, path)
     path.write_bytes(path.read_bytes()[:300])
@@ -317,14 +317,14 @@ def test_a_damaged_file_is_told_in_one_sentence(table, tmp_path, write):
 
 
 @pytest.mark.parametrize("content", [b"", b"Ann O\n", b"PAR1", b"ARROW1", b"\x80\x04\x95" + b"\0" * 40])
-def test_a_file_of_another_kind_is_told(tmp_path, content):
+def test_files_of_another_format_raise(tmp_path, content):
     path = tmp_path / "some.arrow"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"some\.arrow: the file is not a valid Parquet or Arrow file \(.+\); write or"):
         open_table(path)
 
 
-def test_saved_splits_come_back(table, tmp_path):
+def test_saved_splits_are_read(table, tmp_path):
     DatasetDict({"train": table, "test": table.select([0])}).save_to_disk(tmp_path / "saved")
     opened = open_saved(tmp_path / "saved")
     assert list(opened) == ["train", "test"]
@@ -332,7 +332,7 @@ def test_saved_splits_come_back(table, tmp_path):
     assert read(opened["test"]) == EXPECTED[:1]
 
 
-def test_a_single_saved_data_set_is_for_training(table, tmp_path, monkeypatch):
+def test_a_single_saved_dataset_is_the_training_split(table, tmp_path, monkeypatch):
     table.save_to_disk(tmp_path / "saved", num_shards=2)
     monkeypatch.chdir(tmp_path)
     opened = open_saved((tmp_path / "saved").relative_to(tmp_path))
@@ -364,7 +364,7 @@ def lose_everything(folder):
 
 @pytest.mark.parametrize("damage", [lose_rows, cut_rows, garble_state, empty_state, lose_everything])
 @pytest.mark.parametrize("splits", [True, False])
-def test_a_damaged_folder_is_told_in_one_sentence(table, tmp_path, damage, splits):
+def test_damaged_folders_raise_a_one_sentence_error(table, tmp_path, damage, splits):
     folder = tmp_path / "saved"
     (DatasetDict({"train": table}) if splits else table).save_to_disk(folder)
     damage(folder / "train" if splits else folder)

@@ -1,4 +1,4 @@
-"""What is written, what is refused, and that reading gives everything back."""
+"""Writing corpora: formats, errors and round trips."""
 
 import json
 
@@ -33,7 +33,7 @@ def split_of(sentences, labels=LABELS, pos=None, docs=None):
 
 
 def rows_of(corpus):
-    """All that a corpus says, without regard to how its labels are numbered."""
+    """The content of a corpus, independent of how its labels are numbered."""
     found = {}
     for name, split in corpus.items():
         labels = split.features["ner_tags"].feature.names
@@ -62,7 +62,7 @@ def written(corpus, folder, *arguments, **options):
     return path.read_bytes().decode()
 
 
-# --- What is written -------------------------------------------------------------------------------------------------
+# --- Formats ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_columns_in_every_scheme(tmp_path, scheme, tags, separator, between):
     assert text == expected
 
 
-def test_columns_letter_by_letter(tmp_path):
+def test_exact_text_of_columns(tmp_path):
     assert written(train_of(), tmp_path, "columns") == (
         "Ann\tB-PER\nLee\tI-PER\nBo\tB-PER\nleft\tO\n\nRain\tO\n\nNew\tB-LOC\nYork\tI-LOC\nCity\tI-LOC\n\n"
     )
@@ -101,14 +101,14 @@ def test_columns_letter_by_letter(tmp_path):
         ([None, None, None], "Ann B-PER\n\nBo O\n\nOslo B-LOC\n\n"),
     ],
 )
-def test_columns_of_documents(tmp_path, docs, text):
+def test_columns_with_documents(tmp_path, docs, text):
     corpus = train_of([[("Ann", "B-PER")], [("Bo", "O")], [("Oslo", "B-LOC")]], docs=docs)
     assert written(corpus, tmp_path / "blank", "columns", separator="blank") == text
     by_tab = text.replace(" (a b)", "\t(a_b)").replace(" ", "\t").replace("_", " ")
     assert written(corpus, tmp_path / "tab", "columns") == by_tab
 
 
-def test_columns_of_parts_of_speech(tmp_path):
+def test_columns_with_parts_of_speech(tmp_path):
     corpus = train_of(pos=POS, docs=["0", "0", "1"])
     assert written(corpus, tmp_path, "columns", separator="blank") == (
         "-DOCSTART- -X- O\n\nAnn NNP B-PER\nLee NNP I-PER\nBo NNP B-PER\nleft VBD O\n\nRain NN O\n\n"
@@ -116,7 +116,7 @@ def test_columns_of_parts_of_speech(tmp_path):
     )
 
 
-def test_plain_tags_are_written_as_they_are(tmp_path):
+def test_plain_tags_are_written_unchanged(tmp_path):
     corpus = train_of([[("a", "B-x"), ("b", "NN")]], labels=["B-x", "NN"])
     assert written(corpus, tmp_path, "columns", "bioes") == "a\tB-x\nb\tNN\n\n"
 
@@ -180,7 +180,7 @@ def test_spans(tmp_path):
     )
 
 
-def test_text_is_json_by_the_line(tmp_path):
+def test_each_line_is_json(tmp_path):
     corpus = train_of([[('\x00\t"\\\n', "B-PER"), ("\u2028\x85", "O")]], pos=[["\x1f", "'"]], docs=["\\"])
     (line,) = written(corpus, tmp_path, "jsonl").removesuffix("\n").split("\n")
     assert json.loads(line) == {
@@ -217,7 +217,7 @@ def test_tables_keep_every_column(tmp_path):
         ("arrow", ["train", "validation", "test"]),
     ],
 )
-def test_files_bear_the_names_that_reading_looks_for(tmp_path, format, names):
+def test_files_get_the_names_that_load_corpus_expects(tmp_path, format, names):
     corpus = DatasetDict({name: split_of(SENTENCES) for name in ("train", "validation", "test")})
     folder = tmp_path / "deep" / "below"
     assert write_corpus(corpus, folder, format) == [folder / name for name in names]
@@ -236,7 +236,7 @@ def test_selected_and_shuffled_rows_are_written_in_their_order(tmp_path, format)
     )
 
 
-# --- What is refused -------------------------------------------------------------------------------------------------
+# --- Errors -----------------------------------------------------------------------------------------------------------
 
 
 def refusal(corpus, folder, *arguments, **options):
@@ -269,7 +269,7 @@ COLUMNS, BLANKS = ("columns",), ("columns", "iob2", "blank")
         (("spans",), "\ufeff", r"the token '\ufeff' holds a byte-order mark"),
     ],
 )
-def test_tokens_that_would_not_come_back(tmp_path, arguments, token, fault):
+def test_tokens_that_would_not_round_trip_are_refused(tmp_path, arguments, token, fault):
     # Past the first batch, so that rows are counted through batches.
     sentences = [[("a", "O")]] * 2500 + [[("b", "O"), (token, "O")]] + [[("\t", "O")]]
     message = refusal(train_of(sentences), tmp_path / "out", *arguments)
@@ -316,12 +316,12 @@ def test_tokens_that_would_not_come_back(tmp_path, arguments, token, fault):
         (("conll2012",), train_of([[("a", "O")]], docs=[""]), "train, row 0: the document '' is empty"),
     ],
 )
-def test_what_else_would_not_come_back(tmp_path, arguments, corpus, message):
+def test_corpora_that_would_not_round_trip_are_refused(tmp_path, arguments, corpus, message):
     assert refusal(corpus, tmp_path / "out", *arguments).startswith(f"{message}, which {arguments[0]}")
 
 
 @pytest.mark.parametrize("format", ["conll2012", "spans"])
-def test_plain_tags_are_no_entities(tmp_path, format):
+def test_entity_formats_refuse_plain_tags(tmp_path, format):
     corpus = train_of([[("a", "NN")]], labels=["NN", "O"])
     assert refusal(corpus, tmp_path / "out", format) == (
         f"train: plain tags such as 'NN', but {format} holds entities only; write jsonl."
@@ -350,11 +350,11 @@ def test_plain_tags_are_no_entities(tmp_path, format):
         ),
     ],
 )
-def test_options_that_no_format_has(tmp_path, options, message):
+def test_invalid_options_are_refused(tmp_path, options, message):
     assert refusal(train_of(), tmp_path / "out", **options) == message
 
 
-def test_what_is_no_corpus(tmp_path):
+def test_malformed_corpora_are_refused(tmp_path):
     features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=["O"]))})
 
     def of(tokens, tags, **more):
@@ -383,11 +383,11 @@ def test_what_is_no_corpus(tmp_path):
     assert refusal(DatasetDict(), out, "jsonl") == "expected splits among train, validation, test, found none."
 
 
-# --- What exists -----------------------------------------------------------------------------------------------------
+# --- Existing files ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_nothing_is_overwritten_unasked(tmp_path, format):
+def test_files_are_overwritten_only_on_request(tmp_path, format):
     old, new = train_of(), train_of([[("other", "B-PER"), ("words", "B-LOC")]])
     (path,) = write_corpus(old, tmp_path, format)
     with pytest.raises(DataError) as error:
@@ -398,7 +398,7 @@ def test_nothing_is_overwritten_unasked(tmp_path, format):
     assert rows_of(load_corpus(tmp_path, cache_dir=tmp_path / ".d", pos_column="none")) == rows_of(new)
 
 
-def test_a_folder_of_something_else_is_never_replaced(tmp_path):
+def test_folders_with_other_files_are_never_replaced(tmp_path):
     mine = tmp_path / "train" / "mine.txt"
     mine.parent.mkdir()
     mine.write_text("kept")
@@ -410,21 +410,21 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path):
     assert mine.read_text() == "kept"
 
 
-def test_a_file_is_no_folder(tmp_path):
+def test_a_file_in_place_of_the_folder_raises(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError) as error:
         write_corpus(train_of(), tmp_path / "file", "columns")
     assert str(error.value) == f"{tmp_path}/file: is a file; name a folder to write into."
 
 
-def test_a_corpus_may_replace_the_files_that_it_lies_in(tmp_path):
+def test_a_corpus_can_overwrite_its_own_files(tmp_path):
     write_corpus(train_of(), tmp_path, "arrow")
     write_corpus(load_from_disk(tmp_path), tmp_path, "arrow", overwrite=True)
     assert rows_of(load_from_disk(tmp_path)) == rows_of(train_of())
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_breaks_off_leaves_nothing_behind(tmp_path, monkeypatch, format):
+def test_a_failed_write_leaves_no_partial_files(tmp_path, monkeypatch, format):
     corpus = DatasetDict({name: split_of(SENTENCES) for name in ("train", "validation")})
     write_corpus(corpus, tmp_path, format)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -440,14 +440,14 @@ def test_what_breaks_off_leaves_nothing_behind(tmp_path, monkeypatch, format):
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-# --- The way back ----------------------------------------------------------------------------------------------------
+# --- Round trips ------------------------------------------------------------------------------------------------------
 
 ODD = ["\u00a0", "\u2028", "\u0085", "\u3000", "\x0b", "\x1c", "\x00", "e\u0301", "\u200b", "👩🏽‍🚀", '"', "\\", "'", "#", "*", "(x)", "-", "O", "B-PER", "-DOCSTART-ed", "#begin", "{}", "東"]  # noqa: E501  # fmt: skip
 TYPES = ["PER", "art-work", "É", "O", "B-x", "{}"]
 
 
 def texts(also=""):
-    """Strings of characters, those of some only if a format can hold them."""
+    """Random strings; `also` adds characters that only some formats support."""
     letters = st.characters(exclude_categories=["Cs"], exclude_characters=set("\ufeff\t\r\n ") - set(also))
     pieces = st.one_of(st.sampled_from([*ODD, *also]), st.text(letters, min_size=1, max_size=3))
     return st.lists(pieces, min_size=1, max_size=3).map("".join)
@@ -474,7 +474,7 @@ def corpora_of(draw, also="", empty=False, unknown_documents="first", doc_ids=No
             pos.append([draw(word) for _ in tags])
             docs.append(draw(document))
         if split == "train":
-            # A type without an example there is refused by reading.
+            # Reading refuses a type without an example in training.
             sentences.append([(draw(word), f"B-{name}") for name in types])
             pos.append([draw(word) for _ in types])
             docs.append(draw(document))
@@ -491,7 +491,7 @@ def corpora_of(draw, also="", empty=False, unknown_documents="first", doc_ids=No
     return DatasetDict(found)
 
 
-def there_and_back(corpus, folder, *arguments, **options):
+def round_trip(corpus, folder, *arguments, **options):
     write_corpus(corpus, folder, *arguments, **options)
     # With few sentences, or thousands of parts of speech, the column must be named.
     has_pos = "pos_tags" in corpus["train"].column_names
@@ -510,30 +510,30 @@ often = settings(max_examples=20, deadline=None, suppress_health_check=list(Heal
 @pytest.mark.parametrize("scheme", ["iob1", "iob2", "bioes", "bilou", "bmes"])
 @given(corpus=corpora_of(also=" ").filter(lambda corpus: not opens_document(corpus)))
 @often
-def test_columns_by_tab_come_back(new_folder, scheme, corpus):
-    assert rows_of(there_and_back(corpus, new_folder(), "columns", scheme)) == rows_of(corpus)
+def test_tab_separated_columns_round_trip(new_folder, scheme, corpus):
+    assert rows_of(round_trip(corpus, new_folder(), "columns", scheme)) == rows_of(corpus)
 
 
 @given(corpus=corpora_of().filter(lambda corpus: not opens_document(corpus)), scheme=st.sampled_from(["iob1", "bioes"]))
 @often
-def test_columns_by_blank_come_back(new_folder, corpus, scheme):
-    assert rows_of(there_and_back(corpus, new_folder(), "columns", scheme, "blank")) == rows_of(corpus)
+def test_space_separated_columns_round_trip(new_folder, corpus, scheme):
+    assert rows_of(round_trip(corpus, new_folder(), "columns", scheme, "blank")) == rows_of(corpus)
 
 
 @given(corpus=corpora_of(doc_ids=texts().filter(lambda name: name[0] != "#"), unknown_documents="anywhere"))
 @often
-def test_conll2012_comes_back(new_folder, corpus):
-    assert rows_of(there_and_back(corpus, new_folder(), "conll2012")) == rows_of(corpus)
+def test_conll2012_round_trips(new_folder, corpus):
+    assert rows_of(round_trip(corpus, new_folder(), "conll2012")) == rows_of(corpus)
 
 
 @pytest.mark.parametrize(
     "doc_id", ["a#0", "a#1", "a#10", "a#01", "a#x", "a#1#2", "a#\u0661", "-", "a)", "(a); part 001"]
 )
-def test_names_of_documents_come_back(new_folder, doc_id):
+def test_document_ids_round_trip(new_folder, doc_id):
     corpus = train_of(pos=POS, docs=[doc_id, "b", doc_id])
     for format in ("columns", "conll2012", "jsonl", "spans"):
         if " " not in doc_id or format != "conll2012":
-            assert rows_of(there_and_back(corpus, new_folder(), format)) == rows_of(corpus)
+            assert rows_of(round_trip(corpus, new_folder(), format)) == rows_of(corpus)
 
 
 @given(
@@ -541,22 +541,22 @@ def test_names_of_documents_come_back(new_folder, doc_id):
     scheme=st.sampled_from(["iob1", "bmes"]),
 )
 @often
-def test_jsonl_comes_back(new_folder, corpus, scheme):
-    assert rows_of(there_and_back(corpus, new_folder(), "jsonl", scheme)) == rows_of(corpus)
+def test_jsonl_round_trips(new_folder, corpus, scheme):
+    assert rows_of(round_trip(corpus, new_folder(), "jsonl", scheme)) == rows_of(corpus)
 
 
 @pytest.mark.parametrize("format", ["spans", "parquet", "arrow"])
 @given(corpus=corpora_of(also=" \t\n\r", empty=True, unknown_documents="anywhere"))
 @often
-def test_spans_and_tables_come_back(new_folder, format, corpus):
-    assert rows_of(there_and_back(corpus, new_folder(), format)) == rows_of(corpus)
+def test_spans_and_tables_round_trip(new_folder, format, corpus):
+    assert rows_of(round_trip(corpus, new_folder(), format)) == rows_of(corpus)
 
 
 @pytest.mark.parametrize("format", ["columns", "jsonl", "parquet", "arrow"])
-def test_plain_tags_come_back(new_folder, format):
+def test_plain_tags_round_trip(new_folder, format):
     labels = ["NN", "VB", "-LRB-"]
     corpus = train_of([[("a", "NN"), ("(", "-LRB-")], [("go", "VB")]], labels=labels)
-    assert rows_of(there_and_back(corpus, new_folder(), format)) == rows_of(corpus)
+    assert rows_of(round_trip(corpus, new_folder(), format)) == rows_of(corpus)
 
 
 def opens_document(corpus):
@@ -571,10 +571,10 @@ def opens_document(corpus):
 
 @pytest.mark.parametrize("name", ["wnut17", "conll2003"])
 @pytest.mark.parametrize("format", FORMATS)
-def test_real_corpora_come_back(corpora, new_folder, tmp_path_factory, name, format):
+def test_real_corpora_round_trip(corpora, new_folder, tmp_path_factory, name, format):
     cache = tmp_path_factory.getbasetemp() / "real"
     corpus = load_corpus(name, corpora, cache)
-    again = there_and_back(corpus, new_folder(), format)
+    again = round_trip(corpus, new_folder(), format)
     for split, dataset in corpus.items():
         assert again[split].features == dataset.features
         table, expected = (found.with_format("arrow")[:] for found in (again[split], dataset))

@@ -26,7 +26,7 @@ def phrases(dataset):
             yield row["kind"], row["tokens"][middle - 1], row["tokens"][middle + 1], row["labels"][middle] != "O"
 
 
-def test_sizes_and_form(corpus):
+def test_sizes_and_sentence_form(corpus):
     assert {split: len(dataset) for split, dataset in corpus.items()} == {"train": 2560, "validation": 320, "test": 640}
     labels = ["O", "B-LINK", "I-LINK", "B-PER", "I-PER", "B-WORK", "I-WORK"]
     for dataset in corpus.values():
@@ -35,7 +35,7 @@ def test_sizes_and_form(corpus):
     assert 7 < sum(map(len, corpus["train"]["tokens"])) / 2560 < 10
 
 
-def test_the_corpus_is_a_function_of_its_seed(corpus):
+def test_the_corpus_is_determined_by_its_seed(corpus):
     again, other = xor_corpus(), xor_corpus(seed=14)
     for split, dataset in corpus.items():
         assert dataset.to_list() == again[split].to_list()
@@ -56,7 +56,7 @@ def test_phrases_are_of_the_two_kinds_of_the_paper(corpus):
             assert start + 3 < len(row["labels"])
 
 
-def test_neither_neighbour_alone_tells_anything(corpus):
+def test_neither_neighbour_alone_is_informative(corpus):
     for dataset in corpus.values():
         for side in (1, 2):
             entities = defaultdict(Counter)
@@ -65,7 +65,7 @@ def test_neither_neighbour_alone_tells_anything(corpus):
             assert all(count[True] == count[False] for count in entities.values())
 
 
-def test_no_word_around_the_phrase_tells_anything(corpus):
+def test_words_around_the_phrase_are_not_informative(corpus):
     for dataset in corpus.values():
         around = {True: Counter(), False: Counter()}
         for row in rows(dataset):
@@ -76,7 +76,7 @@ def test_no_word_around_the_phrase_tells_anything(corpus):
         assert around[True] == around[False]
 
 
-def test_the_two_neighbours_together_tell_all(corpus):
+def test_the_two_neighbours_together_determine_the_label(corpus):
     """Two classes on either side, found from the training phrases by propagation, explain every test phrase."""
     agreement = defaultdict(list)
     for _, left, right, entity in phrases(corpus["train"]):
@@ -106,13 +106,13 @@ def test_the_two_neighbours_together_tell_all(corpus):
     assert len(set(told)) == 2
 
 
-def test_pairings_of_one_split_are_new_to_the_others(corpus):
+def test_pairs_of_names_do_not_recur_across_splits(corpus):
     pairs = {split: [phrase[1:3] for phrase in phrases(dataset)] for split, dataset in corpus.items()}
     every = [pair for split in pairs.values() for pair in split]
     assert len(every) == len(set(every))
 
 
-def test_every_name_is_seen_often_in_training_in_both_kinds(corpus):
+def test_every_name_is_frequent_in_training_in_both_kinds(corpus):
     seen = Counter((kind, name) for kind, *pair, _ in phrases(corpus["train"]) for name in pair)
     assert len(seen) == 2 * 160
     assert set(seen.values()) == {12}
@@ -127,7 +127,7 @@ def test_names_alone_occur_in_training_only(corpus):
     assert set(xor_corpus(alone=0)["train"]["kind"]) == {"B-I-E", "O-S-O"}
 
 
-def test_small_corpora_and_left_out_splits():
+def test_small_corpora_and_omitted_splits():
     corpus = xor_corpus(train=16, validation=0, test=8, names=4, alone=1)
     assert {split: len(dataset) for split, dataset in corpus.items()} == {"train": 16 + 16, "test": 8}
 

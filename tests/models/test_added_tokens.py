@@ -49,7 +49,7 @@ def logits(model, tokenizer, *words):
     return model(**tokenizer([list(words)], is_split_into_words=True, return_tensors="pt")).logits
 
 
-# --- Tokenizer -------------------------------------------------------------------------------------------------------
+# --- Tokenizer --------------------------------------------------------------------------------------------------------
 
 
 def reloaded(tokenizer, folder):
@@ -58,7 +58,7 @@ def reloaded(tokenizer, folder):
 
 
 @pytest.mark.parametrize("kept", ["as added", "reloaded", "pickled", "copied"])
-def test_added_tokens_are_kept_whole_in_texts_and_known_as_words(tmp_path, kept):
+def test_added_tokens_are_not_split_and_have_ids(tmp_path, kept):
     tokenizer = with_added("@home", "New York", AddedToken("sw", single_word=True))
     if kept == "reloaded":
         tokenizer = reloaded(tokenizer, tmp_path)
@@ -77,7 +77,7 @@ def test_added_tokens_are_kept_whole_in_texts_and_known_as_words(tmp_path, kept)
     assert tokenizer(["a<ent>b", "[PAD]", "[UNK]"], is_split_into_words=True)["input_ids"] == [1, 1, 1]
 
 
-def test_special_tokens_of_a_user_are_special_to_the_tokenizer(tmp_path):
+def test_added_special_tokens_are_special(tmp_path):
     for tokenizer in (with_added("@home"), reloaded(with_added("@home"), tmp_path)):
         assert set(tokenizer.all_special_tokens) == {"[PAD]", "[UNK]", "<ent>"}
         ids = tokenizer("Ann <ent> saw @home")["input_ids"]
@@ -86,17 +86,17 @@ def test_special_tokens_of_a_user_are_special_to_the_tokenizer(tmp_path):
         assert tokenizer.convert_ids_to_tokens(ids, skip_special_tokens=True) == ["Ann", "saw", "@home"]
 
 
-def test_the_fields_of_a_model_count_added_tokens():
+def test_model_fields_count_added_tokens():
     fields = with_added("@home").model_fields()
     assert (fields["vocab_size"], fields["added_vocab_size"], fields["trained_vocab_size"]) == (10, 2, 6)
     assert TOKENIZER.model_fields()["added_vocab_size"] == 0
 
 
-# --- Model -----------------------------------------------------------------------------------------------------------
+# --- Model ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("features", FEATURES)
-def test_a_grown_model_predicts_the_same_for_known_words_and_can_be_saved(features, tmp_path):
+def test_a_grown_model_keeps_its_predictions_and_can_be_saved(features, tmp_path):
     model, tokenizer = model_with(features), with_added("@home")
     words = ("Ann", "saw", "rome", "LIMA", "xyz", "nowhere")
     before = logits(model, TOKENIZER, *words)
@@ -114,19 +114,19 @@ def test_a_grown_model_predicts_the_same_for_known_words_and_can_be_saved(featur
 
 
 @pytest.mark.parametrize("features", [name for name, fields in FEATURES.items() if "word_dim" not in fields])
-def test_added_tokens_have_a_trained_vector_of_their_own(features):
+def test_added_tokens_have_separate_trained_vectors(features):
     model, tokenizer = model_with(features).train(), with_added("@home")
     model.resize_token_embeddings(len(tokenizer))
     table = model.get_input_embeddings()
     batch = tokenizer([["<ent>", "Ann", "rome"]], is_split_into_words=True, return_tensors="pt")
     model(**batch, labels=torch.tensor([[0, 1, 2]])).loss.backward()
     learning = table.weight.grad.abs().sum(1).nonzero().flatten().tolist()
-    rome = 6 if model.config.pretrained_words else 1  # a word without a trained vector has the unknown word's
+    rome = 6 if model.config.pretrained_words else 1  # a word without a trained vector uses that of the unknown word
     assert learning == sorted([rome, 4, len(table.weight) - 2])
 
 
 @pytest.mark.parametrize("features", FEATURES)
-def test_a_model_built_for_a_tokenizer_with_added_tokens_is_as_large_as_a_grown_one(features):
+def test_building_with_added_tokens_gives_the_size_of_a_grown_model(features):
     grown, tokenizer = model_with(features), with_added("@home")
     grown.resize_token_embeddings(len(tokenizer))
     built = model_with(features, tokenizer=tokenizer)
@@ -135,7 +135,7 @@ def test_a_model_built_for_a_tokenizer_with_added_tokens_is_as_large_as_a_grown_
 
 
 @pytest.mark.parametrize("features", FEATURES)
-def test_another_model_of_the_same_tokenizer_takes_over_all_vectors(features):
+def test_vectors_load_into_another_model_of_the_same_tokenizer(features):
     model, tokenizer = model_with(features), with_added("@home")
     model.resize_token_embeddings(len(tokenizer))
     other = build_model("bilstm-cnn", tokenizer, seed=1, **FEATURES[features])
@@ -145,7 +145,7 @@ def test_another_model_of_the_same_tokenizer_takes_over_all_vectors(features):
 
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("size", [9, 7, 5])  # without an added token, a word with a vector, a word that was seen
-def test_a_shrunk_model_predicts_the_same_for_the_words_that_are_left(features, size, tmp_path):
+def test_a_shrunk_model_keeps_its_predictions_for_remaining_words(features, size, tmp_path):
     model, tokenizer = model_with(features), with_added("@home")
     model.resize_token_embeddings(len(tokenizer))
     words = [word for word, index in tokenizer.get_vocab().items() if 2 <= index < size]
@@ -161,7 +161,7 @@ def test_a_shrunk_model_predicts_the_same_for_the_words_that_are_left(features, 
     assert torch.equal(logits(model, tokenizer, *words), before)
 
 
-def test_resizing_keeps_what_is_frozen_and_rounds_up_where_asked(model_type):
+def test_resizing_keeps_frozen_weights_and_supports_pad_to_multiple_of(model_type):
     model = build_model(model_type, TOKENIZER, freeze_word_embeddings=True)
     assert model.resize_token_embeddings() is model.get_input_embeddings()
     assert model.config.vocab_size == len(TOKENIZER)
@@ -177,7 +177,7 @@ def test_padding_and_the_unknown_word_cannot_be_removed(size):
         model_with("trained").resize_token_embeddings(size)
 
 
-def test_words_seen_once_stay_those_that_are_dropped_in_training():
+def test_resizing_does_not_change_the_singletons():
     model = build_model("bilstm-cnn", TOKENIZER, singleton_dropout=1.0).train()
     model.resize_token_embeddings(len(TOKENIZER) + 2)
     ids = torch.arange(model.config.vocab_size).unsqueeze(0)

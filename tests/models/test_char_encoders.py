@@ -1,4 +1,4 @@
-"""What becomes of a word's characters: its own, whatever stands beside it, and dropped as the papers say."""
+"""Character encoders: features match the equations, do not depend on neighbours, and use dropout as in the papers."""
 
 from unittest import mock
 
@@ -52,7 +52,7 @@ def words(lengths, seed=0):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_words_become_what_the_equations_say(name):
+def test_word_features_match_the_equations(name):
     encoder, chars = build(name).double(), words([3, 1, 12, 0, 7, 11, 3])
     weights = {f"features.chars.{key}": values.numpy() for key, values in encoder.state_dict().items()}
     weights["features.char_types"] = TYPES.numpy()
@@ -62,7 +62,7 @@ def test_words_become_what_the_equations_say(name):
 
 @pytest.mark.parametrize("name", ENCODERS)
 @pytest.mark.parametrize("lengths", [[2, 1], [0, 0], [12, 0, 5], [3, 4, 3, 9]])
-def test_padding_left_out_and_words_computed_once_change_nothing(name, lengths):
+def test_skipping_padding_and_repeated_words_does_not_change_results(name, lengths):
     encoder, chars = build(name), words(lengths).repeat(1, 2, 1)
     expected = encoder(chars, TYPES)
     with mock.patch("torch.compiler.is_compiling", return_value=True):
@@ -71,8 +71,8 @@ def test_padding_left_out_and_words_computed_once_change_nothing(name, lengths):
 
 @pytest.mark.parametrize("name", ENCODERS)
 @pytest.mark.parametrize("compiling", [False, True])
-def test_dropping_almost_nothing_is_dropping_nothing(name, compiling):
-    """With a dropout of its own, every occurrence of a character goes another way through the computation."""
+def test_near_zero_char_dropout_matches_no_dropout(name, compiling):
+    """Character dropout per occurrence takes a separate code path."""
     encoder, chars = build(name, char_dropout=1e-9), words([3, 1, 12, 0, 7]).repeat(1, 2, 1)
     expected = encoder.eval()(chars, TYPES)
     with mock.patch("torch.compiler.is_compiling", return_value=compiling):
@@ -80,7 +80,7 @@ def test_dropping_almost_nothing_is_dropping_nothing(name, compiling):
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_every_occurrence_of_a_word_drops_characters_of_its_own(name):
+def test_char_dropout_is_sampled_per_occurrence_of_a_word(name):
     encoder = build(name, char_dropout=0.5)
     chars = words([10]).clamp(min=6).repeat(1, 2, 1)
     first, second = encoder.train()(chars, TYPES)[0]
@@ -89,7 +89,7 @@ def test_every_occurrence_of_a_word_drops_characters_of_its_own(name):
     assert torch.equal(first, second)
 
 
-def test_half_of_a_character_is_dropped_and_nothing_of_padding():
+def test_char_dropout_drops_half_of_the_features_and_ignores_padding():
     encoder = build("cnn of ma2016", char_dropout=0.5).train()
     chars = words([8] * 500)
     vectors, whole = encoder.vectors(chars), encoder.embedding(chars)
@@ -100,7 +100,7 @@ def test_half_of_a_character_is_dropped_and_nothing_of_padding():
     torch.testing.assert_close(vectors[~padding][~dropped], 2 * whole[~padding][~dropped])
 
 
-def test_characters_that_training_did_not_see_are_as_if_absent():
+def test_unseen_characters_are_skipped():
     encoder = build("lstm without unknown")
     chars = torch.tensor([[[9, 8, 7, 0, 0, 0], [9, 1, 8, 5, 2, 7], [2, 3, 0, 0, 0, 0]]])
     plain, mixed, nothing = encoder(chars, TYPES)[0]
@@ -109,13 +109,13 @@ def test_characters_that_training_did_not_see_are_as_if_absent():
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-def test_gradients_reach_all_weights(name):
+def test_all_weights_get_gradients(name):
     encoder = build(name, char_dropout=0.3).train()
     encoder(words([4, 9, 0, 2]), TYPES).sum().backward()
     assert all(parameter.grad.any() and parameter.grad.isfinite().all() for parameter in encoder.parameters())
 
 
-def test_characters_may_be_left_out():
+def test_character_features_are_optional():
     assert build_character_encoder(LstmCrfConfig(char_features="none")) is None
 
 
@@ -123,8 +123,8 @@ def test_characters_may_be_left_out():
     ("word", "shape"),
     [("UN", 0), ("I", 0), ("U.", 1), ("Ann", 1), ("McD", 1), ("iPod", 2), ("3D", 2), ("of", 3), ("1.5", 3), ("", 3)],
 )
-def test_shapes_of_words_are_those_of_strubell2017(word, shape):
-    """The type of a character stands for it."""
+def test_word_shapes_match_strubell2017(word, shape):
+    """The type of a character is used as its id."""
     types = [1 if char.isupper() else 2 if char.islower() else 3 if char.isdigit() else 4 for char in word]
     rows = torch.tensor(types + [0] * (WIDTH - len(word)))
     assert shape_of(rows, rows).item() == shape

@@ -1,4 +1,4 @@
-"""The BLSTM-CNNs-CRF of ma2016: its sizes, the rows of its comparison, its three dropouts, and how it starts."""
+"""The BLSTM-CNNs-CRF of ma2016: parameter counts, ablations, dropout and initialisation."""
 
 import math
 
@@ -46,13 +46,13 @@ def default_model(labels=NER, **fields):
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_the_rows_of_the_papers_have_as_many_weights_as_they_say(row):
+def test_parameter_counts_match_the_papers(row):
     fields, expected = ROWS[row]
     model = default_model(**fields)
     assert sum(parameter.numel() for parameter in model.parameters()) == WORDS * 100 + expected
 
 
-def test_layers_start_as_the_paper_says():
+def test_initialisation_matches_the_paper():
     model = default_model()
     layer = model.encoder.layer
     for weights, inputs in ((layer.weight_ih, 130), (layer.weight_hh, 200)):
@@ -64,8 +64,8 @@ def test_layers_start_as_the_paper_says():
         assert 0.97 * bound < weights.abs().max() <= bound
 
 
-def watched(model, batch):
-    """What a forward pass comes upon: the vectors of characters, the recurrent layer's input, the encoder's states."""
+def recorded_inputs(model, batch):
+    """Record in a forward pass: character vectors, inputs of the recurrent layer, and encoder states."""
     seen = {}
     chars = model.features.chars
     with_dropout = chars.vectors
@@ -81,23 +81,23 @@ def watched(model, batch):
     return seen
 
 
-def test_dropout_is_in_three_places(tokenizer):
+def test_dropout_is_applied_in_three_places(tokenizer):
     names = ("char_dropout", "feature_dropout", "dropout")
     for place, name in zip(("chars", "inputs", "states"), names, strict=True):
         model = build_model("cnn-lstm-crf", tokenizer, **without_dropout("cnn-lstm-crf") | {name: 0.5}).train()
-        seen = watched(model, helpers.pad(helpers.random_sentences(model.config, [30] * 20), labels=True))
+        seen = recorded_inputs(model, helpers.pad(helpers.random_sentences(model.config, [30] * 20), labels=True))
         for where, values in seen.items():
             share = (values == 0).float().mean().item()
             assert share == pytest.approx(0.5 if where == place else 0.0, abs=0.03), (name, where)
 
 
-def test_both_directions_read_the_same_features(tokenizer):
+def test_both_directions_get_the_same_dropped_out_features(tokenizer):
     model = build_model("cnn-lstm-crf", tokenizer).train()
-    inputs = watched(model, helpers.pad(helpers.random_sentences(model.config, [9, 4]), labels=True))["inputs"]
+    inputs = recorded_inputs(model, helpers.pad(helpers.random_sentences(model.config, [9, 4]), labels=True))["inputs"]
     assert torch.equal(inputs[0], inputs[1])
 
 
-def test_attention_weights_come_back_where_there_is_attention(tokenizer):
+def test_attention_weights_are_returned_only_with_attention(tokenizer):
     model = build_model("cnn-lstm-crf attention", tokenizer)
     batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
     (weights,) = model(**batch, output_attentions=True).attentions
@@ -107,8 +107,8 @@ def test_attention_weights_come_back_where_there_is_attention(tokenizer):
 
 
 @pytest.mark.parametrize("kind", [kind for kind, (model_type, _) in VARIANTS.items() if model_type == "cnn-lstm-crf"])
-def test_parts_of_speech_are_learned_as_plain_tags(kind, tokenizer):
-    """Each word's tag depends on the word alone, and one step of a few is enough to know them all."""
+def test_part_of_speech_tags_are_learned_as_plain_tags(kind, tokenizer):
+    """Each word's tag depends on the word alone, so a few training steps are enough."""
     model = build_model(kind, tokenizer, labels=POS, spread=0.3, **without_dropout(kind)).train()
     assert model.tags.inner_tags == POS
     batch = helpers.pad(helpers.random_sentences(model.config, (9, 6, 7, 8)))

@@ -1,4 +1,4 @@
-"""Words composed of the vectors of their pieces, against loops over words and pieces."""
+"""Word vectors composed of piece vectors, compared with loops over words and pieces."""
 
 import copy
 
@@ -36,7 +36,7 @@ def encoded(texts, **options):
     return TOKENIZER(texts, padding=True, return_tensors="pt", **options)
 
 
-def slowly(row, vectors, mix, bias):
+def reference_vector(row, vectors, mix, bias):
     """The vector of one word, from its pieces one by one."""
     pieces = [vectors[index - 1] for index in row if index]
     if not pieces:
@@ -48,7 +48,7 @@ def slowly(row, vectors, mix, bias):
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_words_are_composed_as_written(half):
+def test_composed_vectors_match_a_loop_over_pieces(half):
     model = tagger(composed_half=half)
     vectors, mix, bias = (part.double().numpy() for part in random_parts())
     if half:
@@ -57,11 +57,11 @@ def test_words_are_composed_as_written(half):
     assert {int((row > 0).sum()) for row in ids.flatten(0, 1)} == {0, 1, 2, 3}
     found = model.features.composed(ids)
     assert found.dtype == torch.float32
-    expected = [[slowly(row, vectors, mix, bias) for row in sentence] for sentence in ids.tolist()]
+    expected = [[reference_vector(row, vectors, mix, bias) for row in sentence] for sentence in ids.tolist()]
     helpers.close(found, expected, 1e-5)
 
 
-def test_they_stand_behind_the_characters(model_type):
+def test_composed_vectors_come_after_the_character_features(model_type):
     model = tagger(model_type, word_dim=5)
     batch = encoded(TEXTS)
     features = model.features(batch["input_ids"], batch["char_ids"], batch["piece_ids"])
@@ -69,7 +69,7 @@ def test_they_stand_behind_the_characters(model_type):
     assert torch.equal(features[..., -DIM:], model.features.composed(batch["piece_ids"]))
 
 
-def test_no_word_is_unknown():
+def test_unknown_words_get_different_composed_vectors():
     model = tagger()
     ids = encoded(["zyx xyz"])
     assert ids["input_ids"].tolist() == [[1, 1]]
@@ -78,7 +78,7 @@ def test_no_word_is_unknown():
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_until_vectors_are_placed_a_word_is_the_mean_of_its_pieces(half):
+def test_initially_a_word_is_the_mean_of_its_pieces(half):
     config = BiLstmCnnConfig(**TOKENIZER.model_fields(), composed_dim=DIM, composed_half=half)
     model = AutoModelForTokenClassification.from_config(config)
     composed, ids = model.features.composed, encoded(TEXTS)["piece_ids"]
@@ -92,7 +92,7 @@ def test_until_vectors_are_placed_a_word_is_the_mean_of_its_pieces(half):
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_training_and_saving_leave_them_bit_identical(model_type, half, tmp_path):
+def test_composed_vectors_are_bit_identical_after_training_and_saving(model_type, half, tmp_path):
     model = tagger(model_type, composed_half=half)
     composed = model.features.composed
     before = copy.deepcopy(composed.state_dict())
@@ -120,7 +120,7 @@ def test_training_and_saving_leave_them_bit_identical(model_type, half, tmp_path
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("half", [False, True])
-def test_narrow_weights_stay_near(dtype, half, tmp_path):
+def test_half_precision_weights_are_close_to_full_precision(dtype, half, tmp_path):
     model = tagger(composed_half=half)
     model.save_pretrained(tmp_path)
     ids = encoded(TEXTS)["piece_ids"]
@@ -132,14 +132,14 @@ def test_narrow_weights_stay_near(dtype, half, tmp_path):
     torch.testing.assert_close(moved.float(), wide, rtol=0.05, atol=0.05)
 
 
-def test_the_meta_device_is_enough_to_build_them():
+def test_composed_vectors_can_be_built_on_the_meta_device():
     config = tagger().config
     with torch.device("meta"):
         composed = ComposedVectors(config)
     assert composed.weight.shape == (PIECES.size + 1, DIM)
 
 
-def test_missing_pieces_are_said_in_one_sentence():
+def test_missing_piece_ids_raise():
     batch = encoded(["Ann"])
     del batch["piece_ids"]
     with pytest.raises(ValueError) as error:
@@ -147,7 +147,7 @@ def test_missing_pieces_are_said_in_one_sentence():
     assert str(error.value) == ("This model needs piece_ids; use the tokenizer that was saved with it.")
 
 
-def test_models_without_them_take_pieces_and_leave_them_alone(model_type):
+def test_models_without_composed_vectors_ignore_piece_ids(model_type):
     model = build_model(model_type, TOKENIZER)
     batch = encoded(TEXTS)
     expected = model(**batch).logits

@@ -65,7 +65,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("model_type", "fields", "fact"), WRONG)
-def test_wrong_values_are_named(model_type, fields, fact):
+def test_invalid_values_raise_and_name_the_field(model_type, fields, fact):
     with pytest.raises(ValueError) as error:
         CONFIGS[model_type](**fields)
     assert fact in str(error.value)

@@ -1,4 +1,4 @@
-"""An encoder's states as features of words, against one window and one sentence at a time, piece by piece."""
+"""Encoder states as word features, compared with a reference that goes piece by piece, one window at a time."""
 
 import copy
 
@@ -31,7 +31,7 @@ mixes = pytest.mark.parametrize("mix", ["mean", "learned"])
 
 
 def tagger(name, kind="bilstm-cnn", **fields):
-    """A tagger of random weights around an encoder of known ones."""
+    """A tagger with random weights and a given encoder."""
     encoder, pieces = ENCODERS[name]
     fields = tiny.context_fields(encoder, pieces, **fields)
     model = build_model(kind, TOKENIZERS[name], **fields)
@@ -46,7 +46,7 @@ def piece_ids(name, texts, **options):
 
 
 @torch.no_grad()
-def slowly(model, name, rows):
+def reference_features(model, name, rows):
     """The feature of every word of one sentence: rows of its words' pieces, padding and all."""
     config, context = model.config, model.features.context
     pieces = [index - 1 for row in rows for index in row if index]
@@ -63,7 +63,7 @@ def slowly(model, name, rows):
         shares = (context.scale.double() * context.layer_scores.double().softmax(0)).tolist()
     states = []
     for place in range(len(pieces)):
-        # Where two windows hold a piece alike, the later of them is asked.
+        # If two windows suit a piece equally well, the later one is used.
         home = max(homes[place])
         layers = [read[home][layer][place - windows[home][0]] for layer in config.context_layers]
         states.append(sum(share * layer for share, layer in zip(shares, layers, strict=True)))
@@ -81,7 +81,7 @@ def slowly(model, name, rows):
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=5), st.integers(1, 12), st.data())
-def test_windows_are_those_of_a_plain_count(counts, capacity, data):
+def test_windows_match_a_plain_count(counts, capacity, data):
     overlap = data.draw(st.integers(0, capacity - 1))
     found = Windows.of(torch.tensor(counts, dtype=torch.long), capacity, overlap)
     first, size, home, place, begins = [], [], [], [], 0
@@ -106,22 +106,22 @@ def test_windows_are_those_of_a_plain_count(counts, capacity, data):
 @encoders
 @mixes
 @pytest.mark.parametrize(("window", "overlap"), [(38, 9), (12, 4), (12, 0), (12, 9), (3, 0), (7, 3)])
-def test_features_are_those_of_the_slow_reading(name, mix, window, overlap):
+def test_features_match_the_reference(name, mix, window, overlap):
     model = tagger(name, context_mix=mix, context_window=window, context_overlap=overlap)
     ids = piece_ids(name, TEXTS)
     found = model.features.context(ids)
     assert found.shape == (*ids.shape[:2], 8)
     for row, features in zip(ids.tolist(), found, strict=True):
-        helpers.close(features, slowly(model, name, row), 1e-5)
+        helpers.close(features, reference_features(model, name, row), 1e-5)
 
 
 @encoders
 @settings(max_examples=15, deadline=None)
 @given(text=st.lists(PIECES, max_size=40).map("".join))
-def test_any_text_has_the_features_of_the_slow_reading(name, text):
+def test_features_match_the_reference_for_any_text(name, text):
     model = MODELS[name]
     ids = piece_ids(name, [text])
-    helpers.close(model.features.context(ids)[0], slowly(model, name, ids[0].tolist()), 1e-5)
+    helpers.close(model.features.context(ids)[0], reference_features(model, name, ids[0].tolist()), 1e-5)
 
 
 MODELS = {name: tagger(name, context_window=9, context_overlap=3) for name in ENCODERS}
@@ -129,12 +129,12 @@ MODELS = {name: tagger(name, context_window=9, context_overlap=3) for name in EN
 
 @pytest.mark.parametrize("layers", [[0], [3], [0, 1, 2, 3], [2, 2, 1]])
 @mixes
-def test_layers_are_counted_from_what_enters_the_first(layers, mix):
+def test_layer_0_is_the_input_of_the_first_layer(layers, mix):
     model = tagger("bert", context_layers=layers, context_mix=mix)
     ids = piece_ids("bert", ["Ann met Zeus"])
     context = model.features.context
     if mix == "mean":
-        helpers.close(context(ids)[0], slowly(model, "bert", ids[0].tolist()), 1e-5)
+        helpers.close(context(ids)[0], reference_features(model, "bert", ids[0].tolist()), 1e-5)
         return
     states = context.states(ids)
     assert states.shape == (1, 3, 8 * len(layers))
@@ -143,7 +143,7 @@ def test_layers_are_counted_from_what_enters_the_first(layers, mix):
         assert torch.equal(states[..., 8 * number : 8 * number + 8], alone)
 
 
-def test_a_fresh_mix_weighs_all_layers_alike():
+def test_a_new_mix_weights_all_layers_equally():
     encoder, pieces = ENCODERS["bert"]
     fields = tiny.context_fields(encoder, pieces, context_mix="learned")
     config = BiLstmCnnConfig(**TOKENIZERS["bert"].model_fields(), **fields, id2label=dict(enumerate(LABELS)))
@@ -154,7 +154,7 @@ def test_a_fresh_mix_weighs_all_layers_alike():
     torch.testing.assert_close(context(piece_ids("bert", TEXTS)), states.unflatten(-1, (2, 8)).mean(2))
 
 
-def test_many_pieces_are_read_in_parts(monkeypatch):
+def test_many_pieces_are_encoded_in_chunks(monkeypatch):
     model, ids = MODELS["bert"], piece_ids("bert", TEXTS)
     expected = model.features.context(ids)
     calls = []
@@ -173,7 +173,7 @@ def test_many_pieces_are_read_in_parts(monkeypatch):
 @encoders
 @mixes
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_neighbours_and_padding_change_nothing(name, mix, side):
+def test_results_do_not_depend_on_neighbours_or_padding(name, mix, side):
     model = tagger(name, context_mix=mix)
     options = {"padding_side": side, "pad_to_multiple_of": 5, "padding": True, "return_tensors": "pt"}
     batch = TOKENIZERS[name](TEXTS, **options)
@@ -186,7 +186,7 @@ def test_neighbours_and_padding_change_nothing(name, mix, side):
 
 
 @encoders
-def test_the_pieces_under_padding_change_nothing(name):
+def test_piece_ids_of_padding_are_ignored(name):
     model = tagger(name)
     batch = TOKENIZERS[name](["Ann met Zeus", "rain"], padding=True, return_tensors="pt")
     words = batch["attention_mask"].bool()
@@ -197,7 +197,7 @@ def test_the_pieces_under_padding_change_nothing(name):
 
 @encoders
 @mixes
-def test_states_computed_before_give_the_same(name, mix):
+def test_precomputed_states_give_the_same_logits(name, mix):
     model = tagger(name, context_mix=mix)
     for side in ("left", "right"):
         batch = TOKENIZERS[name](TEXTS, padding=True, padding_side=side, return_tensors="pt")
@@ -219,7 +219,7 @@ def test_states_of_another_width_are_refused():
 @mixes
 @pytest.mark.parametrize("size", [0, 1, 3])
 @pytest.mark.parametrize("width", [0, 4])
-def test_batches_without_any_word_or_piece_work(model_type, mix, frozen, size, width):
+def test_batches_without_words_or_pieces_are_supported(model_type, mix, frozen, size, width):
     model = tagger("bert", model_type, context_mix=mix, context_frozen=frozen)
     config = model.config
     nothing = torch.zeros(size, width, dtype=torch.long)
@@ -234,7 +234,7 @@ def test_batches_without_any_word_or_piece_work(model_type, mix, frozen, size, w
     assert words.shape == (size, width, config.num_labels) and words.isfinite().all()
 
 
-def test_words_without_pieces_have_zeros():
+def test_words_without_pieces_get_zero_features():
     ids = piece_ids("bert", ["\u200b Ann \u200b", "\u200b"])
     features = MODELS["bert"].features.context(ids)
     assert not features[~(ids > 0).any(-1)].any()
@@ -252,7 +252,7 @@ def labelled(name):
 @encoders
 @mixes
 @pytest.mark.parametrize("frozen", [True, False])
-def test_gradients_reach_what_is_trained_alone(name, mix, frozen):
+def test_only_trainable_weights_get_gradients(name, mix, frozen):
     model = tagger(name, context_mix=mix, context_frozen=frozen).train()
     model(**labelled(name)).loss.backward()
     context = model.features.context
@@ -266,7 +266,7 @@ def test_gradients_reach_what_is_trained_alone(name, mix, frozen):
         assert context.layer_scores.grad.any() and context.scale.grad.any()
 
 
-def test_the_gradient_is_that_of_the_loss():
+def test_gradients_match_finite_differences_of_the_loss():
     model = tagger("bert", context_frozen=False, context_mix="learned", dropout=0.0).double()
     batch = labelled("bert")
     model(**batch).loss.backward()
@@ -284,7 +284,7 @@ def test_the_gradient_is_that_of_the_loss():
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_a_frozen_encoder_is_without_dropout_in_training(frozen, tmp_path):
+def test_a_frozen_encoder_has_no_dropout_in_training(frozen, tmp_path):
     model = tagger("bert", context_frozen=frozen)
     model.save_pretrained(tmp_path)
     for one in (model, AutoModelForTokenClassification.from_pretrained(tmp_path), copy.deepcopy(model)):
@@ -322,7 +322,7 @@ def test_training_leaves_a_frozen_encoder_bit_identical(tmp_path):
 
 @encoders
 @mixes
-def test_a_loaded_model_is_the_saved_one_bit_by_bit(model_type, name, mix, tmp_path):
+def test_a_loaded_model_is_bit_identical_to_the_saved_one(model_type, name, mix, tmp_path):
     model = tagger(name, model_type, context_mix=mix, composed_dim=3)
     model.save_pretrained(tmp_path)
     again, report = AutoModelForTokenClassification.from_pretrained(tmp_path, output_loading_info=True)
@@ -330,7 +330,7 @@ def test_a_loaded_model_is_the_saved_one_bit_by_bit(model_type, name, mix, tmp_p
     for tensors in ("named_parameters", "named_buffers"):
         saved, read = dict(getattr(model, tensors)()), dict(getattr(again, tensors)())
         assert saved.keys() == read.keys()
-        # Also those that no file holds, such as the encoder's positions.
+        # Including non-persistent buffers, such as the encoder's positions.
         assert all(torch.equal(values, read[key]) for key, values in saved.items())
     batch = labelled(name)
     output, expected = again(**batch), model(**batch)
@@ -353,7 +353,7 @@ def test_a_loaded_model_is_the_saved_one_bit_by_bit(model_type, name, mix, tmp_p
     ],
     ids=["distilbert", "gpt2"],
 )
-def test_encoders_that_name_their_layers_otherwise_are_taken(encoder, tmp_path):
+def test_encoders_with_other_layer_names_are_supported(encoder, tmp_path):
     fields = tiny.context_fields(encoder, ENCODERS["bert"][1])
     model = build_model("bilstm-cnn", TOKENIZERS["bert"], **fields)
     model.save_pretrained(tmp_path)
@@ -363,7 +363,7 @@ def test_encoders_that_name_their_layers_otherwise_are_taken(encoder, tmp_path):
 
 @encoders
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 0.3), (torch.float16, 0.04)])
-def test_narrow_weights_give_float32_logits_near_those_of_wide_ones(name, tmp_path, dtype, tolerance):
+def test_half_precision_weights_give_float32_logits_close_to_full_precision(name, tmp_path, dtype, tolerance):
     model = tagger(name, context_mix="learned", composed_dim=4, composed_half=True)
     model.save_pretrained(tmp_path)
     narrow = AutoModelForTokenClassification.from_pretrained(tmp_path, dtype=dtype)
@@ -383,7 +383,7 @@ def test_narrow_weights_give_float32_logits_near_those_of_wide_ones(name, tmp_pa
 # --- Faults -----------------------------------------------------------------------------------------------------------
 
 
-def test_missing_pieces_are_said_in_one_sentence():
+def test_missing_or_invalid_piece_ids_raise():
     model = tagger("bert")
     batch = TOKENIZERS["bert"](["Ann"], return_tensors="pt")
     ids = batch.pop("piece_ids")
@@ -405,7 +405,7 @@ def test_missing_pieces_are_said_in_one_sentence():
         )
 
 
-def test_an_encoder_can_be_made_on_the_meta_device():
+def test_an_encoder_can_be_built_on_the_meta_device():
     config = tagger("bert", context_mix="learned").config
     with torch.device("meta"):
         context = ContextualFeatures(config)

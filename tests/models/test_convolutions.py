@@ -1,4 +1,4 @@
-"""However the sentences of a batch lie, each word has the neighbours that it has in its own sentence, and zeros."""
+"""In every batch layout, each word's neighbours are those of its own sentence, with zero padding."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from hf_xorner.models import convolutions
 from hf_xorner.models.convolutions import Layout
 
-# How many rows they make: one where that leaves much padding out, one a sentence where it does not.
+# Expected number of rows: one if that saves much padding, else one per sentence.
 LENGTHS = {(7, 2, 0, 3): 1, (7, 0, 0): 1, (1, 9): 1, (7, 7, 6): 3, (5,): 1, (0, 0): 2, (): 0}
 
 
@@ -18,7 +18,7 @@ def lengths(request):
 
 @pytest.fixture
 def states(lengths):
-    """What stands for padding is no zero."""
+    """States with nonzero values in the padding."""
     return torch.randn(
         len(lengths), max([*lengths.tolist(), 1]) + 1, 3, generator=torch.Generator().manual_seed(0)
     ).double()
@@ -28,7 +28,7 @@ def layout_of(lengths, states, gap=2):
     return Layout.of(lengths, states.shape[1], gap)
 
 
-def test_words_come_back_to_their_places(lengths, states):
+def test_take_back_inverts_lay_out(lengths, states):
     layout = layout_of(lengths, states)
     back = layout.take_back(layout.lay_out(states))
     assert back.shape == states.shape
@@ -36,7 +36,7 @@ def test_words_come_back_to_their_places(lengths, states):
         assert torch.equal(back[sentence, :length], states[sentence, :length])
 
 
-def test_all_but_words_is_zero(lengths, states):
+def test_positions_without_a_word_are_zero(lengths, states):
     layout = layout_of(lengths, states)
     rows = layout.lay_out(states)
     assert len(rows) == LENGTHS[tuple(lengths.tolist())]
@@ -45,7 +45,7 @@ def test_all_but_words_is_zero(lengths, states):
 
 
 @pytest.mark.parametrize("gap", [0, 1, 2, 4])
-def test_convolutions_see_zeros_beyond_the_ends(lengths, states, gap):
+def test_convolutions_are_zero_padded_at_sentence_ends(lengths, states, gap):
     kernel = torch.randn(2, 3, 2 * gap + 1, generator=torch.Generator().manual_seed(1)).double()
     layout = layout_of(lengths, states, gap)
     found = layout.take_back(F.conv1d(layout.lay_out(states), kernel, padding=gap))
@@ -55,7 +55,7 @@ def test_convolutions_see_zeros_beyond_the_ends(lengths, states, gap):
             torch.testing.assert_close(found[sentence, :length], alone[0].t(), rtol=0, atol=1e-12)
 
 
-def test_one_row_and_many_rows_have_the_same_gradients(monkeypatch):
+def test_one_row_and_many_rows_give_the_same_gradients(monkeypatch):
     lengths = torch.tensor([6, 1, 0, 3])
     gradients = []
     for share in (0.0, 1.0):

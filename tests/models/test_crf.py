@@ -1,4 +1,4 @@
-"""The chain's sums, posteriors, span probabilities, gradients and best paths are those of trying every path."""
+"""Partition, posterior, span probabilities, gradients and best paths match enumeration of all paths."""
 
 import chain_oracle as oracle
 import helpers
@@ -25,7 +25,7 @@ TIME = int(LENGTHS.max())
 SPANS = [
     (row, begin, end) for row, length in enumerate(LENGTHS) for end in range(1, length + 1) for begin in range(end)
 ]
-#: Kind, tags, seed, and whether some moves are barred.
+#: Kind, tags, seed, and whether some transitions are forbidden.
 KINDS = [
     (kind, tags, seed, barred)
     for kind in ("constant", "conditioned")
@@ -36,7 +36,7 @@ IDS = [f"{kind}, {tags} tags{', barred' if barred else ''}" for kind, tags, _, b
 
 @pytest.fixture(params=["as chosen", "logarithms"], autouse=True)
 def way(request, monkeypatch):
-    """Both ways of summing: what a CPU does, and what a GPU does."""
+    """Both summation algorithms: that of CPUs and that of GPUs."""
     if request.param == "logarithms":
         monkeypatch.setattr(crf, "messages", LogMessages)
     return request.param
@@ -51,7 +51,7 @@ def random_chain(kind, tags, seed=0, barred=False, spread=2.0):
     scores = [spread * torch.randn(shape, dtype=torch.float64, generator=generator) for shape in shapes]
     if barred:
         moves = torch.rand(tags, tags, generator=generator) < 0.4
-        moves[0] = moves[:, 0] = False  # there is always a way, through tag 0
+        moves[0] = moves[:, 0] = False  # every sentence has a valid path, through tag 0
         scores[1] = scores[1].masked_fill(moves, -torch.inf)
         scores[2][..., 1] = scores[3][-1] = -torch.inf
     return Chain(*scores)
@@ -78,7 +78,7 @@ def each_sentence(chain):
 
 
 def random_paths(chain, seed=0):
-    """Paths (B, T) that are not barred, drawn for each sentence."""
+    """Paths (B, T) that are not forbidden, sampled for each sentence."""
     generator = np.random.default_rng(seed)
     paths = torch.zeros(len(LENGTHS), TIME, dtype=torch.long)
     for row, length, sentence in each_sentence(chain):
@@ -98,7 +98,7 @@ def span_log_probs(steps, sentence, begin, end):
     return torch.stack(sums)
 
 
-# --- Sums ------------------------------------------------------------------------------------------------------------
+# --- Sums -------------------------------------------------------------------------------------------------------------
 
 
 def test_partition_sums_over_all_paths(chain):
@@ -117,7 +117,7 @@ def test_sentence_without_words_has_one_path_of_score_0(chain):
         assert values[LENGTHS == 0].tolist() == [0]
 
 
-def test_marginals_are_the_share_of_all_paths(chain):
+def test_marginals_match_enumeration_of_paths(chain):
     marginals = log_marginals(chain, LENGTHS)
     assert marginals.min() >= IMPOSSIBLE
     for row, length, sentence in each_sentence(chain):
@@ -129,7 +129,7 @@ def test_marginals_are_the_share_of_all_paths(chain):
         )
 
 
-def test_likelihood_is_the_share_of_the_gold_path(chain):
+def test_likelihood_matches_enumeration_of_paths(chain):
     gold = random_paths(chain)
     losses = negative_log_likelihood(chain, LENGTHS, gold)
     for row, length, sentence in each_sentence(chain):
@@ -143,7 +143,7 @@ def fitting(gold):
 
 
 @pytest.mark.parametrize("unlabelled", [[0], [1, 2], [3, 5], range(TIME)], ids=str)
-def test_words_without_label_may_have_any_tag(chain, unlabelled):
+def test_unlabelled_words_are_marginalised_out(chain, unlabelled):
     gold = random_paths(chain)
     gold[:, list(unlabelled)] = IGNORED
     losses = negative_log_likelihood(chain, LENGTHS, gold)
@@ -153,7 +153,7 @@ def test_words_without_label_may_have_any_tag(chain, unlabelled):
         helpers.close(losses[row], total - oracle.log_partition_of(*sentence, fitting(labels)), 1e-10)
 
 
-def test_gold_that_is_barred_costs_what_is_impossible():
+def test_forbidden_gold_paths_have_the_loss_of_impossible_ones():
     chain = random_chain("constant", 3)
     chain.transitions[1, 2] = -torch.inf
     gold = torch.tensor([1, 2]).repeat(len(LENGTHS), TIME // 2)
@@ -167,11 +167,11 @@ def test_gold_that_is_barred_costs_what_is_impossible():
         assert all(gradient.isfinite().all() for gradient in gradients)
 
 
-# --- Gradients -------------------------------------------------------------------------------------------------------
+# --- Gradients --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unlabelled", [None, [], [1, 3]], ids=["partition", "path", "partial path"])
-def test_gradients_are_expected_less_gold_counts(chain, unlabelled):
+def test_gradients_are_expected_minus_gold_counts(chain, unlabelled):
     gold = random_paths(chain)
     gold[:, unlabelled or []] = IGNORED
     weights = torch.linspace(-1, 2, len(LENGTHS), dtype=torch.float64)  # sentences do not count alike
@@ -203,7 +203,7 @@ def test_gradients_are_expected_less_gold_counts(chain, unlabelled):
 
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
 @pytest.mark.parametrize("unlabelled", [[], [0, 2]], ids=str)
-def test_gradients_are_those_of_finite_differences(kind, unlabelled):
+def test_gradients_match_finite_differences(kind, unlabelled):
     chain = random_chain(kind, 3)
     gold = random_paths(chain)
     gold[:, unlabelled] = IGNORED
@@ -213,7 +213,7 @@ def test_gradients_are_those_of_finite_differences(kind, unlabelled):
 
 
 @pytest.mark.parametrize("barred", [False, True])
-def test_posterior_can_be_differentiated(barred):
+def test_posterior_is_differentiable(barred):
     chain = random_chain("constant", 3, barred=barred)
     path = random_paths(chain)
     emissions = chain.emissions.requires_grad_()
@@ -224,10 +224,10 @@ def test_posterior_can_be_differentiated(barred):
     assert torch.autograd.gradcheck(marginals, (emissions,))
 
 
-# --- Spans -----------------------------------------------------------------------------------------------------------
+# --- Spans ------------------------------------------------------------------------------------------------------------
 
 
-def test_probability_of_a_span_is_the_share_of_all_paths_with_its_tags(chain):
+def test_span_probabilities_match_enumeration_of_paths(chain):
     sentence, begin, end = torch.tensor(SPANS).unbind(1)
     for path in (random_paths(chain), best_path(chain, LENGTHS)):
         found = span_log_probs(posterior(chain, LENGTHS, path)[1], sentence, begin, end)
@@ -240,7 +240,7 @@ def test_probability_of_a_span_is_the_share_of_all_paths_with_its_tags(chain):
                 helpers.close(found[place].exp(), expected, 1e-10)
 
 
-def test_span_of_tags_that_cannot_be_has_no_probability_and_leaves_others_theirs():
+def test_forbidden_spans_have_probability_zero_and_do_not_affect_others():
     chain = random_chain("constant", 4, barred=True)
     chain.transitions[2, 3] = -torch.inf
     path = torch.tensor([0, 2, 3, 0, 0, 0]).repeat(len(LENGTHS), 1)
@@ -256,7 +256,7 @@ def test_span_of_tags_that_cannot_be_has_no_probability_and_leaves_others_theirs
         helpers.close(found[place], expected, 1e-10)
 
 
-def test_whole_sentence_as_a_span_is_its_likelihood(chain):
+def test_span_of_the_whole_sentence_has_the_likelihood_of_its_path(chain):
     path = random_paths(chain)
     rows = (LENGTHS > 0).nonzero().flatten()
     steps = posterior(chain, LENGTHS, path)[1]
@@ -265,10 +265,10 @@ def test_whole_sentence_as_a_span_is_its_likelihood(chain):
     assert not steps[torch.arange(TIME) >= LENGTHS.unsqueeze(1)].any()
 
 
-# --- The best path ---------------------------------------------------------------------------------------------------
+# --- The best path ----------------------------------------------------------------------------------------------------
 
 
-def test_best_path_is_the_best_of_all_paths(chain):
+def test_best_path_matches_enumeration_of_paths(chain):
     best = best_path(chain, LENGTHS)
     for row, length, sentence in each_sentence(chain):
         assert best[row, :length].tolist() == oracle.all_paths(*sentence)[0][0].tolist()
@@ -276,14 +276,14 @@ def test_best_path_is_the_best_of_all_paths(chain):
     assert 0 <= best.min() <= best.max() < chain.emissions.shape[2]
 
 
-def test_score_of_a_path_adds_up(chain):
+def test_path_score_is_the_sum_of_its_scores(chain):
     paths = random_paths(chain)
     scores = path_score(chain, LENGTHS, paths)
     for row, length, sentence in each_sentence(chain):
         helpers.close(scores[row], oracle.score_of(*sentence, paths[row, :length].tolist()), 1e-10)
 
 
-def test_barred_path_scores_minus_infinity():
+def test_forbidden_path_scores_minus_infinity():
     chain = random_chain("constant", 3)
     chain.transitions[1, 2] = -torch.inf
     path = torch.tensor([0, 1, 2, 0, 0, 0]).repeat(len(LENGTHS), 1)
@@ -291,7 +291,7 @@ def test_barred_path_scores_minus_infinity():
 
 
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
-def test_among_equal_paths_one_of_the_best_is_taken(kind):
+def test_best_path_with_ties_is_one_of_the_best(kind):
     generator = np.random.default_rng(0)
     whole = [torch.from_numpy(generator.integers(0, 2, values.shape)).double() for values in random_chain(kind, 3)]
     best = best_path(Chain(*whole), LENGTHS)
@@ -300,11 +300,11 @@ def test_among_equal_paths_one_of_the_best_is_taken(kind):
     assert best.shape == (len(LENGTHS), TIME)
 
 
-# --- On a GPU --------------------------------------------------------------------------------------------------------
+# --- On a GPU ---------------------------------------------------------------------------------------------------------
 
 
-class Waits(TorchDispatchMode):
-    """Counts what makes a program wait for a GPU: looking into a tensor, and results whose size hangs on values."""
+class SyncCounter(TorchDispatchMode):
+    """Counts GPU synchronisations: reading tensor values, and results whose size depends on values."""
 
     LOOKS = ("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "masked_select", "unique")
 
@@ -319,7 +319,7 @@ class Waits(TorchDispatchMode):
         return function(*arguments, **(options or {}))
 
 
-def waits(kind, time):
+def synchronisations(kind, time):
     """How often a training step and the decoding of sentences of `time` words wait, summed as on a GPU."""
     chain = random_chain(kind, 3)
     repeats = time // TIME
@@ -329,29 +329,29 @@ def waits(kind, time):
     chain = Chain(emissions.repeat(1, repeats, 1), transitions, start, end)
     lengths, gold = LENGTHS * repeats, torch.zeros(len(LENGTHS), time, dtype=torch.long)
     leaves = Chain(*(scores.clone().requires_grad_() for scores in chain))
-    with Waits() as training:
+    with SyncCounter() as training:
         negative_log_likelihood(leaves, lengths, gold).sum().backward()
-    with Waits() as decoding:
+    with SyncCounter() as decoding:
         posterior(chain, lengths, best_path(chain, lengths))
     return training.count, decoding.count
 
 
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
-def test_gpu_is_not_waited_for(kind, way, monkeypatch):
+def test_gpu_synchronisations_do_not_grow_with_length(kind, way, monkeypatch):
     if way == "as chosen":
-        # A CPU looks whether the fast way is exact: often, perhaps, but not at every step.
-        assert waits(kind, TIME) == waits(kind, 4 * TIME)
+        # On a CPU, the exactness check of the fast algorithm may synchronise, but not at every step.
+        assert synchronisations(kind, TIME) == synchronisations(kind, 4 * TIME)
         return
-    # Once, to see whether all words have labels.
-    assert waits(kind, TIME) == waits(kind, 4 * TIME) == (1, 0)
+    # Once, to check whether all words have labels.
+    assert synchronisations(kind, TIME) == synchronisations(kind, 4 * TIME) == (1, 0)
 
 
-# --- Nothing at all --------------------------------------------------------------------------------------------------
+# --- Empty input ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
 @pytest.mark.parametrize(("rows", "time"), [(0, 4), (3, 0), (0, 0), (3, 4)], ids=str)
-def test_no_words_are_no_trouble(kind, rows, time):
+def test_empty_batches_and_sentences_are_supported(kind, rows, time):
     emissions, transitions, start, end = random_chain(kind, 3)
     if kind == "conditioned":
         transitions, start = transitions[:rows, :time], start[:rows]

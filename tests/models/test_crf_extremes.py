@@ -1,4 +1,4 @@
-"""The fast way of summing is taken where it is exact, and only there: huge scores, barred moves, long sentences."""
+"""The fast algorithm is used only where it is accurate: huge scores, forbidden transitions, long sentences."""
 
 import chain_oracle as oracle
 import helpers
@@ -26,7 +26,9 @@ LENGTHS = torch.tensor([8, 0, 1, 5, 2])
 TAGS = 5
 
 
-def drawn(kind, seed, emissions=1.0, transitions=1.0, barred=0.0, dtype=torch.float32, lengths=LENGTHS, tags=TAGS):
+def random_scores(
+    kind, seed, emissions=1.0, transitions=1.0, barred=0.0, dtype=torch.float32, lengths=LENGTHS, tags=TAGS
+):
     """A chain whose scores are of the given sizes."""
     torch.manual_seed(seed)
     rows, time = len(lengths), int(lengths.max())
@@ -80,15 +82,15 @@ def check(chain, lengths=LENGTHS, tolerance=1e-5):
 @pytest.mark.parametrize(
     ("emissions", "transitions"), [(1, 1), (30, 3), (100, 1), (1, 300), (300, 300), (1e3, 1), (1e4, 10), (1e4, 1e4)]
 )
-def test_scores_of_any_size_have_their_posterior(kind, barred, emissions, transitions):
-    check(drawn(kind, 0, emissions, transitions, barred))
+def test_posterior_of_scores_of_any_size(kind, barred, emissions, transitions):
+    check(random_scores(kind, 0, emissions, transitions, barred))
 
 
 @pytest.mark.parametrize("size", [1e3, 1e4])
 @pytest.mark.parametrize("barred", [0.0, 0.5])
 def test_best_path_of_scores_of_any_size(size, barred):
     for seed in range(5):
-        chain = drawn("constant", seed, size, barred=barred, dtype=torch.float64)
+        chain = random_scores("constant", seed, size, barred=barred, dtype=torch.float64)
         best = best_path(chain, LENGTHS)
         for row, length in enumerate(LENGTHS.tolist()):
             if length:
@@ -97,11 +99,11 @@ def test_best_path_of_scores_of_any_size(size, barred):
                 assert score == pytest.approx(oracle.best_score(*sentence), rel=1e-12)
 
 
-def test_path_that_falls_far_behind_and_catches_up_is_not_lost():
-    """Between tags that cannot follow each other all mass may lie on what comes to nothing.
+def test_tags_with_vanishing_forward_and_backward_scores_keep_their_probability():
+    """Partial sums may be dominated by paths that end in a forbidden transition.
 
-    The first words favour tag 0 and the last ones tag 1, each by 2 · 400, and no move leads from 0 to 1. Both
-    directions lose tag 2 from sight, though it is as probable as the others.
+    The first words favour tag 0 and the last ones tag 1, each by 2 · 400, and the transition from 0 to 1 is
+    forbidden. Tag 2 underflows in both directions, though it is as probable as the others.
     """
     emissions = torch.zeros(1, 6, 3)
     emissions[0, :2, 0] = emissions[0, -2:, 1] = 400.0
@@ -118,7 +120,7 @@ def test_path_that_falls_far_behind_and_catches_up_is_not_lost():
 def bioes_chain(spread, dtype=torch.float32, lengths=LENGTHS):
     """A constrained chain over the tags of two types."""
     tags = TagSpace(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"])
-    chain = drawn("constant", 0, spread, dtype=dtype, lengths=lengths, tags=tags.num_inner)
+    chain = random_scores("constant", 0, spread, dtype=dtype, lengths=lengths, tags=tags.num_inner)
     tables = tags.on(torch.device("cpu"))
     barred = (tables.barred_transitions, tables.barred_start, tables.barred_end)
     bounds = [scores.masked_fill(table, -torch.inf) for scores, table in zip(chain[1:], barred, strict=True)]
@@ -126,13 +128,13 @@ def bioes_chain(spread, dtype=torch.float32, lengths=LENGTHS):
 
 
 @pytest.mark.parametrize("spread", [1, 20])
-def test_scores_of_trained_models_are_summed_the_fast_way(spread):
-    for chain in (drawn("constant", 0, spread), drawn("conditioned", 0, spread), bioes_chain(spread)):
+def test_typical_trained_scores_use_the_fast_algorithm(spread):
+    for chain in (random_scores("constant", 0, spread), random_scores("conditioned", 0, spread), bioes_chain(spread)):
         assert isinstance(messages(chain, LENGTHS), ScaledMessages)
         check(chain)
 
 
-def test_partial_labels_are_summed_the_fast_way(monkeypatch):
+def test_partial_labels_use_the_fast_algorithm(monkeypatch):
     chain = bioes_chain(3.0)
     gold = best_path(chain, LENGTHS)
     gold[:, 1::3] = IGNORED
@@ -142,7 +144,7 @@ def test_partial_labels_are_summed_the_fast_way(monkeypatch):
     assert not by_logarithms
 
 
-def test_barred_moves_do_not_happen_however_much_words_want_them():
+def test_forbidden_transitions_are_never_taken_whatever_the_emissions():
     chain = bioes_chain(1e4)
     path, possible = best_path(chain, LENGTHS), chain.transitions > -torch.inf
     log_probs = log_marginals(chain, LENGTHS)
@@ -158,11 +160,11 @@ def test_barred_moves_do_not_happen_however_much_words_want_them():
 @pytest.mark.parametrize("filler", [3000.0, -3000.0, float("nan"), float("inf")])
 @pytest.mark.parametrize("way", [messages, LogMessages], ids=["as chosen", "logarithms"])
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
-def test_padding_may_hold_any_number(monkeypatch, filler, way, kind):
-    """Padding's scores come from states that mean nothing; they must reach neither values nor gradients."""
+def test_scores_of_padding_are_ignored(monkeypatch, filler, way, kind):
+    """Scores of padding are arbitrary and must not affect values or gradients."""
     monkeypatch.setattr(crf, "messages", way)
     padding = torch.arange(int(LENGTHS.max())) >= LENGTHS.unsqueeze(1)
-    chain = drawn(kind, 0, dtype=torch.float64)
+    chain = random_scores(kind, 0, dtype=torch.float64)
     gold = torch.randint(TAGS, padding.shape)
     partly = gold.clone()
     partly[:, 1] = IGNORED
@@ -184,24 +186,24 @@ def test_padding_may_hold_any_number(monkeypatch, filler, way, kind):
 
 @pytest.mark.parametrize("way", [messages, LogMessages], ids=["as chosen", "logarithms"])
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
-def test_long_sentences_stay_as_exact_as_short_ones(monkeypatch, way, kind):
-    """Sums that grow with the length leave float32 no digits for a single word, unless they are kept in bounds."""
+def test_long_sentences_are_as_accurate_as_short_ones(monkeypatch, way, kind):
+    """Sums that grow with the length lose float32 precision unless they are normalised."""
     monkeypatch.setattr(crf, "messages", way)
     lengths = torch.tensor([2000, 3])
-    chain = drawn(kind, 0, lengths=lengths, tags=3)
+    chain = random_scores(kind, 0, lengths=lengths, tags=3)
     check(chain._replace(emissions=chain.emissions + 20), lengths)
 
 
-def test_best_path_of_a_long_sentence_is_that_of_double_precision():
+def test_best_path_of_a_long_sentence_matches_double_precision():
     lengths = torch.tensor([2000])
-    chain = drawn("constant", 0, lengths=lengths, tags=3)
+    chain = random_scores("constant", 0, lengths=lengths, tags=3)
     chain = chain._replace(emissions=chain.emissions + 20)
     assert torch.equal(best_path(chain, lengths), best_path(Chain(*(scores.double() for scores in chain)), lengths))
 
 
-def test_spans_at_the_end_of_a_long_sentence_have_their_probability():
+def test_span_probabilities_at_the_end_of_a_long_sentence_are_accurate():
     lengths = torch.tensor([2000])
-    chain = drawn("constant", 0, lengths=lengths, tags=3)
+    chain = random_scores("constant", 0, lengths=lengths, tags=3)
     path = best_path(chain, lengths)
     begin = torch.arange(0, 1990, 10)
     sentence = torch.zeros_like(begin)
@@ -213,9 +215,9 @@ def test_spans_at_the_end_of_a_long_sentence_have_their_probability():
 
 
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
-def test_sentences_do_not_depend_on_their_batch(kind):
-    chain = drawn(kind, 0)
-    # One sentence of the batch makes all go the slow way.
+def test_results_do_not_depend_on_the_rest_of_the_batch(kind):
+    chain = random_scores(kind, 0)
+    # One such sentence makes the whole batch use the slow algorithm.
     chain.emissions[0] *= 1e4
     gold = torch.randint(TAGS, chain.emissions.shape[:2])
     together = negative_log_likelihood(chain, LENGTHS, gold), log_marginals(chain, LENGTHS)
@@ -230,8 +232,8 @@ def test_sentences_do_not_depend_on_their_batch(kind):
         helpers.close(log_marginals(cut, LENGTHS[only])[0].exp(), together[1][row, :length].exp().numpy(), 1e-6)
 
 
-def test_score_that_is_no_number_is_not_hidden():
-    chain = drawn("constant", 0)
+def test_nan_scores_give_nan_losses_and_gradients():
+    chain = random_scores("constant", 0)
     chain.emissions[0, 3, 2] = torch.nan
     leaves = Chain(*(scores.requires_grad_() for scores in chain))
     losses = negative_log_likelihood(leaves, LENGTHS, torch.zeros(chain.emissions.shape[:2], dtype=torch.long))
@@ -242,8 +244,8 @@ def test_score_that_is_no_number_is_not_hidden():
     assert transitions.isnan().any()
 
 
-def test_autocast_leaves_sums_alone():
-    chain = drawn("constant", 0)
+def test_autocast_does_not_change_results():
+    chain = random_scores("constant", 0)
     gold = best_path(chain, LENGTHS)
     expected = negative_log_likelihood(chain, LENGTHS, gold), log_marginals(chain, LENGTHS)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -252,8 +254,8 @@ def test_autocast_leaves_sums_alone():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_results_are_of_the_type_of_the_scores(dtype):
-    chain = drawn("constant", 0, dtype=dtype)
+def test_results_have_the_dtype_of_the_scores(dtype):
+    chain = random_scores("constant", 0, dtype=dtype)
     leaves = Chain(*(scores.requires_grad_() for scores in chain))
     gold = best_path(chain, LENGTHS)
     loss = negative_log_likelihood(leaves, LENGTHS, gold)

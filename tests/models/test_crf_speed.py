@@ -1,4 +1,4 @@
-"""The CRF beside pytorch-crf, which does the same by a graph through time: equal results, in a fraction of the time."""
+"""The CRF gives the same results as pytorch-crf in a fraction of the time."""
 
 import sys
 import time
@@ -8,12 +8,12 @@ import torch
 
 from hf_xorner.models.crf import Chain, best_path, negative_log_likelihood, posterior
 
-ROUNDS, SECONDS = 15, 10  # of measuring, at the least, for each size
+ROUNDS, SECONDS = 15, 10  # minimum measuring time per size
 LEAST = {"loss and backward": 2.5, "Viterbi": 2.0}
 
 
 def best_seconds(calls):
-    """The best time of each call; rounds alternate, so that a busy moment of the machine hits all alike."""
+    """The best time of each call; rounds alternate, so that other load affects all calls alike."""
     best = dict.fromkeys(calls, float("inf"))
     start, number = time.perf_counter(), 0
     while number < ROUNDS or time.perf_counter() < start + SECONDS:
@@ -25,8 +25,8 @@ def best_seconds(calls):
     return best
 
 
-def contestants(batch, length, tags, ragged):
-    """Both CRFs with the same weights over the same sentences, as calls; that of the loss returns all gradients."""
+def crf_calls(batch, length, tags, ragged):
+    """Calls of both CRFs with the same weights and sentences; the loss calls return all gradients."""
     torchcrf = pytest.importorskip("torchcrf", reason="pytorch-crf is not installed: pip install pytorch-crf==0.7.2")
     torch.manual_seed(0)
     theirs = torchcrf.CRF(tags, batch_first=True)
@@ -55,12 +55,12 @@ def contestants(batch, length, tags, ragged):
 @pytest.mark.slow
 @pytest.mark.parametrize("ragged", [False, True], ids=["one length", "many lengths"])
 @pytest.mark.parametrize(("batch", "length", "tags"), [(32, 30, 25), (256, 50, 25)])
-def test_several_times_as_fast_as_pytorch_crf(two_threads, capsys, batch, length, tags, ragged):
-    calls = contestants(batch, length, tags, ragged)
+def test_is_several_times_faster_than_pytorch_crf(two_threads, capsys, batch, length, tags, ragged):
+    calls = crf_calls(batch, length, tags, ragged)
     for found, expected in zip(
         calls["loss and backward", "ours"](), calls["loss and backward", "theirs"](), strict=True
     ):
-        # Theirs adds up a batch in single precision.
+        # pytorch-crf sums a batch in single precision.
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
     assert calls["Viterbi", "ours"]() == calls["Viterbi", "theirs"]()
     seconds = best_seconds(calls)

@@ -1,4 +1,4 @@
-"""From scores to losses, paths and posteriors: what a decoder adds to the arithmetic of crf.py."""
+"""Decoders: losses, paths and posteriors from scores."""
 
 from types import SimpleNamespace
 
@@ -43,7 +43,7 @@ def encoder_states(dtype=torch.float64):
 
 
 def chain_of(decoder):
-    """The weights as the references want them, without regard to what is barred."""
+    """The weights in the form of the references, without constraints."""
     return [getattr(decoder, name).detach().double().numpy() for name in ("transitions", "start", "end")]
 
 
@@ -61,13 +61,13 @@ def well_formed(path):
 
 
 def possible_paths(scores, chain):
-    """What BIOES allows among all paths, and the scores of those paths."""
+    """All paths that BIOES allows, and their scores."""
     paths, totals = ref.enumerate_paths(scores, *chain)
     possible = np.array([well_formed(path) for path in paths])
     return paths[possible], totals[possible]
 
 
-def test_softmax_decides_word_by_word():
+def test_softmax_decodes_each_word_independently():
     decoder, scores = build("softmax")
     path, log_probs, _ = decoder(scores, LENGTHS)
     for number, length, alone in sentences(scores):
@@ -92,7 +92,7 @@ def after_the_end(values):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_barred_transitions_are_no_paths(seed):
+def test_constrained_decoding_matches_enumeration_of_valid_paths(seed):
     decoder, scores = build(constrained=True, seed=seed)
     path, log_probs, _ = decoder(scores, LENGTHS)
     for number, length, alone in sentences(scores):
@@ -103,7 +103,7 @@ def test_barred_transitions_are_no_paths(seed):
         helpers.close(log_probs[number, :length].exp(), marginals, 1e-10)
 
 
-def test_the_loss_knows_what_is_barred():
+def test_constrained_loss_sums_over_valid_paths_only():
     decoder, scores = build(constrained=True)
     for number, length, alone in sentences(scores):
         paths, totals = possible_paths(alone, chain_of(decoder))
@@ -114,7 +114,7 @@ def test_the_loss_knows_what_is_barred():
             helpers.close(loss, [ref.log_sum_exp(totals) - total], 1e-8)
 
 
-def test_barred_transitions_are_never_decoded_in_float32():
+def test_forbidden_transitions_are_never_decoded_in_float32():
     decoder, _ = build(constrained=True, dtype=torch.float32)
     scores = 8 * torch.randn(400, 9, len(INNER))
     lengths = torch.randint(1, 10, (400,))
@@ -126,7 +126,7 @@ def test_barred_transitions_are_never_decoded_in_float32():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_a_narrow_model_still_decodes_in_float32(dtype):
+def test_half_precision_models_decode_in_float32(dtype):
     decoder, scores = build(constrained=True, dtype=dtype)
     wide, _ = build(constrained=True, dtype=torch.float32)
     wide.load_state_dict(decoder.state_dict())
@@ -139,16 +139,16 @@ def test_a_narrow_model_still_decodes_in_float32(dtype):
     assert torch.equal(loss, wide.negative_log_likelihood(scores, gold, LENGTHS))
 
 
-def test_a_fresh_crf_has_no_preference():
+def test_a_new_crf_scores_all_transitions_equally():
     decoder, _ = build()
     decoder.reset_parameters()
     assert not any(parameter.any() for parameter in decoder.parameters())
 
 
-# --- What is scored --------------------------------------------------------------------------------------------------
+# --- Transition scores ------------------------------------------------------------------------------------------------
 
 
-def test_boundaries_are_scored_where_wanted():
+def test_boundary_scores_are_configurable():
     names = {"transitions", "start", "end"}
     for boundaries, missing in (("both", set()), ("start", {"end"}), ("none", {"start", "end"})):
         decoder, scores = build(boundaries=boundaries)
@@ -188,7 +188,7 @@ def conditioned_chain(decoder, number, length, with_start=True, with_end=False):
 
 
 @pytest.mark.parametrize("boundaries", ["both", "start", "none"])
-def test_conditioned_moves_are_scored_by_the_words(boundaries):
+def test_conditioned_transitions_are_scored_from_the_words(boundaries):
     decoder, scores = build(conditioned=True, boundaries=boundaries)
     gold = torch.randint(0, len(INNER), LENGTHS.shape + scores.shape[1:2])
     decoded = decoder(scores, LENGTHS, encoder_states())
@@ -203,7 +203,7 @@ def test_conditioned_moves_are_scored_by_the_words(boundaries):
     assert losses[LENGTHS == 0].tolist() == [0]
 
 
-def test_conditioned_moves_learn_from_the_states():
+def test_conditioned_transitions_pass_gradients_to_the_states():
     decoder, scores = build(conditioned=True)
     gold = torch.randint(0, len(INNER), LENGTHS.shape + scores.shape[1:2])
     gold[:, 2] = IGNORED
@@ -212,7 +212,7 @@ def test_conditioned_moves_learn_from_the_states():
     assert torch.autograd.gradcheck(lambda *_: decoder.negative_log_likelihood(scores, gold, LENGTHS, states), leaves)
 
 
-def test_conditioned_moves_that_are_barred_do_not_happen():
+def test_forbidden_conditioned_transitions_are_never_decoded():
     decoder, scores = build(conditioned=True, constrained=True)
     path = decoder(scores, LENGTHS, encoder_states()).path
     assert all(well_formed(tags[:length]) for tags, length in zip(path.tolist(), LENGTHS.tolist(), strict=True))
@@ -221,13 +221,13 @@ def test_conditioned_moves_that_are_barred_do_not_happen():
     assert not all(well_formed(tags[:length]) for tags, length in zip(path.tolist(), LENGTHS.tolist(), strict=True))
 
 
-def test_conditioned_moves_want_states():
+def test_conditioned_transitions_require_states():
     decoder, scores = build(conditioned=True)
     with pytest.raises(ValueError, match="give the encoder's states as well"):
         decoder(scores, LENGTHS)
 
 
-# --- How sure it is --------------------------------------------------------------------------------------------------
+# --- Span probabilities -----------------------------------------------------------------------------------------------
 
 EVERY = [("softmax", False), ("crf", False), ("crf", True)]
 
@@ -246,7 +246,7 @@ def chain_and_scores(kind, conditioned):
 
 
 @pytest.mark.parametrize(("kind", "conditioned"), EVERY)
-def test_spans_have_their_share_of_all_paths(kind, conditioned):
+def test_span_probabilities_match_enumeration_of_paths(kind, conditioned):
     decoder, scores, chain = chain_and_scores(kind, conditioned)
     decoded = decoder(scores, LENGTHS, encoder_states())
     spans = [
@@ -267,7 +267,7 @@ def test_spans_have_their_share_of_all_paths(kind, conditioned):
 
 
 @pytest.mark.parametrize(("kind", "conditioned"), EVERY)
-def test_states_may_always_be_given_and_words_may_be_missing(kind, conditioned):
+def test_states_are_accepted_by_every_decoder_and_batches_may_be_empty(kind, conditioned):
     decoder, scores = build(kind, conditioned=conditioned)
     for rows, time in ((0, 4), (5, 0)):
         path = torch.zeros(rows, time, dtype=torch.long)
@@ -279,7 +279,7 @@ def test_states_may_always_be_given_and_words_may_be_missing(kind, conditioned):
         assert loss.tolist() == [0] * rows
 
 
-# --- Saving ----------------------------------------------------------------------------------------------------------
+# --- Saving -----------------------------------------------------------------------------------------------------------
 
 
 #: Moves among O, B I E S of two types and S of a third one, and starts and ends, that BIOES does not allow: behind each
@@ -288,8 +288,8 @@ BARRED = [6 * 4 + 4 * 8, 4, 4]
 
 
 @pytest.mark.parametrize("conditioned", [False, True])
-def test_what_is_barred_is_known_after_loading(tokenizer, tmp_path, conditioned):
-    """The config says that moves are barred, the labels say which ones: no weights file has to."""
+def test_transition_constraints_are_restored_after_loading(tokenizer, tmp_path, conditioned):
+    """Constraints follow from the config and the labels; they are not stored with the weights."""
     fields = {"constrain_transitions": True, "conditioned_transitions": conditioned, "crf_boundaries": "start"}
     model = build_model("bilstm-cnn", tokenizer, decoder="crf", **fields)
     model.save_pretrained(tmp_path)

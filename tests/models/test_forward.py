@@ -1,4 +1,4 @@
-"""Every architecture computes what its equations say, for each sentence of a padded batch."""
+"""Every architecture matches its equations for each sentence of a padded batch."""
 
 import helpers
 import numpy as np
@@ -27,7 +27,7 @@ WINDOWS = [(4, 2), (5, 0), (6, 3), (7, 1), (3, 2), (1, 0)]  # words, overlap
 @pytest.mark.parametrize("variant", REFERENCED)
 @pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_inner_scores_are_those_of_the_equations(variant, tokenizer, unknown_word, seed):
+def test_inner_scores_match_the_equations(variant, tokenizer, unknown_word, seed):
     model = build_model(variant, tokenizer, unknown_word=unknown_word, seed=seed)
     sentences = helpers.random_sentences(model.config, LENGTHS, seed)
     scores, _ = helpers.score(model, helpers.pad(sentences))
@@ -40,7 +40,7 @@ def test_inner_scores_are_those_of_the_equations(variant, tokenizer, unknown_wor
 @pytest.mark.parametrize(
     "model_type", [kind for kind in ARCHITECTURES if kind in REFERENCED and has_field(kind, "num_hidden_layers")]
 )
-def test_any_number_of_layers_stacks_by_the_same_equations(model_type, tokenizer, layers):
+def test_any_number_of_layers_matches_the_equations(model_type, tokenizer, layers):
     model = build_model(model_type, tokenizer, num_hidden_layers=layers)
     sentences = helpers.random_sentences(model.config, LENGTHS)
     scores, _ = helpers.score(model, helpers.pad(sentences))
@@ -49,7 +49,7 @@ def test_any_number_of_layers_stacks_by_the_same_equations(model_type, tokenizer
 
 
 @pytest.mark.parametrize("variant", REFERENCED)
-def test_words_of_the_tokenizer_score_as_the_equations_say(variant, tokenizer):
+def test_scores_of_tokenized_words_match_the_equations(variant, tokenizer):
     model = build_model(variant, tokenizer)
     words = "Ann saw 3 McDonald's in NEW York , unseen-word".split()
     batch = tokenizer([words], is_split_into_words=True, return_tensors="pt")
@@ -57,7 +57,7 @@ def test_words_of_the_tokenizer_score_as_the_equations_say(variant, tokenizer):
     helpers.close(scores[0], helpers.reference_scores(model, {name: rows[0] for name, rows in batch.items()}), 1e-5)
 
 
-def test_unknown_words_keep_their_casing_only_where_the_config_says_so(model_type, tokenizer):
+def test_unknown_words_keep_their_casing_only_if_configured(model_type, tokenizer):
     fields = {"casing_features": True}
     words = [["ann", "Unseen"], ["ann", "unseen"]]
     batch = tokenizer(words, is_split_into_words=True, return_tensors="pt")
@@ -90,7 +90,7 @@ def test_long_sentences_attend_within_their_windows(tokenizer, kind, window, ove
 
 
 @pytest.mark.parametrize("kind", ATTENTIVE)
-def test_attention_weights_come_back_in_the_order_of_the_words(tokenizer, kind):
+def test_attention_weights_are_returned_in_word_order(tokenizer, kind):
     model = build_model(kind, tokenizer)
     sentences = helpers.random_sentences(model.config, LENGTHS)
     for side in ("right", "left"):
@@ -144,7 +144,7 @@ def reference_posterior(model, sentence):
 
 @pytest.mark.parametrize("model_type", [kind for kind in ARCHITECTURES if kind in REFERENCED])
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_plain_labels_are_decoded_as_they_are(model_type, tokenizer, decoder):
+def test_plain_labels_are_decoded_unchanged(model_type, tokenizer, decoder):
     labels = ["NOUN", "VERB", "DET"]
     model = build_model(model_type, tokenizer, labels=labels, decoder=decoder)
     assert model.tags.inner_tags == labels
@@ -190,7 +190,7 @@ def test_hidden_states_are_the_features_and_the_states_of_every_layer(variant, t
 
 
 @pytest.mark.parametrize("model_type", LI2020)
-def test_the_hidden_states_of_a_lower_layer_are_those_of_a_model_that_ends_there(model_type, tokenizer):
+def test_hidden_states_of_a_lower_layer_match_a_model_with_fewer_layers(model_type, tokenizer):
     deep, flat = (build_model(model_type, tokenizer, num_hidden_layers=layers) for layers in (3, 1))
     shared = {name: values for name, values in deep.state_dict().items() if name in flat.state_dict()}
     flat.load_state_dict(shared)
@@ -218,15 +218,15 @@ def test_the_config_and_the_call_decide_what_is_returned(model_type, tokenizer):
 
 
 @pytest.mark.parametrize(("variant", "decoder"), with_decoders(VARIANTS, helpers.DECODERS))
-def test_training_without_labels_decodes(variant, tokenizer, decoder):
-    """A model that was built and not loaded is in training mode."""
+def test_training_mode_without_labels_decodes(variant, tokenizer, decoder):
+    """A newly built model is in training mode."""
     model = build_model(variant, tokenizer, **without_dropout(variant), **helpers.DECODERS[decoder])
     batch = helpers.pad(helpers.random_sentences(model.config, SHORT_LENGTHS))
     expected = model(**batch).logits
     assert torch.equal(model.train()(**batch).logits, expected)
 
 
-def test_training_decodes_nothing(model_type, tokenizer):
+def test_training_with_labels_does_not_decode(model_type, tokenizer):
     model = build_model(model_type, tokenizer).train()
     output = model(**helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True))
     assert output.logits is None
@@ -234,7 +234,7 @@ def test_training_decodes_nothing(model_type, tokenizer):
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_encoders_return_one_state_for_every_word(variant, tokenizer, training):
+def test_encoders_return_one_state_per_word(variant, tokenizer, training):
     model = build_model(variant, tokenizer).train(training)
     batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
     encoded = model.encode(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1))

@@ -1,4 +1,4 @@
-"""GRN and what chen2019 compares it with compute what the equations say, and so do their gradients."""
+"""Scores and gradients of GRN and its ablations match the equations of chen2019."""
 
 import helpers
 import pytest
@@ -43,8 +43,8 @@ def test_branches_may_have_any_odd_width(tokenizer):
         helpers.close(row[: len(sentence["input_ids"])], reference_scores(weights, model, sentence), 1e-5)
 
 
-def test_long_sentences_score_as_short_ones_do(tokenizer, fields):
-    """Beyond every slice, and beside short ones."""
+def test_long_sentences_in_a_batch_match_the_equations(tokenizer, fields):
+    """Longer than every slice, and in a batch with short ones."""
     model = build_model("grn", tokenizer, **fields)
     sentences = helpers.random_sentences(model.config, (400, 3, 120))
     together, _ = helpers.score(model, helpers.pad(sentences))
@@ -69,7 +69,7 @@ def test_dropout_follows_the_relation_layer(tokenizer):
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_norms_of_relations_stand_in_the_order_of_the_words(tokenizer, fields, side):
+def test_norms_of_relations_are_in_word_order(tokenizer, fields, side):
     if fields.get("relation") == "none":
         fields = {}
     model = build_model("grn", tokenizer, **fields)
@@ -93,14 +93,14 @@ def batch_inputs(batch):
     return {name: batch[name] for name in ("input_ids", "char_ids", "attention_mask")}
 
 
-def test_norms_of_no_words_are_none(tokenizer):
+def test_norms_of_an_empty_sentence_are_empty(tokenizer):
     model = build_model("grn", tokenizer)
     empty = torch.zeros(1, 0, dtype=torch.long)
     chars = torch.zeros(1, 0, model.config.max_word_chars, dtype=torch.long)
     assert model.relation_norms(empty, chars, scaled=True).shape == (1, 0, 0)
 
 
-def test_models_without_relations_have_no_norms(tokenizer):
+def test_models_without_relations_do_not_provide_norms(tokenizer):
     model = build_model("grn", tokenizer, relation="none")
     batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
     assert model(**batch, output_attentions=True).attentions is None
@@ -111,7 +111,7 @@ def test_models_without_relations_have_no_norms(tokenizer):
 # The config
 
 
-def test_defaults_are_those_of_the_paper(tokenizer):
+def test_defaults_match_the_paper(tokenizer):
     config = type(build_model("grn", tokenizer).config)()
     assert (config.hidden_size, tuple(config.context_widths), config.relation) == (400, (1, 3, 5), "gated")
     assert (config.dropout, config.feature_dropout, config.max_word_chars) == (0.5, 0.5, 45)

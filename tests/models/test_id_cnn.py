@@ -1,4 +1,4 @@
-"""ID-CNN computes what strubell2017's equations say after every iteration, and so do its gradients."""
+"""ID-CNN scores and gradients match strubell2017's equations after every iteration."""
 
 import helpers
 import numpy as np
@@ -68,7 +68,7 @@ def log_likelihood(weights, model, scores, gold):
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_hidden_states_are_those_of_every_iteration(tokenizer, fields, training):
+def test_hidden_states_hold_every_iteration(tokenizer, fields, training):
     model = build(tokenizer, **fields, **NO_DROPOUT).train(training)
     sentences = helpers.random_sentences(model.config, LENGTHS)
     hidden_states = model(**helpers.pad(sentences), output_hidden_states=True).hidden_states
@@ -91,14 +91,14 @@ def test_losses_of_all_iterations_are_averaged(tokenizer, loss_reduction, diviso
     helpers.close(model(**batch, num_items_in_batch=torch.tensor(divisor)).loss, expected, 1e-5)
 
 
-def test_outside_of_training_the_last_iteration_has_the_loss(tokenizer, decoder):
+def test_evaluation_loss_is_that_of_the_last_iteration(tokenizer, decoder):
     model = build(tokenizer, loss_reduction="sum", **decoder)
     sentences = helpers.random_sentences(model.config, SHORT_LENGTHS)
     expected = reference_loss(helpers.weights_of(model), model, sentences, each_iteration=False)
     helpers.close(model(**helpers.pad(sentences, labels=True)).loss, expected, 2e-5)
 
 
-def test_in_training_too_if_the_config_says_so(tokenizer, decoder):
+def test_training_loss_can_be_restricted_to_the_last_iteration(tokenizer, decoder):
     fields = {**decoder, **NO_DROPOUT, "loss_reduction": "sum"}
     model = build(tokenizer, loss_each_iteration=False, **fields).train()
     sentences = helpers.random_sentences(model.config, SHORT_LENGTHS)
@@ -106,7 +106,7 @@ def test_in_training_too_if_the_config_says_so(tokenizer, decoder):
     helpers.close(model(**helpers.pad(sentences, labels=True)).loss, expected, 2e-5)
 
 
-def test_gradients_are_finite_differences_of_the_equations(tokenizer, fields, decoder):
+def test_gradients_match_finite_differences_of_the_equations(tokenizer, fields, decoder):
     """Each parameter in a direction of its own."""
     model = build(tokenizer, loss_reduction="sum", **fields, **decoder, **NO_DROPOUT).double().train()
     sentences = helpers.random_sentences(model.config, SHORT_LENGTHS)
@@ -124,7 +124,7 @@ def test_gradients_are_finite_differences_of_the_equations(tokenizer, fields, de
         assert (parameter.grad.numpy() * direction).sum() == pytest.approx(rise / 2e-6, rel=1e-4, abs=1e-4), name
 
 
-def test_a_new_block_passes_on_what_it_reads(tokenizer):
+def test_a_new_block_is_the_identity(tokenizer):
     model = build(tokenizer)
     for convolution in model.encoder.block:
         model._init_weights(convolution)
@@ -137,7 +137,7 @@ def test_a_new_block_passes_on_what_it_reads(tokenizer):
     assert states.any()
 
 
-def test_a_new_model_starts_as_the_identity(tokenizer):
+def test_a_new_model_is_initialised_as_the_identity(tokenizer):
     config = build(tokenizer).config
     for convolution in type(build(tokenizer))(config).encoder.block:
         assert torch.equal(convolution.weight[..., 1], torch.eye(config.hidden_size))
@@ -145,7 +145,7 @@ def test_a_new_model_starts_as_the_identity(tokenizer):
         assert not convolution.bias.any()
 
 
-def test_long_sentences_score_as_short_ones_do(tokenizer, fields):
+def test_long_sentences_in_a_batch_match_the_equations(tokenizer, fields):
     model = build(tokenizer, **fields)
     sentences = helpers.random_sentences(model.config, (700, 3, 60))
     together, _ = helpers.score(model, helpers.pad(sentences))

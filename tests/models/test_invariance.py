@@ -1,4 +1,4 @@
-"""A sentence's result is its own: padding, its side, neighbours and their order change nothing."""
+"""The result of a sentence does not depend on padding, the padding side, or the rest of the batch."""
 
 import helpers
 import pytest
@@ -42,7 +42,7 @@ def assert_total(loss, losses):
 
 @pytest.mark.parametrize("side", ["right", "left"])
 @pytest.mark.parametrize("extra", [0, 6])
-def test_neighbours_and_padding_change_nothing(model, sentences, alone, side, extra):
+def test_results_do_not_depend_on_neighbours_or_padding(model, sentences, alone, side, extra):
     batch = helpers.pad(sentences, extra, side, labels=True)
     output = model(**batch)
     assert_same(output.logits, alone[0], batch["attention_mask"])
@@ -50,13 +50,13 @@ def test_neighbours_and_padding_change_nothing(model, sentences, alone, side, ex
     assert output.logits.isfinite().all()
 
 
-def test_padding_alone_changes_no_loss(model, sentences, alone):
+def test_padding_does_not_change_the_loss(model, sentences, alone):
     for sentence, loss in zip(sentences, alone[1], strict=True):
         for side in ("right", "left"):
             assert_total(model(**helpers.pad([sentence], 6, side, labels=True)).loss, [loss])
 
 
-def test_the_order_of_the_batch_changes_nothing(model, sentences, alone):
+def test_results_do_not_depend_on_the_order_of_the_batch(model, sentences, alone):
     batch = helpers.pad(sentences[::-1], labels=True)
     output = model(**batch)
     assert_same(output.logits, alone[0][::-1], batch["attention_mask"])
@@ -64,7 +64,7 @@ def test_the_order_of_the_batch_changes_nothing(model, sentences, alone):
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_the_attention_mask_follows_from_the_ids(model, sentences, side):
+def test_the_attention_mask_defaults_to_nonzero_ids(model, sentences, side):
     batch = helpers.pad(sentences, 2, side, labels=True)
     given = model(**batch)
     del batch["attention_mask"]
@@ -73,7 +73,7 @@ def test_the_attention_mask_follows_from_the_ids(model, sentences, side):
     assert torch.equal(given.loss, derived.loss)
 
 
-def test_the_ids_under_padding_change_nothing(model, sentences):
+def test_ids_of_padding_are_ignored(model, sentences):
     batch = helpers.pad(sentences, 2)
     words = batch["attention_mask"].bool()
     clean = model(**batch).logits
@@ -82,7 +82,7 @@ def test_the_ids_under_padding_change_nothing(model, sentences):
     torch.testing.assert_close(model(**batch).logits[words], clean[words], rtol=TOLERANCE, atol=TOLERANCE)
 
 
-def test_empty_sentences_disturb_nobody(model, sentences, alone):
+def test_empty_sentences_do_not_change_other_results(model, sentences, alone):
     nothing = {name: values[:0] for name, values in sentences[0].items()}
     batch = helpers.pad([nothing, *sentences, nothing], labels=True)
     output = model(**batch)
@@ -95,7 +95,7 @@ def test_empty_sentences_disturb_nobody(model, sentences, alone):
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("batch_size", [0, 1, 3])
 @pytest.mark.parametrize("width", [0, 4])
-def test_batches_without_any_word_work(model, batch_size, width, training):
+def test_batches_without_words_are_supported(model, batch_size, width, training):
     nothing = torch.zeros(batch_size, width, dtype=torch.long)
     chars = torch.zeros(batch_size, width, model.config.max_word_chars, dtype=torch.long)
     model.train(training)

@@ -1,4 +1,4 @@
-"""The loss is what the config's reduction says, whole or in parts, and wrong input gets one clear sentence."""
+"""The loss follows the config's reduction, whole or in parts, and invalid input raises a clear error."""
 
 import helpers
 import numpy as np
@@ -30,7 +30,7 @@ def reference_losses(model, sentences):
     losses = []
     for sentence in sentences:
         scores, labels = helpers.reference_scores(model, sentence), sentence["labels"].tolist()
-        # To the reference a word without label is outside of everything, and then any inner tag may stand there.
+        # The reference reads an unlabelled word as O; then any inner tag is allowed there.
         inner = ref.to_inner(["O" if label == helpers.IGNORED else LABELS[label] for label in labels])
         allowed = [
             [label == helpers.IGNORED or tag == gold for tag in INNER]
@@ -56,7 +56,7 @@ def random_directions(model, seed):
 
 @pytest.mark.parametrize("variant", REFERENCED)
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_gradients_are_finite_differences_of_the_reference(variant, tokenizer, decoder):
+def test_gradients_match_finite_differences_of_the_reference(variant, tokenizer, decoder):
     """Of every weight tensor, along a random direction."""
     fields = without_dropout(variant) | {"decoder": decoder, "loss_reduction": "sum"}
     model = build_model(variant, tokenizer, **fields)
@@ -85,7 +85,7 @@ LABELLED_WORDS, LABELLED_SENTENCES = 8, 3
     ("loss_reduction", "divisor"), [("token", LABELLED_WORDS), ("sentence", LABELLED_SENTENCES), ("sum", 1)]
 )
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_losses_of_sentences_are_reduced_as_the_config_says(labelled, decoder, loss_reduction, divisor):
+def test_sentence_losses_are_reduced_by_loss_reduction(labelled, decoder, loss_reduction, divisor):
     model, sentences = labelled(decoder=decoder, loss_reduction=loss_reduction)
     loss = model(**helpers.pad(sentences, labels=True)).loss
     helpers.close(loss, sum(reference_losses(model, sentences)) / divisor, 1e-5)
@@ -95,7 +95,7 @@ def test_losses_of_sentences_are_reduced_as_the_config_says(labelled, decoder, l
     ("loss_reduction", "items"), [("token", LABELLED_WORDS), ("sentence", LABELLED_SENTENCES), ("sum", 99)]
 )
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_gradients_of_parts_add_up_to_those_of_the_whole(labelled, decoder, loss_reduction, items):
+def test_gradients_of_partial_batches_add_up_to_those_of_the_whole(labelled, decoder, loss_reduction, items):
     model, sentences = labelled(decoder=decoder, loss_reduction=loss_reduction)
     model.double().train()
     model(**helpers.pad(sentences, labels=True)).loss.backward()
@@ -109,7 +109,7 @@ def test_gradients_of_parts_add_up_to_those_of_the_whole(labelled, decoder, loss
 
 @pytest.mark.parametrize("loss_reduction", ["token", "sentence", "sum"])
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_a_batch_without_labels_has_no_loss_and_no_gradient(labelled, decoder, loss_reduction):
+def test_an_unlabelled_batch_has_zero_loss_and_gradients(labelled, decoder, loss_reduction):
     model, sentences = labelled(decoder=decoder, loss_reduction=loss_reduction)
     loss = model(**helpers.pad(sentences[2:3], labels=True)).loss
     loss.backward()
@@ -117,7 +117,7 @@ def test_a_batch_without_labels_has_no_loss_and_no_gradient(labelled, decoder, l
     assert not any(p.grad.any() for p in model.parameters() if p.grad is not None)
 
 
-def test_labels_of_padding_are_not_looked_at(labelled):
+def test_labels_of_padding_are_ignored(labelled):
     model, sentences = labelled(decoder="crf")
     batch = helpers.pad(sentences, 2, labels=True)
     expected = model(**batch).loss
@@ -126,19 +126,19 @@ def test_labels_of_padding_are_not_looked_at(labelled):
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
-def test_labels_may_be_integers_of_any_kind(labelled, dtype):
+def test_labels_may_have_any_integer_dtype(labelled, dtype):
     model, sentences = labelled(decoder="crf")
     batch = helpers.pad(sentences, labels=True)
     expected = model(**batch).loss
     assert torch.equal(model(**batch | {"labels": batch["labels"].to(dtype)}).loss, expected)
 
 
-def test_the_trainer_divides_by_words_only_where_the_loss_does(labelled):
+def test_the_trainer_averages_over_words_only_if_the_loss_does(labelled):
     assert labelled(loss_reduction="token")[0].accepts_loss_kwargs
     assert not labelled(loss_reduction="sentence")[0].accepts_loss_kwargs
 
 
-def test_a_tuple_comes_back_where_one_is_asked_for(labelled):
+def test_return_dict_false_returns_a_tuple(labelled):
     model, sentences = labelled()
     batch = helpers.pad(sentences, labels=True)
     loss, logits = model(**batch, return_dict=False)
@@ -146,13 +146,13 @@ def test_a_tuple_comes_back_where_one_is_asked_for(labelled):
     assert torch.equal(logits, model(**batch).logits)
 
 
-# Wrong input
+# Invalid input
 
 MODEL = ARCHITECTURES[0]
 
 
 def one_sentence(error):
-    """The message, which says one thing on one line and ends there."""
+    """The message, checked to be a single sentence on one line."""
     message = str(error.value)
     assert "\n" not in message
     assert message.endswith(".")

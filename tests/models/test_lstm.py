@@ -1,4 +1,4 @@
-"""The recurrent layers step as the equations say, and dropout leaves each sentence one mask for all its words."""
+"""The recurrent layers match their equations, and dropout uses one mask for all words of a sentence."""
 
 import helpers
 import numpy as np
@@ -29,13 +29,13 @@ def inputs():
 
 @pytest.fixture
 def mask():
-    """What dropout may leave of the recurrent states, (2, B, H)."""
+    """A dropout mask of the recurrent states, (2, B, H)."""
     kept = torch.rand(2, len(LENGTHS), HIDDEN, generator=torch.Generator().manual_seed(2)) < 0.6
     return kept.double() / 0.6
 
 
 def masked_lstm(x, w_ih, w_hh, bias, mask):
-    """Step by step: the gates read m ⊙ h, what comes out is h."""
+    """Step by step: the gates read m ⊙ h, the output is h."""
     h = c = np.zeros_like(mask)
     outputs = []
     for x_t in x:
@@ -63,15 +63,15 @@ def assert_equations_hold(layer, states, inputs, masks):
 
 
 def within(states):
-    """The states of words, without those of padding, which mean nothing."""
+    """The states of words, without those of padding."""
     return states[:, torch.arange(TIME) < LENGTHS.unsqueeze(1)]
 
 
-def test_states_with_a_mask_for_each_sentence_are_those_of_the_equations(layer, inputs, mask):
+def test_states_with_a_mask_per_sentence_match_the_equations(layer, inputs, mask):
     assert_equations_hold(layer, layer(inputs, LENGTHS, mask), inputs, mask)
 
 
-def test_states_with_one_mask_for_the_batch_are_those_of_the_equations(layer, inputs, mask):
+def test_states_with_one_mask_for_the_batch_match_the_equations(layer, inputs, mask):
     shared = mask[:, :1]
     assert_equations_hold(layer, layer(inputs, LENGTHS, shared), inputs, shared.expand_as(mask))
 
@@ -90,11 +90,11 @@ def test_the_fused_and_the_stepped_recurrence_agree_in_states_and_gradients(laye
 
 
 def test_the_stepped_recurrence_passes_gradcheck(layer, inputs, mask):
-    leaves = [inputs.requires_grad_(), *layer.parameters()]  # gradcheck moves the weights where they lie
+    leaves = [inputs.requires_grad_(), *layer.parameters()]  # gradcheck changes the weights in place
     assert torch.autograd.gradcheck(lambda *_: within(layer(inputs, LENGTHS, mask)), leaves)
 
 
-# Layers of other cells
+# Other cells
 
 CELLS = {"rnn": ("rnn", False), "standard": ("standard", False), "coupled": ("coupled", False)}
 CELLS["coupled, learned start"] = ("coupled", True)
@@ -110,7 +110,7 @@ def any_layer(request):
     return layer
 
 
-def test_every_cell_steps_as_its_equations_say(any_layer, inputs):
+def test_every_cell_matches_its_equations(any_layer, inputs):
     weights = {f"layer.{name}": values.numpy() for name, values in any_layer.state_dict().items()}
     states = any_layer(inputs, LENGTHS)
     for sentence, length in enumerate(LENGTHS.tolist()):
@@ -126,7 +126,7 @@ def test_every_cell_passes_gradcheck(any_layer, inputs):
 
 
 @pytest.mark.parametrize("patched", ["exported", "on a GPU"])
-def test_coupled_cells_step_through_padding_or_past_it_alike(any_layer, inputs, patched, monkeypatch):
+def test_code_paths_of_coupled_cells_agree(any_layer, inputs, patched, monkeypatch):
     """Exported programs and GPUs step through padding, and the former without a backward pass of their own."""
 
     def run():
@@ -145,21 +145,21 @@ def test_coupled_cells_step_through_padding_or_past_it_alike(any_layer, inputs, 
         torch.testing.assert_close(values, wanted, rtol=0, atol=1e-12)
 
 
-def test_no_cell_sees_beyond_its_sentence(any_layer, inputs):
+def test_no_cell_reads_padding(any_layer, inputs):
     padding = (torch.arange(TIME) >= LENGTHS.unsqueeze(1)).unsqueeze(-1)
     filled = inputs.masked_fill(padding, 1e3)
     assert torch.equal(within(any_layer(inputs, LENGTHS)), within(any_layer(filled, LENGTHS)))
 
 
 @pytest.mark.parametrize("lengths", [[], [0, 0]])
-def test_every_cell_works_on_nothing(any_layer, lengths):
+def test_every_cell_supports_empty_batches_and_sentences(any_layer, lengths):
     inputs = torch.zeros(2, len(lengths), TIME, INPUT, dtype=torch.float64)
     states = any_layer(inputs, torch.tensor(lengths, dtype=torch.long))
     assert states.shape == (2, len(lengths), TIME, HIDDEN)
     (states.sum() * 0).backward()
 
 
-def test_every_cell_starts_glorot_uniform_gate_by_gate(any_layer):
+def test_every_cell_is_initialised_glorot_uniform_per_gate(any_layer):
     layer = type(any_layer)(30, 50)
     layer.gates_apart = True
     layer.reset_parameters()
@@ -170,13 +170,13 @@ def test_every_cell_starts_glorot_uniform_gate_by_gate(any_layer):
     assert layer.bias.sum() == (2 * 50 if isinstance(layer, BiLstmLayer) else 0)
 
 
-def test_a_dropped_feature_is_dropped_for_all_words_of_the_sentence():
+def test_dropout_masks_are_shared_by_all_words_of_a_sentence():
     dropped = VariationalDropout(0.5)(torch.ones(2, 3, 7, 50))
     assert set(dropped.unique().tolist()) == {0.0, 2.0}
     assert torch.equal(dropped, dropped[:, :, :1].expand_as(dropped))
 
 
-def test_sentences_directions_and_calls_have_masks_of_their_own():
+def test_sentences_directions_and_calls_have_separate_masks():
     dropout = VariationalDropout(0.5)
     first, second = (dropout(torch.ones(2, 3, 1, 50)).flatten(0, 2) for _ in range(2))
     masks = torch.cat([first, second])  # (2 calls · 2 directions · 3 sentences, features)
@@ -191,7 +191,7 @@ def test_dropout_keeps_the_mean(rate):
     helpers.close((dropped == 0).double().mean(), rate, 0.01)
 
 
-def test_one_mask_may_serve_the_whole_batch():
+def test_one_mask_can_be_shared_by_the_whole_batch():
     dropped = VariationalDropout(0.5, shared=True)(torch.ones(2, 3, 4, 50))
     assert torch.equal(dropped, dropped[:, :1, :1].expand_as(dropped))
     assert not torch.equal(dropped[0], dropped[1])
@@ -203,8 +203,8 @@ def test_dropout_does_nothing_outside_of_training_or_at_rate_zero():
     assert VariationalDropout(0.0).train()(values) is values
 
 
-def watched_layers(model, batch):
-    """What every recurrent layer of the model is given in one forward pass: inputs and recurrent mask."""
+def recorded_layer_inputs(model, batch):
+    """Inputs and recurrent mask of every recurrent layer of the model in one forward pass."""
     seen = []
     for layer in model.encoder.layers:
         layer.register_forward_pre_hook(lambda _, arguments: seen.append((arguments[0], arguments[2])))
@@ -214,17 +214,15 @@ def watched_layers(model, batch):
 
 @pytest.mark.parametrize("model_type", LI2020)
 @pytest.mark.parametrize(("dropout_masks", "masks"), [("sequence", 4), ("batch", 1)])
-def test_in_training_every_layer_has_masks_on_its_input_and_its_recurrent_state(
-    model_type, tokenizer, dropout_masks, masks
-):
+def test_training_masks_inputs_and_recurrent_states_of_every_layer(model_type, tokenizer, dropout_masks, masks):
     model = build_model(model_type, tokenizer, dropout=0.5, dropout_masks=dropout_masks, hidden_size=16).train()
     batch = helpers.pad(helpers.random_sentences(model.config, (5, 3, 4, 2)), labels=True)
-    layers = watched_layers(model, batch)
+    layers = recorded_layer_inputs(model, batch)
     assert len(layers) == 2
     for inputs, recurrent_mask in layers:
         assert recurrent_mask.shape == (2, masks, 16)
         assert set(recurrent_mask.unique().tolist()) == {0.0, 2.0}
-        dropped = (inputs[..., :12] == 0).all(2)  # (2, B, d), of features that are not 0 by themselves
+        dropped = (inputs[..., :12] == 0).all(2)  # (2, B, d), for features that are nonzero without dropout
         assert 0.2 < dropped.float().mean() < 0.8
         assert not torch.equal(dropped[0], dropped[1])
         assert torch.equal(dropped[:, 0], dropped[:, 1]) == (masks == 1)
@@ -232,7 +230,7 @@ def test_in_training_every_layer_has_masks_on_its_input_and_its_recurrent_state(
 
 
 @pytest.mark.parametrize("model_type", LI2020)
-def test_in_training_the_top_states_are_dropped_too(model_type, tokenizer):
+def test_training_drops_out_the_top_states(model_type, tokenizer):
     model = build_model(model_type, tokenizer, dropout=0.5).train()
     batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
     lengths = batch["attention_mask"].sum(1)
@@ -245,7 +243,7 @@ def test_in_training_the_top_states_are_dropped_too(model_type, tokenizer):
 
 
 @pytest.mark.parametrize("model_type", LI2020)
-def test_outside_of_training_there_are_no_masks(model_type, tokenizer):
+def test_evaluation_uses_no_masks(model_type, tokenizer):
     model = build_model(model_type, tokenizer, dropout=0.5)
     batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
-    assert all(recurrent_mask is None for _, recurrent_mask in watched_layers(model, batch))
+    assert all(recurrent_mask is None for _, recurrent_mask in recorded_layer_inputs(model, batch))

@@ -1,4 +1,4 @@
-"""The LSTM-CRF of lample2016: its sizes, its ablations, and how it starts."""
+"""The LSTM-CRF of lample2016: parameter counts, ablations and initialisation."""
 
 import math
 
@@ -35,21 +35,21 @@ def standard(inputs, size):
 
 
 @pytest.mark.parametrize("cell", [coupled, standard])
-def test_the_defaults_have_as_many_weights_as_the_paper_says(cell):
+def test_default_parameter_counts_match_the_paper(cell):
     model = default_model(cell=cell.__name__, char_lstm_cell=cell.__name__)
     vectors = WORDS * 100 + CHARS * 25
     encoder = 2 * cell(25, 25) + 2 * cell(100 + 25 + 25, 100) + 100 * (200 + 1)
-    crf = (TAGS + 2) ** 2 - 2 * (TAGS + 1) - 2  # no way back to the start, on from the end, or from one to the other
+    crf = (TAGS + 2) ** 2 - 2 * (TAGS + 1) - 2  # no transition to the start, from the end, or from start to end
     assert crf == TAGS**2 + 2 * TAGS
     assert number_of_weights(model) == vectors + encoder + TAGS * (100 + 1) + crf
 
 
-def test_learned_starts_are_an_h_and_a_c_of_every_direction():
+def test_learned_starts_add_an_h_and_a_c_per_direction():
     more = number_of_weights(default_model(learned_start=True)) - number_of_weights(default_model())
     assert more == 2 * 2 * (100 + 25)
 
 
-def test_the_ablations_of_table_5_leave_out_one_thing_each():
+def test_the_ablations_of_table_5_remove_one_component_each():
     """Characters, the CRF, and dropout."""
     names = {name for name, _ in default_model().named_parameters()}
     without_characters = {name for name, _ in default_model(char_features="none").named_parameters()}
@@ -61,7 +61,7 @@ def test_the_ablations_of_table_5_leave_out_one_thing_each():
     assert torch.equal(model(**batch).loss, model(**batch).loss)
 
 
-def test_dropout_is_on_words_and_characters_together(tokenizer):
+def test_dropout_applies_to_word_and_character_features(tokenizer):
     model = build_model("lstm-crf", tokenizer, feature_dropout=0.5, singleton_dropout=0.0)
     batch = helpers.pad(helpers.random_sentences(model.config, [40] * 20))
     whole = model.features(batch["input_ids"], batch["char_ids"])
@@ -70,10 +70,10 @@ def test_dropout_is_on_words_and_characters_together(tokenizer):
     torch.testing.assert_close(dropped[kept], 2 * whole[kept])
     for part in (kept[..., :12], kept[..., 12:]):  # of words, of characters
         assert part.float().mean().item() == pytest.approx(0.5, abs=0.02)
-        assert not torch.equal(part[0, 0], part[0, 1])  # every word for itself
+        assert not torch.equal(part[0, 0], part[0, 1])  # each word independently
 
 
-def test_the_loss_is_that_of_sentences_not_of_words(tokenizer):
+def test_the_loss_is_summed_over_sentences(tokenizer):
     model = build_model("lstm-crf", tokenizer)
     sentences = helpers.random_sentences(model.config, (4, 2, 3))
     apart = [model(**helpers.pad([sentence], labels=True)).loss for sentence in sentences]
@@ -81,7 +81,7 @@ def test_the_loss_is_that_of_sentences_not_of_words(tokenizer):
     torch.testing.assert_close(together, sum(apart))
 
 
-def test_vectors_start_uniform_as_their_size_wants():
+def test_embeddings_are_initialised_uniformly_by_their_size():
     model = default_model()
     for weights, size in ((model.features.words.weight[1:], 100), (model.features.chars.embedding.weight, 25)):
         bound = math.sqrt(3 / size)
@@ -89,7 +89,7 @@ def test_vectors_start_uniform_as_their_size_wants():
     assert not model.features.words.weight[0].any()
 
 
-def test_a_saved_model_starts_nothing_anew(tokenizer, tmp_path):
+def test_learned_starts_are_saved_and_loaded(tokenizer, tmp_path):
     model = build_model("lstm-crf", tokenizer, learned_start=True, id2label=dict(enumerate(LABELS)))
     model.save_pretrained(tmp_path)
     loaded = AutoModelForTokenClassification.from_pretrained(tmp_path)
@@ -97,5 +97,5 @@ def test_a_saved_model_starts_nothing_anew(tokenizer, tmp_path):
     assert loaded.encoder.lstm.start.any()
 
 
-def test_words_may_be_shorter_than_filters_that_are_not_there():
+def test_max_word_chars_is_not_limited_by_unused_filters():
     assert LstmCrfConfig(max_word_chars=1).max_word_chars == 1

@@ -1,4 +1,4 @@
-"""The pieces of words against the encoder's own tokenizer, one word at a time; and what a tagger's tokenizer adds."""
+"""Pieces of words compared with the encoder's own tokenizer, one word at a time; pieces in a tagger's tokenizer."""
 
 import copy
 import json
@@ -31,8 +31,8 @@ words = st.lists(PIECES, max_size=6).map("".join)
 families = pytest.mark.parametrize("family", OWN)
 
 
-def slowly(family, word):
-    """What the tokenizer makes of a word that stands in a sentence: only byte-level BPE tells it by the blank."""
+def reference_pieces(family, word):
+    """Pieces of a word inside a sentence: only byte-level BPE depends on the preceding space."""
     text = " " + word if word and family == "byte-level" else word
     return OWN[family](text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
@@ -40,13 +40,13 @@ def slowly(family, word):
 def expected_rows(family, given_words, width):
     rows = []
     for word in given_words:
-        ids = [index + 1 for index in slowly(family, word)][:width]
+        ids = [index + 1 for index in reference_pieces(family, word)][:width]
         rows.append(ids + [0] * (width - len(ids)))
     return rows
 
 
 @families
-def test_odd_words_are_cut_as_the_encoder_cuts_them(family):
+def test_pieces_of_unusual_words_match_the_encoders_tokenizer(family):
     for width in (1, 3, 400):
         found = CUT[family].of(tiny.ODD_WORDS, width)
         assert found.dtype == np.int64
@@ -56,14 +56,14 @@ def test_odd_words_are_cut_as_the_encoder_cuts_them(family):
 @families
 @settings(max_examples=60, deadline=None)
 @given(st.lists(words, max_size=8))
-def test_any_words_are_cut_as_the_encoder_cuts_them(family, given_words):
+def test_pieces_of_any_words_match_the_encoders_tokenizer(family, given_words):
     found = CUT[family].of(given_words, WIDTH)
     assert found.shape == (len(given_words), WIDTH)
     assert found.tolist() == expected_rows(family, given_words, WIDTH)
 
 
 @families
-def test_a_word_never_depends_on_its_neighbours(family):
+def test_pieces_do_not_depend_on_neighbouring_words(family):
     given_words = [word for _ in range(3) for word in tiny.ODD_WORDS][::-1]
     together = CUT[family].of(given_words, WIDTH)
     alone = np.concatenate([CUT[family].of([word], WIDTH) for word in given_words])
@@ -71,20 +71,20 @@ def test_a_word_never_depends_on_its_neighbours(family):
 
 
 @families
-def test_special_tokens_in_a_text_are_text(family):
+def test_special_tokens_inside_a_text_are_ordinary_text(family):
     names = ["[CLS]", "[SEP]", "[MASK]", "a[SEP]b", "<mask>b"]
     special = {OWN[family].mask_token_id + 1, OWN[family].sep_token_id + 1}
-    # The unigram model knows its special tokens as pieces too, as that of XLM-R does.
+    # The unigram model has its special tokens as pieces too, like XLM-R's.
     assert family == "unigram" or not special & set(CUT[family].of(names, 20).ravel().tolist())
 
 
 @families
-def test_ids_stay_below_the_size(family):
+def test_ids_are_below_the_vocabulary_size(family):
     assert CUT[family].size == len(OWN[family])
     assert CUT[family].of(tiny.ODD_WORDS, 50).max() <= CUT[family].size
 
 
-def test_ids_stay_below_the_size_of_a_vocabulary_with_gaps():
+def test_ids_are_below_the_size_of_a_vocabulary_with_gaps():
     backend = Tokenizer(models.WordPiece({"[UNK]": 0, "a": 7}, unk_token="[UNK]"))
     pieces = WordPieces(backend.to_str())
     assert pieces.of(["a"], 1).max() <= pieces.size
@@ -95,14 +95,14 @@ def test_ids_stay_below_the_size_of_a_vocabulary_with_gaps():
     [
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)],
         [
-            # As GPT-4, Llama 3 and Qwen split, in short.
+            # A short form of the splitting of GPT-4, Llama 3 and Qwen.
             pre_tokenizers.Split(Regex(r"'t|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\s+"), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ],
     ],
     ids=["digits", "llama"],
 )
-def test_a_blank_stands_before_a_word_and_not_inside_it(split):
+def test_a_space_is_prepended_to_words_but_not_inside_them(split):
     vocabulary, merges = tiny.byte_level_parts()
     backend = Tokenizer(models.BPE(vocabulary, merges))
     backend.pre_tokenizer = pre_tokenizers.Sequence(split)
@@ -112,7 +112,7 @@ def test_a_blank_stands_before_a_word_and_not_inside_it(split):
         assert [index - 1 for index in pieces.of([word], 30)[0] if index] == expected, word
 
 
-def test_told_to_add_blanks_or_not_a_tokenizer_cuts_alike():
+def test_add_prefix_space_does_not_change_the_pieces():
     told, cut = tiny.pieces_of(tiny.roberta_tokenizer(add_prefix_space=True)), CUT["byte-level"]
     assert np.array_equal(told.of(tiny.ODD_WORDS, 20), cut.of(tiny.ODD_WORDS, 20))
 
@@ -124,22 +124,22 @@ def test_no_words_have_no_pieces(family):
 
 
 @families
-def test_the_frame_is_what_the_encoder_puts_around_a_sentence(family):
+def test_the_frame_matches_the_encoders_special_tokens(family):
     own = OWN[family]
     before, after = CUT[family].frame()
-    inside = [index for word in ("oslo", "rain") for index in slowly(family, word)]
+    inside = [index for word in ("oslo", "rain") for index in reference_pieces(family, word)]
     assert before + inside + after == own(" oslo rain")["input_ids"]
     assert len(before) == len(after) == 1
 
 
-def test_an_encoder_without_special_pieces_has_no_frame():
+def test_an_encoder_without_special_tokens_has_no_frame():
     vocabulary, merges = tiny.byte_level_parts()
     backend = Tokenizer(models.BPE(vocabulary, merges))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel()
     assert WordPieces(backend.to_str()).frame() == ([], [])
 
 
-def test_the_frame_does_not_hang_on_one_letter_being_known():
+def test_the_frame_does_not_depend_on_the_vocabulary():
     backend = Tokenizer(models.BPE({"<s>": 0, "</s>": 1, "東": 2}, []))
     backend.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
@@ -147,7 +147,7 @@ def test_the_frame_does_not_hang_on_one_letter_being_known():
     assert WordPieces(backend.to_str()).frame() == ([0], [1])
 
 
-def test_what_a_file_says_of_cutting_and_padding_is_not_done():
+def test_truncation_and_padding_of_a_tokenizer_file_are_ignored():
     backend = Tokenizer.from_str(tiny.bert_tokenizer().backend_tokenizer.to_str())
     backend.enable_truncation(3)
     backend.enable_padding(length=9)
@@ -162,7 +162,7 @@ def test_what_a_file_says_of_cutting_and_padding_is_not_done():
     [copy.copy, copy.deepcopy, lambda pieces: pickle.loads(pickle.dumps(pieces)), lambda p: WordPieces(p.to_str())],
     ids=["copy", "deepcopy", "pickle", "text"],
 )
-def test_copies_cut_alike(family, again):
+def test_copies_give_the_same_pieces(family, again):
     twin = again(again(CUT[family]))
     assert twin.to_str() == CUT[family].to_str()
     assert np.array_equal(twin.of(tiny.ODD_WORDS, 20), CUT[family].of(tiny.ODD_WORDS, 20))
@@ -199,7 +199,7 @@ def test_every_word_has_its_pieces(family):
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=12).map("".join), min_size=1, max_size=3), st.sampled_from(["left", "right"]))
-def test_pieces_are_padded_beside_their_words(texts, side):
+def test_pieces_are_padded_along_with_their_words(texts, side):
     tokenizer = tagger_tokenizer("byte-level", casing="lower", digits="zero")
     batch = tokenizer(texts, padding=True, padding_side=side, return_tensors="pt")
     assert batch["piece_ids"].shape == (*batch["input_ids"].shape, WIDTH)
@@ -212,7 +212,7 @@ def test_pieces_are_padded_beside_their_words(texts, side):
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("truncation_side", ["left", "right"])
-def test_parts_of_a_cut_sentence_keep_their_words_pieces(side, truncation_side):
+def test_overflowing_parts_keep_the_pieces_of_their_words(side, truncation_side):
     tokenizer = tagger_tokenizer()
     tokenizer.truncation_side = truncation_side
     batch = tokenizer(
@@ -256,14 +256,14 @@ def test_examples_are_padded_together(side, tensors):
     assert ((batch["labels"] == 0) == batch["attention_mask"].bool()).all()
 
 
-def test_a_config_takes_its_fields_from_the_tokenizer():
+def test_config_fields_come_from_the_tokenizer():
     fields = tagger_tokenizer("unigram").model_fields()
     assert (fields["max_word_pieces"], fields["piece_vocab_size"]) == (WIDTH, len(OWN["unigram"]))
     assert tagger_tokenizer(max_word_pieces=7)(TEXTS, padding=True, return_tensors="np")["piece_ids"].shape[2] == 7
 
 
 @families
-def test_saved_and_loaded_it_cuts_alike_wherever_the_folder_goes(family, tmp_path):
+def test_a_loaded_tokenizer_gives_the_same_pieces_from_any_folder(family, tmp_path):
     tokenizer = tagger_tokenizer(family, casing="lower")
     expected = dict(tokenizer(TEXTS))
     tokenizer.save_pretrained(tmp_path / "first")
@@ -281,14 +281,14 @@ def test_saved_and_loaded_it_cuts_alike_wherever_the_folder_goes(family, tmp_pat
     assert (tmp_path / "prefixed" / "x-piece_tokenizer.json").is_file()
 
 
-def test_the_second_file_is_one_of_the_tokenizers_library(tmp_path):
+def test_the_piece_tokenizer_file_can_be_read_by_tokenizers(tmp_path):
     saved = tagger_tokenizer().save_pretrained(tmp_path)
     assert str(tmp_path / "piece_tokenizer.json") in saved
     own = Tokenizer.from_file(str(tmp_path / "piece_tokenizer.json"))
-    assert own.encode("rains", add_special_tokens=False).ids == slowly("wordpiece", "rains")
+    assert own.encode("rains", add_special_tokens=False).ids == reference_pieces("wordpiece", "rains")
 
 
-def test_a_missing_file_is_said_in_one_sentence(tmp_path):
+def test_a_missing_piece_tokenizer_file_raises(tmp_path):
     tagger_tokenizer().save_pretrained(tmp_path)
     (tmp_path / "piece_tokenizer.json").unlink()
     for load in (AutoTokenizer.from_pretrained, WordCharTokenizer.from_pretrained):
@@ -304,7 +304,7 @@ def test_a_missing_file_is_said_in_one_sentence(tmp_path):
     [copy.copy, copy.deepcopy, lambda tokenizer: pickle.loads(pickle.dumps(tokenizer))],
     ids=["copy", "deep copy", "pickle"],
 )
-def test_copies_of_a_tokenizer_cut_alike(again, tmp_path):
+def test_copies_of_a_tokenizer_give_the_same_pieces(again, tmp_path):
     tokenizer = tagger_tokenizer("byte-level")
     tokenizer.save_pretrained(tmp_path)
     for one in (tokenizer, AutoTokenizer.from_pretrained(tmp_path)):
@@ -313,7 +313,7 @@ def test_copies_of_a_tokenizer_cut_alike(again, tmp_path):
         assert twin(["<s>"], is_split_into_words=True)["piece_ids"] == [expected_rows("byte-level", ["<s>"], WIDTH)[0]]
 
 
-def test_threads_may_share_a_tokenizer():
+def test_threads_can_share_a_tokenizer():
     tokenizer = tagger_tokenizer()
     expected = [dict(tokenizer(text, padding="max_length", max_length=20)) for text in TEXTS]
     with ThreadPoolExecutor(8) as pool:
@@ -321,13 +321,13 @@ def test_threads_may_share_a_tokenizer():
     assert found == expected * 30
 
 
-def test_a_tokenizer_without_pieces_is_as_it_was(tmp_path):
+def test_tokenizers_without_pieces_have_no_piece_columns_or_files(tmp_path):
     tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES)
     assert tokenizer.pieces is None and tokenizer.max_word_pieces == 0
     assert set(tokenizer(TEXTS, padding=True, return_tensors="pt")) == {"input_ids", "char_ids", "attention_mask"}
     tokenizer.save_pretrained(tmp_path)
     assert not (tmp_path / "piece_tokenizer.json").exists()
-    # As one was saved before there were pieces.
+    # A tokenizer saved by a version without pieces.
     path = tmp_path / "tokenizer_config.json"
     settings = json.loads(path.read_text(encoding="utf-8"))
     del settings["max_word_pieces"]

@@ -1,4 +1,4 @@
-"""Models that are built without memory, offloaded, dispatched and moved compute what they computed."""
+"""Models built on the meta device, offloaded, dispatched or moved give unchanged results."""
 
 import copy
 
@@ -51,7 +51,7 @@ def assert_computes_the_same(moved, model):
 
 
 @pytest.mark.parametrize("include_buffers", [False, True])
-def test_models_built_without_memory_can_be_loaded(model, include_buffers, tmp_path):
+def test_models_built_on_the_meta_device_can_be_loaded(model, include_buffers, tmp_path):
     model.save_pretrained(tmp_path)
     with init_empty_weights(include_buffers=include_buffers):
         empty = type(model)(copy.deepcopy(model.config))
@@ -60,7 +60,7 @@ def test_models_built_without_memory_can_be_loaded(model, include_buffers, tmp_p
     assert_computes_the_same(loaded.eval(), model)
 
 
-def test_models_without_memory_can_be_given_memory_and_weights(model):
+def test_meta_models_can_be_materialised_and_filled(model):
     moved = copy.deepcopy(model).to("meta").to_empty(device="cpu")
     moved.load_state_dict(model.state_dict())
     assert_computes_the_same(moved, model)
@@ -89,7 +89,7 @@ def test_an_automatic_device_map_loads_every_model(model, tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
-def test_a_device_map_leaves_each_part_whole(model, share):
+def test_a_device_map_does_not_split_modules(model, share):
     room = int(share * sum(values.nbytes for values in model.state_dict().values()))
     placed = infer_auto_device_map(model, {"cpu": room, "disk": 10**9}, no_split_module_classes=model._no_split_modules)
     assert set(placed) <= {"", "features", "encoder", "classifier", "decoder"}
@@ -106,7 +106,7 @@ def test_a_stack_lstm_refuses_to_be_offloaded(tokenizer, tmp_path):
             moved(**batch)
 
 
-def test_models_on_the_meta_device_tell_shapes(tag_scoring):
+def test_models_on_the_meta_device_give_output_shapes(tag_scoring):
     batch = batch_for(tag_scoring)
     expected = tag_scoring(**batch).logits.shape
     tag_scoring.to("meta")

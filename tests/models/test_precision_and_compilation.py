@@ -1,4 +1,4 @@
-"""Narrow numbers, compiled graphs, exported programs and other devices give what plain float32 on a CPU gives."""
+"""Half precision, compiled graphs, exported programs and other devices match float32 on a CPU."""
 
 import itertools
 
@@ -8,7 +8,7 @@ import torch
 from conftest import ARCHITECTURES, LI2020, VARIANTS, build_model, has_field, with_decoders, without_dropout
 
 LENGTHS = (4, 1, 3)
-# Compiling takes seconds: every architecture and every decoder once, all their pairs where there is time.
+# Compiling takes seconds: every architecture and decoder once by default, all pairs in slow tests.
 PAIRS = list(zip(ARCHITECTURES, itertools.cycle(helpers.DECODERS)))
 
 
@@ -32,7 +32,7 @@ def labelled_batch(model):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 0.3), (torch.float16, 0.04)])
-def test_narrow_weights_give_float32_logits_near_those_of_wide_ones(model, tmp_path, dtype, tolerance):
+def test_half_precision_weights_give_float32_logits_close_to_full_precision(model, tmp_path, dtype, tolerance):
     batch = labelled_batch(model)
     model.save_pretrained(tmp_path)
     narrow = type(model).from_pretrained(tmp_path, dtype=dtype)
@@ -47,14 +47,14 @@ def test_narrow_weights_give_float32_logits_near_those_of_wide_ones(model, tmp_p
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_narrow_weights_can_be_trained(model, dtype):
+def test_half_precision_weights_can_be_trained(model, dtype):
     model.to(dtype).train()
     model(**labelled_batch(model)).loss.backward()
     gradients = [parameter.grad for parameter in model.parameters()]
     assert all(gradient.dtype == dtype and gradient.isfinite().all() for gradient in gradients)
 
 
-def test_autocast_stays_near_float32(model):
+def test_autocast_is_close_to_float32(model):
     batch = labelled_batch(model)
     expected = model(**batch)
     with torch.autocast("cpu", torch.bfloat16):
@@ -83,17 +83,17 @@ def assert_compiled_is_eager(model, backend):
         torch.testing.assert_close(gradients[name], gradient, rtol=1e-4, atol=1e-5, msg=name)
 
 
-def test_compiled_models_compute_the_same(one_of_each):
+def test_compiled_models_match_eager_mode(one_of_each):
     assert_compiled_is_eager(one_of_each, "aot_eager")
 
 
 @pytest.mark.slow
-def test_every_pair_of_architecture_and_decoder_computes_the_same_compiled(model):
+def test_every_architecture_and_decoder_compiled_matches_eager_mode(model):
     assert_compiled_is_eager(model, "aot_eager")
 
 
 @pytest.mark.slow
-def test_models_compiled_to_machine_code_compute_the_same(one_of_each):
+def test_models_compiled_with_inductor_match_eager_mode(one_of_each):
     assert_compiled_is_eager(one_of_each, "inductor")
 
 
@@ -133,7 +133,7 @@ def test_the_whole_model_can_be_exported(one_of_each):
     torch.testing.assert_close(exported(**batch)[0][words], one_of_each(**batch)[0][words])
 
 
-def test_cuda_computes_what_the_cpu_computes(cuda, model):
+def test_cuda_matches_the_cpu(cuda, model):
     batch = labelled_batch(model)
     words = batch["attention_mask"].bool()
     logits = model(**batch).logits

@@ -1,4 +1,4 @@
-"""The relation layers are chen2019's sums over all pairs of words, and hold no number for each pair and channel."""
+"""The relation layers match chen2019's sums over all pairs of words, without a value in memory for each."""
 
 import os
 import subprocess
@@ -62,17 +62,17 @@ def assert_equations_hold(layer, kind, states, tolerance):
     assert fused.isfinite().all()
 
 
-def test_words_are_fused_by_the_equations(kind, slices):
+def test_fused_states_match_the_equations(kind, slices):
     assert_equations_hold(build(kind), kind, random_states(len(LENGTHS), TIME, SIZE), 1e-12)
 
 
-def test_float32_is_near_the_equations(kind, slices):
+def test_float32_is_close_to_the_equations(kind, slices):
     assert_equations_hold(build(kind, dtype=torch.float32), kind, random_states(len(LENGTHS), TIME, SIZE), 2e-6)
 
 
 @pytest.mark.parametrize("scale", [30, 300, 3e4])
-def test_gates_of_any_size_are_exact(slices, scale):
-    """Beyond what an exponential can hold, too, where u and v are far from 0 and their sum is not."""
+def test_gates_are_exact_for_inputs_of_any_size(slices, scale):
+    """Also where exponentials overflow: u and v far from 0, their sum close to 0."""
     own = scale * random_states(len(LENGTHS), TIME, SIZE, seed=2)
     other = random_states(len(LENGTHS), TIME, SIZE, seed=3) - own
     values = random_states(len(LENGTHS), TIME, SIZE, seed=4).masked_fill(relation.beyond(own, LENGTHS), 0)
@@ -91,8 +91,8 @@ def test_gates_of_any_size_are_exact(slices, scale):
 
 
 @pytest.mark.parametrize("far", [7.0, 700.0])
-def test_gradients_of_gates_are_finite_differences(slices, far):
-    """By gates from products of exponentials and, where those overflow, from exponentials of sums."""
+def test_gradients_of_gates_match_finite_differences(slices, far):
+    """Gates come from products of exponentials or, where those overflow, from exponentials of sums."""
     within = ~relation.beyond(torch.empty(len(LENGTHS), TIME), LENGTHS)
 
     def sums(own, other, values):
@@ -102,7 +102,7 @@ def test_gradients_of_gates_are_finite_differences(slices, far):
     assert torch.autograd.gradcheck(sums, inputs)
 
 
-def test_gradients_of_the_layer_are_finite_differences(kind):
+def test_gradients_of_the_layer_match_finite_differences(kind):
     """Those of W, b and x."""
     layer = build(kind, size=2)
     states = random_states(3, 4, 2).requires_grad_()
@@ -115,7 +115,7 @@ def test_gradients_of_the_layer_are_finite_differences(kind):
     assert torch.autograd.gradcheck(fused, (states, *layer.parameters()))
 
 
-def test_padding_changes_nothing(kind, slices):
+def test_padding_is_ignored(kind, slices):
     layer = build(kind, dtype=torch.float32)
     states = random_states(len(LENGTHS), TIME, SIZE, dtype=torch.float32)
     fused = layer(states, LENGTHS)
@@ -136,7 +136,7 @@ def test_no_gradient_reaches_padding(kind, slices):
     assert states.grad[0, 0].any()
 
 
-def test_what_wants_no_gradient_is_the_same(kind, slices):
+def test_inference_mode_gives_the_same_states(kind, slices):
     layer = build(kind)
     states = random_states(len(LENGTHS), TIME, SIZE)
     with torch.inference_mode():
@@ -145,7 +145,7 @@ def test_what_wants_no_gradient_is_the_same(kind, slices):
 
 
 @pytest.mark.parametrize("batch", [0, 3])
-def test_batches_without_sentences_or_words_have_results(kind, batch):
+def test_empty_batches_and_sentences_are_supported(kind, batch):
     layer = build(kind)
     states = random_states(batch, 2, SIZE).requires_grad_()
     fused = layer(states, torch.zeros(batch, dtype=torch.long))
@@ -156,7 +156,7 @@ def test_batches_without_sentences_or_words_have_results(kind, batch):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_narrow_types_stay_near_wide_ones(kind, dtype):
+def test_half_precision_is_close_to_full_precision(kind, dtype):
     layer = build(kind, dtype=dtype)
     states = random_states(len(LENGTHS), TIME, SIZE, dtype=dtype)
     fused = layer(states, LENGTHS)
@@ -166,7 +166,7 @@ def test_narrow_types_stay_near_wide_ones(kind, dtype):
     torch.testing.assert_close(fused.double() * within, expected * within, rtol=0, atol=0.1)
 
 
-def test_norms_are_those_of_all_relations(kind):
+def test_norms_match_the_equations(kind):
     layer = build(kind)
     states = random_states(len(LENGTHS), TIME, SIZE)
     norms = layer.norms(states, LENGTHS)
@@ -179,7 +179,7 @@ def test_norms_are_those_of_all_relations(kind):
         assert not norms[sentence, :, length:].any()
 
 
-def test_small_norms_have_digits_in_float32():
+def test_small_norms_are_accurate_in_float32():
     layer = build("gated", dtype=torch.float32)
     with torch.no_grad():  # r_ij = 100 (x_i - x_j) + b
         layer.projection.weight.copy_(100 * torch.cat([torch.eye(SIZE), -torch.eye(SIZE)], 1))
@@ -192,7 +192,7 @@ def test_small_norms_have_digits_in_float32():
 
 
 class LargestTensor(TorchDispatchMode):
-    """Remembers how many numbers the largest tensor has that anything returned."""
+    """Records the size of the largest tensor that any operation returns."""
 
     largest = 0
 
@@ -216,7 +216,7 @@ def test_no_tensor_is_larger_than_states_or_a_slice(kind, monkeypatch, batch):
     assert batch * time * size <= mode.largest <= max(2 * batch * time * size, 2 * relation.CPU_SLICE)
 
 
-#: chen2019's formula as it stands: r_ij of all pairs and channels at once.
+#: chen2019's formula, evaluated directly: r_ij of all pairs and channels at once.
 DIRECT_FORMULA = """
     def direct(u, v, x, lengths):
         within = (torch.arange(x.shape[1]) < lengths.unsqueeze(1)).unsqueeze(2)

@@ -1,4 +1,4 @@
-"""What is saved is what is loaded, and what is not loaded starts as the paper says."""
+"""Saved weights are loaded unchanged, and missing weights are initialised as in the paper."""
 
 import copy
 import math
@@ -27,7 +27,7 @@ def reload(model, folder, **options):
 
 @pytest.mark.parametrize(("variant", "decoder"), with_decoders(VARIANTS, helpers.DECODERS))
 @pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
-def test_a_loaded_model_is_the_saved_one_bit_by_bit(variant, tokenizer, tmp_path, decoder, unknown_word):
+def test_a_loaded_model_is_bit_identical_to_the_saved_one(variant, tokenizer, tmp_path, decoder, unknown_word):
     model = build_model(variant, tokenizer, unknown_word=unknown_word, **helpers.DECODERS[decoder])
     loaded, report = reload(model, tmp_path)
     assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
@@ -36,7 +36,7 @@ def test_a_loaded_model_is_the_saved_one_bit_by_bit(variant, tokenizer, tmp_path
         assert saved.keys() == read.keys()
         assert all(torch.equal(values, read[name]) for name, values in saved.items())
     for parameter in loaded.parameters():
-        # In memory of its own, since how a kernel rounds may depend on where in a file's memory its numbers lie.
+        # Copied into new memory, since a kernel's rounding may depend on the alignment of a memory-mapped file.
         parameter.data = parameter.data.clone()
     batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True)
     output, expected = loaded(**batch), model(**batch)
@@ -44,7 +44,7 @@ def test_a_loaded_model_is_the_saved_one_bit_by_bit(variant, tokenizer, tmp_path
     assert torch.equal(output.loss, expected.loss)
 
 
-def test_a_file_of_weights_holds_weights_and_character_types_alone(variant, tokenizer):
+def test_a_weights_file_holds_only_weights_and_character_types(variant, tokenizer):
     model = build_model(variant, tokenizer, decoder="crf", constrain_transitions=True)
     parameters = {name for name, _ in model.named_parameters()}
     assert set(model.state_dict()) == parameters | {"features.char_types"}
@@ -67,7 +67,7 @@ FEATURES = {
 
 
 @pytest.mark.parametrize("features", FEATURES)
-def test_a_loaded_model_can_be_saved_in_every_way_and_copied(features, tmp_path):
+def test_a_loaded_model_can_be_saved_and_copied(features, tmp_path):
     pieces = tiny_encoders.pieces_of(tiny_encoders.bert_tokenizer())
     tokenizer = WordCharTokenizer.from_corpus([["Ann", "saw", "Oslo"]], vector_words=["rome"], pieces=pieces)
     model = build_model("bilstm-cnn", tokenizer, **FEATURES[features])
@@ -85,7 +85,7 @@ def test_a_loaded_model_can_be_saved_in_every_way_and_copied(features, tmp_path)
         assert all(torch.equal(values, read[name]) for name, values in model.state_dict().items())
 
 
-def test_an_empty_table_in_an_older_file_of_weights_is_ignored(tokenizer, tmp_path):
+def test_an_empty_embedding_in_an_older_checkpoint_is_ignored(tokenizer, tmp_path):
     model = build_model("bilstm-cnn", tokenizer, word_dim=0)
     model.save_pretrained(tmp_path)
     older = model.state_dict() | {"features.words.weight": torch.zeros(len(tokenizer), 0)}
@@ -97,7 +97,7 @@ def test_an_empty_table_in_an_older_file_of_weights_is_ignored(tokenizer, tmp_pa
 
 @pytest.mark.parametrize("features", FEATURES)
 def test_buffers_need_no_initialisation(features):
-    """As where a model is built only to be filled: what follows from the config is there, and can be made anew."""
+    """Buffers follow from the config: they exist without initialisation and can be recomputed."""
     pieces = tiny_encoders.pieces_of(tiny_encoders.bert_tokenizer())
     tokenizer = WordCharTokenizer.from_corpus([["Ann", "saw", "Oslo"]], vector_words=["rome"], pieces=pieces)
     model = build_model("bilstm-cnn", tokenizer, **FEATURES[features])
@@ -119,13 +119,13 @@ def test_frozen_word_vectors_stay_frozen(variant, tokenizer, tmp_path):
         assert frozen == ["features.words.weight"]
 
 
-def test_word_vectors_are_learned_unless_frozen(variant, tokenizer, tmp_path):
+def test_word_vectors_are_trained_unless_frozen(variant, tokenizer, tmp_path):
     loaded, _ = reload(build_model(variant, tokenizer), tmp_path)
     assert all(parameter.requires_grad for parameter in loaded.train().parameters())
 
 
 @pytest.mark.parametrize("variant", TAG_SCORING)
-def test_new_labels_get_a_new_classifier_and_keep_all_else(variant, tokenizer, tmp_path):
+def test_new_labels_get_a_new_classifier_and_keep_other_weights(variant, tokenizer, tmp_path):
     model = build_model(variant, tokenizer, decoder="crf")
     labels = dict(enumerate(["O", "B-NEW", "I-NEW"]))
     loaded, report = reload(model, tmp_path, id2label=labels, ignore_mismatched_sizes=True)
@@ -139,8 +139,8 @@ def test_new_labels_get_a_new_classifier_and_keep_all_else(variant, tokenizer, t
     assert not any(parameter.any() for parameter in constant)
 
 
-def test_a_new_part_leaves_the_loaded_parts_beside_it_alone(tokenizer, tmp_path):
-    """A layer of which one matrix is missing starts that matrix anew, and keeps its biases and vectors."""
+def test_initialising_a_missing_weight_keeps_the_loaded_ones(tokenizer, tmp_path):
+    """Only the missing matrix of a layer is initialised; its biases and the vectors are kept."""
     model = build_model("bilstm-cnn", tokenizer)
     loaded, report = reload(
         model, tmp_path, unknown_word="vector_and_casing", char_filters=6, ignore_mismatched_sizes=True
@@ -151,7 +151,7 @@ def test_a_new_part_leaves_the_loaded_parts_beside_it_alone(tokenizer, tmp_path)
         assert name in fresh or torch.equal(parameter, model.get_parameter(name)), name
 
 
-# How a model starts
+# Initialisation
 
 
 @pytest.fixture(params=LI2020)
@@ -164,13 +164,13 @@ def fresh(request, tokenizer):
 
 
 def assert_glorot(weights, fan_in, fan_out):
-    """Uniform up to √(6 / (fan_in + fan_out)), and making use of all of it."""
+    """Uniform up to √(6 / (fan_in + fan_out)), covering the whole range."""
     bound = math.sqrt(6 / (fan_in + fan_out))
     assert 0.95 * bound < weights.abs().max() <= bound
     assert weights.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
 
 
-def test_biases_start_at_zero_and_those_of_forget_gates_at_one(fresh):
+def test_biases_are_initialised_to_zero_and_forget_gate_biases_to_one(fresh):
     size = fresh.config.hidden_size
     for layer in fresh.encoder.layers:
         i, f, g, o = layer.bias.split(size, dim=1)
@@ -179,7 +179,7 @@ def test_biases_start_at_zero_and_those_of_forget_gates_at_one(fresh):
     assert not fresh.classifier.bias.any()
 
 
-def test_word_and_character_vectors_start_normal(fresh):
+def test_word_and_character_vectors_are_initialised_from_a_normal_distribution(fresh):
     words, chars = fresh.features.words.weight, fresh.features.chars.embedding.weight
     for weights in (words[1:], chars, fresh.features.unknown):
         assert weights.std().item() == pytest.approx(0.1, rel=0.1)
@@ -188,7 +188,7 @@ def test_word_and_character_vectors_start_normal(fresh):
     assert chars[0].any()  # padding is a character like others (li2020)
 
 
-def test_matrices_start_glorot_uniform(fresh):
+def test_matrices_are_initialised_glorot_uniform(fresh):
     config = fresh.config
     for layer in fresh.encoder.layers:
         inputs, gates = layer.weight_ih.shape[2] + config.hidden_size, 4 * config.hidden_size
@@ -204,13 +204,13 @@ def test_matrices_start_glorot_uniform(fresh):
             assert_glorot(projection.weight, 200, 200)
 
 
-def test_a_crf_starts_indifferent(fresh):
+def test_a_crf_is_initialised_to_zero(fresh):
     assert not any(parameter.any() for parameter in fresh.decoder.parameters())
 
 
 @pytest.mark.parametrize("types", [4, 18])  # CoNLL-2003 and OntoNotes
 @pytest.mark.parametrize("model_type", LI2020)
-def test_the_defaults_have_as_many_parameters_as_li2020_says(model_type, types):
+def test_default_parameter_counts_match_li2020(model_type, types):
     words, chars = 1000, 100
     labels = ["O", *(f"{position}-{number}" for number in range(types) for position in "BI")]
     config = CONFIGS[model_type](vocab_size=words, char_vocab_size=chars, id2label=dict(enumerate(labels)))
@@ -227,7 +227,7 @@ def test_the_defaults_have_as_many_parameters_as_li2020_says(model_type, types):
     assert sum(parameter.numel() for parameter in model.parameters()) == features + encoder + classifier
 
 
-def test_what_was_frozen_by_hand_stays_frozen(tokenizer):
+def test_manually_frozen_weights_stay_frozen(tokenizer):
     model = build_model("bilstm-cnn", tokenizer)
     model.features.words.weight.requires_grad_(False)
     assert not model.train().features.words.weight.requires_grad

@@ -1,4 +1,4 @@
-"""Greedy and beam search find what trying all finds, always end, and turn actions into probabilities of labels."""
+"""Greedy and beam search match exhaustive search, always finish, and turn actions into label probabilities."""
 
 import itertools
 import math
@@ -39,7 +39,7 @@ def names_of(system, actions):
     return [name.replace("REDUCE(", "REDUCE-").removesuffix(")") for name in names]
 
 
-# What is found
+# Search
 
 
 @torch.no_grad()
@@ -60,7 +60,7 @@ def test_greedy_search_takes_the_best_action_at_every_step(tokenizer, fields, la
 
 
 @torch.no_grad()
-def test_the_models_of_these_tests_do_everything(tokenizer):
+def test_the_test_models_use_every_action(tokenizer):
     counts = torch.zeros(5)
     for seed in range(3):
         model = build(tokenizer, seed=seed).double()
@@ -72,8 +72,8 @@ def test_the_models_of_these_tests_do_everything(tokenizer):
 
 
 @torch.no_grad()
-def test_both_ways_of_scoring_agree(tokenizer, fields):
-    """Step by step, and all at once along what was found."""
+def test_stepwise_and_batched_scores_agree(tokenizer, fields):
+    """Scores step by step, and in one batch along the sequences found."""
     model = build(tokenizer, **fields).double()
     words, lengths = words_of(model, LENGTHS)
     for size in (1, 3):
@@ -90,7 +90,7 @@ def test_both_ways_of_scoring_agree(tokenizer, fields):
 
 @torch.no_grad()
 @pytest.mark.parametrize("discontiguous", [False, True])
-def test_a_beam_that_holds_all_sequences_finds_them_in_order(tokenizer, labels, discontiguous):
+def test_an_exhaustive_beam_finds_all_sequences_in_order(tokenizer, labels, discontiguous):
     model = build(tokenizer, labels, discontiguous=discontiguous).double()
     scorer, reference = model.decoder.scorer, reference_of(model)
     words, lengths = words_of(model, (3, 0, 1, 2))
@@ -105,7 +105,7 @@ def test_a_beam_that_holds_all_sequences_finds_them_in_order(tokenizer, labels, 
 
 
 @torch.no_grad()
-def test_a_beam_is_what_beam_search_says(tokenizer, labels):
+def test_beam_search_matches_the_reference(tokenizer, labels):
     model = build(tokenizer, labels, seed=3).double()
     scorer, reference = model.decoder.scorer, reference_of(model)
     words, lengths = words_of(model, (6, 2, 4), seed=3)
@@ -132,7 +132,7 @@ def continued(reference, words, beam):
 @torch.no_grad()
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_random_weights_end_in_finished_states_whatever_the_length(tokenizer, fields, labels, beam_size, seed):
+def test_search_ends_in_finished_states_for_any_length(tokenizer, fields, labels, beam_size, seed):
     model = build(tokenizer, labels, seed, beam_size=beam_size, **fields)
     words, lengths = words_of(model, (0, 1, 2, 60), seed)
     assert_finished(model, words.float(), lengths, beam_size)
@@ -141,7 +141,7 @@ def test_random_weights_end_in_finished_states_whatever_the_length(tokenizer, fi
 @torch.no_grad()
 @pytest.mark.parametrize("liked", ["SHIFT", "OUT", "REDUCE(LOC)"])
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_two_thousand_words_end_in_a_finished_state(tokenizer, liked, beam_size):
+def test_search_over_two_thousand_words_ends_in_a_finished_state(tokenizer, liked, beam_size):
     model = build(tokenizer, beam_size=beam_size)
     scorer = model.decoder.scorer
     scorer.classifier.bias[scorer.system.actions.index(liked)] = 50
@@ -168,12 +168,12 @@ def assert_finished(model, words, lengths, size):
     assert (there.sum(1) <= 2 * length.squeeze(1)).all()
 
 
-# What words are told
+# Label probabilities
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_logits_have_the_decoded_chunks_on_top_and_are_probabilities(tokenizer, fields, labels, beam_size):
+def test_logits_are_log_probabilities_with_the_decoded_chunks_on_top(tokenizer, fields, labels, beam_size):
     model = build(tokenizer, labels, beam_size=beam_size, **fields).double()
     reference = reference_of(model)
     batch, _ = labelled_batch(model)
@@ -188,7 +188,7 @@ def test_logits_have_the_decoded_chunks_on_top_and_are_probabilities(tokenizer, 
             state = reference.after(state, words[row, :length], action)
         decoded = reference.tags(parts(state.chunks), length)
         assert [labels[label] for label in logits[row, :length].argmax(-1)] == decoded
-        # Save for the margin by which the decoded label is put on top.
+        # Except for the margin that puts the decoded label on top.
         assert logits[row, :length].exp().sum(-1).max() <= 1 + 1e-9 if length else True
 
 
@@ -202,14 +202,14 @@ def parts(chunks):
 
 
 def local_posterior(reference, words):
-    """Of each word, the probability of every public label along the greedy actions, told by following them."""
+    """Probability of every public label of each word along the greedy actions."""
     actions, log_probs, _ = reference.greedy(words)
     choices = [{name: value.exp().item() for name, value in row.items()} for row in log_probs]
     names = ["O", *(f"B-{kind}" for kind in reference.types)] if reference.chunked else reference.types
     told, depth, arrived = [], 0, None
     for step, (action, p) in enumerate(zip(actions, choices, strict=True)):
         if arrived is None:
-            arrived = (p, depth > 0)  # what could be done when the word came to the front
+            arrived = (p, depth > 0)  # actions that were valid when the word was first in the buffer
         if action.startswith("REDUCE"):
             depth = 0
             continue
@@ -219,14 +219,14 @@ def local_posterior(reference, words):
         at_end = reductions(reference, choices[end]) if end is not None else {}
         closed = 1.0
         if was_open:
-            kinds = at_end if depth else reductions(reference, first)  # still open: its type is told at its end
+            kinds = at_end if depth else reductions(reference, first)  # still open: its type is decided at its end
             kinds = shares({kind: share for kind, share in kinds.items() if reference.many(kind)})
             for kind, share in kinds.items():
                 label[f"I-{kind}"] += first.get("SHIFT", 0.0) * share
             if reference.chunked:
                 label["O"] += first.get("OUT", 0.0)
             closed -= first.get("SHIFT", 0.0) + first.get("OUT", 0.0)
-        if depth:  # the chunk went on, so what else might have been is not known
+        if depth:  # the chunk continued, so the alternatives are unknown
             for name in names:
                 label[name] += closed / len(names)
         else:
@@ -252,7 +252,7 @@ def shares(weights):
 @torch.no_grad()
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("discontiguous", [False, True])
-def test_labels_are_as_probable_as_the_actions_make_them(tokenizer, labels, seed, discontiguous):
+def test_label_probabilities_match_the_local_posterior(tokenizer, labels, seed, discontiguous):
     model = build(tokenizer, labels, seed, discontiguous=discontiguous).double()
     reference = reference_of(model)
     words, lengths = words_of(model, LENGTHS, seed)
@@ -265,7 +265,7 @@ def test_labels_are_as_probable_as_the_actions_make_them(tokenizer, labels, seed
 
 
 @torch.no_grad()
-def test_a_chunk_is_as_probable_as_its_actions(tokenizer, labels):
+def test_chunk_probabilities_are_products_of_their_actions(tokenizer, labels):
     model = build(tokenizer, labels, seed=1).double()
     reference = reference_of(model)
     words, lengths = words_of(model, LENGTHS, seed=1)
@@ -279,7 +279,7 @@ def test_a_chunk_is_as_probable_as_its_actions(tokenizer, labels):
 
 
 @torch.no_grad()
-def test_a_beam_that_holds_all_sequences_gives_exact_probabilities(tokenizer, labels):
+def test_an_exhaustive_beam_gives_exact_probabilities(tokenizer, labels):
     model = build(tokenizer, labels, seed=2, beam_size=EVERYTHING).double()
     reference = reference_of(model)
     words, lengths = words_of(model, (3, 1, 2), seed=2)
@@ -300,7 +300,7 @@ def test_a_beam_that_holds_all_sequences_gives_exact_probabilities(tokenizer, la
 
 
 @torch.no_grad()
-def test_a_small_beam_leaves_the_rest_to_the_local_posterior(tokenizer):
+def test_a_small_beam_is_completed_by_the_local_posterior(tokenizer):
     model = build(tokenizer, seed=1, beam_size=2).double()
     words, lengths = words_of(model, (12,), seed=1)
     found = search(model.decoder.scorer, words, lengths, 2)
@@ -335,7 +335,7 @@ def test_tagger_finds_the_chunks_with_their_probabilities(tokenizer):
             assert entity.score == pytest.approx(score, abs=1e-5)
 
 
-# Batches, numbers and programs
+# Batches, precision and export
 
 
 @helpers.can_export
@@ -348,7 +348,7 @@ def test_a_model_with_a_beam_and_gaps_can_be_exported(tokenizer):
     torch.testing.assert_close(exported(**batch)[0][word], model(**batch)[0][word])
 
 
-def test_plain_labels_have_no_outside(tokenizer):
+def test_plain_labels_have_no_out_action(tokenizer):
     model = build(tokenizer, LABEL_SETS["plain"])
     batch, _ = labelled_batch(model)
     lengths = batch["attention_mask"].sum(1)
@@ -357,7 +357,7 @@ def test_plain_labels_have_no_outside(tokenizer):
     assert not ref.is_chunked(model.config.labels)
 
 
-def test_the_decoder_needs_the_states(tokenizer):
+def test_the_decoder_raises_without_states(tokenizer):
     model = build(tokenizer)
     _, lengths = words_of(model, (3, 1))
     with pytest.raises(ValueError, match="give the encoder's states"):

@@ -1,4 +1,4 @@
-"""The Stack-LSTM's loss, computed for whole batches at once, is that of a sentence built action by action."""
+"""The Stack-LSTM's batched loss matches a reference that processes one action at a time."""
 
 import helpers
 import pytest
@@ -80,7 +80,7 @@ def labelled_batch(model, unlabelled=False, seed=0):
 
 @pytest.mark.parametrize("unlabelled", [False, True])
 @pytest.mark.parametrize("training", [False, True])
-def test_loss_and_gradients_are_those_of_the_slow_implementation(tokenizer, fields, labels, unlabelled, training):
+def test_loss_and_gradients_match_the_reference(tokenizer, fields, labels, unlabelled, training):
     model = build(tokenizer, labels, **fields).double().train(training)
     batch, names = labelled_batch(model, unlabelled)
     lengths = batch["attention_mask"].sum(1)
@@ -108,7 +108,7 @@ def test_loss_and_gradients_are_those_of_the_slow_implementation(tokenizer, fiel
 
 
 @pytest.mark.parametrize(("loss_reduction", "divisor"), [("token", 22 - 4), ("sentence", 4), ("sum", 1)])
-def test_whole_models_lose_what_the_slow_implementation_does(tokenizer, fields, loss_reduction, divisor):
+def test_model_loss_matches_the_reference(tokenizer, fields, loss_reduction, divisor):
     model = build(tokenizer, loss_reduction=loss_reduction, **fields)
     batch, names = labelled_batch(model, unlabelled=True)
     weights = helpers.weights_of(model)
@@ -123,7 +123,7 @@ def test_whole_models_lose_what_the_slow_implementation_does(tokenizer, fields, 
 
 
 @pytest.mark.parametrize(("rows", "groups"), [(1, 4), (2, 2), (1, 100)])
-def test_rows_of_like_length_together_compute_what_all_together_do(tokenizer, fields, monkeypatch, rows, groups):
+def test_batches_grouped_by_length_match_one_batch(tokenizer, fields, monkeypatch, rows, groups):
     model = build(tokenizer, **fields).double().train()
     batch, _ = labelled_batch(model)
     expected = model(**batch).loss
@@ -145,7 +145,7 @@ def test_rows_of_like_length_together_compute_what_all_together_do(tokenizer, fi
     torch.testing.assert_close(model.eval()(**batch).logits, logits, rtol=0, atol=1e-9)
 
 
-def test_every_parameter_learns(tokenizer, fields):
+def test_every_parameter_gets_a_gradient(tokenizer, fields):
     model = build(tokenizer, **fields).train()
     batch, _ = labelled_batch(model)
     batch["labels"][0, :3] = torch.tensor([LABELS.index(label) for label in ("B-PER", "I-PER", "I-PER")])
@@ -154,7 +154,7 @@ def test_every_parameter_learns(tokenizer, fields):
         assert parameter.grad.any(), name
 
 
-def test_dropout_between_layers_drops_in_training_alone(tokenizer):
+def test_dropout_between_layers_is_applied_in_training_only(tokenizer):
     model = build(tokenizer, dropout=0.5)
     batch, _ = labelled_batch(model)
     calm = [model(**batch).loss for _ in range(2)]
@@ -165,7 +165,7 @@ def test_dropout_between_layers_drops_in_training_alone(tokenizer):
     torch.testing.assert_close(model(**batch).loss, calm[0], rtol=1e-5, atol=1e-5)
 
 
-def test_a_new_model_starts_as_documented(tokenizer):
+def test_initialisation_matches_the_documentation(tokenizer):
     config = StackLstmConfig(**tokenizer.model_fields(), id2label=dict(enumerate(LABELS)))
     scorer = StackLstmForTokenClassification(config).decoder.scorer
     assert scorer.hidden.weight.shape == (100, 400)
@@ -181,7 +181,7 @@ def test_a_new_model_starts_as_documented(tokenizer):
         assert lstm.start.any()
 
 
-def test_new_labels_start_what_knows_labels_anew_and_keep_all_else(tokenizer, tmp_path):
+def test_new_labels_reinitialise_label_dependent_weights_only(tokenizer, tmp_path):
     model = build(tokenizer)
     model.save_pretrained(tmp_path)
     loaded, report = StackLstmForTokenClassification.from_pretrained(
@@ -196,7 +196,7 @@ def test_new_labels_start_what_knows_labels_anew_and_keep_all_else(tokenizer, tm
 # Exploration
 
 
-def test_exploration_without_straying_learns_the_gold_actions(tokenizer, labels):
+def test_exploration_along_the_gold_path_matches_the_static_loss(tokenizer, labels):
     """The sampled path is the gold one, and every best action the only one."""
     model = build(tokenizer, labels).double().train()
     batch, _ = labelled_batch(model, unlabelled=labels is not LABEL_SETS["plain"])
@@ -205,7 +205,7 @@ def test_exploration_without_straying_learns_the_gold_actions(tokenizer, labels)
     torch.testing.assert_close(model(**batch).loss, expected, rtol=0, atol=1e-9)
 
 
-def test_exploration_asks_the_oracle_wherever_it_leads(tokenizer):
+def test_exploration_loss_matches_its_expectation_over_all_walks(tokenizer):
     """The mean over many walks approaches the expectation over all walks of a sentence of two words."""
     model = build(tokenizer, labels=["O", "B-PER", "I-PER", "B-LOC", "I-LOC"], exploration=0.5).double().train()
     sentence = helpers.random_sentence(model.config, 2, seed=1)
@@ -252,7 +252,7 @@ def expected_exploration_loss(model, reference, words):
 # Wrong configs
 
 
-def test_the_reference_knows_the_paper_s_actions(tokenizer):
+def test_the_reference_matches_the_actions_of_the_paper(tokenizer):
     reference = reference_of(build(tokenizer))
     actions, known = reference.gold(["B-PER", "I-PER", "O", "B-LOC", None])
     assert actions == ["SHIFT", "SHIFT", "REDUCE-PER", "OUT", "SHIFT", "REDUCE-LOC", "OUT"]

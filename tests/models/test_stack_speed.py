@@ -1,4 +1,4 @@
-"""The Stack-LSTM side by side with its step-by-step reference, LSTM-CRF, and itself one sentence at a time."""
+"""Speed of the Stack-LSTM against its step-by-step reference, the LSTM-CRF, and batches of one sentence."""
 
 import os
 import sys
@@ -45,7 +45,7 @@ def training(model, batches):
 
 
 def stepwise_training(model, batches, labels):
-    """The reference's loss and gradients, a sentence and an action at a time, over features that are there already."""
+    """The reference's loss and gradients, one sentence and one action at a time, from precomputed features."""
     scorer = model.decoder.scorer
     weights = {name: weight.detach().clone().requires_grad_() for name, weight in scorer.named_parameters()}
     reference = StackLstmReference(weights, model.config)
@@ -66,7 +66,7 @@ def stepwise_training(model, batches, labels):
 
 @pytest.mark.slow
 @pytest.mark.skipif("HF_XORNER_CORPORA" not in os.environ, reason="HF_XORNER_CORPORA names no folder of corpora")
-def test_batches_pay(two_threads, capsys):
+def test_batches_are_faster_than_single_sentences(two_threads, capsys):
     train = load_corpus("conll2003")["train"]
     labels = train.features["ner_tags"].feature.names
     rows = [train[index] for index in range(SENTENCES)]

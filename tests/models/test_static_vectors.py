@@ -1,4 +1,4 @@
-"""Frozen vectors beside, or in place of, trained ones: what they are, and that nothing changes them."""
+"""Frozen vectors next to, or instead of, trained ones: their values, and that they never change."""
 
 import pytest
 import torch
@@ -30,14 +30,14 @@ def test_features_are_the_trained_then_the_frozen_vector(model_type, word_dim):
     trained, frozen = features[:, :word_dim], features[:, word_dim : word_dim + 4]
     words, static = model.features.words.weight, model.features.static
     vocabulary = TOKENIZER.get_vocab()
-    # Words that training did not see are unknown among trained vectors, and have their own among the frozen ones.
+    # Words unseen in training use the unknown trained vector and their own frozen vector.
     assert torch.equal(trained, words[[vocabulary["saw"], 1, 1, vocabulary["Oslo"], 1]])
     expected = [static.weight[vocabulary[word]] for word in ("saw", "rome", "rome")] + [static.unknown] * 2
     assert torch.equal(frozen, torch.stack(expected))
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_training_and_saving_leave_frozen_vectors_bit_identical(model_type, half, tmp_path):
+def test_frozen_vectors_are_bit_identical_after_training_and_saving(model_type, half, tmp_path):
     model = model_with_vectors(model_type, static_half=half)
     before = model.features.static.weight.clone()
     assert before.dtype == (torch.float16 if half else torch.float32)
@@ -60,7 +60,7 @@ def test_training_and_saving_leave_frozen_vectors_bit_identical(model_type, half
     torch.testing.assert_close(again(**batch).logits, model(**batch).logits, rtol=0, atol=1e-5)
 
 
-def test_tuned_vectors_of_words_that_training_did_not_see_are_their_own(model_type):
+def test_unseen_words_have_separate_tuned_vectors(model_type):
     model = build_model(model_type, TOKENIZER, pretrained_words=True)
     assert len(model.features.words.weight) == len(TOKENIZER)
     batch = inputs("rome", "lima")
@@ -68,7 +68,7 @@ def test_tuned_vectors_of_words_that_training_did_not_see_are_their_own(model_ty
     assert not torch.equal(features[0, :12], features[1, :12])
 
 
-def test_singletons_become_unknown_in_training_with_their_probability(model_type):
+def test_singletons_are_replaced_by_unknown_in_training_with_the_given_probability(model_type):
     fields = TOKENIZER.model_fields()
     assert [TOKENIZER.convert_ids_to_tokens(index) for index in range(2, fields["vocab_size"])] == [
         *("saw", "Oslo", "Ann", "xyz"),

@@ -1,4 +1,4 @@
-"""Public labels and inner tags translate into each other as the references read them."""
+"""Conversions between public labels and inner tags match the references."""
 
 import helpers
 import numpy as np
@@ -35,7 +35,7 @@ def test_inner_tags_are_bioes(labels):
     assert TagSpace(labels).num_inner == len(ref.inner_tags(labels))
 
 
-def test_gold_labels_become_inner_tags(labels):
+def test_gold_labels_are_converted_to_inner_tags(labels):
     space = TagSpace(labels)
     public, lengths, mask = random_tags(len(labels))
     inner = space.to_inner(public.masked_fill(~mask, IGNORED))
@@ -47,7 +47,7 @@ def test_gold_labels_become_inner_tags(labels):
 
 
 @pytest.mark.parametrize("repair", [False, True])
-def test_inner_paths_become_well_formed_public_spans(labels, repair):
+def test_inner_paths_are_converted_to_well_formed_public_spans(labels, repair):
     space = TagSpace(labels)
     inner, lengths, mask = random_tags(space.num_inner)
     public = space.to_public_path(inner, mask, repair=repair)
@@ -58,7 +58,7 @@ def test_inner_paths_become_well_formed_public_spans(labels, repair):
         assert [labels[label] for label in row[:length]] == expected
 
 
-def test_gold_labels_survive_the_way_there_and_back(labels):
+def test_gold_labels_round_trip(labels):
     space = TagSpace(labels)
     public, lengths, mask = random_tags(len(labels))
     inner = space.to_inner(public.masked_fill(~mask, IGNORED)).clamp(min=0)
@@ -69,7 +69,7 @@ def test_gold_labels_survive_the_way_there_and_back(labels):
         assert [labels[label] for label in row[:length]] == (expected if ref.is_chunked(labels) else names)
 
 
-def test_public_probabilities_gather_the_inner_ones(labels):
+def test_public_probabilities_are_sums_of_inner_ones(labels):
     space = TagSpace(labels)
     log_probs = torch.randn(6, 5, space.num_inner, dtype=torch.float64).log_softmax(-1)
     public = space.to_public_log_probs(log_probs)
@@ -81,14 +81,14 @@ def test_public_probabilities_gather_the_inner_ones(labels):
         helpers.close(public[..., index].exp(), log_probs[..., members].exp().sum(-1), 1e-12)
 
 
-def test_a_certain_tag_leaves_the_others_finite():
+def test_log_probabilities_stay_finite_when_one_tag_is_certain():
     space = TagSpace(LABEL_SETS["a type of one word"])
     log_probs = torch.full((1, 1, space.num_inner), -1e4)
     log_probs[..., 0] = 0.0
     assert space.to_public_log_probs(log_probs).isfinite().all()
 
 
-def test_unlabelled_words_part_entities():
+def test_unlabelled_words_split_entities():
     space = TagSpace(LABEL_SETS["two types"])
     inner = space.to_inner(torch.tensor([[1, 2, IGNORED, 2, 1, IGNORED]]))
     names = ["-" if tag == IGNORED else space.inner_tags[tag] for tag in inner[0].tolist()]
@@ -96,7 +96,7 @@ def test_unlabelled_words_part_entities():
 
 
 def test_allowed_transitions_are_those_of_well_formed_sentences(labels):
-    """Whatever joins allowed neighbours is well formed, and nothing else is."""
+    """A sequence is well formed if and only if all its transitions are allowed."""
     space = TagSpace(labels)
     tables = space.on(torch.device("cpu"))
     barred = (tables.barred_transitions, tables.barred_start, tables.barred_end)

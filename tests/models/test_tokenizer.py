@@ -1,4 +1,4 @@
-"""Encodings agree with plain loops over words and characters, whatever the tokenizer is asked for."""
+"""Encodings match plain loops over words and characters for all options."""
 
 import copy
 import random
@@ -34,7 +34,7 @@ def both(request):
 
 @pytest.mark.parametrize("tensors", [None, "np", "pt"])
 @pytest.mark.parametrize("cut_side", ["right", "left"])
-def test_encodings_agree_with_plain_loops(both, tensors, cut_side):
+def test_encodings_match_plain_loops(both, tensors, cut_side):
     tokenizer, oracle = both
     tokenizer = copy.deepcopy(tokenizer)
     tokenizer.truncation_side = cut_side
@@ -61,7 +61,7 @@ def test_encodings_agree_with_plain_loops(both, tensors, cut_side):
 
 @pytest.mark.parametrize("tensors", [None, "np", "pt"])
 @pytest.mark.parametrize("given_words", [False, True])
-def test_columns_come_only_when_asked_for(tokenizer, tensors, given_words):
+def test_optional_columns_are_returned_on_request(tokenizer, tensors, given_words):
     output = tokenizer(["Ann"], is_split_into_words=given_words, return_tensors=tensors)
     assert list(output) == ["input_ids", "char_ids", "attention_mask"]
     assert "attention_mask" not in tokenizer("Ann", return_attention_mask=False)
@@ -82,23 +82,23 @@ def test_tensors_are_integers_of_full_shape_even_when_empty(tokenizer, kind):
     ("item", "given_words", "ids"),
     [("", False, []), ([""], False, [[]]), ([], False, []), ([[]], True, [[]]), ([[], []], True, [[], []])],
 )
-def test_nothing_in_gives_nothing_out(tokenizer, item, given_words, ids):
+def test_empty_input_gives_empty_output(tokenizer, item, given_words, ids):
     assert tokenizer(item, is_split_into_words=given_words)["input_ids"] == ids
     assert tokenizer(item, is_split_into_words=given_words, padding=True, truncation=True)["char_ids"] == ids
 
 
-def test_longest_text_is_not_cut_unless_asked(tokenizer):
+def test_texts_are_truncated_only_on_request(tokenizer):
     text = "Ann " * 30_000
     assert len(tokenizer(text)["input_ids"]) == 30_000
     assert len(tokenizer(text, truncation=True)["input_ids"]) == 30_000
 
 
-# --- pad and the stock collator --------------------------------------------------------------------------------------
+# --- pad and the stock collator ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("tensors", [None, "np", "pt"])
-def test_pad_gives_what_padding_at_once_gives(both, side, tensors):
+def test_pad_matches_padding_in_the_call(both, side, tensors):
     tokenizer = copy.deepcopy(both[0])
     tokenizer.padding_side = side
     for options in ({}, {"pad_to_multiple_of": 4}, {"padding": "max_length", "max_length": 12}):
@@ -130,7 +130,7 @@ def test_stock_collator_pads_words_characters_and_labels(tokenizer, side):
     assert batch["labels"].tolist() == wanted
 
 
-# --- Words -----------------------------------------------------------------------------------------------------------
+# --- Words ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
@@ -204,7 +204,7 @@ def test_offsets_of_any_text_are_its_words_in_order(tokenizer_pair, texts):
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_names_of_special_tokens_in_a_text_are_text(policy):
+def test_special_tokens_inside_a_text_are_ordinary_text(policy):
     tokenizer = WordCharTokenizer.from_corpus(SENTENCES, **policy)
     for text in ("[PAD]", "Ann[PAD]", "[UNK] [PAD]"):
         output = tokenizer(text)
@@ -213,7 +213,7 @@ def test_names_of_special_tokens_in_a_text_are_text(policy):
     assert tokenizer.convert_tokens_to_ids(["[PAD]", "[UNK]"]) == [0, 1] == [tokenizer.pad_token_id, 1]
 
 
-def test_words_that_look_like_special_tokens_are_not_learned():
+def test_special_and_invalid_words_are_left_out_of_the_vocabulary():
     tokenizer = WordCharTokenizer.from_corpus([["[PAD]", "[UNK]", "", "\ue000", LONG_WORD, "\ud800", "Ann"]])
     assert tokenizer.get_vocab() == {"[PAD]": 0, "[UNK]": 1, "Ann": 2}
     assert tokenizer(["[PAD]", "[UNK]", "Ann"], is_split_into_words=True)["input_ids"] == [1, 1, 2]

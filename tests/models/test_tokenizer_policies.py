@@ -1,4 +1,4 @@
-"""What a tokenizer is built with, what it refuses, and that saving, copying and sharing leave it the same."""
+"""Options and errors of the tokenizer; saving, copying and sharing it."""
 
 import copy
 import pickle
@@ -35,10 +35,10 @@ def both(request):
     return WordCharTokenizer.from_corpus(SENTENCES, **request.param), Oracle(SENTENCES, **request.param)
 
 
-# --- Policies --------------------------------------------------------------------------------------------------------
+# --- Policies ---------------------------------------------------------------------------------------------------------
 
 
-def test_casing_policy_lowers_words_but_not_characters():
+def test_casing_policy_lowercases_words_but_not_characters():
     tokenizer = WordCharTokenizer.from_corpus([["Ann", "İstanbul", "ΑΣ"]], casing="lower")
     assert set(tokenizer.get_vocab()) == {"[PAD]", "[UNK]", "ann", "istanbul", "ας"}
     upper = tokenizer(["ANN", "İSTANBUL", "istanbul", "ΑΣ"], is_split_into_words=True)
@@ -66,7 +66,7 @@ def test_digit_policy_reads_every_digit_as_zero():
     assert output["char_ids"][3][0] == 1
 
 
-def test_unknown_policies_are_refused_with_the_choices():
+def test_unknown_policies_raise_and_list_the_choices():
     with pytest.raises(ValueError, match=r"casing='upper' is unknown; choose 'keep' or 'lower'"):
         WordCharTokenizer.from_corpus([], casing="upper")
     with pytest.raises(ValueError, match=r"digits='drop' is unknown; choose 'keep' or 'zero'"):
@@ -82,7 +82,7 @@ def test_rare_words_and_characters_stay_unknown():
     assert tokenizer("Qat 7")["char_ids"][1][:1] == [4]
 
 
-def test_vocabulary_does_not_depend_on_the_order_of_the_corpus():
+def test_vocabulary_does_not_depend_on_corpus_order():
     shuffled = [sentence[::-1] for sentence in SENTENCES[::-1]]
     one, other = (WordCharTokenizer.from_corpus(sentences) for sentences in (SENTENCES, shuffled))
     assert one.get_vocab() == other.get_vocab()
@@ -104,7 +104,7 @@ def test_unseen_characters_keep_their_type():
     assert tokenizer.model_fields()["char_types"] == "..Uldpl"
 
 
-def test_character_types_are_those_of_unicode_for_every_code_point():
+def test_character_types_match_unicode_for_every_code_point():
     def code(category):
         if category in ("Lu", "Lt"):
             return "U"
@@ -129,7 +129,7 @@ def test_model_fields_describe_the_ids(tokenizer):
     assert fields["pad_token_id"] == 0
 
 
-# --- Errors ----------------------------------------------------------------------------------------------------------
+# --- Errors -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_model_fields_describe_the_ids(tokenizer):
         ("a\ud800", False, r"Text 0 holds a lone surrogate, U\+D800, at character 1"),
         (["a", "\udfff"], False, r"Text 1 holds a lone surrogate, U\+DFFF, at character 0"),
         ([["a"], ["b", "\udc00"]], True, r"Text 1 holds a lone surrogate, U\+DC00, at character 1"),
-        # The halves of one character, in two words, are no character.
+        # Surrogates split over two words are still invalid.
         (["\ud83d", "\ude00"], True, r"Text 0 holds a lone surrogate, U\+D83D"),
         (["a", 3], False, "text 1"),
         (["a", None], False, "text 1"),
@@ -151,20 +151,20 @@ def test_model_fields_describe_the_ids(tokenizer):
         ([["a", None]], True, "text 0"),
     ],
 )
-def test_wrong_input_is_refused_in_a_sentence(tokenizer, item, given_words, message):
+def test_invalid_input_raises_a_clear_message(tokenizer, item, given_words, message):
     with pytest.raises(ValueError, match=message) as refusal:
         tokenizer(item, is_split_into_words=given_words)
     assert "\n" not in str(refusal.value)
 
 
-def test_token_types_are_zeros_where_asked_for(tokenizer):
+def test_token_type_ids_are_zeros_on_request(tokenizer):
     assert "token_type_ids" not in tokenizer("Ann saw")
     batch = tokenizer(["Ann saw", "x"], padding=True, return_token_type_ids=True)
     assert batch["token_type_ids"] == [[0, 0], [0, 0]]
 
 
 @pytest.mark.parametrize("padding", [False, True])
-def test_no_texts_are_a_batch_without_sentences(tokenizer, padding):
+def test_an_empty_list_gives_an_empty_batch(tokenizer, padding):
     batch = tokenizer([], padding=padding, return_tensors="pt")
     assert {name: tuple(values.shape) for name, values in batch.items()} == {
         "input_ids": (0, 0),
@@ -186,28 +186,28 @@ def test_lone_surrogate_in_a_corpus_is_refused():
 
 
 @pytest.mark.parametrize("overflow", [False, True])
-def test_stride_that_leaves_nothing_new_is_refused(tokenizer, overflow):
+def test_stride_as_large_as_max_length_is_refused(tokenizer, overflow):
     with pytest.raises(ValueError, match="stride=2 must be smaller than max_length=2"):
         tokenizer("a b c", truncation=True, max_length=2, stride=2, return_overflowing_tokens=overflow)
 
 
-def test_padding_to_a_length_needs_one_that_fits(tokenizer):
+def test_padding_to_max_length_requires_a_sufficient_length(tokenizer):
     with pytest.raises(ValueError, match='padding="max_length" needs max_length'):
         tokenizer("Ann", padding="max_length")
     with pytest.raises(ValueError, match="Text 1 has 3 words, more than max_length=2; add truncation=True"):
         tokenizer(["Ann", "a b c"], padding="max_length", max_length=2)
 
 
-def test_ragged_rows_make_no_tensor(tokenizer):
+def test_tensors_of_unequal_rows_require_padding(tokenizer):
     with pytest.raises(ValueError, match="padding=True"):
         tokenizer(["a", "b c"], return_tensors="pt")
 
 
-# --- Saving, copying, sharing ----------------------------------------------------------------------------------------
+# --- Saving, copying, sharing -----------------------------------------------------------------------------------------
 
 
-def everything(tokenizer):
-    """All that a tokenizer says of a few texts and words."""
+def all_outputs(tokenizer):
+    """All outputs of a tokenizer for a few texts and words."""
     texts = tokenizer(TEXTS, padding=True, return_tensors="np", **ALL_COLUMNS)
     words = tokenizer(GIVEN, is_split_into_words=True, **ALL_COLUMNS)
     return [
@@ -215,25 +215,25 @@ def everything(tokenizer):
     ], tokenizer.model_fields()
 
 
-def test_saved_tokenizer_is_the_same(both, tmp_path):
+def test_saved_and_loaded_tokenizers_are_equal(both, tmp_path):
     tokenizer = both[0]
     tokenizer.save_pretrained(tmp_path)
     loaded = WordCharTokenizer.from_pretrained(tmp_path)
-    assert everything(loaded) == everything(tokenizer)
+    assert all_outputs(loaded) == all_outputs(tokenizer)
     assert loaded.get_vocab() == tokenizer.get_vocab()
     loaded.save_pretrained(tmp_path / "again")
-    assert everything(WordCharTokenizer.from_pretrained(tmp_path / "again")) == everything(tokenizer)
+    assert all_outputs(WordCharTokenizer.from_pretrained(tmp_path / "again")) == all_outputs(tokenizer)
 
 
-def test_saved_beside_a_model_it_loads_by_the_auto_class(tokenizer, model_type, tmp_path):
+def test_a_tokenizer_saved_with_a_model_loads_with_autotokenizer(tokenizer, model_type, tmp_path):
     build_model(model_type, tokenizer).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
     assert type(loaded) is WordCharTokenizer
-    assert everything(loaded) == everything(tokenizer)
+    assert all_outputs(loaded) == all_outputs(tokenizer)
 
 
-def test_changed_defaults_survive_saving(tokenizer, tmp_path):
+def test_changed_defaults_are_saved(tokenizer, tmp_path):
     changed = copy.deepcopy(tokenizer)
     changed.padding_side, changed.truncation_side, changed.model_max_length = "left", "left", 5
     changed.save_pretrained(tmp_path)
@@ -243,10 +243,10 @@ def test_changed_defaults_survive_saving(tokenizer, tmp_path):
     assert output["char_ids"][0] == loaded("c d e f g")["char_ids"]
 
 
-def test_copies_are_the_same(both):
+def test_copies_are_equal(both):
     tokenizer = both[0]
     for copied in (pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer), copy.copy(tokenizer)):
-        assert everything(copied) == everything(tokenizer)
+        assert all_outputs(copied) == all_outputs(tokenizer)
 
 
 def test_use_does_not_change_the_state(tokenizer):
@@ -275,7 +275,7 @@ def test_mapped_dataset_has_the_same_fingerprint_every_time(tokenizer):
     assert list(second["char_ids"]) == columns["char_ids"]
 
 
-def test_eight_threads_with_different_settings_do_not_disturb_each_other(tokenizer):
+def test_threads_with_different_settings_are_independent(tokenizer):
     chooser = random.Random(1)
     jobs = []
     for _ in range(400):
@@ -294,7 +294,7 @@ def test_eight_threads_with_different_settings_do_not_disturb_each_other(tokeniz
     assert together == alone
 
 
-# --- Speed -----------------------------------------------------------------------------------------------------------
+# --- Speed ------------------------------------------------------------------------------------------------------------
 
 
 def wnut_sentences(path):

@@ -1,4 +1,4 @@
-"""Actions make chunks and chunks make actions, whatever the labels; no state is a dead end."""
+"""Conversions between actions and chunks for all label sets; every state can be finished."""
 
 import itertools
 import random
@@ -36,7 +36,7 @@ def ids(system, names):
 
 
 class Walk:
-    """A sentence under way, as lample2016 tells it; without O (plain labels) there is no OUT."""
+    """The state of a partly parsed sentence, as in lample2016; without O (plain labels) there is no OUT."""
 
     def __init__(self, labels, length, discontiguous=False):
         self.labels, self.discontiguous = labels, discontiguous
@@ -87,7 +87,7 @@ def random_walks(labels, lengths, discontiguous, seed):
 
 @every_label_set
 @with_gaps_or_without
-def test_states_and_valid_actions_are_those_of_a_walk(labels, discontiguous):
+def test_states_and_valid_actions_match_the_reference(labels, discontiguous):
     system = system_of(labels, discontiguous)
     lengths = [0, 1, 2, 7, 30] * 3
     sequences, states = random_walks(labels, lengths, discontiguous, seed=1)
@@ -110,7 +110,7 @@ def every_well_formed(labels, length):
 
 @every_label_set
 @with_gaps_or_without
-def test_every_sequence_of_labels_is_made_by_its_actions(labels, discontiguous):
+def test_actions_reproduce_every_label_sequence(labels, discontiguous):
     system = system_of(labels, discontiguous)
     for length in range(5 if len(labels) < 4 else 4):
         rows = list(every_well_formed(labels, length))
@@ -139,7 +139,7 @@ def chunks_of(tags):
     return [(kind, [*range(first, end)]) for kind, first, end in ref.spans_strict(ref.to_inner(tags))]
 
 
-def test_the_paper_s_example():
+def test_the_example_of_the_paper():
     """lample2016, figure 2."""
     system = system_of(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"])
     assert system.actions == ["SHIFT", "OUT", "REDUCE(PER)", "REDUCE(LOC)"]
@@ -148,12 +148,12 @@ def test_the_paper_s_example():
     assert actions.tolist() == [[SHIFT, SHIFT, 2, OUT, SHIFT, 3, OUT, *[NO_ACTION] * 3]]
 
 
-def test_types_come_in_the_order_of_their_labels():
+def test_types_are_in_label_order():
     assert system_of(["B-ART", "B-PER", "I-PER", "O"]).actions[FIRST_REDUCE:] == ["REDUCE(ART)", "REDUCE(PER)"]
     assert system_of(LABEL_SETS["plain"]).actions == ["SHIFT", "OUT", "REDUCE(NOUN)", "REDUCE(VERB)", "REDUCE(DET)"]
 
 
-def test_padding_and_neighbours_change_no_actions():
+def test_actions_do_not_depend_on_padding_or_neighbours():
     system = system_of(LABELS)
     rng = random.Random(0)
     rows = [[rng.randrange(len(LABELS)) for _ in range(length)] for length in (7, 0, 1, 4)]
@@ -170,7 +170,7 @@ def test_padding_and_neighbours_change_no_actions():
         assert not system.tags.on(torch.device("cpu")).kind[decoded[row, length:]].any()
 
 
-def test_malformed_labels_are_read_as_conlleval_reads_them():
+def test_malformed_labels_are_read_like_conlleval():
     system = system_of(LABELS)
     labels = ["I-PER", "I-LOC", "I-LOC", "O", "I-PER"]
     inner = system.tags.to_inner(torch.tensor([[LABELS.index(label) for label in labels]]))
@@ -179,7 +179,7 @@ def test_malformed_labels_are_read_as_conlleval_reads_them():
     assert actions[0, :8].tolist() == ids(system, expected)
 
 
-def test_words_without_label_go_out_and_are_not_known_to_be_right():
+def test_unlabelled_words_get_out_actions_of_unknown_correctness():
     system = system_of(LABELS)
     inner = system.tags.to_inner(torch.tensor([[1, IGNORED, 2, IGNORED, 0]]))
     actions, right = system.actions_of(inner, torch.tensor([5]))
@@ -191,7 +191,7 @@ def test_words_without_label_go_out_and_are_not_known_to_be_right():
     ("repair", "expected"),
     [(True, ["B-PER", "O", "B-PER", "I-PER"]), (False, ["O", "O", "O", "O"])],
 )
-def test_a_chunk_with_a_gap_is_read_like_other_malformed_tags(repair, expected):
+def test_chunks_with_gaps_are_read_as_malformed_tags(repair, expected):
     system = system_of(LABELS, discontiguous=True)
     actions = torch.tensor([ids(system, ["SHIFT", "OUT", "SHIFT", "SHIFT", "REDUCE(PER)"])])
     inner = system.tags_of(actions, 4)
@@ -210,7 +210,7 @@ def test_words_left_on_the_stack_are_outside():
 
 
 def cost_of_best_end(walk, gold):
-    """Missing and wrong chunks of the best end that can be reached, by trying all."""
+    """Missing and wrong chunks of the best end that can be reached, by exhaustive search."""
     valid = walk.valid()
     if not valid:
         made = [chunk for chunk in walk.output if chunk[0] != "O"]
@@ -226,7 +226,7 @@ def after(walk, name):
 
 
 @pytest.mark.parametrize("labels", [[*LABELS[:3], "B-GOD"], LABEL_SETS["single words alone"], LABEL_SETS["plain"][:2]])
-def test_the_oracle_names_all_actions_that_lead_to_the_best_end(labels):
+def test_the_oracle_returns_all_optimal_actions(labels):
     system = system_of(labels)
     length, states = 4, 0
     rng = random.Random(0)
@@ -248,7 +248,7 @@ def test_the_oracle_names_all_actions_that_lead_to_the_best_end(labels):
     assert states > 100
 
 
-def test_the_oracle_follows_the_gold_actions_where_nothing_went_wrong():
+def test_the_oracle_returns_the_gold_action_on_the_gold_path():
     system = system_of(LABELS)
     torch.manual_seed(0)
     inner = system.tags.to_inner(torch.randint(len(LABELS), (20, 9)))
@@ -265,7 +265,7 @@ def test_the_oracle_follows_the_gold_actions_where_nothing_went_wrong():
 
 
 @pytest.mark.parametrize(("name", "entities"), [("conll2003", 23499), ("wnut17", 1975)])
-def test_real_corpora_go_to_actions_and_back(corpora, name, entities):
+def test_real_corpora_round_trip_through_actions(corpora, name, entities):
     from hf_xorner import load_corpus
 
     train = load_corpus(name)["train"]

@@ -1,4 +1,4 @@
-"""Raw text becomes the words a reader of newswire or tweets would name, for any text, in linear time."""
+"""The word rule splits newswire and tweets as expected, covers any text, and takes linear time."""
 
 import os
 import time
@@ -32,9 +32,9 @@ def words(text):
     return [word for word, _ in SPLITTER.pre_tokenize_str(text)]
 
 
-# --- What the words are ----------------------------------------------------------------------------------------------
+# --- Examples ---------------------------------------------------------------------------------------------------------
 
-# text, then the words expected, parted by blanks as words never hold one
+# text, then the expected words, separated by spaces
 SENTENCES = {
     "plain sentence": ("The baker of Lund sings, sadly.", "The baker of Lund sings , sadly ."),
     "quotes and brackets": ('He said: "(Maybe) [so]!"', 'He said : " ( Maybe ) [ so ] ! "'),
@@ -138,17 +138,17 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize(("text", "expected"), SENTENCES.values(), ids=SENTENCES.keys())
-def test_sentence_becomes_the_words_expected(text, expected):
+def test_sentence_is_split_into_the_expected_words(text, expected):
     assert words(text) == expected.split()
 
 
-def test_word_rule_travels_alone():
+def test_word_rule_has_no_imports():
     source = Path(word_rule.__file__).read_text(encoding="utf-8")
     assert "import " not in source
     assert "from ." not in source
 
 
-def test_rule_survives_saving(tmp_path):
+def test_rule_is_saved_and_loaded(tmp_path):
     tokenizer = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
     tokenizer.pre_tokenizer = SPLITTER
     tokenizer.save(str(tmp_path / "tokenizer.json"))
@@ -157,9 +157,9 @@ def test_rule_survives_saving(tmp_path):
     assert loaded.pre_tokenizer.pre_tokenize_str(text) == SPLITTER.pre_tokenize_str(text)
 
 
-# --- What holds for any text -----------------------------------------------------------------------------------------
+# --- Any text ---------------------------------------------------------------------------------------------------------
 
-# Any character, and often those that the rule treats apart.
+# Any character, with more of those that the rule treats specially.
 PIECES = st.one_of(
     st.characters(exclude_categories=["Cs"]),
     st.sampled_from(sorted(WHITE_SPACE)),
@@ -185,7 +185,7 @@ def assert_words_cover(text):
 
 @settings(max_examples=600, deadline=None)
 @given(TEXTS)
-def test_words_cover_exactly_what_is_not_blank(text):
+def test_words_cover_exactly_the_nonblank_characters(text):
     assert_words_cover(text)
 
 
@@ -201,7 +201,7 @@ def test_every_character_of_unicode_is_a_word_unless_it_is_blank():
 
 @settings(max_examples=400, deadline=None)
 @given(TEXTS)
-def test_marks_and_joiners_stay_with_what_they_follow(text):
+def test_marks_and_joiners_attach_to_the_preceding_character(text):
     for word, (start, _) in SPLITTER.pre_tokenize_str(text):
         if unicodedata.category(word[0]) in ("Mn", "Mc", "Me") or word[0] == "\u200d":
             assert start == 0 or text[start - 1] in WHITE_SPACE
@@ -209,21 +209,21 @@ def test_marks_and_joiners_stay_with_what_they_follow(text):
 
 @settings(max_examples=400, deadline=None)
 @given(TEXTS)
-def test_shortcut_changes_no_word(text):
+def test_shortcut_does_not_change_the_words(text):
     assert WITHOUT_SHORTCUT.pre_tokenize_str(text) == SPLITTER.pre_tokenize_str(text)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1), max_size=8), st.data())
-def test_blanks_of_any_kind_part_words(parts, data):
+def test_any_whitespace_separates_words(parts, data):
     blanks = st.text(st.sampled_from(sorted(WHITE_SPACE)), min_size=1, max_size=3)
     text = "".join(part + data.draw(blanks) for part in parts)
     assert words(text) == parts
 
 
-# --- Time ------------------------------------------------------------------------------------------------------------
+# --- Time -------------------------------------------------------------------------------------------------------------
 
-# Each is repeated; those with a blank inside stand below.
+# Each is repeated; those that contain a space are listed below.
 UNITS = """
 a a. A. a- a+ a@ a.b@ a' a_ a* a& a/ 1. 1, 1: -1 - -= ( ) [ @ # #a & &amp; ' ’ . : :- :) (: < <- ^ _ -_ =_ !? $ A$ + ~*
 \\_ \\o/ don't n't 's St. No. w/ r/ www. http:// http://( a.bc/ aa.bb. &lt 東 カ ひ 각 א" 👩🏽 🇸
@@ -231,7 +231,7 @@ a a. A. a- a+ a@ a.b@ a' a_ a* a& a/ 1. 1, 1: -1 - -= ( ) [ @ # #a & &amp; ' ’
 JOINED_UNITS = ["👩\u200d", "👩\u200d🚀", "\u200d", "\u0301", "a\u0301", "\u200b", "\0", " ", "\n"]
 BLANK_UNITS = ["A. ", ". ", "St. ", "\n1.\n", " -1", " (:"]
 
-# What comes before, what is repeated, what comes after.
+# Prefix, repeated unit, suffix.
 ADVERSARIES = [("", unit, "") for unit in UNITS.split() + JOINED_UNITS + BLANK_UNITS] + [
     ("http://a", ".", ""),
     ("http://a", "(a", ""),
@@ -261,7 +261,7 @@ def test_adversarial_text_takes_linear_time(before, unit, after):
     assert seconds(text) < 40e-6 * length
 
 
-def test_line_of_a_megabyte_takes_seconds():
+def test_a_line_of_one_megabyte_is_split_within_seconds():
     assert seconds("a.a.a.a. -----" * 70_000) < 20
 
 
@@ -272,13 +272,13 @@ def test_word_of_ten_thousand_characters_is_one_word():
 
 
 @pytest.mark.parametrize(("before", "unit"), [("", "a&"), ("http://", "a&")])
-def test_endless_word_is_cut_and_not_refused(before, unit):
+def test_very_long_words_are_split_without_an_error(before, unit):
     # Oniguruma panics after ten million failed steps within one match, which three million characters can take
     text = before + unit * 1_800_000
     assert "".join(words(text)) == text
 
 
-# --- The corpora -----------------------------------------------------------------------------------------------------
+# --- The corpora ------------------------------------------------------------------------------------------------------
 
 CORPORA = os.environ.get("HF_XORNER_CORPORA")
 needs_corpora = pytest.mark.skipif(not CORPORA, reason="HF_XORNER_CORPORA names no folder with conll2003/ and wnut17/")
@@ -306,7 +306,7 @@ def sentences(name, split):
 
 
 def is_glued(previous, token, newswire):
-    """Whether print shows no blank between the two tokens."""
+    """True if there is no space between the two tokens in print."""
     if token in CLOSING or previous == "(":
         return True
     if not newswire:
@@ -316,7 +316,7 @@ def is_glued(previous, token, newswire):
 
 
 def share_given_back(name, split, glue):
-    """The share, in percent, of the corpus's tokens that the rule gives back at the same offsets."""
+    """The share, in percent, of the corpus's tokens that the rule reproduces at the same offsets."""
     total = found = 0
     for sentence in sentences(name, split):
         text, previous, offsets = "", None, []
@@ -352,5 +352,5 @@ def share_given_back(name, split, glue):
         ("wnut17", "test", True, 98.5),
     ],
 )
-def test_rule_gives_back_the_tokens_of_the_corpora(name, split, glue, least):
+def test_rule_reproduces_the_tokens_of_the_corpora(name, split, glue, least):
     assert share_given_back(name, split, glue) >= least

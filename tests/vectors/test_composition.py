@@ -1,4 +1,4 @@
-"""How words are composed of pieces: what is fitted, written and read, and what is refused."""
+"""Composition of words from pieces: fitting, writing, reading and errors."""
 
 import json
 
@@ -66,7 +66,7 @@ def test_roles_are_the_first_the_mean_and_the_last():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_a_linear_map_is_found_again_in_enough_words(dtype):
+def test_fit_recovers_a_linear_map_from_enough_words(dtype):
     draw = np.random.default_rng(2)
     vectors = draw.normal(size=(400, DIM)).astype(dtype)
     ids = random_pieces(draw, 40_000, 400)
@@ -75,12 +75,12 @@ def test_a_linear_map_is_found_again_in_enough_words(dtype):
     words += draw.normal(size=words.shape) * 0.01
     found_mix, found_bias = fit_composition(vectors, words.astype(np.float32), ids)
     assert found_mix.dtype == found_bias.dtype == np.float32
-    # Thirty words' worth of the plain mean are left in it.
+    # The regularisation weighs as much as thirty words.
     assert found_mix == pytest.approx(mix, abs=0.06)
     assert found_bias == pytest.approx(bias, abs=0.02)
 
 
-def test_it_is_the_least_sum_of_squares_that_the_plain_mean_draws_on():
+def test_fit_is_least_squares_regularised_towards_the_plain_mean():
     draw = np.random.default_rng(3)
     vectors, ids = draw.normal(size=(20, DIM)).astype(np.float32), random_pieces(draw, 60, 20)
     words = draw.normal(size=(60, DIM)).astype(np.float32)
@@ -98,7 +98,7 @@ def test_it_is_the_least_sum_of_squares_that_the_plain_mean_draws_on():
 
 
 @pytest.mark.parametrize("rows", [[], [[3, 0, 0]], [[3, 0, 0], [0, 0, 0], [1, 0, 0]]])
-def test_without_words_of_several_pieces_it_is_the_plain_mean(rows):
+def test_fit_without_words_of_several_pieces_is_the_plain_mean(rows):
     vectors = np.random.default_rng(4).normal(size=(9, DIM)).astype(np.float32)
     ids = np.array(rows, dtype=np.int64).reshape(-1, 3)
     mix, bias = fit_composition(vectors, np.ones((len(ids), DIM), dtype=np.float32), ids)
@@ -106,7 +106,7 @@ def test_without_words_of_several_pieces_it_is_the_plain_mean(rows):
     assert not bias.any()
 
 
-def test_a_few_words_hardly_move_the_plain_mean():
+def test_fit_on_few_words_stays_close_to_the_plain_mean():
     draw = np.random.default_rng(5)
     vectors = draw.normal(size=(9, DIM)).astype(np.float32)
     mix, bias = fit_composition(vectors, draw.normal(size=(1, DIM)).astype(np.float32), np.array([[1, 2, 0]]))
@@ -118,7 +118,7 @@ def test_a_few_words_hardly_move_the_plain_mean():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_what_is_written_is_read(tmp_path, dtype):
+def test_compositions_round_trip(tmp_path, dtype):
     composition = random_composition(dtype)
     written = write_composition(composition, tmp_path / "a" / "b")
     assert [path.name for path in written] == list(FILES)
@@ -134,7 +134,7 @@ def test_what_is_written_is_read(tmp_path, dtype):
         assert np.array_equal(found.pieces.of(tiny.ODD_WORDS, 9), PIECES.of(tiny.ODD_WORDS, 9))
 
 
-def test_parts_that_do_not_lie_in_one_piece_are_written(tmp_path):
+def test_noncontiguous_arrays_can_be_written(tmp_path):
     composition = random_composition()
     write_composition(composition._replace(vectors=composition.vectors[::-1], mix=composition.mix[:, ::-1]), tmp_path)
     found = read_composition(tmp_path)
@@ -142,7 +142,7 @@ def test_parts_that_do_not_lie_in_one_piece_are_written(tmp_path):
     assert np.array_equal(found.mix, composition.mix[:, ::-1])
 
 
-def test_nothing_is_overwritten_unless_asked(tmp_path):
+def test_files_are_overwritten_only_on_request(tmp_path):
     write_composition(random_composition(), tmp_path)
     for name in FILES:
         for other in FILES:
@@ -158,7 +158,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path):
     assert read_composition(tmp_path).dim == DIM
 
 
-def test_a_file_is_no_folder_to_write_into(tmp_path):
+def test_a_file_in_place_of_the_folder_raises(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError) as error:
         check_composition_target(tmp_path / "file")
@@ -224,7 +224,7 @@ EXPECTED = {"vectors": (SIZE, DIM), "mix": (DIM, 3 * DIM), "bias": (DIM,)}
         (change_parts(bias=with_entry(np.inf)), "{tensors}: holds a number that is NaN or infinite"),
     ],
 )  # fmt: skip
-def test_faults_are_one_sentence(tmp_path, spoil, message):
+def test_invalid_files_raise_a_one_sentence_error(tmp_path, spoil, message):
     write_composition(random_composition(), tmp_path)
     spoil(tmp_path)
     with pytest.raises(DataError) as error:
@@ -240,7 +240,7 @@ def test_faults_are_one_sentence(tmp_path, spoil, message):
     [{"bias": torch.tensor(1.0)}, {"vectors": torch.ones(SIZE, DIM, dtype=torch.bfloat16)}],
     ids=["a number alone", "bfloat16"],
 )
-def test_tensors_of_another_kind_are_refused_too(tmp_path, change):
+def test_other_tensor_files_are_refused(tmp_path, change):
     write_composition(random_composition(), tmp_path)
     tensors = tmp_path / FILES[0]
     save_torch_file({**load_torch_file(tensors), **change}, tensors)
@@ -248,16 +248,16 @@ def test_tensors_of_another_kind_are_refused_too(tmp_path, change):
         read_composition(tmp_path)
 
 
-def test_a_place_that_is_not_there_is_said(tmp_path):
+def test_a_missing_file_raises(tmp_path):
     with pytest.raises(DataError) as error:
         read_composition(tmp_path / "nowhere")
     assert str(error.value).startswith(f"{tmp_path / 'nowhere'}: there is no such file")
 
 
-# --- Beside an encoder ------------------------------------------------------------------------------------------------
+# --- With an encoder --------------------------------------------------------------------------------------------------
 
 
-def test_pieces_that_disagree_with_the_encoder_are_refused():
+def test_pieces_that_differ_from_the_encoders_are_refused():
     composition = random_composition()
     same = encoder_of(tiny.bert(), tiny.bert_tokenizer())
     other = encoder_of(tiny.roberta(), tiny.roberta_tokenizer())
@@ -272,7 +272,7 @@ def test_pieces_that_disagree_with_the_encoder_are_refused():
     )
 
 
-def test_pieces_are_the_encoders_own_after_it_was_used(tmp_path):
+def test_padding_and_truncation_settings_of_a_tokenizer_do_not_affect_its_pieces(tmp_path):
     tokenizer = tiny.bert_tokenizer()
     tokenizer(["rain", "in Oslo"], padding=True, truncation=True, max_length=3)
     assert json.loads(tokenizer.backend_tokenizer.to_str())["padding"]

@@ -1,4 +1,4 @@
-"""Distilled vectors against a slow reading of their definition, one word or one piece at a time."""
+"""Distilled vectors, compared with a reference that encodes one word or one piece at a time."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def encoder():
 
 
 @torch.no_grad()
-def slowly(word, model, tokenizer, layers):
+def reference_vector(word, model, tokenizer, layers):
     pieces = tokenizer.tokenize(word)
     ids = tokenizer.convert_tokens_to_ids(["[CLS]", *pieces, "[SEP]"])
     states = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
@@ -43,11 +43,11 @@ def slowly(word, model, tokenizer, layers):
 @pytest.mark.parametrize(("told", "layers"), [(None, [2, 3]), ([0], [0]), ([1, 3], [1, 3])])
 def test_a_word_is_the_mean_of_its_pieces_and_of_layers(encoder, told, layers):
     found = encode_words(WORDS, encoder_of(*encoder), told)
-    expected = np.stack([slowly(word, *encoder, layers) for word in WORDS])
+    expected = np.stack([reference_vector(word, *encoder, layers) for word in WORDS])
     assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_layers_that_are_not_there_are_refused(encoder):
+def test_missing_layers_are_refused(encoder):
     with pytest.raises(DataError) as error:
         encode_words(WORDS, encoder_of(*encoder), [2, 4])
     assert str(error.value) == "layers=[2, 4]: the encoder has the layers 0 to 3; choose among them."
@@ -67,20 +67,20 @@ def test_reduced_vectors_keep_the_most_variance_and_are_scaled():
     expected /= np.sqrt((singular[:3] ** 2 / len(vectors)).mean())
     assert np.abs(found) == pytest.approx(np.abs(expected), abs=1e-4)
     assert np.array_equal(found, Reduction.of(vectors.astype(np.float32), 3)(vectors.astype(np.float32)))
-    # Other vectors go the same way: the mean that is taken off is that of the words.
+    # Other vectors are reduced alike: the mean subtracted is that of the words.
     others = rng.normal(size=(5, 6))
     flips = np.sign((found * expected).sum(0))
     wanted = (others - vectors.mean(0)) @ directions[:3].T / np.sqrt((singular[:3] ** 2 / len(vectors)).mean()) * flips
     assert reduction(others.astype(np.float32)) == pytest.approx(wanted, abs=1e-4)
 
 
-def test_words_that_are_all_alike_reduce_to_zeros():
+def test_identical_vectors_reduce_to_zeros():
     vectors = np.ones((4, 3), dtype=np.float32)
     assert not Reduction.of(vectors, 2)(vectors).any()
 
 
 @pytest.mark.parametrize("size", [0, 5])
-def test_more_dimensions_than_there_are_are_refused(size):
+def test_more_dimensions_than_the_encoder_has_are_refused(size):
     with pytest.raises(DataError) as error:
         Reduction.of(np.ones((3, 4), dtype=np.float32), size)
     assert str(error.value) == f"dim={size}: the encoder's vectors have 4 dimensions; give 1 to 4."
@@ -90,11 +90,11 @@ def test_more_dimensions_than_there_are_are_refused(size):
 
 ENCODERS = {
     "bert": encoder_of(tiny.bert(), tiny.bert_tokenizer()),
-    # As it comes from the Hub, told nothing of blanks before words.
+    # As it comes from the Hub, without add_prefix_space.
     "roberta": encoder_of(tiny.roberta(layers=3), tiny.roberta_tokenizer()),
     "gpt2": encoder_of(tiny.gpt2(layers=3), tiny.gpt2_tokenizer()),
 }
-# What they make of a word after a blank, between their special pieces.
+# Encoding of a word after a space, between special tokens.
 OWN = {
     "bert": tiny.bert_tokenizer(),
     "roberta": tiny.roberta_tokenizer(add_prefix_space=True),
@@ -106,7 +106,7 @@ encoders = pytest.mark.parametrize("name", ENCODERS)
 
 
 @torch.no_grad()
-def piece_slowly(piece, name, layers):
+def reference_piece_vector(piece, name, layers):
     before, after = FRAMES[name]
     ids = torch.tensor([[*before, piece, *after]])
     states = ENCODERS[name].model(ids, output_hidden_states=True).hidden_states
@@ -115,15 +115,15 @@ def piece_slowly(piece, name, layers):
 
 @encoders
 @pytest.mark.parametrize(("told", "layers"), [(None, [2, 3]), ([0, 3], [0, 3])])
-def test_a_piece_is_encoded_between_the_special_ones(name, told, layers):
+def test_pieces_are_encoded_between_special_tokens(name, told, layers):
     size = len(OWN[name])
     found = encode_pieces(ENCODERS[name], told)
     assert found.shape == (size, 8) and found.dtype == np.float32
-    expected = np.stack([piece_slowly(piece, name, layers) for piece in range(size)])
+    expected = np.stack([reference_piece_vector(piece, name, layers) for piece in range(size)])
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_tokenizer_that_knows_more_pieces_than_its_encoder_is_refused():
+def test_a_tokenizer_with_more_pieces_than_its_encoder_is_refused():
     tokenizer = tiny.bert_tokenizer()
     tokenizer.add_tokens(["newcomer"])
     with pytest.raises(DataError) as error:
@@ -135,19 +135,19 @@ def test_a_tokenizer_that_knows_more_pieces_than_its_encoder_is_refused():
     )
 
 
-def test_layers_of_pieces_that_are_not_there_are_refused():
+def test_missing_layers_of_pieces_are_refused():
     with pytest.raises(DataError) as error:
         encode_pieces(ENCODERS["bert"], [4])
     assert str(error.value) == "layers=[4]: the encoder has the layers 0 to 3; choose among them."
 
 
 @pytest.mark.parametrize(("last", "layers"), [(1, [1]), (2, [2]), (3, [2, 3]), (6, [2, 3, 4, 5, 6]), (0, [0])])
-def test_the_first_two_layers_are_left_out_where_there_are_more(last, layers):
+def test_default_layers_skip_the_first_two_if_there_are_more(last, layers):
     assert usual_layers(last) == layers
 
 
 @torch.no_grad()
-def word_slowly(word, name, layers):
+def reference_word_vector(word, name, layers):
     before, after = FRAMES[name]
     own = OWN[name](word, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     if not own:
@@ -158,14 +158,14 @@ def word_slowly(word, name, layers):
 
 
 @encoders
-def test_words_are_composed_of_what_the_encoder_makes_of_their_pieces(name):
+def test_words_are_composed_of_the_encoded_vectors_of_their_pieces(name):
     encoder, size = ENCODERS[name], len(OWN[name])
     found = compose(LONGER, encoder, 5, [1, 3])
     assert found.pieces is encoder.pieces
     assert (found.vectors.shape, found.mix.shape, found.bias.shape) == ((size, 5), (5, 15), (5,))
-    words = np.stack([word_slowly(word, name, [1, 3]) for word in LONGER])
+    words = np.stack([reference_word_vector(word, name, [1, 3]) for word in LONGER])
     reduction = Reduction.of(words, 5)
-    vectors = reduction(np.stack([piece_slowly(piece, name, [1, 3]) for piece in range(size)]))
+    vectors = reduction(np.stack([reference_piece_vector(piece, name, [1, 3]) for piece in range(size)]))
     assert found.vectors == pytest.approx(vectors, abs=1e-3)
     mix, bias = fit_composition(vectors, reduction(words), encoder.pieces.of(LONGER, LONGEST_WORD))
     assert found.mix == pytest.approx(mix, abs=1e-3)
@@ -173,15 +173,15 @@ def test_words_are_composed_of_what_the_encoder_makes_of_their_pieces(name):
 
 
 @encoders
-def test_a_word_is_encoded_as_it_stands_in_a_sentence(name):
+def test_words_are_encoded_as_within_a_sentence(name):
     words = [*LONGER, "", "[SEP]", "<s>", "\u200b", "İstanbul", "👩🏽\u200d🚀"]
     found = encode_words(words, ENCODERS[name], [2])
-    assert found == pytest.approx(np.stack([word_slowly(word, name, [2]) for word in words]), abs=1e-5)
+    assert found == pytest.approx(np.stack([reference_word_vector(word, name, [2]) for word in words]), abs=1e-5)
     assert encode_words([], ENCODERS[name]).shape == (0, 8)
 
 
 @encoders
-def test_of_a_word_that_is_longer_than_the_encoder_reads_the_beginning_is_read(name):
+def test_words_longer_than_the_encoder_window_are_truncated(name):
     encoder = ENCODERS[name]
     room = encoder.window - sum(map(len, FRAMES[name]))
     own = OWN[name]("a-" * 60, add_special_tokens=False)["input_ids"]

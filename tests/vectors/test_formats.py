@@ -1,4 +1,4 @@
-"""Reading word vectors of every format, from every place, and what is wrong with them."""
+"""Reading word vectors: formats, sources and errors."""
 
 import gzip
 import json
@@ -78,7 +78,7 @@ def read_one(path, **options):
     return found.words, found.matrix.tolist()
 
 
-# --- Formats ---------------------------------------------------------------------------------------------------------
+# --- Formats ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -102,7 +102,7 @@ def test_every_format_is_recognised(write, tmp_path, kind, packing):
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("name", ["x", "x.bin", "x.txt"])
-def test_a_name_does_not_hide_what_a_file_is(write, kind, name):
+def test_formats_are_recognised_whatever_the_file_name(write, kind, name):
     assert_is(read_vectors(write(FILES[kind][2], name)))
 
 
@@ -117,7 +117,7 @@ def test_a_name_does_not_hide_what_a_file_is(write, kind, name):
         ("vocab.json", '{"1984": 3, "Oslo": 1, "naïve": 2, "the": 0}'),
     ],
 )
-def test_tensors_are_read_with_the_vocabulary_beside_them(tensors, type_, name, content):
+def test_tensors_are_read_with_the_vocabulary_in_their_folder(tensors, type_, name, content):
     matrix = (MATRIX % 1).astype(type_)
     folder = tensors(name, content, embeddings=matrix, weights=np.ones(4, np.float32))
     for source in (folder, folder / "v.safetensors"):
@@ -125,14 +125,14 @@ def test_tensors_are_read_with_the_vocabulary_beside_them(tensors, type_, name, 
         assert_is(read_vectors(source, {"naïve", "Oslo"}), ["Oslo", "naïve"], matrix[1:3].astype(np.float32))
 
 
-def test_the_words_of_a_vocabulary_may_be_anything_but_a_line_break(tensors):
+def test_vocabulary_words_may_contain_anything_but_line_breaks(tensors):
     words = ["", "a b", "\u2028", "\x85"]
     assert read_vectors(tensors("vocabulary.txt", "\na b\n\u2028\n\x85\n", x=MATRIX)).words == words
     assert read_vectors(tensors("vocabulary.json", json.dumps(words), x=MATRIX)).words == words
 
 
 @pytest.mark.parametrize("format", ["glove", "word2vec", "fasttext", "word2vec-binary"])
-def test_what_gensim_writes_is_read(tmp_path, format):
+def test_files_written_by_gensim_are_read(tmp_path, format):
     gensim = pytest.importorskip("gensim.models")
     path = tmp_path / "vectors"
     keyed = gensim.KeyedVectors(300)
@@ -143,7 +143,7 @@ def test_what_gensim_writes_is_read(tmp_path, format):
     assert inspect_vectors(path, format).format == format
 
 
-def test_a_format_that_is_told_is_not_recognised(write):
+def test_a_given_format_overrides_recognition(write):
     path = write("2 1\n3 4\n")
     with pytest.raises(DataError, match="the file ends after 1 of the 2 words"):
         read_vectors(path)
@@ -153,7 +153,7 @@ def test_a_format_that_is_told_is_not_recognised(write):
     assert read_one(path, format="word2vec-binary") == (["w"], [[np.frombuffer(b"1234", "<f4").item()]])
 
 
-# --- Legal but odd ---------------------------------------------------------------------------------------------------
+# --- Valid but unusual ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -191,31 +191,31 @@ def test_a_format_that_is_told_is_not_recognised(write):
     ],
 )
 @pytest.mark.parametrize("header", ["", "3 2\n"])
-def test_odd_lines_are_read(write, header, line, word):
+def test_unusual_lines_are_read(write, header, line, word):
     path = write(f"{header}first -1 1\n{line}\nlast 0.5 0.25\n")
     assert read_one(path) == (["first", word, "last"], [[-1, 1], [1, 2.5], [0.5, 0.25]])
-    # Neither depends on what else is kept.
+    # Neither depends on which other words are kept.
     assert read_one(path, wanted=[word]) == ([word], [[1, 2.5]])
 
 
 @pytest.mark.parametrize("line", ["a 1 2.5 ", ". . 1 2.5", " 1 2.5", "1 1 2.5", "a\t1\t2.5"])
 @pytest.mark.parametrize("times", [1, 3])
-def test_odd_lines_may_be_all_there_are(write, line, times):
+def test_files_of_only_unusual_lines_are_read(write, line, times):
     found = read_vectors(write(f"{line}\n" * times))
     assert found.matrix.tolist() == [[1, 2.5]]
     assert found.duplicates == times - 1
 
 
-def test_an_integer_is_part_of_a_word_where_numbers_look_otherwise(write):
+def test_integers_belong_to_the_word_if_the_numbers_are_decimals(write):
     assert read_one(write("area 51 0.5 0.25\nb 1.5 2.5\nc 0.5 0.5\n"))[0] == ["area 51", "b", "c"]
 
 
 @pytest.mark.parametrize("content", ["\ufeffa 1 2\nb 3 4\n", "\ufeff2 2\na 1 2\nb 3 4", "\n\na 1 2\n \nb 3 4\n\r\n\n"])
-def test_marks_and_empty_lines_hold_no_word(write, content):
+def test_byte_order_marks_and_empty_lines_are_skipped(write, content):
     assert read_one(write(content)) == (["a", "b"], [[1, 2], [3, 4]])
 
 
-def test_the_first_of_several_vectors_counts(write, tensors):
+def test_the_first_of_duplicate_vectors_is_used(write, tensors):
     words = ["a", "b", "a", "a", "c", "b"]
     matrix = np.arange(12, dtype=np.float32).reshape(6, 2)
     text = "".join(f"{word} {row[0]} {row[1]}\n" for word, row in zip(words, matrix.tolist(), strict=True))
@@ -234,7 +234,7 @@ def test_the_first_of_several_vectors_counts(write, tensors):
 
 
 @pytest.mark.parametrize("binary_file", [True, False])
-def test_broken_words_are_left_out_and_counted(write, caplog, binary_file):
+def test_words_that_are_not_utf8_are_skipped_and_counted(write, caplog, binary_file):
     # Real files of fastText and word2vec hold a few of them.
     words = [b"a", b"\xe4\xbd", b"\xe4\xbd", "ä".encode()]
     lines = [word + b" " + line.partition(" ")[2].encode() for word, line in zip(words, LINES, strict=True)]
@@ -246,13 +246,13 @@ def test_broken_words_are_left_out_and_counted(write, caplog, binary_file):
     assert inspect_vectors(path).undecodable == 2
 
 
-def test_binary_words_may_hold_what_text_cannot(write):
+def test_binary_words_may_contain_characters_that_text_cannot(write):
     words = ["", "a\tb", "c\nd", "\r"]
     path = write(binary([word.encode() for word in words]), "x.bin")
     assert read_vectors(path).words == words
 
 
-# --- What is kept ----------------------------------------------------------------------------------------------------
+# --- Selection of words -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -269,15 +269,15 @@ def test_binary_words_may_hold_what_text_cannot(write):
         ({"the": 1, "Oslo": 2}.keys(), None, [0, 1], False),
     ],
 )
-def test_only_what_is_asked_for_is_kept(write, kind, wanted, most_frequent, kept, counts_all):
+def test_only_wanted_words_are_kept(write, kind, wanted, most_frequent, kept, counts_all):
     path = write(FILES[kind][2], FILES[kind][1])
     found = read_vectors(path, wanted, most_frequent)
     assert_is(found, [WORDS[index] for index in kept], MATRIX[kept])
-    # All words are counted where all were read, or where the header tells their number.
+    # All words are counted if all were read, or if the header has their number.
     assert found.words_in_file == (4 if counts_all or kind != "glove" else None)
 
 
-def test_reading_stops_when_nothing_more_would_be_kept(write, small_reads):
+def test_reading_stops_early_if_nothing_more_is_wanted(write, small_reads):
     small_reads(64)
     path = write(glove() * 10 + b"short 1\n")
     assert len(read_vectors(path, most_frequent=3)) == 3
@@ -286,16 +286,16 @@ def test_reading_stops_when_nothing_more_would_be_kept(write, small_reads):
         read_vectors(path, ["the", "elsewhere"])
 
 
-def test_the_most_frequent_are_distinct(write):
+def test_most_frequent_counts_distinct_words(write):
     assert read_one(write("a 1\na 2\nb 3\nc 4\n"), most_frequent=2) == (["a", "b"], [[1], [3]])
 
 
-def test_numbers_of_words_that_are_not_kept_are_not_read(write):
+def test_numbers_of_skipped_words_are_not_parsed(write):
     assert read_one(write("a 1 2\nb x nan\n"), wanted={"a"}) == (["a"], [[1, 2]])
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_half_precision_is_kept_when_asked_for(write, kind):
+def test_half_precision_is_kept_on_request(write, kind):
     path = write(FILES[kind][2], FILES[kind][1])
     found = read_vectors(path, ["the", "Oslo"], dtype=np.float16)
     assert found.matrix.dtype == np.float16
@@ -304,7 +304,7 @@ def test_half_precision_is_kept_when_asked_for(write, kind):
         read_vectors(path, dtype="float16")
 
 
-def test_vectors_are_what_they_say():
+def test_vectors_validate_their_shape_and_dtype():
     vectors = Vectors(["a", "b"], np.zeros((2, 5), np.float32))
     assert (len(vectors), vectors.dim, vectors.words_in_file, vectors.duplicates) == (2, 5, None, 0)
     with pytest.raises(DataError, match=r"1 words for vectors of the shape \(2, 5\); give every word one row\."):
@@ -313,7 +313,7 @@ def test_vectors_are_what_they_say():
         Vectors(["a"], np.zeros((1, 5)))
 
 
-def test_a_file_is_summed_up(write):
+def test_inspect_vectors_summarises_a_file(write):
     summary = inspect_vectors(write("".join(f"w{number} {number} 0\n" for number in range(1, 13))))
     assert summary.first == [f"w{number}" for number in range(1, 11)]
     assert (summary.words, summary.dim, summary.format) == (12, 2, "glove")
@@ -321,7 +321,7 @@ def test_a_file_is_summed_up(write):
 
 
 @pytest.mark.parametrize("kind", [*FILES, "safetensors"])
-def test_progress_ends_at_the_end(write, tensors, kind):
+def test_progress_reaches_the_end(write, tensors, kind):
     calls = []
     source = tensors(x=MATRIX) / "v.safetensors" if kind == "safetensors" else write(*FILES[kind][:0:-1])
     read_vectors(source, on_progress=lambda *call: calls.append(call))
@@ -329,10 +329,10 @@ def test_progress_ends_at_the_end(write, tensors, kind):
     assert calls == sorted(calls)
 
 
-# --- Where vectors lie -----------------------------------------------------------------------------------------------
+# --- Sources ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_part_of_an_archive_is_named_or_the_largest(tmp_path, caplog, monkeypatch):
+def test_the_named_or_largest_member_of_an_archive_is_read(tmp_path, caplog, monkeypatch):
     members = {"d/s.txt": "a 1\n", "d/l.txt": "a 1 2 3 4 5\n", "__MACOSX/d/l.txt": "x" * 99, "d/m.txt": "a 1 2\n"}
     path = zipped(tmp_path / "some.zip", members)
     assert read_vectors(path).dim == 5
@@ -345,7 +345,7 @@ def test_a_part_of_an_archive_is_named_or_the_largest(tmp_path, caplog, monkeypa
     assert str(error.value) == f"{path}: the archive has no part 'e.txt'; it holds d/s.txt, d/l.txt, d/m.txt."
 
 
-def test_a_home_folder_is_meant_by_its_sign(write, tmp_path, monkeypatch):
+def test_tildes_are_expanded(write, tmp_path, monkeypatch):
     write(glove())
     monkeypatch.setenv("HOME", str(tmp_path))
     assert_is(read_vectors("~/vectors.txt"))
@@ -359,7 +359,7 @@ def test_a_home_folder_is_meant_by_its_sign(write, tmp_path, monkeypatch):
         ("datasets/owner/na-me.1:x.txt", ("owner/na-me.1", "x.txt", "dataset")),
     ],
 )
-def test_a_file_of_the_hub_is_fetched(write, monkeypatch, source, asked):
+def test_hub_files_are_downloaded(write, monkeypatch, source, asked):
     path = write(glove())
     calls = []
     monkeypatch.setattr(vector_sources, "download", lambda *call: calls.append(call) or path)
@@ -367,13 +367,13 @@ def test_a_file_of_the_hub_is_fetched(write, monkeypatch, source, asked):
     assert calls == [asked]
 
 
-def test_a_part_of_an_archive_on_the_hub_is_fetched_and_unpacked(tmp_path, monkeypatch):
+def test_members_of_hub_archives_are_downloaded_and_unpacked(tmp_path, monkeypatch):
     path = zipped(tmp_path / "glove.zip", {"x.txt": glove(), "larger.txt": "a 1 2\n" * 100})
     monkeypatch.setattr(vector_sources, "download", lambda *call: path)
     assert_is(read_vectors("owner/name:in/glove.zip:x.txt"))
 
 
-def test_tensors_on_the_hub_bring_their_vocabulary(tensors, tmp_path, monkeypatch):
+def test_hub_tensors_are_downloaded_with_their_vocabulary(tensors, tmp_path, monkeypatch):
     folder = tensors(vocabulary=None, x=MATRIX)
     calls = []
 
@@ -394,7 +394,7 @@ def test_tensors_on_the_hub_bring_their_vocabulary(tensors, tmp_path, monkeypatc
         read_vectors("owner/name:in/v.safetensors")
 
 
-def test_what_exists_here_is_never_looked_for_on_the_hub(tmp_path, monkeypatch):
+def test_existing_local_files_are_never_requested_from_the_hub(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("owner").mkdir()
     Path("owner/name:x.txt").write_bytes(glove())
@@ -403,7 +403,7 @@ def test_what_exists_here_is_never_looked_for_on_the_hub(tmp_path, monkeypatch):
     assert_is(read_vectors("owner/name:y.txt"))
 
 
-def test_what_the_hub_does_not_give_is_told(monkeypatch):
+def test_hub_download_errors_are_reported(monkeypatch):
     monkeypatch.undo()
 
     def no_network(*asked, **options):
@@ -416,7 +416,7 @@ def test_what_the_hub_does_not_give_is_told(monkeypatch):
 
 
 @pytest.mark.parametrize("source", ["nowhere.txt", "no/where.txt", "a/b/c:d", "owner/name", Path("owner/name:x.txt")])
-def test_what_does_not_exist_is_told(source):
+def test_missing_files_raise(source):
     with pytest.raises(DataError) as error:
         read_vectors(source)
     assert str(error.value) == (
@@ -424,11 +424,11 @@ def test_what_does_not_exist_is_told(source):
     )
 
 
-# --- Against slow and obvious readers --------------------------------------------------------------------------------
+# --- Reference readers ------------------------------------------------------------------------------------------------
 
 
 def line_by_line(path, dim, header):
-    """Words, rows and duplicates of a text, the slow and obvious way."""
+    """Words, rows and duplicates of a text, by a simple reference reader."""
     found, duplicates = {}, 0
     for line in path.read_bytes().decode().split("\n")[header:]:
         fields = line.rstrip("\r ").split(" ")
@@ -439,7 +439,7 @@ def line_by_line(path, dim, header):
     return list(found), np.array(list(found.values()), dtype=np.float32), duplicates
 
 
-def test_files_of_many_chunks_read_as_if_line_by_line(tmp_path, small_reads):
+def test_reading_in_chunks_matches_reading_line_by_line(tmp_path, small_reads):
     rng = random.Random(0)
     for number in range(150):
         small_reads(rng.choice([64, 100, 333, 5000]))
@@ -462,7 +462,7 @@ def test_files_of_many_chunks_read_as_if_line_by_line(tmp_path, small_reads):
         assert_is(read_vectors(path, wanted), [words[index] for index in kept], rows[kept])
 
 
-def test_binary_files_of_many_chunks_read_word_by_word(tmp_path, small_reads):
+def test_reading_binary_files_in_chunks_matches_reading_word_by_word(tmp_path, small_reads):
     rng = np.random.default_rng(0)
     for number in range(80):
         small_reads(int(rng.choice([64, 100, 333, 5000])))
@@ -474,7 +474,7 @@ def test_binary_files_of_many_chunks_read_word_by_word(tmp_path, small_reads):
         assert_is(read_vectors(path), words, matrix)
 
 
-def test_every_number_is_the_nearest_float32():
+def test_numbers_are_rounded_to_the_nearest_float32():
     rng = np.random.default_rng(1)
     bits = rng.integers(0, 1 << 32, 200_000, dtype=np.uint32)
     values = bits.view(np.float32)
@@ -482,7 +482,7 @@ def test_every_number_is_the_nearest_float32():
     for form in ("%.9g", "%.8e", "%.17g"):
         text = " ".join(form % value for value in values.tolist()).encode()
         assert (parse_numbers([text], len(values))[0].view(np.uint32) == values.view(np.uint32)).all()
-    # Just above the middle between 1 and the next float32: by way of float64 this becomes 1.
+    # Just above the middle between 1 and the next float32: rounding through float64 gives 1.
     assert parse_numbers([b"1.000000059604644775390626"], 1).item() > 1
 
 
@@ -528,7 +528,7 @@ def test_every_number_is_the_nearest_float32():
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_faults_of_text_are_told_with_file_and_line(write, tmp_path, content, message, packed):
+def test_invalid_text_files_raise_with_file_and_line(write, tmp_path, content, message, packed):
     if packed:
         content = content if isinstance(content, bytes) else content.encode()
         path = f"{zipped(tmp_path / 'a.zip', {'x.txt': content})}:x.txt"
@@ -540,7 +540,7 @@ def test_faults_of_text_are_told_with_file_and_line(write, tmp_path, content, me
         assert str(error.value).startswith(f"{path}{message}")
 
 
-def test_a_fault_far_into_a_file_is_found(write, small_reads):
+def test_an_invalid_line_far_into_a_file_raises(write, small_reads):
     content = "".join(f"w{number} 1 2\n" for number in range(20_000))
     for fault, message in (("w 1", "1 number where"), ("w 1 y", "'y' is not"), ("w inf 1", "'inf' is not")):
         for chunk in (1 << 20, 1000):
@@ -572,7 +572,7 @@ def test_a_fault_far_into_a_file_is_found(write, small_reads):
         (binary(header=b"\n"), ": expected the header of word2vec-binary"),
     ],
 )
-def test_faults_of_binary_files_are_told_with_the_word(write, content, message):
+def test_invalid_binary_files_raise_with_the_word(write, content, message):
     path = write(content, "x.bin")
     if message is None:
         assert (read_vectors(path).matrix == MATRIX).all()
@@ -582,7 +582,7 @@ def test_faults_of_binary_files_are_told_with_the_word(write, content, message):
     assert str(error.value).startswith(f"{path}{message}")
 
 
-def test_a_word_of_a_binary_file_is_numbered_among_all(write):
+def test_words_of_binary_files_are_numbered_among_all_words(write):
     matrix = MATRIX.copy()
     matrix[3, 1] = np.nan
     path = write(binary([b"a", b"\xff", b"a", b"b"], matrix), "x.bin")
@@ -617,14 +617,14 @@ def test_a_word_of_a_binary_file_is_numbered_among_all(write):
         ({"x": MATRIX.astype(np.float64) * 1e10}, "v.safetensors, row 3 ('1984')"),
     ],
 )
-def test_faults_of_tensors_and_vocabularies_are_told(tensors, options, message):
+def test_invalid_tensors_and_vocabularies_raise(tensors, options, message):
     folder = tensors(**options)
     with pytest.raises(DataError) as error:
         read_vectors(folder)
     assert str(error.value).startswith(f"{folder}/{message}")
 
 
-def test_folders_without_one_file_of_tensors_are_told(tmp_path):
+def test_folders_without_exactly_one_tensor_file_raise(tmp_path):
     with pytest.raises(DataError, match=r"the folder holds no \.safetensors file"):
         read_vectors(tmp_path)
     for name in "ab":
@@ -635,7 +635,7 @@ def test_folders_without_one_file_of_tensors_are_told(tmp_path):
         read_vectors(tmp_path, format="glove")
 
 
-def test_damaged_files_are_told(tensors, write, tmp_path):
+def test_damaged_files_raise(tensors, write, tmp_path):
     noise = random.Random(0).randbytes(20_000)
     text = "".join(f"w{number} {byte}\n" for number, byte in enumerate(noise)).encode()
     packed = gzip.compress(text)
@@ -654,10 +654,10 @@ def test_damaged_files_are_told(tensors, write, tmp_path):
             read_vectors(folder)
 
 
-def test_archives_that_cannot_be_unpacked_are_told(tmp_path):
+def test_archives_that_cannot_be_unpacked_raise(tmp_path):
     path = zipped(tmp_path / "x.zip", {"x.txt": glove()})
     content = bytearray(path.read_bytes())
-    # The flag that says that a part is encrypted, where the archive's directory has it and before the part.
+    # The flag of an encrypted member, in the archive's directory and in the member's header.
     content[content.index(b"PK\x01\x02") + 8] |= 1
     content[6] |= 1
     path.write_bytes(content)
@@ -669,7 +669,7 @@ def test_archives_that_cannot_be_unpacked_are_told(tmp_path):
 
 
 class Trap:
-    """Leaves a trace when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -681,7 +681,7 @@ class Trap:
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("name", ["x.kv", "x.model", "x.pkl", "x.pt", "x.bin", "x.txt"])
 @pytest.mark.parametrize("packing", [None, "gzip", "zip", "torch"])
-def test_a_pickle_is_never_opened(write, tmp_path, protocol, name, packing):
+def test_pickles_are_never_loaded(write, tmp_path, protocol, name, packing):
     trace = tmp_path / "trace"
     content = pickle.dumps(Trap(trace), protocol)
     if packing == "gzip":
@@ -700,7 +700,7 @@ def test_a_pickle_is_never_opened(write, tmp_path, protocol, name, packing):
 
 
 @pytest.mark.parametrize("name", ["x.kv", "x.PT", "archive.zip:x.pkl"])
-def test_a_pickle_on_the_hub_is_not_even_fetched(name):
+def test_pickles_on_the_hub_are_not_downloaded(name):
     with pytest.raises(DataError, match="looks like a pickle"):
         read_vectors(f"owner/name:{name}")
 
@@ -713,21 +713,21 @@ def test_a_pickle_on_the_hub_is_not_even_fetched(name):
         (b"\x89HDF\r\n\x1a\n\0", "is an HDF5 file"),
     ],
 )
-def test_other_formats_are_told_by_their_names(write, content, message):
+def test_unsupported_formats_are_named_in_the_error(write, content, message):
     path = write(content, "x.bin")
     with pytest.raises(DataError) as error:
         read_vectors(path)
     assert str(error.value).startswith(f"{path}: {message}")
 
 
-def test_archives_in_archives_are_told(tmp_path):
+def test_nested_archives_raise(tmp_path):
     inner = zipped(tmp_path / "inner.zip", {"x": glove()})
     outer = zipped(tmp_path / "outer.zip", {"inner.zip": inner.read_bytes()})
     with pytest.raises(DataError, match=r"outer\.zip:inner\.zip: is an archive in an archive"):
         read_vectors(outer)
 
 
-def test_tensors_in_archives_are_told(tensors, tmp_path):
+def test_tensors_in_archives_raise(tensors, tmp_path):
     content = (tensors(x=MATRIX) / "v.safetensors").read_bytes()
     with pytest.raises(DataError, match="is a safetensors file"):
         read_vectors(zipped(tmp_path / "x.zip", {"v.safetensors": content}))
@@ -744,21 +744,21 @@ def test_tensors_in_archives_are_told(tensors, tmp_path):
         ({"format": "safetensors"}, "{}: not a safetensors file, or damaged (Error"),
     ],
 )
-def test_faults_in_what_is_asked_are_told(write, options, message):
+def test_invalid_options_raise(write, options, message):
     path = write(glove())
     with pytest.raises(DataError) as error:
         read_vectors(path, **options)
     assert str(error.value).startswith(message.format(path))
 
 
-def test_a_part_of_what_is_no_archive_is_told(write):
+def test_a_member_of_a_file_that_is_not_an_archive_raises(write):
     path = write(glove())
     with pytest.raises(DataError) as error:
         read_vectors(f"{path}:x")
     assert str(error.value).startswith(f"{path}: is not a zip archive")
 
 
-# --- Cost ------------------------------------------------------------------------------------------------------------
+# --- Cost -------------------------------------------------------------------------------------------------------------
 
 MEASURED = """
     import json, os, sys, time
@@ -782,7 +782,7 @@ MEASURED = """
 
 
 def measured(path, **options):
-    """What reading a file costs in a process of its own, on one core."""
+    """Time and memory of reading a file in a separate process, on one core."""
     command = [sys.executable, "-c", textwrap.dedent(MEASURED), str(path), json.dumps(options)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -806,7 +806,7 @@ only_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 
 @only_linux
 @pytest.mark.parametrize("options", [{}, {"most_frequent": 50_000}, {"wanted": 50_000}])
-def test_little_more_than_what_is_kept_is_held(tmp_path, options):
+def test_peak_memory_is_below_twice_the_kept_vectors(tmp_path, options):
     found = measured(write_large(tmp_path / "x.txt", 60_000, 200), **options)
     assert found["words"] == (50_000 if options else 60_000)
     assert found["peak"] < 2 * found["kept"]
@@ -815,7 +815,7 @@ def test_little_more_than_what_is_kept_is_held(tmp_path, options):
 @only_linux
 @pytest.mark.slow
 @pytest.mark.parametrize("header", [False, True])
-def test_400_000_words_of_300_numbers_take_less_than_a_minute(tmp_path, header):
+def test_reading_400_000_words_of_300_numbers_takes_less_than_a_minute(tmp_path, header):
     found = measured(write_large(tmp_path / "x.txt", 400_000, 300, header))
     assert found["words"] == 400_000
     assert found["seconds"] < 60

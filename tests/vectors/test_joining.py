@@ -1,4 +1,4 @@
-"""Joined tables against a look-up of one word at a time."""
+"""Joined tables, compared with a lookup of one word at a time."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ FORMS = {
 
 @pytest.mark.parametrize("fallback", FORMS, ids=str)
 @pytest.mark.parametrize("tables", [(FIRST, SECOND), (SECOND, FIRST), (FIRST, SECOND, FIRST)], ids=len)
-def test_every_word_has_its_vectors_of_all_tables(tables, fallback):
+def test_joined_vectors_match_lookups_in_all_tables(tables, fallback):
     joined = join(tables, fallback)
     assert joined.words == [*tables[0].words, *(word for word in tables[1].words if word not in tables[0].words)]
     assert joined.matrix.dtype == np.float32
@@ -39,8 +39,8 @@ def test_every_word_has_its_vectors_of_all_tables(tables, fallback):
         np.testing.assert_allclose(row, expected, rtol=1e-6)
 
 
-def test_each_table_weighs_the_same():
-    """Whatever the scale that a table came with."""
+def test_tables_are_scaled_to_equal_weight():
+    """For tables of any scale."""
     generator = np.random.default_rng(0)
     words = [f"w{number}" for number in range(50)]
     small, large = (Vectors(words, generator.normal(size=(50, 8), scale=s).astype(np.float32)) for s in (1e-3, 1e3))
@@ -49,13 +49,13 @@ def test_each_table_weighs_the_same():
         assert np.sqrt(np.mean(half**2)) == pytest.approx(1, rel=1e-6)
 
 
-def test_a_table_without_words_and_one_of_zeros_stay_zero():
+def test_empty_tables_and_tables_of_zeros_stay_zero():
     none, zeros = Vectors([], np.zeros((0, 3), np.float32)), Vectors(["the"], np.zeros((1, 2), np.float32))
     joined = join([none, zeros, FIRST])
     assert joined.words == ["the", "Oslo", "b2"]
     assert not joined.matrix[:, :5].any() and joined.matrix[1, 5:].any()
 
 
-def test_one_table_is_nothing_to_join():
+def test_joining_a_single_table_raises():
     with pytest.raises(DataError, match="one source of vectors; name those that are to stand beside it"):
         join([FIRST])

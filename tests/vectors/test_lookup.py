@@ -1,4 +1,4 @@
-"""The look-up of vectors: the same forms when a model is built and when it tags."""
+"""Lookup of vectors: the same word forms when building a model and when tagging."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def first_known(word, fallback, words):
     ),
 )
 @settings(deadline=None)
-def test_words_have_the_vector_of_the_first_form_that_has_one(words, vectors, fallback):
+def test_words_get_the_vector_of_their_first_known_form(words, vectors, fallback):
     tokenizer = WordCharTokenizer.from_corpus([words], vector_words=vectors, fallback=fallback)
     found = look_up(tokenizer, vectors)
     row_of = dict(zip(found.ids.tolist(), found.rows.tolist(), strict=True))
@@ -46,7 +46,7 @@ def test_words_have_the_vector_of_the_first_form_that_has_one(words, vectors, fa
         assert (None if row is None else vectors[row]) == form
 
 
-def test_a_word_unseen_in_training_has_its_vector_when_it_is_tagged():
+def test_words_unseen_in_training_get_their_vector_in_tagging():
     tokenizer = tokenizer_of("lower", "lower_zero")
     ids = tokenizer([["Rome", "ROME", "rome", "Lima", "2001"]], is_split_into_words=True)["input_ids"][0]
     rome = tokenizer.get_vocab()["rome"]
@@ -57,12 +57,12 @@ def test_a_word_unseen_in_training_has_its_vector_when_it_is_tagged():
     assert fields["vocab_size"] == fields["trained_vocab_size"] + len({"0000", "rome", "b-00"})
 
 
-def test_without_further_steps_only_the_word_as_it_stands_is_found():
+def test_without_fallback_steps_only_exact_words_are_found():
     tokenizer = tokenizer_of()
     assert tokenizer([["Rome", "rome"]], is_split_into_words=True)["input_ids"][0][0] == 1
 
 
-def test_steps_that_are_unknown_are_refused():
+def test_unknown_fallback_steps_are_refused():
     with pytest.raises(ValueError) as error:
         tokenizer_of("upper")
     assert str(error.value) == "fallback step 'upper' is unknown; choose among 'lower', 'zero', 'lower_zero'."
@@ -70,7 +70,7 @@ def test_steps_that_are_unknown_are_refused():
 
 def test_coverage_counts_the_first_step_that_finds_a_vector():
     coverage = coverage_of(tokenizer_of("lower", "lower_zero"), WORDS, SENTENCES)
-    # Exactly: Ann, saw twice, oslo; lower-cased: Oslo; with digits as 0: 1996, B-52; not at all: xyz.
+    # Exact: Ann, saw twice, oslo; lowercased: Oslo; with digits as 0: 1996, B-52; not found: xyz.
     expected = {"exact": 4, "folded": 0, "lower": 1, "lower_zero": 2, "none": 1}
     assert coverage.tokens == {step: pytest.approx(100 * count / 8) for step, count in expected.items()}
     expected["exact"] = 3
@@ -79,7 +79,7 @@ def test_coverage_counts_the_first_step_that_finds_a_vector():
 
 
 @pytest.mark.parametrize("use", ["frozen", "tuned", "beside"])
-def test_vectors_reach_their_words(model_type, use):
+def test_place_vectors_sets_the_rows_of_their_words(model_type, use):
     tokenizer = tokenizer_of("lower", "lower_zero")
     model = build_model(model_type, tokenizer, **{"word_dim": 3, **vector_fields(use, 2)})
     before = model.features.words.weight.clone()

@@ -25,13 +25,13 @@ def name_of(format):
 def assert_same(found, expected):
     assert found.words == expected.words
     assert found.matrix.dtype == np.float32
-    # Bit by bit, so that the sign of a zero counts.
+    # Compared as bits, so that the sign of a zero counts.
     assert (found.matrix.view(np.uint32) == expected.matrix.astype(np.float32).view(np.uint32)).all()
 
 
 @pytest.mark.parametrize("format", VECTOR_FORMATS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_what_is_written_is_read_back_bit_by_bit(tmp_path, format, dtype):
+def test_written_vectors_are_read_back_bit_identical(tmp_path, format, dtype):
     with np.errstate(over="ignore"):
         matrix = np.nan_to_num(FINITE.astype(dtype), posinf=65504)
     vectors = Vectors(["a", "ß\u00a0", "\u2028"], matrix)
@@ -42,7 +42,7 @@ def test_what_is_written_is_read_back_bit_by_bit(tmp_path, format, dtype):
     assert_same(read_vectors(paths[0], format=format), vectors)
 
 
-def test_the_bytes_are_those_of_the_formats(tmp_path):
+def test_written_bytes_match_the_formats(tmp_path):
     path = tmp_path / "x"
     write_vectors(SAMPLE, path, "word2vec-binary")
     assert path.read_bytes() == binary()
@@ -59,7 +59,7 @@ def test_the_bytes_are_those_of_the_formats(tmp_path):
     assert (tmp_path / "s" / "vocabulary.txt").read_bytes() == "the\nOslo\nnaïve\n1984\n".encode()
 
 
-def test_half_precision_is_stored_as_such(tmp_path):
+def test_half_precision_is_preserved(tmp_path):
     half = Vectors(WORDS[:3], MATRIX[:3].astype(np.float16))
     path, _ = write_vectors(half, tmp_path / "half")
     assert load_file(path)["vectors"].dtype == np.float16
@@ -67,7 +67,7 @@ def test_half_precision_is_stored_as_such(tmp_path):
 
 
 @pytest.mark.parametrize("format", VECTOR_FORMATS[:4])
-def test_a_name_may_ask_for_compression(tmp_path, format):
+def test_compression_is_chosen_by_file_name(tmp_path, format):
     first, second = (write_vectors(SAMPLE, tmp_path / name, format)[0] for name in ("x.GZ", "y.gz"))
     write_vectors(SAMPLE, tmp_path / "plain", format)
     assert gzip.decompress(first.read_bytes()) == (tmp_path / "plain").read_bytes()
@@ -76,7 +76,7 @@ def test_a_name_may_ask_for_compression(tmp_path, format):
 
 
 @pytest.mark.parametrize("format", ["glove", "word2vec", "fasttext", "word2vec-binary"])
-def test_gensim_reads_what_is_written(tmp_path, format):
+def test_written_files_are_read_by_gensim(tmp_path, format):
     gensim = pytest.importorskip("gensim.models")
     words = [f"w\u00a0{number}ß" for number in range(200)]
     matrix = np.random.default_rng(5).normal(size=(200, 300)).astype(np.float32)
@@ -89,7 +89,7 @@ def test_gensim_reads_what_is_written(tmp_path, format):
 
 
 @pytest.mark.parametrize("format", VECTOR_FORMATS)
-def test_many_blocks_are_one_file(tmp_path, monkeypatch, format):
+def test_many_blocks_are_written_to_one_file(tmp_path, monkeypatch, format):
     monkeypatch.setattr(vector_writing, "_BLOCK", 50)
     matrix = np.random.default_rng(0).normal(size=(1000, 7)).astype(np.float32)
     vectors = Vectors([f"w{number}" for number in range(1000)], matrix)
@@ -97,7 +97,7 @@ def test_many_blocks_are_one_file(tmp_path, monkeypatch, format):
     assert_same(read_vectors(tmp_path / "x"), vectors)
 
 
-# Blanks, line breaks, numbers and marks more often than any text would have them.
+# More spaces, line breaks, numbers and marks than in ordinary text.
 WORD = st.text(st.sampled_from(" \t\r\n\u00a0\u0085\u2028\ufeff\x1c1.-eaß") | st.characters(codec="utf-8"), max_size=8)
 NUMBER = st.floats(width=32, allow_nan=False, allow_infinity=False) | st.integers(-5, 5).map(float)
 
@@ -112,7 +112,7 @@ def some_vectors(draw):
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(vectors=some_vectors(), half=st.booleans())
 @pytest.mark.parametrize("format", VECTOR_FORMATS)
-def test_whatever_can_be_written_is_read_back(tmp_path, format, vectors, half):
+def test_any_vectors_round_trip(tmp_path, format, vectors, half):
     if half:
         with np.errstate(over="ignore"):
             vectors = Vectors(vectors.words, np.nan_to_num(vectors.matrix.astype(np.float16)))
@@ -132,7 +132,7 @@ def test_whatever_can_be_written_is_read_back(tmp_path, format, vectors, half):
 @pytest.mark.parametrize(
     "word", ["a b", ". . .", "", "1984", "1\u00a0000", "a\u0085b", "\u3000", '"', "#", "a\rb", "ä"]
 )
-def test_ordinary_odd_words_can_be_written(tmp_path, format, word):
+def test_unusual_words_can_be_written(tmp_path, format, word):
     if format == "word2vec-binary":
         # Its words end with a blank.
         word = word.replace(" ", "_")
@@ -141,7 +141,7 @@ def test_ordinary_odd_words_can_be_written(tmp_path, format, word):
     assert_same(read_vectors(tmp_path / "x"), vectors)
 
 
-# --- What is refused -------------------------------------------------------------------------------------------------
+# --- Errors -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -161,14 +161,14 @@ def test_ordinary_odd_words_can_be_written(tmp_path, format, word):
          "remove it."),
     ],
 )  # fmt: skip
-def test_words_that_a_format_cannot_hold_are_told(tmp_path, format, word, message):
+def test_words_that_a_format_cannot_hold_raise(tmp_path, format, word, message):
     with pytest.raises(DataError) as error:
         write_vectors(Vectors([word], MATRIX[:1]), tmp_path / "x", format)
     assert str(error.value) == f"{tmp_path / 'x'}: {message}"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_line_like_a_header_is_told(tmp_path):
+def test_a_line_like_a_header_raises(tmp_path):
     vectors = Vectors(["5", "b"], np.array([[3], [0.5]], np.float32))
     with pytest.raises(DataError, match=r"the first line would be taken for a header; write word2vec, which has one\."):
         write_vectors(vectors, tmp_path / "x", "glove")
@@ -193,7 +193,7 @@ def test_a_line_like_a_header_is_told(tmp_path):
     ],
 )
 @pytest.mark.parametrize("format", VECTOR_FORMATS)
-def test_vectors_that_cannot_be_written_are_told(tmp_path, format, vectors, message):
+def test_vectors_that_cannot_be_written_raise(tmp_path, format, vectors, message):
     with pytest.raises(DataError) as error:
         write_vectors(vectors, tmp_path / "x", format)
     assert str(error.value) == f"{tmp_path / 'x'}: {message}"
@@ -201,7 +201,7 @@ def test_vectors_that_cannot_be_written_are_told(tmp_path, format, vectors, mess
 
 
 @pytest.mark.parametrize("format", VECTOR_FORMATS)
-def test_nothing_is_overwritten_unless_asked(tmp_path, format):
+def test_files_are_overwritten_only_on_request(tmp_path, format):
     path = tmp_path / "x"
     written = write_vectors(SAMPLE, path, format)
     before = [file.read_bytes() for file in written]
@@ -217,7 +217,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path, format):
 
 @pytest.mark.parametrize("format", VECTOR_FORMATS)
 @pytest.mark.parametrize("at", ["hf_xorner.vectors.write._write", "os.replace"])
-def test_what_fails_half_way_leaves_what_was_there(tmp_path, monkeypatch, format, at):
+def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch, format, at):
     path = tmp_path / "x"
     written = write_vectors(SAMPLE, path, format)
     before = [file.read_bytes() for file in written]
@@ -238,7 +238,7 @@ def test_what_fails_half_way_leaves_what_was_there(tmp_path, monkeypatch, format
         assert [file.read_bytes() for file in written] == before
 
 
-def test_files_are_for_all_whom_other_files_are_for(tmp_path):
+def test_file_permissions_follow_the_umask(tmp_path):
     mask = os.umask(0o027)
     try:
         written = [*write_vectors(SAMPLE, tmp_path / "s"), *write_vectors(SAMPLE, tmp_path / "g", "glove")]
@@ -247,7 +247,7 @@ def test_files_are_for_all_whom_other_files_are_for(tmp_path):
     assert {file.stat().st_mode & 0o777 for file in written} == {0o640}
 
 
-def test_places_that_cannot_be_written_are_told(tmp_path):
+def test_unwritable_paths_raise(tmp_path):
     (tmp_path / "file").touch()
     for path, format, message in (
         (tmp_path, "glove", "is a folder; name a file to write glove into."),
