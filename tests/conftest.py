@@ -180,7 +180,7 @@ def default_run(tmp_path_factory) -> tuple[Path, str]:
 
 
 @pytest.fixture
-def script_of_a_stranger(tmp_path):
+def script_in_new_process(tmp_path):
     """Run a script in a new process, in an empty folder; returns the exit code, output and errors."""
 
     def run(name, *arguments):

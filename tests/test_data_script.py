@@ -8,9 +8,9 @@ from helpers import fault, ok
 
 
 @pytest.fixture
-def new_process(script_of_a_stranger):
+def new_process(script_in_new_process):
     """Run the script in a new process."""
-    return partial(script_of_a_stranger, "data.py")
+    return partial(script_in_new_process, "data.py")
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ TEXT = "the 1 0\nOslo 0 2\nb2 3 4\nthe 5 5\nb0 0.5 0\n"
 
 
 @pytest.fixture
-def new_process(script_of_a_stranger):
+def new_process(script_in_new_process):
     """Run the script in a new process."""
-    return partial(script_of_a_stranger, "vectors.py")
+    return partial(script_in_new_process, "vectors.py")
 
 
 @pytest.fixture

@@ -202,8 +202,8 @@ def test_validation_data_without_words_are_not_used_to_select_an_epoch(tmp_path)
     assert all(torch.equal(last[name], saved_model[name]) for name in last)
 
 
-def test_an_ascii_terminal_does_not_end_a_run(script_of_a_stranger, tmp_path, monkeypatch):
+def test_an_ascii_terminal_does_not_end_a_run(script_in_new_process, tmp_path, monkeypatch):
     town = {"tokens": [["Ånnaville", "burns"]] * 4, "ner_tags": [[1, 0]] * 4}
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     corpus = saved(tmp_path / "corpus", train=town, test=town)
-    assert "\\xc5nnaville burns" in ok(script_of_a_stranger("train.py", *options_for(corpus, tmp_path / "out")))
+    assert "\\xc5nnaville burns" in ok(script_in_new_process("train.py", *options_for(corpus, tmp_path / "out")))
