@@ -118,9 +118,8 @@ def recipe_or_dataset(words: Sequence[str]) -> list[str]:
     if not words or words[0].startswith("-"):
         return list(words)
     first, known = words[0], recipe_names()
-    misspelt = (
-        first.count("/") > 1 and not Path(first).exists() and first.split("/")[0] in {n.split("/")[0] for n in known}
-    )
+    papers = {name.partition("/")[0] for name in known}
+    misspelt = first.count("/") > 1 and first.partition("/")[0] in papers and not Path(first).exists()
     if first in known or misspelt or first.endswith((".yaml", ".yml")):
         return list(words)
     return ["--dataset", *words]
@@ -129,7 +128,7 @@ def recipe_or_dataset(words: Sequence[str]) -> list[str]:
 def train_and_publish(
     run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], destination: dict[str, Any]
 ) -> None:
-    """Train, show what the model can do, and publish it where a destination is given."""
+    """Train, tag an example, and publish if a destination is given."""
     ready, scores = train(run, training, config_fields)
     if training.process_index != 0:
         return
@@ -151,7 +150,7 @@ def train_and_publish(
 def train(
     run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]
 ) -> tuple[TrainingRun, dict[int, dict[str, Any]]]:
-    """Train, for each seed where there are several; return the last run, and the scores by seed."""
+    """Train once, or once for each seed; return the last run, and the scores by seed."""
     scores, exit_code = {}, 0
     for one, settings in of_each_seed(run, training):
         try:
@@ -172,7 +171,7 @@ def train(
         if training.process_index == 0:
             print(score_table(scores[settings.seed]))
             print(f"saved in {settings.output_dir}", flush=True)
-    # Only now: an exception that is being handled holds all that it came through.
+    # Not within `except`: an exception that is being handled keeps references to the run.
     ready.leave()
     if exit_code:
         sys.exit(exit_code)
@@ -180,7 +179,7 @@ def train(
 
 
 def introduce(ready: TrainingRun, seed: int | None) -> None:
-    """Say what is trained on what, and what part of the words has a pretrained vector."""
+    """Print the model, the corpus, and the share of words with a pretrained vector."""
     if not ready.trainer.is_world_process_zero():
         return
     sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
@@ -191,7 +190,7 @@ def introduce(ready: TrainingRun, seed: int | None) -> None:
 
 
 def use(folder: str, corpus: DatasetDict) -> None:
-    """Tag a sentence of the held-out data with what was saved, as anyone would."""
+    """Tag a sentence of the held-out data with the saved model and the stock pipeline."""
     rows = (row for row in list(corpus.values())[-1] if row["tokens"])
     first = next(rows, None)
     if first is None:
@@ -205,7 +204,10 @@ def use(folder: str, corpus: DatasetDict) -> None:
 
 
 def where_to_publish(training: TaggerTrainingArguments) -> dict:
-    """Take publishing from the Trainer, which checks nothing, and look whether it can be done before training."""
+    """Return the arguments of `publish`, after a check that the Hub can be written; empty if nothing is published.
+
+    The Trainer would publish without the checks, so its option is switched off.
+    """
     if not training.push_to_hub:
         return {}
     training.push_to_hub = False
@@ -223,7 +225,7 @@ def where_to_publish(training: TaggerTrainingArguments) -> dict:
 
 
 def sentences_behind(corpus: DatasetDict, run: RunArguments) -> Iterator[list[str]]:
-    """The sentences that must not be published along; those of the generated corpus are anyone's."""
+    """Yield the sentences that must not be published; the generated corpus has none."""
     if run.dataset != OWN:
         for split in corpus.values():
             yield from split["tokens"]
