@@ -60,7 +60,7 @@ def _architectures() -> dict[str, Any]:
 
 # The command line checks its options first, as transformers takes two seconds to import. Everywhere else, importing the
 # package registers the architectures with transformers.
-if Path(sys.argv[0]).stem != "hf-xorner":
+if [Path(program).stem for program in getattr(sys, "argv", [])[:1]] != ["hf-xorner"]:  # embedded, there may be no argv
     __all__ += _architectures()
     __all__.sort()
 

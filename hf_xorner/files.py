@@ -88,18 +88,23 @@ def bounded(file: IO[bytes], name: str) -> IO[bytes]:
 
 
 @contextmanager
-def open_text(path: Path) -> Iterator[TextIO]:
-    r"""Open a text file in UTF-8, plain or gzip; lines end in ``\n`` only, as a token may contain other line breaks.
+def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
+    r"""Open a text file, plain or gzip; lines end in ``\n`` only, as a token may contain other line breaks.
+
+    Args:
+        path: The file.
+        encoding: Its encoding.
 
     Raises:
-        DataError: While the file is read, for a byte that is not UTF-8 (with its line) or a damaged gzip file.
+        DataError: While the file is read, for a byte that the encoding does not have (with its line) or a damaged gzip
+            file.
     """
     try:
-        with open_bytes(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
+        with open_bytes(path) as file, io.TextIOWrapper(file, encoding=encoding, newline="\n") as text:
             yield text
-    except UnicodeDecodeError:
+    except UnicodeError:
         # The decoder works on large blocks and does not know the line: look for it only now that it is needed.
-        raise _undecodable(path) from None
+        raise undecodable(path, encoding) from None
     except DECOMPRESSION_ERRORS as error:
         raise _damaged(path, error) from None
 
@@ -117,19 +122,24 @@ def _damaged(path: Path, error: Exception) -> DataError:
     return DataError(f"{path}: the gzip file is damaged ({error}); compress or fetch it again.")
 
 
-def _undecodable(path: Path) -> DataError:
+def undecodable(path: Path, encoding: str = "utf-8") -> DataError:
+    """Return the error for the first byte of a file that its encoding does not have."""
+    name = "UTF-8" if encoding == "utf-8" else encoding
+    remedy = "save the file as UTF-8" if encoding == "utf-8" else "name another encoding"
     try:
         with open_bytes(path) as file:
             for number, line in enumerate(file, start=1):
                 try:
-                    line.decode("utf-8")
+                    line.decode(encoding)
                 except UnicodeDecodeError as error:
-                    byte = line[error.start]
-                    return DataError(f"{path}:{number}: byte 0x{byte:02x} is not valid UTF-8; save the file as UTF-8.")
+                    return DataError(f"{path}:{number}: byte 0x{line[error.start]:02x} is not valid {name}; {remedy}.")
     except DECOMPRESSION_ERRORS as error:
         # The line of the byte goes on to where the damage is.
         return _damaged(path, error)
-    return DataError(f"{path}: the file is not valid UTF-8; save it as UTF-8.")
+    # In an encoding with two bytes a character, lines of bytes are no lines.
+    except UnicodeError:
+        pass
+    return DataError(f"{path}: the file is not valid {name}; {remedy}.")
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------

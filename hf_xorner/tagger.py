@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .errors import first_line
@@ -177,10 +178,10 @@ class Tagger:
             words = self.tokenizer.words_of(batch, given_words)
             places = _joined_places(words) if given_words else words.offsets
             labels, _, path_log_probs = self._label(words, batch_size)
-            for number, (begin, end) in zip(numbers, _bounds(words), strict=True):
-                text = " ".join(items[number]) if given_words else items[number]
+            texts = [" ".join(item) for item in batch] if given_words else batch
+            for number, text, (begin, end) in zip(numbers, texts, _bounds(words), strict=True):
                 results[number] = Annotation(places[begin:end], labels[begin:end], Entities((), text))
-            for place, entity in self._entities(batch, words, places, labels, path_log_probs, given_words):
+            for place, entity in self._entities(texts, words, places, labels, path_log_probs):
                 results[numbers[place]].entities.append(entity)
         return results
 
@@ -195,6 +196,24 @@ class Tagger:
         labels = np.zeros(len(words.input_ids), dtype=np.int64)
         probabilities = np.zeros(len(words.input_ids), dtype=np.float32)
         path_log_probs = np.zeros((len(words.input_ids), 2), dtype=np.float32)
+        for inputs, mask, place in self.batches(words, batch_size):
+            output = self.model(**inputs, attention_mask=mask.to(self.model.device), output_path_log_probs=True)
+            probability, label = output.logits.softmax(-1).max(-1)
+            labels[place], probabilities[place] = label.cpu()[mask], probability.cpu()[mask]
+            path_log_probs[place] = output.path_log_probs.cpu()[mask]
+        return labels, probabilities, path_log_probs
+
+    def batches(self, words: Words, batch_size: int) -> Iterator[tuple[dict[str, Any], Tensor, Tensor]]:
+        """Yield words in batches of sentences of similar length, right-padded.
+
+        Args:
+            words: The words of sentences, by `tokenizer.words_of`.
+            batch_size: Sentences per batch; fewer if they are long.
+
+        Yields:
+            The inputs of the model, on its device; on the CPU, their mask (B, T), and the places of its words among
+            all words.
+        """
         arrays = {"input_ids": words.input_ids, "char_ids": words.char_ids, "piece_ids": words.piece_ids}
         inputs = {name: torch.from_numpy(values) for name, values in arrays.items() if values is not None}
         begins = torch.from_numpy(words.counts.cumsum() - words.counts)
@@ -207,25 +226,21 @@ class Tagger:
             batch, by_length = by_length[:size], by_length[size:]
             mask = torch.arange(width) < counts[batch].unsqueeze(1)  # (B, T)
             place = (begins[batch].unsqueeze(1) + torch.arange(width))[mask]
-            device = self.model.device
-            padded = {name: _pad(values[place], mask).to(device) for name, values in inputs.items()}
-            output = self.model(**padded, attention_mask=mask.to(device), output_path_log_probs=True)
-            probability, label = output.logits.softmax(-1).max(-1)
-            labels[place], probabilities[place] = label.cpu()[mask], probability.cpu()[mask]
-            path_log_probs[place] = output.path_log_probs.cpu()[mask]
-        return labels, probabilities, path_log_probs
+            padded = {name: _pad(values[place], mask).to(self.model.device) for name, values in inputs.items()}
+            missing = self.tokenizer.max_word_chars - padded["char_ids"].shape[2]
+            padded["char_ids"] = F.pad(padded["char_ids"], (0, missing))
+            yield padded, mask, place
 
     def _entities(
         self,
-        batch: list[Any],
+        texts: list[str],
         words: Words,
         places: np.ndarray,
         labels: np.ndarray,
         path_log_probs: np.ndarray,
-        given_words: bool,
     ) -> Iterator[tuple[int, Entity]]:
         """Entities, each with the number of its text: neighbours of one type, up to the next B- label."""
-        sentence = np.arange(len(batch)).repeat(words.counts)
+        sentence = np.arange(len(texts)).repeat(words.counts)
         first_word = (words.counts.cumsum() - words.counts)[sentence]
         types = self._type[labels]
         starts_anew = np.ones(len(labels) + 1, dtype=bool)
@@ -245,11 +260,8 @@ class Tagger:
             ends - first_word[firsts],
             scores,
         )
-        joined: tuple[int, str] = (-1, "")
         for number, label, start, end, word_start, word_end, score in zip(*(c.tolist() for c in columns), strict=True):
-            if joined[0] != number:
-                joined = (number, " ".join(batch[number]) if given_words else batch[number])
-            text = joined[1][start:end]
+            text = texts[number][start:end]
             yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
 
 

@@ -82,8 +82,10 @@ VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
     "lstm-crf without characters": ("lstm-crf", {"char_features": "none"}),
     "cnn-lstm-crf rnn": ("cnn-lstm-crf", {"encoder": "rnn", "char_features": "none"}),
     "cnn-lstm-crf plain characters": ("cnn-lstm-crf", {"char_padding": 0, "char_activation": "none"}),
+    "cnn-lstm-crf with emissions": ("cnn-lstm-crf", {"crf_emissions": True, "char_pads": "word_end"}),
     "cnn-lstm-crf of chen2019": ("cnn-lstm-crf", {"conditioned_transitions": False, "crf_boundaries": "none"}),
     "cnn-lstm-crf attention": ("cnn-lstm-crf", {"self_attention": True, "crf_boundaries": "both", "shape_dim": 3}),
+    "grn of the program": ("grn", {"char_pads": "word_end", "char_windows": "all", "crf_boundaries": "both"}),
     "grn dfn": ("grn", {"relation": "direct"}),
     "grn gattn": ("grn", {"relation": "scalar_gate"}),
     "grn without relation": ("grn", {"relation": "none"}),
@@ -92,7 +94,11 @@ VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
     "id-cnn one iteration": ("id-cnn", {"iterations": 1}),
     "id-cnn last loss": ("id-cnn", {"loss_each_iteration": False, "dilations": (1, 2, 4, 1)}),
     "stack-lstm beam": ("stack-lstm", {"beam_size": 3}),
-    "stack-lstm of the program": ("stack-lstm", {"composition": "affine", "outside": "word"}),
+    "stack-lstm of the program": (
+        "stack-lstm",
+        {"composition": "guarded", "composition_layers": 2, "outside": "word", "char_boundaries": True},
+    ),
+    "stack-lstm standard cells": ("stack-lstm", {"cell": "standard", "char_lstm_cell": "standard"}),
     "stack-lstm with gaps": ("stack-lstm", {"discontiguous": True}),
     "stack-lstm one layer": ("stack-lstm", {"num_hidden_layers": 1}),
 }

@@ -108,8 +108,7 @@ def reference_states(model, words):
 
 def reference_scores(model, words):
     """Return the reference's inner scores (T, K) of one unpadded sentence."""
-    weights = weights_of(model)
-    return reference_states(model, words) @ weights["classifier.weight"].T + weights["classifier.bias"]
+    return reference_encoders.emissions(weights_of(model), reference_states(model, words))
 
 
 def random_sentence(config, length, seed):
@@ -126,6 +125,12 @@ def random_sentence(config, length, seed):
 
 def random_sentences(config, lengths, seed=0):
     return [random_sentence(config, length, 100 * seed + number) for number, length in enumerate(lengths)]
+
+
+def words_of(sentence):
+    """Return the words of a sentence as pairs of an id and a list of characters."""
+    rows = zip(sentence["input_ids"].tolist(), sentence["char_ids"], strict=True)
+    return [(word, chars[chars != 0].tolist()) for word, chars in rows]
 
 
 def pad(sentences, extra=0, side="right", labels=False):

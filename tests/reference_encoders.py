@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import reference_grn
 import reference_id_cnn
@@ -56,13 +58,20 @@ def states(weights: Weights, config, input_ids: Array, char_ids: Array) -> Array
     return ENCODERS[config.model_type](weights, config, x)
 
 
+def emissions(weights: Weights, hidden: Array) -> Array:
+    """Scores of the tags (T, K); 0 where pairs of tags alone are scored (ma2016)."""
+    if "classifier.weight" not in weights:
+        return np.zeros((len(hidden), math.isqrt(len(weights["decoder.pairs.bias"]))))
+    return hidden @ weights["classifier.weight"].T + weights["classifier.bias"]
+
+
 def crf(weights: Weights, hidden: Array) -> tuple[Array, Array, Array]:
     """Transitions, start and end of a sentence with these states, without regard to what is barred.
 
     Constant ones (lample2016), or scores of each pair of tags that the words condition (ma2016, section 2.3). What a
     CRF does not score is 0.
     """
-    tags = len(weights["classifier.bias"])
+    tags = emissions(weights, hidden).shape[1]
     transitions, start = weights.get("decoder.transitions"), weights.get("decoder.start", np.zeros(tags))
     if transitions is None:
         pairs = hidden @ weights["decoder.pairs.weight"].T + weights["decoder.pairs.bias"]

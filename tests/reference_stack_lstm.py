@@ -46,7 +46,7 @@ class StackLstmReference:
         for layer, (h, c) in enumerate(state):
             matrix = self.weights[f"{name}.weight_up"][layer - 1] if layer else self.weights[f"{name}.weight_ih"]
             gates = matrix @ x + self.weights[f"{name}.weight_hh"][layer] @ h + self.weights[f"{name}.bias"][layer]
-            h, c = cell(gates, c)
+            h, c = cell(gates, c, self.of(f"{name}.weight_ch", layer))
             after.append((h, c))
             x = h
         return after
@@ -56,24 +56,38 @@ class StackLstmReference:
         zeros = start.new_zeros(self.config.hidden_size)
         return self.read(name, [(zeros, zeros)] * self.config.num_hidden_layers, start)
 
+    def of(self, name, index):
+        """One of several matrices, None if the model has none."""
+        return self.weights[name][index] if name in self.weights else None
+
     def compose(self, words, kind):
         """g(words, type): an LSTM from each side over the words and the type's token behind them, or beside them."""
         number = self.types.index(kind) if kind else len(self.types)
         label = self.weights["composition.label.weight"] @ self.weights["composition.types.weight"][number]
-        tokens = [*words] if self.config.composition == "affine" else [*words, label]
+        tokens = [*words, label] if self.config.composition == "token" else [*words]
+        if self.config.composition == "guarded":
+            tokens = [self.weights["stack.start"], *words]
         ends = []
         for direction, ordered in enumerate((tokens, tokens[::-1])):
-            w_ih, w_hh, bias = (
-                self.weights[f"composition.layer.{part}"][direction] for part in ("weight_ih", "weight_hh", "bias")
-            )
-            h = c = label.new_zeros(self.config.composition_size)
-            for x in ordered:
-                h, c = cell(w_ih @ x + w_hh @ h + bias, c)
-            ends.append(h)
+            for layer in ["layer", *(f"above.{number}" for number in range(self.config.composition_layers - 1))]:
+                ordered = self.read_all(f"composition.{layer}", direction, ordered)
+            ends.append(ordered[-1])
         if self.config.composition == "token":
             return torch.cat(ends)
         w, b = self.weights["composition.states.weight"], self.weights["composition.states.bias"]
         return torch.relu(w @ torch.cat(ends) + b + label)
+
+    def read_all(self, name, direction, inputs):
+        """The states of one direction of a layer over all inputs, in the order in which it reads them."""
+        w_ih, w_hh, bias, w_ch = (
+            self.of(f"{name}.{part}", direction) for part in ("weight_ih", "weight_hh", "bias", "weight_ch")
+        )
+        h = c = bias.new_zeros(self.config.composition_size)
+        states = []
+        for x in inputs:
+            h, c = cell(w_ih @ x + w_hh @ h + bias, c, w_ch)
+            states.append(h)
+        return states
 
     # Transitions
 
@@ -184,7 +198,13 @@ class StackLstmReference:
         return ref.public_tags([(kind, words[0], words[-1] + 1) for kind, words in chunks if kind], length)
 
 
-def cell(gates, c):
-    i, f, g, o = gates.chunk(4)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
+def cell(gates, c, w_ch=None):
+    """A standard LSTM, or with full peepholes the one of lample2016, section 2.1."""
+    if w_ch is None:
+        i, f, g, o = gates.chunk(4)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        return o.sigmoid() * c.tanh(), c
+    (i, g, o), (w_ci, w_co) = gates.chunk(3), w_ch.chunk(2)
+    i = (i + w_ci @ c).sigmoid()
+    c = (1 - i) * c + i * g.tanh()
+    return (o + w_co @ c).sigmoid() * c.tanh(), c

@@ -40,13 +40,26 @@ def caps_one_hot(types: Array) -> Array:
     return np.array([0.0, 0.0, 0.0, 1.0])
 
 
-def char_cnn(weights: Weights, row: Array, typed: bool = True, padding: int = 0, tanh: bool = False) -> Array:
+def char_cnn(
+    weights: Weights,
+    row: Array,
+    typed: bool = True,
+    padding: int = 0,
+    tanh: bool = False,
+    pads: str = "learned",
+    windows: str = "all",
+) -> Array:
     """Character features of one word from its row (W,): max over positions of each linear filter (li2020).
 
-    ma2016: not `typed`, biases, `padding` on either side, `tanh` before the maximum.
+    ma2016: not `typed`, biases, `padding` on either side, `tanh` before the maximum. chen2019: `windows` are centred on
+    the characters of the word; the features of a word without characters are the biases.
     """
     channels = []
-    for char in [0] * padding + [*row] + [0] * padding:
+    for place, char in enumerate([0] * padding + [*row] + [0] * padding):
+        outside = not padding <= place < padding + len(row)
+        if (pads == "zeros" and char == 0) or (pads == "word_end" and outside):
+            channels.append(np.zeros(weights["features.chars.embedding.weight"].shape[1] + CHAR_TYPES * typed))
+            continue
         type_one_hot = np.zeros(CHAR_TYPES * typed)
         char_type = int(weights["features.char_types"][char])
         if char_type and typed:
@@ -60,8 +73,11 @@ def char_cnn(weights: Weights, row: Array, typed: bool = True, padding: int = 0,
         biases = weights.get(f"features.chars.convolutions.{n}.bias", np.zeros(len(kernels)))
         for kernel, bias in zip(kernels, biases, strict=True):
             width = kernel.shape[1]
-            positions = range(image.shape[1] - width + 1)
-            responses = [np.sum(kernel * image[:, p : p + width]) + bias for p in positions]
+            positions = list(range(image.shape[1] - width + 1))
+            if windows == "centred":
+                letters = [padding + place for place, char in enumerate(row) if char != 0]
+                positions = [letter - (width - 1) // 2 for letter in letters]
+            responses = [np.sum(kernel * image[:, p : p + width]) + bias for p in positions] or [bias]
             features.append(max(np.tanh(responses) if tanh else responses))
     return np.array(features)
 
@@ -95,7 +111,15 @@ def char_features(weights: Weights, row: Array, config: object | None) -> Array:
         return np.zeros(0)
     if config.char_features == "lstm":
         return char_lstm(weights, row, config.skip_unknown_chars)
-    return char_cnn(weights, row, config.char_type_features, config.char_padding, config.char_activation == "tanh")
+    return char_cnn(
+        weights,
+        row,
+        config.char_type_features,
+        config.char_padding,
+        config.char_activation == "tanh",
+        config.char_pads,
+        config.char_windows,
+    )
 
 
 def word_features(

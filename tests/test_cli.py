@@ -145,6 +145,12 @@ def test_invalid_options_are_reported_before_torch_is_imported(tmp_path):
     assert "--epochs" in result.stderr
 
 
+def test_package_is_imported_where_there_is_no_argv():
+    code = "import sys; del sys.argv; import hf_xorner; print(hf_xorner.GrnConfig.model_type)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "grn\n", result.stderr
+
+
 def test_version_and_overview(capsys):
     main(None, ["--version"])
     assert capsys.readouterr().out.strip() == __version__

@@ -76,16 +76,27 @@ def test_a_new_process_prints_a_one_line_error(new_process, folder):
 
 def test_errors_are_one_line(run, folder):
     assert fault(run("stats", "nowhere.txt")).startswith("hf-xorner data: nowhere.txt: no such file or folder;")
-    assert fault(run("stats", folder, "--format", "csv")) == (
-        "hf-xorner data: format='csv' is unknown; choose one of auto, columns, conll2012, jsonl, spans, parquet, arrow."
+    assert fault(run("stats", folder, "--format", "xml")) == (
+        "hf-xorner data: format='xml' is unknown; choose one of auto, columns, conllu, conll2012, csv, jsonl, spans, "
+        "parquet, arrow, brat, spacy, spacy_json."
     )
-    assert fault(run("convert", folder, "--to", "csv", "--output", "out")) == (
-        "hf-xorner data: format='csv' cannot be written; choose one of columns, conll2012, jsonl, spans, parquet, "
-        "arrow."
+    assert fault(run("convert", folder, "--to", "brat", "--output", "out")) == (
+        "hf-xorner data: format='brat' cannot be written; choose one of columns, conllu, conll2012, csv, jsonl, spans, "
+        "parquet, arrow."
     )
     assert fault(run("stats", folder, "--json", "no/such/folder.json")) == (
         "hf-xorner data: [Errno 2] No such file or directory: 'no/such/folder.json'"
     )
+
+
+def test_the_format_of_each_split_is_shown(run, folder, caplog):
+    ok(run("stats", folder))
+    assert [line for line in caplog.messages if ": read as " in line] == [
+        f"{folder}/{name}.txt: read as columns" for name in ("train", "dev")
+    ]
+    caplog.clear()
+    ok(run("convert", folder, "--to", "jsonl", "--output", "out"))
+    assert not caplog.messages
 
 
 def test_files_are_overwritten_with_overwrite(run, folder):

@@ -14,13 +14,21 @@ from hf_xorner.files import file_fingerprint
 from hf_xorner.hub import check_folder
 from hf_xorner.hub.checks import faults_of_text, read_text, sentences_in
 from hf_xorner.hub.publish import MANIFEST
+from hf_xorner.registration import CONFIGS
 from hf_xorner.training import parse
+from hf_xorner.training.arguments import DERIVED
 from hf_xorner.training.facts import Facts
 
 SHELF = REPOSITORY / "model_cards"
 FOLDERS = sorted(path for path in SHELF.iterdir() if path.is_dir())
 COMPLETE = SHELF / "cross-bilstm-cnn-wnut17"
 MEGABYTE = 1_000_000
+#: Fields of a config that follow from the training data, the vectors or the encoder.
+FOLLOWING = {
+    *DERIVED,
+    *("composed_dim", "composed_half", "context_layers", "context_prefix", "context_suffix", "dtype", "id2label"),
+    *("label2id", "max_word_pieces", "pretrained_words", "word_dim"),
+}
 
 
 @pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
@@ -62,9 +70,15 @@ def test_the_command_matches_the_trained_model(folder):
     facts = Facts.read(folder)
     words = shlex.split(facts.command)
     assert words[:2] == ["python", "scripts/train.py"]
-    run, training, _ = parse(words[2:])
+    run, training, config_fields = parse(words[2:])
     assert (run.model_type, run.dataset) == (facts.config["model_type"], facts.data["source"])
     assert training.seed == facts.seed
+    config_class = CONFIGS[run.model_type]
+    named = config_class(**{**config_fields, "max_word_pieces": 1}).to_dict()
+    saved = config_class.from_dict(facts.config).to_dict()
+    assert {name: named[name] for name in saved if name not in FOLLOWING} == {
+        name: value for name, value in saved.items() if name not in FOLLOWING
+    }
 
 
 def test_config_and_tokenizer_match(folder):

@@ -15,12 +15,16 @@ import numpy as np
 import pytest
 from conftest import REPOSITORY
 from helpers import fault, lock_holder, ok
+from seqeval.metrics import f1_score
 
+from hf_xorner import Tagger, load_corpus
 from hf_xorner.cli import reproduce
+from hf_xorner.evaluation.chunk_tags import raw_chunk_tags
 from hf_xorner.papers.jobs import Settings, execute, identity_of, plan
 from hf_xorner.papers.presentation import merge_results, to_markdown
 from hf_xorner.papers.reproduction import fill, significance
 from hf_xorner.papers.tables import published_number, published_text, read_table
+from hf_xorner.training.recipes import table_names
 
 SCRIPT = str(REPOSITORY / "scripts" / "reproduce.py")
 BASE = """# Of these tests.
@@ -39,6 +43,8 @@ columns:
   test-f1: {head: test F1, run: towns, split: test, figure: f1}
   test-loc: {head: test LOC, run: towns, split: test, figure: per_type/LOC/f1}
   speed: {head: speed, run: towns, figure: speed/training_tokens_per_second, over: plain}
+  highest: {head: maximum, run: towns, split: test, figure: f1, highest: true}
+  train-f1: {head: train F1, run: towns, split: train, figure: f1}
 rows:
   stranger: {name: Others, published: {test-f1: 12.5}}
   plain:
@@ -80,7 +86,10 @@ def folder(tmp_path_factory):
 def started(folder, *options):
     command = [sys.executable, SCRIPT, "towns.yaml", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, cwd=folder, **pipes)
+    # In the background of a shell, the tests ignore Ctrl-C, and the processes that they start inherit it.
+    return subprocess.Popen(
+        command, cwd=folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **pipes
+    )
 
 
 def children_of(process):
@@ -169,7 +178,44 @@ def test_scores_match_the_runs(reproduced):
         key: statistics.mean(one["speed"]["training_tokens_per_second"] for one in facts_of(reproduced, key))
         for key in ("plain", "crf")
     }
-    assert written["rows"]["crf"]["cells"]["speed"]["over"] == pytest.approx(speeds["crf"] / speeds["plain"], abs=1e-5)
+    assert written["rows"]["crf"]["cells"]["speed"]["shown"] == pytest.approx(speeds["crf"] / speeds["plain"], abs=1e-5)
+
+
+def test_maxima_match_the_runs(reproduced):
+    written = json.loads((reproduced["runs"] / "towns.json").read_text())["rows"]
+    text = (reproduced["runs"] / "towns.md").read_text(encoding="utf-8")
+    for key in ("plain", "crf"):
+        cell = written[key]["cells"]["highest"]
+        highest = max(one["scores"]["test"]["f1"] for one in facts_of(reproduced, key))
+        assert cell["shown"] == pytest.approx(highest, abs=1e-5)
+        assert cell["p"] is None
+        assert f"| – | {highest:.2f} |" in text
+
+
+def test_changes_from_a_row_are_of_the_same_seeds(reproduced, monkeypatch):
+    monkeypatch.chdir(reproduced["folder"])
+    (reproduced["folder"] / "changes.yaml").write_text(TABLE.replace("title:", "change_from: plain\ntitle:"))
+    table, settings = read_table("changes.yaml"), Settings(reproduced["folder"] / "runs" / "tables", seeds=(1, 2))
+    filled = fill(table, plan(table, settings), settings)
+    f1 = {
+        key: {one["seed"]: one["scores"]["test"]["f1"] for one in facts_of(reproduced, key)} for key in ("plain", "crf")
+    }
+    changes = {seed: f1["crf"][seed] - f1["plain"][seed] for seed in (1, 2)}
+    assert filled.cells["plain", "test-f1"].mean == pytest.approx(statistics.mean(f1["plain"].values()))
+    assert filled.cells["crf", "test-f1"].values == pytest.approx(changes)
+    assert filled.cells["crf", "test-f1"].std == pytest.approx(statistics.stdev(changes.values()))
+
+
+def test_the_training_split_is_scored_with_the_saved_models(reproduced):
+    written = json.loads((reproduced["runs"] / "towns.json").read_text())["rows"]["crf"]["cells"]["train-f1"]
+    lines = (reproduced["folder"] / "towns" / "train.txt").read_text().split("\n\n")
+    rows = [[line.split(" ") for line in sentence.splitlines()] for sentence in lines if sentence]
+    words, gold = ([[pair[place] for pair in row] for row in rows] for place in (0, 1))
+    for path in reproduced["runs"].glob("crf/*/facts.json"):
+        predicted = [tags for tags, _ in Tagger.from_pretrained(str(path.parent)).label(words)]
+        seed = str(json.loads(path.read_text())["seed"])
+        assert written["values"][seed] == pytest.approx(100 * f1_score(gold, predicted), abs=1e-5)
+    assert written["p"] is None
 
 
 def test_rows_are_tested_against_the_baseline(reproduced):
@@ -221,6 +267,44 @@ def test_results_are_merged(reproduced):
         "seeds": [1, 2],
         "published": "50.25 ± 0.50",
     }
+
+
+CHANGES = """title: Chunk tags
+change_from: plain
+columns:
+  dev-O: {head: O, run: towns, split: validation, figure: raw_chunk_tags/O}
+  dev-S: {head: S, run: towns, split: validation, figure: raw_chunk_tags/S}
+rows:
+  plain: {name: Plain, recipes: {towns: plain.yaml}, reads: all, published: {dev-O: 99.05}}
+  crf: {name: CRF, recipes: {towns: crf.yaml}, reads: all, published: {dev-O: -1.68}}
+  heads: {name: Heads, recipes: {towns: plain.yaml}, reads: H}
+"""
+
+
+def test_recall_of_chunk_tags_is_shown_as_a_change(reproduced, monkeypatch):
+    monkeypatch.chdir(reproduced["folder"])
+    (reproduced["folder"] / "changes.yaml").write_text(CHANGES)
+    table, settings = read_table("changes.yaml"), Settings(reproduced["runs"], seeds=(1, 2))
+    planned = plan(table, settings)
+    filled = fill(table, planned, settings)
+    dev = load_corpus("towns")["validation"]
+    names = dev.features["ner_tags"].feature.names
+    gold = [[names[tag] for tag in tags] for tags in dev["ner_tags"]]
+    found = {
+        (row, job.seed): raw_chunk_tags(Tagger.from_pretrained(str(job.folder)), list(dev["tokens"]), gold)
+        for (row, _), jobs in planned.jobs.items()
+        for job in jobs
+    }
+    for seed in (1, 2):
+        for letter in "OS":
+            plain, crf = (found[row, seed][letter]["all"] for row in ("plain", "crf"))
+            assert filled.cells["plain", f"dev-{letter}"].values[seed] == plain
+            assert filled.cells["crf", f"dev-{letter}"].values[seed] == crf - plain
+    text = to_markdown(filled)
+    assert f"| Plain | 99.05 | {filled.cells['plain', 'dev-O'].mean:.2f} ± " in text
+    assert f"| CRF | -1.68 | {filled.cells['crf', 'dev-O'].mean:+.2f} ± " in text
+    assert "| Heads | – | – |" in text, "a model without attention has no such part"
+    assert merge_results(reproduced["folder"] / "none.json", filled) == []
 
 
 def test_a_dry_run_lists_finished_runs(reproduced, script, monkeypatch):
@@ -317,29 +401,97 @@ def test_invalid_results_files_are_refused_before_training(folder, script, monke
 
 def test_tables_are_listed(script):
     lines = ok(script("reproduce.py", "--list")).splitlines()
-    assert len(lines) == 19
-    assert lines[0].split() == ["chen2019/table1", "Test", "F1", "on", "CoNLL-2003"]
+    assert [line.split()[0] for line in lines] == table_names()
+    assert lines[0].split() == ["chen2019/table1", "Corpora", "statistics"]
 
 
-def test_corpus_statistics_match_the_paper(corpora):
-    table, settings = read_table("ma2016/table2"), Settings(corpora / "no", data_dir=str(corpora))
+@pytest.mark.parametrize("name", table_names())
+def test_every_table_can_be_planned(name, script, tmp_path):
+    """Each run is listed, or the reason why it is missing; here the corpora are."""
+    out = ok(script("reproduce.py", name, "--dry_run", "--data_dir", tmp_path, "--output", tmp_path))
+    table = read_table(name)
+    listed = [line for line in out.splitlines() if line.startswith("  missing ")]
+    assert len(listed) == sum(len(row.recipes) for row in table.rows.values())
+
+
+def test_rows_of_other_tables_bring_only_the_runs_that_are_shown():
+    assert read_table("ma2016/table3").rows["blstm-cnns-crf"].recipes.keys() == {"pos", "conll2003"}
+    for name, run in (("ma2016/table4", "pos"), ("ma2016/table5", "conll2003")):
+        row = read_table(name).rows["ma2016"]
+        assert row.recipes.keys() == row.vectors.keys() == {run}
+
+
+def test_missing_columns_give_the_reason(tmp_path):
+    table = read_table("lample2016/table2")
+    settings = Settings(tmp_path)
     filled = fill(table, plan(table, settings), settings)
-    measured = {key: filled.cells[key, "conll2003"].mean for key in table.rows}
-    assert measured == {key: row.published["conll2003"] for key, row in table.rows.items()}
-    assert "| Train sentences | 38,219 | – | 14,987 | 14,987 |" in to_markdown(filled)
+    assert filled.notes == ["CoNLL-2003, German: the German part of CoNLL-2003 is licensed."]
+    assert "| S-LSTM | 75.66 | – |" in to_markdown(filled)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("ma2016/table2", "conll2003"), ("chen2019/table1", "conll2003"), ("li2020/table2", "wnut17")]
+)
+def test_corpus_statistics_match_the_paper(corpora, name, column):
+    table, settings = read_table(name), Settings(corpora / "no", data_dir=str(corpora))
+    filled = fill(table, plan(table, settings), settings)
+    for key, row in table.rows.items():
+        published, measured = row.published[column], filled.cells[key, column].mean
+        if name == "li2020/table2":  # thousands, cut off after one decimal
+            number, _, unit = published.partition(" ")
+            published, measured = float(number), measured // 100 / 10
+            assert unit == "thousand"
+        assert measured == published, key
+
+
+def test_statistics_are_written_beside_the_published_ones(corpora):
+    table, settings = read_table("ma2016/table2"), Settings(corpora / "no", data_dir=str(corpora))
+    text = to_markdown(fill(table, plan(table, settings), settings))
+    assert "| Train sentences | 38,219 | – | 14,987 | 14,987 |" in text
+    assert "- WSJ: the Penn Treebank's WSJ sections are licensed." in text
 
 
 def test_entities_are_split_by_training_and_vector_vocabulary(corpora, tmp_path):
+    """The counts of words that training has are the paper's; what the vectors have is counted once more, by a loop."""
+
+    def blocks(split):
+        text = (corpora / "conll2003" / f"{split}.txt").read_text(encoding="utf-8")
+        return [[line.split() for line in block.splitlines() if line.strip()] for block in text.split("\n\n")]
+
+    train = {row[0].lower() for block in blocks("train") for row in block}
+    # Any vocabulary will do: every word whose length is even, in lower case.
+    words = {row[0].lower() for split in ("dev", "test") for block in blocks(split) for row in block}
+    known = {word for word in words if len(word) % 2 == 0}
     vectors = tmp_path / "vectors.txt"
-    vectors.write_text("germany 1 2\nlondon 3 4\n")
+    vectors.write_text("".join(f"{word} 1 2\n" for word in sorted(known)), encoding="utf-8")
     table = read_table("ma2016/table8")
     settings = Settings(tmp_path, data_dir=str(corpora), vectors={"glove": str(vectors)})
     filled = fill(table, plan(table, settings), settings)
-    counts = {key: filled.cells[key, "conll2003-test"].mean for key in table.rows}
-    published = {key: row.published["conll2003-test"] for key, row in table.rows.items()}
-    assert sum(counts.values()) == sum(published.values()) == 5648
-    # Next to no word has a vector, so next to no entity is of words that have.
-    assert counts["IV"] + counts["OOTV"] < 200 < counts["OOEV"]
+    for split, column in (("dev", "conll2003-dev"), ("test", "conll2003-test")):
+        counts = dict.fromkeys(table.rows, 0)
+        for block in blocks(split):
+            for entity in entities_of_iob1(block):
+                unseen, unknown = (any(word.lower() not in those for word in entity) for those in (train, known))
+                counts[{(0, 0): "IV", (1, 0): "OOTV", (0, 1): "OOEV", (1, 1): "OOBV"}[unseen, unknown]] += 1
+        assert {key: filled.cells[key, column].mean for key in table.rows} == counts
+        assert min(counts.values()) > 0
+        published = {key: row.published[column] for key, row in table.rows.items()}
+        assert counts["IV"] + counts["OOEV"] == published["IV"] + published["OOEV"]
+        assert counts["OOTV"] + counts["OOBV"] == published["OOTV"] + published["OOBV"]
+
+
+def entities_of_iob1(rows):
+    """The words of each entity, where I- continues an entity of its type, and B- begins one after another."""
+    entities, before = [], "O"
+    for row in rows:
+        tag = row[-1]
+        if tag != "O":
+            if tag.startswith("I-") and before[1:] == tag[1:]:
+                entities[-1].append(row[0])
+            else:
+                entities.append([row[0]])
+        before = tag
+    return entities
 
 
 def test_seeds_of_a_sentence_are_swapped_together():
@@ -373,6 +525,8 @@ def test_published_scores_are_printed_unchanged():
     ]
     assert published_number("87.75 ± 0.14") == (87.75, 0.14)
     assert published_number(91) == (91.0, None)
+    assert published_number("+4.6") == (4.6, None)
+    assert published_number(-1.68) == (-1.68, None)
     assert published_number("1.15–1.16") == published_number(None) == (None, None)
 
 

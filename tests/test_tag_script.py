@@ -323,7 +323,7 @@ def test_a_dataset_on_the_hub_is_streamed(tag, tagger, monkeypatch, tmp_path):
         rows = Dataset.from_dict({"id": range(len(TEXTS)), "text": TEXTS}).to_iterable_dataset()
         return IterableDatasetDict({"train": rows, "test": rows.take(2)} if name == "a/two" else {"train": rows})
 
-    monkeypatch.setattr("hf_xorner.tagging.read.load_dataset", load)
+    monkeypatch.setattr("hf_xorner.corpora.load.load_dataset", load)
     found = objects(ok(tag("a/one")))
     assert asked == [("a/one", True)]
     assert [one["text"] for one in found] == TEXTS
@@ -456,7 +456,7 @@ def test_invalid_options_are_refused(tag, script, tmp_path):
         assert sentence in fault(tag("in.txt", *options))
     assert "nowhere" in fault(script("tag.py", "in.txt", "--model", "nowhere"))
     assert "there is no such file" in fault(tag("nothing.txt"))
-    assert "neither a local path nor a dataset" in fault(tag("nobody/nothing"))
+    assert "not a local path, and cannot be loaded from the Hub" in fault(tag("nobody/nothing"))
 
 
 # --- Resuming --------------------------------------------------------------------------------------------------------
@@ -610,15 +610,14 @@ def test_a_killed_process_is_continued_by_the_same_command(tmp_path, model):
     source = many(tmp_path / "in.txt", 1200)
     options = ("--output", tmp_path / "out.jsonl", "--batch_size", 2)
     process = subprocess.Popen(command(model, source, *options), stderr=subprocess.DEVNULL)
-    partial = tmp_path / "out.jsonl.partial"
+    partial, state = tmp_path / "out.jsonl.partial", tmp_path / "out.jsonl.partial.state"
     deadline = time.monotonic() + 120
-    while not (partial.exists() and partial.stat().st_size > 10_000) and time.monotonic() < deadline:
+    while not (state.exists() and json.loads(state.read_text())["records"]) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert partial.exists() and not (tmp_path / "out.jsonl").exists()
-    done = json.loads((tmp_path / "out.jsonl.partial.state").read_text())["records"]
-    assert 0 < done < 1200
+    assert 0 < json.loads(state.read_text())["records"] < 1200
     assert run(command(model, source, *options)).returncode == 0
     assert not partial.exists()
     tag_source(str(source), TaggingOptions(model, str(tmp_path / "whole.jsonl"), batch_size=2, device="cpu"))

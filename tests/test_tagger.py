@@ -124,9 +124,12 @@ def test_score_is_the_probability_of_the_entity(tagger):
 
 @pytest.mark.parametrize("kind", ["cross-bilstm-cnn", "cnn-lstm-crf"])
 def test_score_of_a_longer_entity_is_the_probability_of_all_its_tags(kind, tokenizer):
-    model = build_model(kind, tokenizer, decoder="crf", constrain_transitions=True, malformed_spans="drop", spread=1.0)
+    options = {"constrain_transitions": True, "crf_emissions": True, "malformed_spans": "drop"}
+    model = build_model(kind, tokenizer, decoder="crf", spread=1.0, **options)
     with torch.no_grad():
-        model.classifier.bias.fill_(0)[model.tags.on(torch.device("cpu")).kind == INSIDE] = 5.0
+        inside = model.tags.on(torch.device("cpu")).kind == INSIDE
+        layer = model.decoder.pairs if model.config.pairs_only else model.classifier
+        layer.bias.fill_(0).view(-1, len(inside))[:, inside] = 5.0
     longer = 0
     for entity, names, share in entities_and_tags(Tagger(model, tokenizer), [*TEXTS, *GIVEN]):
         assert well_formed(entity, names)
@@ -289,9 +292,9 @@ def test_tokenizer_without_character_ids_is_refused(tokenizer):
 
 
 def test_long_document_is_tagged_to_its_end(tokenizer, model_type):
-    model = lively_model(model_type, tokenizer, "crf")
     words = " ".join(TEXTS).split()
     document = list(islice((word for _ in count() for word in words), 5_000))
+    model = lively_model(model_type, tokenizer, "crf", given=[document])
     tagger = Tagger(model, tokenizer)
     entities = tagger(document)
     assert entities[-1].word_end > 4_900

@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from typing import NoReturn
 
-from .options import COMMANDS, check_options, help_of, overview
+from .options import COMMANDS, UsageError, check_options, help_of, overview
 
 
 def main(command: str | None = None, words: list[str] | None = None) -> None:
@@ -32,15 +32,14 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
             print(text)
             return
         words = check_options(command, words)
-    except ValueError as error:
-        fail(command, error, 2)
-    import_module("..registration", __name__)
-    # A word or a label that the terminal cannot encode must not end a run.
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    try:
+        import_module("..registration", __name__)
+        # A word or a label that the terminal cannot encode must not end a run.
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         import_module(f".{command}", __name__).run(words)
+    except UsageError as error:
+        fail(command, error, 2)
     except (ValueError, OSError, ImportError) as error:
-        fail(command, error, 2 if type(error).__name__ == "UsageError" else 1)
+        fail(command, error)
 
 
 def fail(command: str, error: Exception | str, code: int = 1) -> NoReturn:

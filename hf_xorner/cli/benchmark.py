@@ -28,7 +28,7 @@ from ..training.train import train
 from .parser import Parser
 
 STANDARD = {"cell": "standard", "char_lstm_cell": "standard"}
-CHEN2019 = {"conditioned_transitions": False, "crf_boundaries": "none"}
+CHEN2019 = {"conditioned_transitions": False}
 
 #: Architecture and fields of what can be measured, by name.
 CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS} | {
@@ -47,6 +47,7 @@ CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS
     "id-cnn/crf": ("id-cnn", {"decoder": "crf"}),
     "id-cnn/once": ("id-cnn", {"iterations": 1}),
     "stack-lstm/beam-4": ("stack-lstm", {"beam_size": 4}),
+    "stack-lstm/standard": ("stack-lstm", STANDARD),
 }
 
 EXAMPLES = (
@@ -133,8 +134,12 @@ def bias_to_outside(model: Any) -> None:
     """
     if isinstance(model.config, StackLstmConfig):
         model.decoder.scorer.classifier.bias[OUT] = 10.0
-    else:
-        model.classifier.bias[model.tags.inner_tags.index("O")] = 10.0
+        return
+    # The classifier's, or those of pairs with O and of the start with it.
+    outside = model.tags.inner_tags.index("O")
+    layers = (model.decoder.pairs, model.decoder.starts) if model.config.pairs_only else (model.classifier,)
+    for layer in layers:
+        layer.bias.view(-1, len(model.tags.inner_tags))[:, outside] = 10.0
 
 
 def contestant(name: str, material: Material, device: str) -> dict[str, Callable[[], object]]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from pathlib import Path
 
 from transformers.hf_argparser import string_to_bool
 
 from ..corpora import Reading, corpus_statistics, load_corpus, statistics_table, write_corpus
+from ..corpora.assemble import assemble
 from ..corpora.schemes import WRITTEN_SCHEMES
-from ..corpora.source import FORMATS, SEPARATORS
+from ..corpora.source import SEPARATORS, WRITTEN_FORMATS
 from .parser import DataclassParser, Parser
 
 EXAMPLES = (
@@ -28,7 +31,8 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="hf-xorner data",
         description="Count what a corpus contains, or write it in another format. SOURCE is a corpus by name (xor, "
-        "wnut17, conll2003, ontonotes5), a file, a folder of files, or owner/name on the Hub.",
+        "wnut17, conll2003, conll2002-es, conll2002-nl, ontonotes5), a file, a folder of files, or owner/name on the "
+        "Hub.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, summary in (("stats", "Count what a corpus holds."), ("convert", "Write a corpus in another format.")):
@@ -38,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
         if name == "stats":
             command.add_argument("--json", type=Path, help="Where to write the figures.")
             continue
-        command.add_argument("--to", required=True, help=f"The format to write: {', '.join(FORMATS)}.")
+        command.add_argument("--to", required=True, help=f"The format to write: {', '.join(WRITTEN_FORMATS)}.")
         command.add_argument("--output", required=True, help="The folder to write into.")
         command.add_argument("--as_scheme", default="iob2", help=f"Scheme of the tags: {', '.join(WRITTEN_SCHEMES)}.")
         command.add_argument(
@@ -50,11 +54,24 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
+@contextmanager
+def formats_shown() -> Iterator[None]:
+    """Log the format that each split is read as, which other commands do not show."""
+    logging.basicConfig(format="%(message)s")
+    logger = logging.getLogger(assemble.__module__)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(logging.NOTSET)
+
+
 def run(words: Sequence[str]) -> None:
     """Print the statistics, or write the corpus."""
     options = parser().parse_args(words)
     told = {field.name: getattr(options, field.name) for field in fields(Reading)}
-    corpus = load_corpus(options.source, options.data_dir, **told)
+    with formats_shown() if options.command == "stats" else nullcontext():
+        corpus = load_corpus(options.source, options.data_dir, **told)
     if options.command == "convert":
         for path in write_corpus(
             corpus, options.output, options.to, options.as_scheme, options.as_separator, options.overwrite

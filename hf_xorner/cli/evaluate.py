@@ -23,6 +23,12 @@ DESCRIPTION = (
     "separated by tabs, with an empty line after each sentence. seqeval scores the same tags; if its scores differ, "
     "nothing is printed."
 )
+#: The options that --help shows; --help-all shows those of reading, too.
+GROUPS = {
+    "model and data": ("model", "dataset", "split", "data_dir", "predictions", "train", "vector_words"),
+    "scores": ("policy", "compare", "resamples", "trials", "seed"),
+    "output": ("json", "plots", "save_predictions", "batch_size", "device"),
+}
 
 
 def parser() -> DataclassParser:

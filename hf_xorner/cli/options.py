@@ -48,8 +48,7 @@ SHORT_NAMES = {
     "lr": "learning_rate",
     "model": "model_type",
     "model_name": "model_name_or_path",
-    "optim_name": "optimizer",
-    "out": "output",
+    "out": "output_dir",
     "output": "output_dir",
     "patience": "early_stopping",
     "repo": "repo_id",
@@ -57,6 +56,10 @@ SHORT_NAMES = {
     "steps": "max_steps",
 }
 _HELP = {"-h", "--help"}
+
+
+class UsageError(ValueError):
+    """Raised for a command line that cannot be read; ends with exit code 2."""
 
 
 def overview() -> str:
@@ -95,8 +98,8 @@ def check_options(command: str, words: Sequence[str]) -> list[str]:
             near = get_close_matches(given, [*known, *(short for short in SHORT_NAMES if SHORT_NAMES[short] in known)])
             if near:
                 meaning = "" if near[0] in known else f" ({SHORT_NAMES[near[0]]})"
-                raise ValueError(f"unknown option --{match[1]}; did you mean --{near[0]}{meaning}?")
-            raise ValueError(f"unknown option --{match[1]}; hf-xorner {command} --help-all lists all options.")
+                raise UsageError(f"unknown option --{match[1]}; did you mean --{near[0]}{meaning}?")
+            raise UsageError(f"unknown option --{match[1]}; hf-xorner {command} --help-all lists all options.")
         checked.append(f"--{name}{match[2] or ''}")
     return checked
 
@@ -105,7 +108,7 @@ def _known(command: str, words: Sequence[str]) -> dict[str, Any]:
     """Return what help.json holds of a command, or of its own subcommand if the first word names one."""
     if command not in COMMANDS:
         near = get_close_matches(command, COMMANDS, n=1)
-        raise ValueError(f"unknown command {command!r}; " + (f"did you mean {near[0]!r}?" if near else "see --help."))
+        raise UsageError(f"unknown command {command!r}; " + (f"did you mean {near[0]!r}?" if near else "see --help."))
     return _read().get(f"{command} {words[0]}" if words else command) or _read()[command]
 
 

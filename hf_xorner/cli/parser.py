@@ -7,9 +7,7 @@ from typing import Any, NoReturn
 
 from transformers import HfArgumentParser
 
-
-class UsageError(ValueError):
-    """Raised for a command line that cannot be read."""
+from .options import UsageError
 
 
 class Parser(argparse.ArgumentParser):

@@ -81,7 +81,7 @@ def run(words: Sequence[str]) -> None:
 
 
 def publish_folder(options: Options, folder: str) -> str:
-    """Do what was asked for, and return what is to be said about it."""
+    """Publish, copy or check a folder as the options say, and return a report."""
     if (options.repo_id is None) == (options.to is None):
         raise ValueError("say where the model goes: to the Hub by --repo_id OWNER/NAME, or into a folder by --to.")
     way = "space" if options.space is not None else "repo_id" if options.to is None else "to"
@@ -119,7 +119,7 @@ def publish_folder(options: Options, folder: str) -> str:
 
 
 def written(options: Options, folder: str, target: str) -> list[str]:
-    """Write the handler and the Space, and say what each is for."""
+    """Write the handler and the Space, and return a report with the next steps."""
     assert options.repo_id is not None
     paths = write_space(
         folder, options.repo_id, target, revision=options.tag or options.revision, overwrite=options.overwrite
@@ -136,7 +136,7 @@ def written(options: Options, folder: str, target: str) -> list[str]:
 
 
 def plan(checked: Checked, options: Options) -> list[str]:
-    """Say what would be uploaded where, what would be left here, and what a stranger's process tagged."""
+    """Return the report of a dry run: files, repository, files left out, and example sentences with their entities."""
     width = max(len(file.name) for file in checked.files)
     lines = [f"{file.name:<{width}} {file.size:>14,} {file.sha256}" for file in checked.files]
     seen = {None: "as its owner has set it", True: "private", False: "public"}[options.private]
@@ -151,5 +151,5 @@ def plan(checked: Checked, options: Options) -> list[str]:
 
 
 def total(files: Sequence[ModelFile]) -> str:
-    """Say how many files there are, and how large."""
+    """Return the number of files and their total size, as text."""
     return f"{len(files)} files, {sum(file.size for file in files):,} bytes"

@@ -36,7 +36,10 @@ from ..training import (
     seed_table,
     stoppable,
 )
+from ..training.advice import advice
 from ..training.arguments import DERIVED
+from ..training.facts import Facts
+from ..training.progress import without_bars
 from ..training.recipes import recipe_names
 from . import fail
 from .parser import DataclassParser
@@ -46,9 +49,9 @@ EXAMPLES = (
     "hf-xorner train li2020/table1/cross --vectors glove.6B.300d.txt --seeds 1 2 3",
 )
 DESCRIPTION = (
-    "RECIPE is a recipe of the package, such as ma2016/table7/full, or a YAML file of options. CORPUS is the same as "
-    "--dataset. Without either, Cross-BiLSTM-CNN is trained on the XOR corpus. Also runs under `accelerate launch "
-    "scripts/train.py` and `torchrun`. Every argument of the Transformers Trainer and every field of the "
+    "RECIPE is a recipe of the package, such as ma2016/table7/no-dropout, or a YAML file of options. CORPUS is the "
+    "same as --dataset. Without either, Cross-BiLSTM-CNN is trained on the XOR corpus. Also runs under `accelerate "
+    "launch scripts/train.py` and `torchrun`. Every argument of the Transformers Trainer and every field of the "
     "architecture's config is an option."
 )
 #: The options that --help shows; --help-all shows the rest, too.
@@ -171,6 +174,8 @@ def train(
         if training.process_index == 0:
             print(score_table(scores[settings.seed]))
             print(f"saved in {settings.output_dir}", flush=True)
+            if hint := advice(Facts.read(str(settings.output_dir))):
+                print(hint, flush=True)
     # Not within `except`: an exception that is being handled keeps references to the run.
     ready.leave()
     if exit_code:
@@ -185,6 +190,9 @@ def introduce(ready: TrainingRun, seed: int | None) -> None:
     sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
     which = "" if seed is None else f", seed {seed}"
     print(f"{ready.run.model_type} on {ready.run.dataset} ({sizes} sentences){which}", flush=True)
+    if ready.chosen:
+        chosen = ", ".join(f"{name} {value:g}" for name, value in ready.chosen.items())
+        print(f"chosen for {len(ready.corpus['train'])} sentences: {chosen}", flush=True)
     for name, found in ready.coverage.items():
         print(f"words of {name} that have a vector\n{found}", flush=True)
 
@@ -197,7 +205,8 @@ def use(folder: str, corpus: DatasetDict) -> None:
         return
     row = first if any(first["ner_tags"]) else next((row for row in rows if any(row["ner_tags"])), first)
     sentence = " ".join(row["tokens"])
-    tagger = pipeline("ner", model=folder, aggregation_strategy="simple")
+    with without_bars():
+        tagger = pipeline("ner", model=folder, aggregation_strategy="simple")
     print(sentence)
     for entity in tagger(sentence):
         print(f"  {entity['entity_group']:<8} {sentence[entity['start'] : entity['end']]!r} {entity['score']:.3f}")

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ from datasets.exceptions import DatasetGenerationError
 from numpy.typing import NDArray
 
 from ..errors import DataError, first_line
+from .checks import WordSample, note_plain_tags, note_words, refuse_numbers, refuse_strange_tags
 from .schemes import (
     EDGE,
     Pair,
@@ -44,6 +47,8 @@ from .schemes import (
 )
 from .source import AUTO, Reading, Repairs, Sentence
 
+_log = logging.getLogger(__name__)
+
 #: More distinct tags than this are words or numbers from a wrong column.
 MOST_TAGS = 10_000
 #: A second column with more values than this, or with one only, holds no parts of speech.
@@ -58,12 +63,16 @@ class Split(NamedTuple):
         identity: A text that changes whenever the content may have changed.
         source: The source, for messages.
         guesses_pos: Whether the column of the parts of speech is a guess, so that its values must look like them.
+        columns: Returns the columns of the words and of the tags, for messages.
+        formats: The formats of its files, for the log.
     """
 
     read: Callable[[Repairs], Iterator[Sentence]]
     identity: str
     source: str
     guesses_pos: bool = False
+    columns: Callable[[], tuple[str, str]] = lambda: ("", "")
+    formats: str = ""
 
 
 class Survey(NamedTuple):
@@ -73,11 +82,13 @@ class Survey(NamedTuple):
         pairs: How often each pair of neighbouring tags occurs, edges of sentences included.
         has_pos: Whether every sentence has parts of speech, and they look like some.
         has_documents: Whether any sentence belongs to a document.
+        words: The first words.
     """
 
     pairs: Counter[Pair]
     has_pos: bool
     has_documents: bool
+    words: WordSample
 
     @property
     def tags(self) -> set[str]:
@@ -98,9 +109,11 @@ def survey(split: Split, repairs: Repairs) -> Survey:
     pairs: Counter[Pair] = Counter()
     has_pos, has_documents = True, False
     seen_pos: set[str] = set()
+    words = WordSample()
     # A tag takes part in at least one pair, so pairs are a cheap bound on tags.
     bound = MOST_TAGS
     for sentence in split.read(repairs):
+        words.add(sentence.tokens)
         pairs.update(zip([EDGE, *sentence.tags], [*sentence.tags, EDGE], strict=True))
         has_pos = has_pos and sentence.pos_tags is not None
         if split.guesses_pos and has_pos and len(seen_pos) <= MOST_POS:
@@ -114,7 +127,7 @@ def survey(split: Split, repairs: Repairs) -> Survey:
                 )
             bound = 2 * len(pairs)
     has_pos = has_pos and (1 < len(seen_pos) <= MOST_POS or not split.guesses_pos)
-    return Survey(pairs, has_pos, has_documents)
+    return Survey(pairs, has_pos, has_documents, words)
 
 
 def find(split: Split, wanted: Callable[[Pair], bool]) -> tuple[str, str]:
@@ -365,7 +378,7 @@ def split_fingerprint(split: Dataset, name: str) -> str:
 TRAIN = "train"
 
 # Part of every fingerprint: another number makes all cached data sets be built anew.
-_VERSION = 1
+_VERSION = 2
 # Sentences of a table.
 _BATCH = 1000
 
@@ -392,13 +405,23 @@ def assemble(
             a type) that the training split lacks, or for a repair that ``reading.strict`` refuses.
     """
     repairs = Repairs(reading.strict)
+    if reading.strip is not None:
+        splits = {name: _stripped(split, reading) for name, split in splits.items()}
     surveys = {name: survey(split, repairs) for name, split in splits.items()}
     for name, found in surveys.items():
         if not found.pairs:
             raise DataError(f"{splits[name].source}: the split holds no sentence; fill it, or leave it out.")
     pairs = set().union(*(found.pairs for found in surveys.values()))
     scheme = recognise(pairs) if reading.scheme == AUTO else cast("Scheme", reading.scheme)
-    if scheme != "plain":
+    for name, found in surveys.items():
+        _check_plausible(splits[name], found, scheme, reading)
+        note_words(found.words, repairs, splits[name].source)
+    if scheme == "plain":
+        if reading.scheme == AUTO:
+            note_plain_tags(tags_of(pairs), repairs, source)
+    elif reading.skip_bad_lines:
+        splits, surveys = _without_unknown_tags(splits, surveys, scheme, reading, repairs)
+    else:
         for name, found in surveys.items():
             _check_prefixes(splits[name], found, scheme)
     known = surveys[TRAIN].tags if TRAIN in surveys else set().union(*(found.tags for found in surveys.values()))
@@ -407,10 +430,84 @@ def assemble(
         _check_known(splits[name], found, labels, scheme)
         _count_repairs(splits[name], found, scheme, repairs)
     repairs.report(source)
+    for split in splits.values():
+        if split.formats:
+            _log.info("%s: read as %s", split.source, split.formats)
     extra = _extra_columns(surveys.values())
     return DatasetDict(
         {name: _build(name, split, surveys[name], scheme, labels, extra, cache_dir) for name, split in splits.items()}
     )
+
+
+def _check_plausible(split: Split, found: Survey, scheme: Scheme, reading: Reading) -> None:
+    token_column, tag_column = split.columns()
+    refuse_numbers(found.words, reading, split.source, token_column)
+    refuse_strange_tags(found.tags, scheme, found.words, reading, split.source, tag_column)
+
+
+def _stripped(split: Split, reading: Reading) -> Split:
+    """Return a split whose words lack what `Reading.strip` matches."""
+    pattern = re.compile(reading.strip or "")
+
+    def read(repairs: Repairs) -> Iterator[Sentence]:
+        for sentence in split.read(repairs):
+            tokens = [pattern.sub("", token) for token in sentence.tokens]
+            if "" not in tokens:
+                yield sentence._replace(tokens=tokens)
+                continue
+            faults = {
+                index: f"nothing is left of the word {sentence.tokens[index]!r} without {reading.strip!r}"
+                for index, token in enumerate(tokens)
+                if not token
+            }
+            yield from _left_out(sentence._replace(tokens=tokens), faults, "give another pattern", reading, repairs)
+
+    return split._replace(read=read)
+
+
+def _left_out(
+    sentence: Sentence, faults: Mapping[int, str], remedy: str, reading: Reading, repairs: Repairs
+) -> Iterator[Sentence]:
+    """Yield a sentence without the words that have faults, or raise DataError for the first of them."""
+    for index, fault in faults.items():
+        error = DataError(f"{sentence.place(index)}: {fault}; {remedy}.")
+        repairs.leave_out(error, reading.skip_bad_lines)
+    kept = [index for index in range(len(sentence.tokens)) if index not in faults]
+    if kept:
+        first = sentence.line
+        yield sentence._replace(
+            tokens=[sentence.tokens[index] for index in kept],
+            tags=[sentence.tags[index] for index in kept],
+            pos_tags=sentence.pos_tags and [sentence.pos_tags[index] for index in kept],
+            lines=[sentence.lines[at] if sentence.lines else first + at * sentence.lines_per_token for at in kept],
+        )
+
+
+def _without_unknown_tags(
+    splits: Mapping[str, Split], surveys: dict[str, Survey], scheme: Scheme, reading: Reading, repairs: Repairs
+) -> tuple[dict[str, Split], dict[str, Survey]]:
+    """Return the splits and their surveys without words whose tags belong to no scheme."""
+    known, known_surveys = dict(splits), dict(surveys)
+    for name, split in splits.items():
+        strange = {tag for tag in surveys[name].tags if not is_of(scheme, tag)}
+        if strange:
+            known[name] = _without_tags(split, strange, reading)
+            known_surveys[name] = survey(known[name], repairs)
+            if not known_surveys[name].pairs:
+                _check_prefixes(split, surveys[name], scheme)
+    return known, known_surveys
+
+
+def _without_tags(split: Split, strange: set[str], reading: Reading) -> Split:
+    """Return a split without the words of some tags."""
+
+    def read(repairs: Repairs) -> Iterator[Sentence]:
+        # The repairs of the split itself have been counted.
+        for sentence in split.read(Repairs()):
+            faults = {at: f"unknown tag {tag!r}" for at, tag in enumerate(sentence.tags) if tag in strange}
+            yield from _left_out(sentence, faults, "correct it", reading, repairs) if faults else [sentence]
+
+    return split._replace(read=read)
 
 
 def _check_prefixes(split: Split, found: Survey, scheme: Scheme) -> None:

@@ -1,8 +1,9 @@
 """Load a corpus from files, a saved dataset, the Hub or by its name."""
 
+import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,16 +11,33 @@ from typing import Any, NamedTuple
 from datasets import Dataset, DatasetDict, load_dataset
 
 from ..errors import DataError, first_line
-from ..files import BYTE_ORDER_MARK, open_text
+from ..files import BYTE_ORDER_MARK
 from .assemble import TRAIN, Split, assemble
+from .encodings import encoding_of, open_corpus_file
+from .formats.brat import files_of_document, read_brat
 from .formats.columns import read_columns
 from .formats.conll2012 import read_conll2012
-from .formats.json_lines import read_json_lines, sniff_json
+from .formats.conllu import conllu_columns, is_conllu, names_columns, read_conllu
+from .formats.csv_rows import csv_columns, has_header, read_csv
+from .formats.json_lines import read_json_lines, sniff_document, sniff_json
+from .formats.layout import layout_of, sample_of
+from .formats.spacy import read_docbin, read_spacy_json
 from .formats.spans import read_spans
 from .formats.tables import open_saved, open_table, sentences_of_table
 from .source import AUTO, Reading, Repairs, Sentence
-from .splits import JSON_SUFFIXES, SPLITS, find_splits, has_data_suffix, split_of, suffix_of
+from .splits import (
+    ANNOTATION_SUFFIX,
+    JSON_SUFFIXES,
+    SPLITS,
+    find_splits,
+    find_unnamed,
+    has_data_suffix,
+    split_of,
+    suffix_of,
+)
 from .xor import xor_corpus
+
+_log = logging.getLogger(__name__)
 
 # What `save_to_disk` leaves in a folder: of several splits, and of one.
 _SAVED = ("dataset_dict.json", "state.json")
@@ -31,25 +49,28 @@ def is_saved(folder: Path) -> bool:
     return any((folder / name).is_file() for name in _SAVED)
 
 
-def splits_of_folder(folder: Path, reading: Reading) -> dict[str, Split]:
-    """Return the splits of a folder.
+def splits_of_folder(folder: Path, reading: Reading, prefix: str = "") -> dict[str, Split]:
+    """Return the splits of a folder; files that are not read are logged in one line.
 
     Args:
-        folder: A folder of files whose names tell their splits, or one that `save_to_disk` wrote.
+        folder: A folder of files whose names tell their splits, of a single file, or one that `save_to_disk` wrote.
         reading: The options of reading.
+        prefix: The first characters of the names of the files that are read.
 
     Raises:
-        DataError: If no file tells its split, or two claim the same.
+        DataError: If no file of several tells its split, or two claim the same.
     """
     if is_saved(folder):
         return {
             name: split_of_table(found, f"{folder.resolve()}, {name}", reading)
             for name, found in open_saved(folder).items()
         }
-    files = find_splits(folder)
-    if not files:
-        raise DataError(f"{folder}: no file name tells its split; name them train.conll, dev.conll and test.conll.")
-    return {name: split_of_files(paths, reading) for name, paths in files.items()}
+    found = find_splits(folder, prefix=prefix)
+    if not found.splits:
+        found = find_unnamed(folder)
+    if report := found.report(folder):
+        _log.warning("%s: %s.", folder, report)
+    return {name: split_of_files(paths, reading) for name, paths in found.splits.items()}
 
 
 def split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
@@ -74,47 +95,100 @@ def split_of_files(paths: Sequence[Path], reading: Reading) -> Split:
         paths: The files, each of any format.
         reading: The options of reading.
     """
-    kinds = {path: format_of(path) if reading.format == AUTO else reading.format for path in paths}
+    kinds = {path: format_of(path, reading) if reading.format == AUTO else reading.format for path in paths}
 
     def read(repairs: Repairs) -> Iterator[Sentence]:
         for path, kind in kinds.items():
             yield from _read_file(path, kind, reading, repairs)
 
-    identity = repr(([_identity_of(path) for path in paths], astuple(reading)))
+    identity = repr(([_identity_of(path, kind) for path, kind in kinds.items()], astuple(reading)))
     guesses_pos = reading.pos_column is None and "columns" in kinds.values()
-    return Split(read, identity, str(paths[0]), guesses_pos)
+    formats = ", ".join(sorted(set(kinds.values())))
+    first, kind = next(iter(kinds.items()))
+    return Split(read, identity, str(paths[0]), guesses_pos, lambda: _columns_of(first, kind, reading), formats)
 
 
-def _identity_of(path: Path) -> tuple[str, int, int, int]:
-    stat = path.stat()
+def _columns_of(path: Path, kind: str, reading: Reading) -> tuple[str, str]:
+    """Return the columns of the words and the tags of a file, for messages."""
+    if kind == "columns":
+        layout = layout_of(path, reading)
+        return f"column {layout.token}", f"column {layout.tag}"
+    if kind == "conllu":
+        conllu = conllu_columns(path, reading)
+        return f"the column {conllu.names[conllu.token].upper()}", conllu.tag_name
+    if kind == "csv":
+        rows = csv_columns(path, reading)
+        token, tag = (rows.names[at] if rows.names else at for at in (rows.token, rows.tag))
+        return f"the column {token}", f"the column {tag}"
+    return "", ""
+
+
+def _identity_of(path: Path, kind: str) -> list[tuple[str, int, int, int]]:
     # The time of the last status change differs even if a program has reset the modification time.
-    return str(path.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+    files = files_of_document(path) if kind == "brat" else (path,)
+    stats = ((file, file.stat()) for file in files)
+    return [(str(file.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for file, stat in stats]
+
+
+def _read_conll2012(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+    encoding_of(path, reading, repairs)
+    return read_conll2012(path, reading)
+
+
+_READERS: dict[str, Callable[[Path, Reading, Repairs], Iterator[Sentence]]] = {
+    "columns": read_columns,
+    "conllu": read_conllu,
+    "conll2012": _read_conll2012,
+    "csv": read_csv,
+    "jsonl": lambda path, reading, repairs: read_json_lines(path, reading),
+    "spans": read_spans,
+    "brat": read_brat,
+    "spacy": read_docbin,
+    "spacy_json": read_spacy_json,
+}
 
 
 def _read_file(path: Path, kind: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
-    if kind == "columns":
-        return read_columns(path, reading)
-    if kind == "conll2012":
-        return read_conll2012(path, reading)
-    if kind == "jsonl":
-        return read_json_lines(path, reading)
-    if kind == "spans":
-        return read_spans(path, reading, repairs)
+    if kind in _READERS:
+        return _READERS[kind](path, reading, repairs)
     return sentences_of_table(open_table(path), f"{path}, row ", reading)
 
 
-def format_of(path: Path) -> str:
-    """Recognise the format of a file by its suffix, or else by its first line that is not blank."""
+def format_of(path: Path, reading: Reading) -> str:
+    """Recognise the format of a file by its suffix, or else by its first line that is not blank.
+
+    Args:
+        path: The file.
+        reading: The options of reading.
+
+    Raises:
+        DataError: For an array of JSON whose first object is faulty.
+    """
     suffix = suffix_of(path)
-    if suffix in (".parquet", ".arrow"):
+    if suffix in (".parquet", ".arrow", ".spacy"):
         return suffix[1:]
+    if suffix == ANNOTATION_SUFFIX:
+        return "brat"
     if suffix.endswith("gold_conll"):
         return "conll2012"
-    with open_text(path) as file:
+    with open_corpus_file(path, reading) as file:
         line = next((line for line in file if line.strip(f" \t\r\n{BYTE_ORDER_MARK}")), "")
     if line.replace(BYTE_ORDER_MARK, "").startswith(_CONLL2012_START):
         return "conll2012"
-    return sniff_json(line) or ("jsonl" if suffix in JSON_SUFFIXES else "columns")
+    if found := sniff_json(line, reading) or sniff_document(path, line, reading):
+        return found
+    return "jsonl" if suffix in JSON_SUFFIXES else _kind_of_columns(path, suffix, line, reading)
+
+
+def _kind_of_columns(path: Path, suffix: str, line: str, reading: Reading) -> str:
+    """Recognise the kind of a file with one token a line by its suffix or its first lines."""
+    line = line.replace(BYTE_ORDER_MARK, "").rstrip("\r\n")
+    if suffix == ".csv" or has_header(line):
+        return "csv"
+    if names_columns(line):
+        return "conllu"
+    with open_corpus_file(path, reading) as file:
+        return "conllu" if is_conllu(sample_of(file, reading.comments)) else "columns"
 
 
 _LANGUAGES = frozenset({"arabic", "chinese", "english"})
@@ -135,7 +209,7 @@ def splits_of_ontonotes(folder: Path, reading: Reading) -> dict[str, Split]:
     """
     files = {
         split: [path for path in paths if _is_wanted(path.relative_to(folder))]
-        for split, paths in find_splits(folder).items()
+        for split, paths in find_splits(folder).splits.items()
     }
     return {split: split_of_files(paths, reading) for split, paths in files.items() if paths}
 
@@ -143,6 +217,21 @@ def splits_of_ontonotes(folder: Path, reading: Reading) -> dict[str, Split]:
 def _is_wanted(path: Path) -> bool:
     folders = set(path.parts[:-1])
     return _WITHOUT_NAMES not in folders and not folders & (_LANGUAGES - {_LANGUAGE})
+
+
+def load_hub_dataset(name: str, **options: Any) -> Any:
+    """Load a dataset from the Hub by `datasets.load_dataset` with its options.
+
+    Raises:
+        DataError: If it cannot be loaded.
+    """
+    try:
+        return load_dataset(name, **options)
+    # The errors (no such dataset, no network, a loading script) have no common type.
+    except Exception as error:
+        raise DataError(
+            f"{name}: not a local path, and cannot be loaded from the Hub ({first_line(error)})."
+        ) from error
 
 
 def splits_of_hub(name: str, reading: Reading, cache_dir: str | Path | None = None) -> dict[str, Split]:
@@ -157,13 +246,7 @@ def splits_of_hub(name: str, reading: Reading, cache_dir: str | Path | None = No
     Raises:
         DataError: If it cannot be loaded, or has no known split.
     """
-    try:
-        found = load_dataset(name, cache_dir=cache_dir)
-    # The errors (no such dataset, no network, a loading script) have no common type.
-    except Exception as error:
-        raise DataError(
-            f"{name}: not a local path, and cannot be loaded from the Hub ({first_line(error)})."
-        ) from error
+    found = load_hub_dataset(name, cache_dir=cache_dir)
     named = {split_of(Path(split)): split for split in found}
     splits = {
         split: split_of_table(found[named[split]], f"{name}, {named[split]}", reading)
@@ -184,20 +267,29 @@ class NamedCorpus(NamedTuple):
     Attributes:
         files: Its files, for messages.
         hub: A copy of it on the Hub in a plain format.
+        folders: Further names of its folder, in small letters and digits.
+        prefix: The first characters of its files' names, where its folder, the first of ``folders``, has files of other
+            corpora, too.
     """
 
     files: str
     hub: str | None = None
+    folders: tuple[str, ...] = ()
+    prefix: str = ""
 
 
 NAMED_CORPORA = {
     "wnut17": NamedCorpus(
         "wnut17train.conll, emerging.dev.conll and emerging.test.annotated (or train, dev and test.conll)",
         hub="manu/wnut_17",
+        # Of the shared task's repository, and its year in full.
+        folders=("emergingentities17", "wnut2017"),
     ),
     "conll2003": NamedCorpus(
         "eng.train, eng.testa and eng.testb (or train.txt, dev.txt and test.txt)", hub="lhoestq/conll2003"
     ),
+    "conll2002-es": NamedCorpus("esp.train, esp.testa and esp.testb", folders=("conll2002",), prefix="esp."),
+    "conll2002-nl": NamedCorpus("ned.train, ned.testa and ned.testb", folders=("conll2002",), prefix="ned."),
     "ontonotes5": NamedCorpus("the folders train, development and test of CoNLL-2012's *_gold_conll files"),
 }
 
@@ -215,24 +307,28 @@ def load_corpus(
     A source is one of
 
     - ``xor``: the generated corpus, see `hf_xorner.corpora.xor_corpus`;
-    - ``wnut17``, ``conll2003`` or ``ontonotes5``: files in ``data_dir``, or in its folder of that name; without
-      ``data_dir``, in the folder that the environment variable ``HF_XORNER_CORPORA`` names. Where there are none and
-      ``data_dir`` is not given, the first two come from a copy on the Hub;
+    - ``wnut17``, ``conll2003``, ``conll2002-es``, ``conll2002-nl`` or ``ontonotes5``: files in ``data_dir``, or in its
+      folder of that name (``conll2002`` for both languages); without ``data_dir``, in the folder that the environment
+      variable ``HF_XORNER_CORPORA`` names. Where there are none and ``data_dir`` is not given, the first two come from
+      a copy on the Hub;
     - a folder of files whose names tell their splits, or a single file, which becomes ``train``. A relative path is
       looked for in ``data_dir`` where one is given. A folder with the name of a corpus is written as a
       path, ``./wnut17`` or ``Path("wnut17")``;
     - ``owner/name``: a data set on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``.
 
-    Local files are CoNLL columns, CoNLL-2012 files, JSON Lines of words and tags or of texts with character spans,
-    Parquet or Arrow, or a folder that `save_to_disk` wrote; the first three plain or compressed by gzip. Format, scheme
-    of the tags and columns are recognised. Repairs are logged in one line.
+    Local files are CoNLL columns, CoNLL-U, CSV or TSV with a header, CoNLL-2012 files, JSON (one object a line, or an
+    array) of words and tags or of texts with character spans as annotation tools export them, spaCy's JSON, all of
+    these plain or compressed by gzip; spaCy's DocBin, BRAT's files, Parquet or Arrow; or a folder that `save_to_disk`
+    wrote. Format, encoding, scheme of the tags and columns are recognised. Repairs are logged in one line, and so is
+    what may have been recognised wrongly.
 
     Args:
         source: The source.
         data_dir: The folder of local files.
         cache_dir: The cache; by default that of `datasets`.
         reading: Fields of `hf_xorner.corpora.Reading`, for what is not recognised correctly: ``format``,
-            ``scheme``, ``separator``, ``token_column``, ``tag_column``, ``pos_column``, ``comments``, ``strict``.
+            ``scheme``, ``separator``, ``token_column``, ``tag_column``, ``pos_column``, ``comments``, ``encoding``,
+            ``strip``, ``skip_bad_lines``, ``strict``.
 
     Returns:
         The splits that exist among ``train``, ``validation`` and ``test`` with the columns ``tokens: List(string)`` and
@@ -241,7 +337,8 @@ def load_corpus(
         and ``doc_id: string``; ``xor`` has two of its own.
 
     Raises:
-        DataError: If the source cannot be found or its content is faulty.
+        DataError: If the source cannot be found, its content is faulty, or its words or tags seem to be read from a
+            wrong column.
     """
     options = Reading(**reading)
     try:
@@ -280,14 +377,19 @@ def _load(
 
 def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_dir: str | Path | None) -> DatasetDict:
     """Load a named corpus from local files, or else from the Hub."""
-    files, hub = NAMED_CORPORA[name]
+    corpus = NAMED_CORPORA[name]
+    files, hub, prefix = corpus.files, corpus.hub, corpus.prefix
+    inside = corpus.folders[0] if prefix else name
     base = data_dir if data_dir is not None else os.environ.get(CORPORA_VARIABLE)
-    folder = _folder_of(name, _expanded(base)) if base else None
+    folder = _folder_of(name, _expanded(base), prefix) if base else None
     if folder:
-        splits = splits_of_ontonotes(folder, reading) if name == "ontonotes5" else splits_of_folder(folder, reading)
+        if name == "ontonotes5":
+            splits = splits_of_ontonotes(folder, reading)
+        else:
+            splits = splits_of_folder(folder, reading, prefix)
         return assemble(splits, reading, name, cache_dir)
     if data_dir is not None:
-        raise DataError(f"{base}: no files of {name} here; put {files} into it, or into a folder {name} in it.")
+        raise DataError(f"{base}: no files of {name} here; put {files} into it, or into a folder {inside} in it.")
     why = "the Hub has no copy of it"
     if hub is not None:
         try:
@@ -298,7 +400,7 @@ def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_
             return assemble(splits, reading, name, cache_dir)
     raise DataError(
         f"{name}: no folder given, and {why}; put {files} into a folder and name it as data_dir, "
-        f"or put them into the folder {name} below the one that the variable {CORPORA_VARIABLE} names."
+        f"or put them into the folder {inside} below the one that the variable {CORPORA_VARIABLE} names."
     )
 
 
@@ -307,11 +409,21 @@ def _expanded(path: str | Path) -> Path:
     return Path(os.path.expanduser(path))
 
 
-def _folder_of(name: str, base: Path) -> Path | None:
+def _folder_of(name: str, base: Path, prefix: str = "") -> Path | None:
     """Return the folder of a named corpus at or below a folder."""
-    inside = base / name
-    if inside.is_dir() and find_splits(inside):
-        return inside
+    if not base.is_dir():
+        return None
+    inside = sorted(path for path in base.iterdir() if path.is_dir() and _is_named(name, path))
+    # The folder with the very name comes first.
+    for folder in sorted(inside, key=lambda path: path.name != name):
+        if find_splits(folder, prefix=prefix).splits:
+            return folder
     # What lies further below a folder of several corpora may be another one of them.
-    deep = name == "ontonotes5"
-    return base if base.is_dir() and find_splits(base, below=deep) else None
+    deep = name == "ontonotes5" or _is_named(name, base)
+    return base if find_splits(base, below=deep, prefix=prefix).splits else None
+
+
+def _is_named(name: str, folder: Path) -> bool:
+    """Return whether a folder has a name of a corpus, such as WNUT_17 or emerging_entities_17-master."""
+    plain = re.sub(r"[\W_]|master$|main$", "", folder.resolve().name.lower())
+    return plain in (name.replace("-", ""), *NAMED_CORPORA[name].folders)

@@ -1,7 +1,11 @@
 """Options of reading, and the sentences and repairs of every reader."""
 
+import codecs
 import logging
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import DataError
@@ -10,8 +14,12 @@ from .schemes import WRITTEN_SCHEMES
 _log = logging.getLogger(__name__)
 
 
+# Bad lines that the log lists.
+_LISTED = 10
+
+
 class Repairs:
-    """Counts the repairs of a corpus by kind."""
+    """Counts the repairs of a corpus by kind, and collects notes on how it was read and the bad lines left out."""
 
     def __init__(self, strict: bool = False) -> None:
         """Start with no repairs.
@@ -21,6 +29,9 @@ class Repairs:
         """
         self.strict = strict
         self._found: dict[str, tuple[int, str]] = {}
+        self._notes: dict[str, list[str]] = {}
+        self._left_out: list[str] = []
+        self._bad_lines = 0
 
     def add(self, kind: str, place: str, count: int = 1) -> None:
         """Count repairs of one kind.
@@ -38,22 +49,56 @@ class Repairs:
         before, first = self._found.get(kind, (0, place))
         self._found[kind] = (before + count, first)
 
+    def note(self, what: str, place: str) -> None:
+        """Note how something was read.
+
+        Args:
+            what: A sentence without its full stop; sources of one note share a line of the log.
+            place: The file or dataset.
+        """
+        places = self._notes.setdefault(what, [])
+        if place not in places:
+            places.append(place)
+
+    def leave_out(self, fault: DataError, skip_bad_lines: bool) -> None:
+        """Count a bad line that is left out.
+
+        Args:
+            fault: The error of the line.
+            skip_bad_lines: Whether bad lines are left out; otherwise the error is raised.
+        """
+        if not skip_bad_lines:
+            raise fault
+        self._bad_lines += 1
+        if len(self._left_out) < _LISTED:
+            self._left_out.append(str(fault).partition(";")[0])
+
     def __str__(self) -> str:
         return "; ".join(f"{count:,} {kind} (first: {place})" for kind, (count, place) in self._found.items())
 
     def report(self, source: str) -> None:
-        """Log all repairs in one line, if there were any.
+        """Log the notes, the repairs in one line, and the bad lines that were left out.
 
         Args:
             source: The corpus.
         """
+        for what, places in self._notes.items():
+            others = f" and {len(places) - 1} other files" if len(places) > 2 else ""
+            others = others or (f" and {places[1]}" if len(places) > 1 else "")
+            _log.warning("%s%s: %s.", places[0], others, what)
         if self._found:
             _log.warning("%s: repaired: %s", source, self)
+        if self._bad_lines:
+            more = self._bad_lines - len(self._left_out)
+            listed = [*self._left_out, f"and {more:,} more"] if more else self._left_out
+            lines = "1 bad line was" if self._bad_lines == 1 else f"{self._bad_lines:,} bad lines were"
+            _log.warning("%s: %s left out:\n  %s", source, lines, "\n  ".join(listed))
 
 
 AUTO = "auto"
 NONE = "none"
-FORMATS = ("columns", "conll2012", "jsonl", "spans", "parquet", "arrow")
+WRITTEN_FORMATS = ("columns", "conllu", "conll2012", "csv", "jsonl", "spans", "parquet", "arrow")
+FORMATS = (*WRITTEN_FORMATS, "brat", "spacy", "spacy_json")
 SCHEMES = ("plain", *WRITTEN_SCHEMES)
 SEPARATORS = ("tab", "blank")
 
@@ -75,6 +120,18 @@ class Reading:
     comments: str = field(
         default=AUTO, metadata={"help": f"What begins a line of comment in files of columns, or {NONE!r}."}
     )
+    encoding: str = field(
+        default=AUTO,
+        metadata={"help": "The encoding of columns and CSV: utf-8, latin-1, cp1252 or any other that Python knows."},
+    )
+    strip: str | None = field(
+        default=None,
+        metadata={"help": "A regular expression to remove from every word: '^en:' (WikiANN), '[0-9]$' (Weibo)."},
+    )
+    skip_bad_lines: bool = field(
+        default=False,
+        metadata={"help": "Leave out bad lines of columns and rows of CSV, and list the first ten of them."},
+    )
     strict: bool = field(default=False, metadata={"help": "Refuse what would otherwise be repaired."})
 
     def __post_init__(self) -> None:
@@ -84,11 +141,28 @@ class Reading:
                 raise DataError(f"{name}={value!r} is unknown; choose one of {', '.join((AUTO, *allowed))}.")
         if not isinstance(self.comments, str) or not self.comments:
             raise DataError(f"comments={self.comments!r} begins no line; give what does, {AUTO!r} or {NONE!r}.")
+        self._check_encoding()
+        try:
+            re.compile(self.strip or "")
+        except re.error as error:
+            raise DataError(f"strip={self.strip!r} is not a regular expression ({error}); correct it.") from None
         # Python code may give numbers, where a command line gives strings.
         for name in ("token_column", "tag_column", "pos_column"):
             value = getattr(self, name)
             if value is not None:
                 setattr(self, name, str(value))
+
+    def _check_encoding(self) -> None:
+        if self.encoding == AUTO:
+            return
+        try:
+            # Codecs such as hex and rot13 do not decode text.
+            if not codecs.lookup(self.encoding)._is_text_encoding:
+                raise LookupError
+        except LookupError:
+            raise DataError(
+                f"encoding={self.encoding!r} is unknown; give utf-8, latin-1, cp1252 or another that Python knows."
+            ) from None
 
     def reading(self) -> dict[str, Any]:
         """Return these fields without those of a subclass."""
@@ -108,6 +182,7 @@ class Sentence(NamedTuple):
         lines_per_token: 1 where each token has a line of its own, 0 where one line or row holds the whole sentence.
         pos_tags: The parts of speech, if the source has them.
         doc_id: The document that the sentence belongs to, if the source has it.
+        lines: The line of each token, where they do not follow each other.
     """
 
     tokens: list[str]
@@ -117,7 +192,18 @@ class Sentence(NamedTuple):
     lines_per_token: int = 0
     pos_tags: list[str] | None = None
     doc_id: str | None = None
+    lines: list[int] | None = None
+
+    @classmethod
+    def of_rows(
+        cls, rows: Sequence[tuple[int, str, str, str]], path: Path, with_pos: bool, doc_id: str | None
+    ) -> "Sentence":
+        """Create a sentence from rows of a file: the number of the line, the word, its tag and its part of speech."""
+        lines, tokens, tags, pos_tags = (list(values) for values in zip(*rows, strict=True))
+        return cls(tokens, tags, f"{path}:", lines[0], 1, pos_tags if with_pos else None, doc_id, lines)
 
     def place(self, index: int = 0) -> str:
         """Return the place of a token, for messages."""
+        if self.lines is not None:
+            return f"{self.source}{self.lines[index]}"
         return f"{self.source}{self.line + index * self.lines_per_token}"

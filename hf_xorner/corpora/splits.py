@@ -1,8 +1,9 @@
 """Find the files of each split of a corpus by their names."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import DataError
 
@@ -10,23 +11,51 @@ from ..errors import DataError
 _ALIASES = {
     "train": "train",
     "training": "train",
+    "trn": "train",
     "dev": "validation",
     "devel": "validation",
     "development": "validation",
     "val": "validation",
     "valid": "validation",
     "validation": "validation",
+    "validate": "validation",
+    "heldout": "validation",
+    "tune": "validation",
+    "tuning": "validation",
     "testa": "validation",
     "test": "test",
     "testb": "test",
+    "testing": "test",
+    "tst": "test",
+    "eval": "eval",
+    "evaluation": "eval",
 }
-_SPLIT_WORD = re.compile(rf"(?<![a-z])(?:{'|'.join(sorted(_ALIASES, key=len, reverse=True))})(?![a-z])")
+_SPLIT_WORD = re.compile(rf"(?<![a-z])({'|'.join(sorted(_ALIASES, key=len, reverse=True))})(?:set|data)?(?![a-z])")
 SPLITS = ("train", "validation", "test")
-_COLUMN_SUFFIXES = {".txt", ".conll", ".conll03", ".tsv", ".tab", ".col", ".data", ".bio", ".iob", ".iob2", ".bioes"}
+_COLUMN_SUFFIXES = {
+    *(".txt", ".conll", ".conll03", ".conllu", ".conllup", ".csv", ".tsv", ".tab", ".col", ".data", ".ner"),
+    *(".bio", ".bio2", ".iob", ".iob1", ".iob2", ".bioes", ".bmes", ".bmeso", ".bilou"),
+}
 JSON_SUFFIXES = frozenset({".jsonl", ".json", ".ndjson"})
 TABLE_SUFFIXES = frozenset({".parquet", ".arrow"})
+#: BRAT's annotation of a text, and the text beside it.
+ANNOTATION_SUFFIX, TEXT_SUFFIX = ".ann", ".txt"
 SUFFIXES = frozenset(
-    {"", ".annotated"} | _COLUMN_SUFFIXES | JSON_SUFFIXES | TABLE_SUFFIXES | {f".{alias}" for alias in _ALIASES}
+    {"", ".annotated"}
+    | _COLUMN_SUFFIXES
+    | JSON_SUFFIXES
+    | TABLE_SUFFIXES
+    | {".spacy", ANNOTATION_SUFFIX}
+    | {f".{alias}" for alias in _ALIASES}
+)
+# Files that hold no labelled data, whatever else their names say.
+_OTHER_SUFFIX = re.compile(
+    r"\.(md|rst|html?|pdf|tex|bib|docx?|png|jpe?g|svg|pyc?|ipynb|sh|pl|java|js|c|cpp|h|log|out|err|ya?ml|toml|cfg|conf"
+    r"|ini|lock|xml|npy|npz|pkl|pickle|pt|bin|safetensors|h5|vec|db|bak|orig|md5|sha256)"
+)
+_ARCHIVE_SUFFIX = re.compile(r"\.(zip|tar|tgz|bz2|xz|zst|7z|rar)")
+_OTHER_NAME = re.compile(
+    r"(read_?me|licen[cs]e|copying|changelog|citation|makefile|dataset_infos?)(\.\w+)?", re.IGNORECASE
 )
 # OntoNotes' own, in whatever version: .v4_gold_conll, and .v4_auto_conll for what programs annotated.
 _CONLL2012_SUFFIX = "_conll"
@@ -53,87 +82,181 @@ def split_of(path: Path) -> str | None:
     """Return the split that a file name names, or None.
 
     ``wnut17train.conll``, ``emerging.dev.conll``, ``eng.testb`` and ``validation.txt.gz`` name one each; a name with
-    two of them, or without a suffix of labelled data, names none.
+    two of them, or without a suffix of labelled data, names none. ``eval`` names the validation split.
     """
     if path.name.startswith(".") or (suffix_of(path) and not has_data_suffix(path)):
         return None
-    return _split_told([path.name])
+    told = _splits_told([path.name])
+    return None if len(told) != 1 else "validation" if told == {_EVAL} else told.pop()
 
 
-def find_splits(folder: Path, below: bool = True) -> dict[str, list[Path]]:
-    """Return the files of a folder by split, in the order train, validation, test; missing splits are left out.
+class Found(NamedTuple):
+    """The files of a folder.
 
-    Where no file of the folder itself tells a split, tables and CoNLL-2012 files are looked for below it, as the Hub's
-    repositories and OntoNotes lay them out: the split is told by a folder or a file name.
+    Attributes:
+        splits: The files to read by split, in the order train, validation, test; missing splits are left out.
+        ignored: The files that are not read, by the reason.
+        assumed: Files whose names do not tell their split beyond doubt, and the split that they were taken for.
+    """
+
+    splits: dict[str, list[Path]]
+    ignored: dict[str, list[Path]]
+    assumed: dict[str, list[Path]]
+
+    def report(self, folder: Path) -> str:
+        """Return the files that were not read, and the assumptions, in one line; empty if there are none."""
+        assumed = [f"{_listed(paths, folder)} read as the {split} split" for split, paths in self.assumed.items()]
+        ignored = [f"{_listed(paths, folder)} ({reason})" for reason, paths in self.ignored.items()]
+        return "; ".join([*assumed, *(["ignored " + ", ".join(ignored)] if ignored else [])])
+
+
+def find_splits(folder: Path, below: bool = True, prefix: str = "") -> Found:
+    """Return the files of a folder by split, and all others by the reason why they are not read.
+
+    Where no file of the folder itself tells a split, files are looked for below it, as the Hub's repositories and
+    OntoNotes lay them out: the split is told by a folder or a file name. Tables and CoNLL-2012 files come before
+    others. A file with an unknown suffix is read if its name tells a split that no other file has. ``eval`` is the
+    validation split, or the test split beside another validation split. Hidden files do not count.
 
     Args:
         folder: The folder.
         below: Whether to look below it, too.
+        prefix: The first characters of the names of the files in question; others do not count.
 
     Raises:
-        DataError: If two files claim one split, which only the numbered parts of a table and the files of one split's
-            folder may do, or if some of such parts are missing.
+        DataError: If two files claim one split, which only the numbered parts of a table, BRAT's documents and the
+            files of one split's folder may do, or if some of such parts are missing.
     """
-    claims: dict[str, list[Path]] = {}
-    for path in sorted(folder.iterdir()):
-        split = split_of(path)
-        if split is not None and path.is_file():
-            claims.setdefault(split, []).append(path)
-    found = {split: _checked(claims[split], split) for split in SPLITS if split in claims}
-    return found or (_find_below(folder) if below else {})
-
-
-def _find_below(folder: Path) -> dict[str, list[Path]]:
-    claims: dict[str, list[Path]] = {}
-    for path in sorted(folder.rglob("*")):
-        suffix = suffix_of(path)
-        if not (suffix in TABLE_SUFFIXES or suffix.endswith(_CONLL2012_SUFFIX)):
-            continue
-        split = _split_told(path.relative_to(folder).parts)
-        if split is not None and path.is_file():
-            claims.setdefault(split, []).append(path)
-    found = {split: _best(claims[split]) for split in SPLITS if split in claims}
-    for split, paths in found.items():
-        _check_one_claim(list(dict.fromkeys(_claim_of(path.relative_to(folder)) for path in paths)), split, folder)
+    inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    found = _sorted_by_split([path for path in inside if path.is_file() and path.name.startswith(prefix)], folder)
+    if found.splits:
+        if folders := [path for path in inside if path.is_dir()]:
+            found.ignored[_BELOW] = folders
+    elif below:
+        files = sorted(path for path in _files_below(folder) if path.name.startswith(prefix))
+        first = [path for path in files if _is_structured(path)]
+        found = _sorted_by_split(first, folder)
+        if not found.splits:
+            found = _sorted_by_split(files, folder)
+        elif others := [path for path in files if not _is_structured(path)]:
+            found.ignored[_BESIDE_TABLES] = others
+    for split, paths in found.splits.items():
+        _check_one_claim(paths, split, folder)
         _check_parts(paths)
     return found
 
 
-def _claim_of(path: Path) -> str:
-    """Return the first part of a path that names its split."""
-    names = path.parts
-    telling = next(index for index, name in enumerate(names) if _split_told([name]))
-    return str(Path(*names[: telling + 1]).with_name(_PART.sub("", names[telling])))
+def find_unnamed(folder: Path) -> Found:
+    """Return the only file of labelled data in or below a folder, or all documents of BRAT, as the training split.
+
+    Raises:
+        DataError: If there is none, or there are several.
+    """
+    files = sorted(_files_below(folder))
+    data = _best([path for path in files if has_data_suffix(path) and not _reason_against(path)])
+    if len(data) == 1 or (data and all(path.suffix == ANNOTATION_SUFFIX for path in data)):
+        others = [path for path in files if path not in data and _reason_against(path) != _READ_ALONG]
+        return Found({"train": data}, {_NOT_DATA: others} if others else {}, {"train": data})
+    names = f" ({_listed(data, folder)})" if data else ""
+    raise DataError(f"{folder}: no file name tells its split{names}; name them train.conll, dev.conll and test.conll.")
 
 
-def _split_told(names: Iterable[str]) -> str | None:
-    told = {_ALIASES[word] for name in names for word in _SPLIT_WORD.findall(name.lower())}
-    return told.pop() if len(told) == 1 else None
+_EVAL = "eval"
+# Why files are not read.
+_NOT_DATA, _ARCHIVE, _READ_ALONG = "no labelled data", "an archive, which is not unpacked", "read with its annotation"
+_NO_SPLIT, _TWO_SPLITS = "the name tells no split", "the name tells several splits"
+_UNANNOTATED, _TAKEN = "not the annotated file", "another file is this split"
+_BELOW, _BESIDE_TABLES = "the files beside the folder are read", "tables or CoNLL-2012 files are read"
 
 
-def _checked(paths: list[Path], split: str) -> list[Path]:
-    paths = _best(paths)
-    if len({_PART.sub("", path.name) for path in paths}) > 1:
-        _check_one_claim([path.name for path in paths], split, paths[0].parent)
-    _check_parts(paths)
-    return paths
+def _files_below(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if path.is_file() and not any(name.startswith(".") for name in path.relative_to(folder).parts):
+            yield path
+
+
+def _is_structured(path: Path) -> bool:
+    """Return whether a file is a table or of CoNLL-2012."""
+    suffix = suffix_of(path)
+    return suffix in TABLE_SUFFIXES or suffix.endswith(_CONLL2012_SUFFIX)
+
+
+def _sorted_by_split(files: Iterable[Path], folder: Path) -> Found:
+    """Sort files by the split that their paths below a folder tell."""
+    usual: dict[str, list[Path]] = {}
+    odd: dict[str, list[Path]] = {}
+    ignored: dict[str, list[Path]] = {}
+    for path in files:
+        told = _splits_told(path.relative_to(folder).parts)
+        reason = _reason_against(path) or (_TWO_SPLITS if len(told) > 1 else "" if told else _NO_SPLIT)
+        if reason:
+            ignored.setdefault(reason, []).append(path)
+        else:
+            claims = usual if has_data_suffix(path) or not suffix_of(path) else odd
+            claims.setdefault(told.pop(), []).append(path)
+    ignored.pop(_READ_ALONG, None)
+    splits: dict[str, list[Path]] = {}
+    assumed: dict[str, list[Path]] = {}
+    for claims in (usual, odd):
+        for name, paths in sorted(claims.items(), key=lambda claim: claim[0] == _EVAL):
+            split = name if name != _EVAL else next((split for split in SPLITS[1:] if split not in splits), name)
+            if split in splits or split == _EVAL:
+                ignored.setdefault(_TAKEN, []).extend(paths)
+                continue
+            splits[split] = _best(paths)
+            if claims is odd or name == _EVAL:
+                assumed[split] = splits[split]
+            if len(splits[split]) < len(paths):
+                ignored.setdefault(_UNANNOTATED, []).extend(sorted(set(paths) - set(splits[split])))
+    return Found({split: splits[split] for split in SPLITS if split in splits}, ignored, assumed)
+
+
+def _reason_against(path: Path) -> str:
+    """Return why a file cannot hold labelled data by itself, or an empty string."""
+    suffix = suffix_of(path)
+    if _OTHER_SUFFIX.fullmatch(suffix) or _OTHER_NAME.fullmatch(path.name):
+        return _NOT_DATA
+    if _ARCHIVE_SUFFIX.fullmatch(suffix):
+        return _ARCHIVE
+    is_text = path.suffix == TEXT_SUFFIX and path.with_suffix(ANNOTATION_SUFFIX).is_file()
+    return _READ_ALONG if is_text else ""
+
+
+def _splits_told(names: Iterable[str]) -> set[str]:
+    """Return the splits that file and folder names tell."""
+    return {_ALIASES[word] for name in names for word in _SPLIT_WORD.findall(name.lower())}
 
 
 def _best(paths: list[Path]) -> list[Path]:
     """Return the files annotated by people, if there are any."""
     # WNUT 2017's test set was published twice in one folder; only the annotated file has the gold tags.
-    for suffix in (".annotated", _GOLD_SUFFIX):
+    for suffix in (".annotated", _GOLD_SUFFIX, ANNOTATION_SUFFIX):
         paths = [path for path in paths if suffix_of(path).endswith(suffix)] or paths
     return paths
 
 
-def _check_one_claim(names: list[str], split: str, folder: Path) -> None:
-    if len(names) > 1:
-        others = f" and {len(names) - _SHOWN} others" if len(names) > _SHOWN else ""
+def _check_one_claim(paths: list[Path], split: str, folder: Path) -> None:
+    if all(path.suffix == ANNOTATION_SUFFIX for path in paths):
+        return
+    claims = list(dict.fromkeys(_claim_of(path.relative_to(folder)) for path in paths))
+    if len(claims) > 1:
         raise DataError(
-            f"{folder}: {' and '.join(names[:_SHOWN])}{others} all look like the {split} split; "
+            f"{folder}: {_listed(claims, folder, ' and ')} all look like the {split} split; "
             "keep one of them in the folder."
         )
+
+
+def _claim_of(path: Path) -> Path:
+    """Return the first part of a path that names its split."""
+    telling = next(index for index, name in enumerate(path.parts) if _splits_told([name]))
+    return Path(*path.parts[: telling + 1]).with_name(_PART.sub("", path.parts[telling]))
+
+
+def _listed(paths: Sequence[Path], folder: Path, separator: str = ", ") -> str:
+    """Return the first of some paths in or below a folder, and the number of the others."""
+    names = [str(path.relative_to(folder) if path.is_relative_to(folder) else path) for path in paths]
+    others = f" and {len(names) - _SHOWN:,} others" if len(names) > _SHOWN else ""
+    return separator.join(names[:_SHOWN]) + others
 
 
 def _check_parts(paths: list[Path]) -> None:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from .assemble import TRAIN, FlatBatch, flat_batches, label_names_of
 from .schemes import TagSet, chunks_of, is_chunked
 
-# li2020 reports entities of one, two, three and more words.
-_LENGTHS = ("1", "2", "3", "3+")
+_LENGTHS = ("1", "2", "3", "4 or more")
 _GAP = 2
 
 
@@ -36,8 +35,8 @@ def corpus_statistics(corpus: DatasetDict) -> dict[str, dict[str, Any]]:
           that belong to none are then one document together, as those before a file's first such line are;
         - ``sentence_lengths``: ``min``, ``mean``, ``median``, ``p95`` (the least length that 95 % of the sentences do
           not exceed) and ``max``;
-        - ``entities``, ``per_type``, and ``entity_lengths``: how many consist of ``1``, ``2``, ``3`` and more (``3+``)
-          words. For plain tags, ``per_tag`` in their place;
+        - ``entities``, ``per_type``, and ``entity_lengths``: how many consist of ``1``, ``2``, ``3`` and
+          ``4 or more`` words. For plain tags, ``per_tag`` in their place;
         - ``unseen``, in all splits but ``train`` where there is one: the share of ``tokens`` and distinct ``words``
           that do not occur in it, and of ``entity_mentions`` and distinct ``entity_forms`` whose surface form is none
           of an entity there.

@@ -1,5 +1,7 @@
 """Write a corpus to files that are read back without loss."""
 
+import csv
+import io
 import json
 import os
 import re
@@ -19,7 +21,7 @@ from .assemble import DOC_ID, POS_TAGS, TAGS, TOKENS, FlatBatch, flat_batches, l
 from .formats.columns import DOCUMENT_START
 from .formats.json_lines import TEXT_KEY
 from .schemes import BRACKETS, WRITTEN_SCHEMES, TagSet, entity_type, from_iob2, is_chunked
-from .source import FORMATS, Sentence
+from .source import WRITTEN_FORMATS, Sentence
 from .splits import SPLITS
 
 _SEPARATORS = {"tab": "\t", "blank": " "}
@@ -114,6 +116,39 @@ def _name_and_part(doc_id: str) -> tuple[str, int]:
     return (found[1], int(found[2])) if found else (doc_id, 0)
 
 
+def _as_conllu(dataset: Dataset, split: str, form: _Form) -> Iterator[str]:
+    """Yield a split as CoNLL-U: entities as ``NER=B-PER`` in MISC, plain tags and parts of speech in UPOS."""
+    chunked = is_chunked(label_names_of(dataset, split))
+    document = None
+    for sentence in _sentences(dataset, split, form.scheme):
+        if sentence.doc_id != document:
+            document = sentence.doc_id
+            yield f"# newdoc id = {document}\n"
+        parts = sentence.pos_tags or (["_"] * len(sentence.tokens) if chunked else sentence.tags)
+        words = enumerate(zip(sentence.tokens, parts, sentence.tags, strict=True), start=1)
+        yield "".join(
+            f"{at}\t{word}\t_\t{pos}\t_\t_\t_\t_\t_\t{f'NER={tag}' if chunked else '_'}\n"
+            for at, (word, pos, tag) in words
+        )
+        yield "\n"
+
+
+def _as_csv(dataset: Dataset, split: str, form: _Form) -> Iterator[str]:
+    """Yield a split as CSV with a row for each word, and the number of its sentence in each."""
+    buffer = io.StringIO()
+    # Line ends as RFC 4180 has them; words that hold a part of one are written in quotation marks.
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    optional = [name for name in (DOC_ID, "pos") if (POS_TAGS if name == "pos" else name) in dataset.column_names]
+    writer.writerow(["sentence_id", "token", *optional, "tag"])
+    for sentence in _sentences(dataset, split, form.scheme):
+        more = {DOC_ID: [sentence.doc_id or ""] * len(sentence.tokens), "pos": sentence.pos_tags or []}
+        columns = [sentence.tokens, *(more[name] for name in optional), sentence.tags]
+        writer.writerows([sentence.line + 1, *row] for row in zip(*columns, strict=True))
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+
+
 def _as_jsonl(dataset: Dataset, split: str, form: _Form) -> Iterator[str]:
     """Yield a split as JSON Lines of words and tags."""
     for sentence in _sentences(dataset, split, form.scheme):
@@ -144,7 +179,9 @@ def _json_line(record: dict[str, Any], sentence: Sentence) -> str:
 
 _TEXT_FORMATS: dict[str, Callable[[Dataset, str, _Form], Iterator[str]]] = {
     "columns": _as_columns,
+    "conllu": _as_conllu,
     "conll2012": _as_conll2012,
+    "csv": _as_csv,
     "jsonl": _as_jsonl,
     "spans": _as_spans,
 }
@@ -166,6 +203,11 @@ _DOCUMENT = _Limit(f"^{DOCUMENT_START}( |$)", "would be read as the beginning of
 _COMMENT = _Limit("^#", "would be read as a comment")
 _HIDDEN = _Limit(r"^\[WORD\]$", "would be read as a word that was taken out")
 _BRACKET = _Limit(r"[()*]", "holds a bracket or a star")
+_EDGE = _Limit(r"^[\pZ\s\x{85}\x{1C}-\x{1F}\v]|[\pZ\s\x{85}\x{1C}-\x{1F}\v]$", "begins or ends with a blank")
+_PAIR = _Limit(r"[|=]", "holds one of | and =")
+_UNKNOWN = _Limit("^_$", "would be read as unknown")
+_NUL = _Limit(r"\x00", "holds a NUL")
+_LIST = _Limit(r"^\[(?s:.*)\]$", "would be read as a list")
 _ONLY_BLANKS = _Limit(r"^[\pZ\t\n\v\f\r\x{85}]*$", "holds nothing but blanks")
 
 
@@ -178,6 +220,8 @@ class _Limits(NamedTuple):
     doc_id: tuple[_Limit, ...] = ()
     chunks_only: bool = False
     empty_sentences: bool = True
+    # Whether parts of speech may stand beside plain tags.
+    pos_beside_plain: bool = True
     # Whether a sentence without a document may follow one that has one.
     documents_end: bool = True
 
@@ -198,6 +242,22 @@ _LIMITS: Mapping[tuple[str, str], _Limits] = {
         doc_id=(*_LINE, _BLANK_RUN),
         empty_sentences=False,
         documents_end=False,
+    ),
+    ("conllu", "tab"): _Limits(
+        token=(_EMPTY, *_LINE),
+        pos_tag=(_EMPTY, *_LINE, _UNKNOWN),
+        tag=(_EMPTY, *_LINE, _EDGE, _PAIR, _UNKNOWN),
+        doc_id=(_EMPTY, *_LINE, _EDGE),
+        empty_sentences=False,
+        pos_beside_plain=False,
+        documents_end=False,
+    ),
+    ("csv", "tab"): _Limits(
+        token=(_EMPTY, _MARK, _NUL),
+        pos_tag=(_EMPTY, _MARK, _NUL),
+        tag=(_EMPTY, _MARK, _NUL, _BLANK, _LIST),
+        doc_id=(_EMPTY, _MARK, _NUL),
+        empty_sentences=False,
     ),
     ("conll2012", "tab"): _Limits(
         token=(_EMPTY, *_LINE, _BLANK, _HIDDEN),
@@ -255,6 +315,8 @@ def _check_labels(dataset: Dataset, split: str, format: str, limits: _Limits, ad
     chunked = is_chunked(labels)
     if limits.chunks_only and not chunked:
         raise DataError(f"{split}: plain tags such as {labels[0]!r}, but {format} holds entities only; write jsonl.")
+    if not chunked and not limits.pos_beside_plain and POS_TAGS in dataset.column_names:
+        raise DataError(f"{split}: parts of speech beside plain tags such as {labels[0]!r}, {advice}")
     names = TagSet.of(labels, "iob2").types if chunked else labels
     if names and (found := _first(pa.array(names), limits.tag)):
         index, limit = found
@@ -282,10 +344,17 @@ def _first(values: pa.Array, limits: Sequence[_Limit]) -> tuple[int, _Limit] | N
     return index, next(limit for limit in limits if pc.match_substring_regex(text, limit.pattern).as_py())
 
 
-_SUFFIXES = {"columns": ".conll", "conll2012": ".gold_conll", "jsonl": ".jsonl", "spans": ".jsonl"}
+_SUFFIXES = {
+    "columns": ".conll",
+    "conllu": ".conllu",
+    "conll2012": ".gold_conll",
+    "csv": ".csv",
+    "jsonl": ".jsonl",
+    "spans": ".jsonl",
+}
 # Text files have the usual names of CoNLL, tables those of `datasets`.
 _STEMS = {"validation": "dev"}
-_WITH_SCHEME = ("columns", "jsonl")
+_WITH_SCHEME = ("columns", "csv", "jsonl")
 # The file by which a folder of `Dataset.save_to_disk` is recognised.
 _SAVED = "dataset_info.json"
 
@@ -304,6 +373,9 @@ def write_corpus(
 
     - ``columns``: ``train.conll``, ``dev.conll``, ``test.conll``; word, part of speech if there is one, and tag. A
       document begins with a line ``-DOCSTART- -X- O``, or ``-DOCSTART- (id)`` where documents are not numbered from 0;
+    - ``conllu``: ``train.conllu`` and so on, with entities as ``NER=B-PER`` in the column MISC and parts of speech, or
+      plain tags, in UPOS. A document begins with a line ``# newdoc id = …``;
+    - ``csv``: ``train.csv`` and so on, with a row for each word and a header;
     - ``conll2012``: ``train.gold_conll`` and so on, with the twelve columns of OntoNotes; entities only. What the
       corpus does not have (parses, speakers and others) is ``-`` or ``*``;
     - ``jsonl``: ``train.jsonl`` and so on, an object a sentence with its words and tags;
@@ -320,8 +392,8 @@ def write_corpus(
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
         folder: The folder, created if it does not exist.
         format: One of the formats.
-        scheme: The scheme of the tags in ``columns`` and ``jsonl``: "iob1", "iob2", "bioes", "bilou" or "bmes".
-            Plain tags stay as they are.
+        scheme: The scheme of the tags in ``columns``, ``csv`` and ``jsonl``: "iob1", "iob2", "bioes", "bilou" or
+            "bmes". Plain tags stay as they are.
         separator: The separator of ``columns``: "tab" or "blank".
         overwrite: Replace files that exist.
 
@@ -357,16 +429,14 @@ def write_corpus(
 
 def _check_options(format: str, scheme: str, separator: str) -> None:
     for name, value, allowed in (
-        ("format", format, FORMATS),
+        ("format", format, WRITTEN_FORMATS),
         ("scheme", scheme, WRITTEN_SCHEMES),
         ("separator", separator, tuple(_SEPARATORS)),
     ):
         if value not in allowed:
             raise DataError(f"{name}={value!r} cannot be written; choose one of {', '.join(allowed)}.")
     if format not in _WITH_SCHEME and scheme != "iob2":
-        raise DataError(
-            f"scheme={scheme!r}: {format} has but one form; only {' and '.join(_WITH_SCHEME)} take a scheme."
-        )
+        raise DataError(f"scheme={scheme!r}: {format} has but one form; only {', '.join(_WITH_SCHEME)} take a scheme.")
     if format != "columns" and separator != "tab":
         raise DataError(f"separator={separator!r}: {format} has but one form; only columns take a separator.")
 

@@ -7,10 +7,12 @@ import numpy as np
 
 from ..models.tags import BEGIN, END, INSIDE, OUTSIDE, SINGLE
 from .comparison import Comparison, percent, ratios
-from .spans import BoolArray, IntArray, Spans
+from .spans import BoolArray, IntArray, Spans, spans_of_ids
 
-_LENGTHS = ("1", "2", "3", "3+")
-_CHUNK_TAGS = {"O": OUTSIDE, "S": SINGLE, "B": BEGIN, "I": INSIDE, "E": END}
+_LENGTHS = ("1", "2", "3")
+# "3+" in li2020; the words say that entities of three words belong to it too.
+_LONG = "3 or more"
+CHUNK_TAGS = {"O": OUTSIDE, "S": SINGLE, "B": BEGIN, "I": INSIDE, "E": END}
 # ma2016's parts: the number of a part is 1 for words not in training plus 2 for words without a vector.
 _PARTS = ("IV", "OOTV", "OOEV", "OOBV")
 
@@ -30,29 +32,41 @@ def per_length(comparison: Comparison) -> dict[str, dict[str, float]]:
     """Score the spans of each length: gold spans by their own length, predicted spans by theirs (li2020).
 
     Returns:
-        For the lengths ``1``, ``2``, ``3`` and ``3+`` (more than 3 words) ``precision``, ``recall``, ``f1`` and
-        ``support``.
+        For the lengths ``1``, ``2``, ``3`` and ``3 or more`` words ``precision``, ``recall``, ``f1`` and ``support``.
+        Entities of three words are in both of the last two.
     """
-    return comparison.ratios_by(lambda spans: np.minimum(spans.end - spans.start, len(_LENGTHS)) - 1, _LENGTHS)
+    most = len(_LENGTHS)
+    exact = comparison.ratios_by(lambda spans: np.minimum(spans.end - spans.start - 1, most), (*_LENGTHS, "longer"))
+    long = comparison.ratios_by(lambda spans: (spans.end - spans.start >= most).astype(np.int64), ("shorter", _LONG))
+    return {name: exact[name] for name in _LENGTHS} | {_LONG: long[_LONG]}
 
 
 def chunk_tag_recall(comparison: Comparison) -> dict[str, dict[str, float]]:
     """Compute the recall of words by their chunk tag: outside, or single, begin, inside, end of an entity (li2020).
 
-    Both sides are read as the BIOES tags of their spans; words of spans that the policy drops are outside. A word is
-    recalled if the predicted tag has its chunk tag and its type.
+    Types are disregarded, and so is the policy; see `chunk_tags_of`.
 
     Returns:
         For each of ``O``, ``S``, ``B``, ``I``, ``E`` the ``recall``, and the ``support`` in words.
     """
-    words = len(comparison.gold_ids)
-    (gold, gold_type), (predicted, predicted_type) = (
-        (_kinds_of_words(spans, words), _types_of_words(spans, words))
-        for spans in (comparison.gold, comparison.predicted)
-    )
-    recalled = (gold == predicted) & (gold_type == predicted_type)
-    rows = _shares(gold, recalled, len(_CHUNK_TAGS), "recall")
-    return {name: rows[kind] for name, kind in _CHUNK_TAGS.items()}
+    gold, predicted = (chunk_tags_of(ids, comparison) for ids in (comparison.gold_ids, comparison.predicted_ids))
+    rows = _shares(gold, gold == predicted, len(CHUNK_TAGS), "recall")
+    return {name: rows[kind] for name, kind in CHUNK_TAGS.items()}
+
+
+def chunk_tags_of(ids: IntArray, comparison: Comparison) -> IntArray:
+    """Return the chunk tag of each word: OUTSIDE, BEGIN, INSIDE, END or SINGLE. Shape: (words,).
+
+    Tags of schemes that mark ends, such as BIOES, count as they are, even in malformed spans. IOB tags count as the
+    BIOES tags of their spans, none of which are dropped.
+
+    Args:
+        ids: The gold or the predicted tags of a comparison.
+        comparison: The comparison.
+    """
+    if comparison.tag_set.scheme not in ("iob1", "iob2"):
+        return comparison.tag_set.kind_of[ids]
+    return _kinds_of_words(spans_of_ids(ids, comparison.lengths, comparison.tag_set, "conlleval"), len(ids))
 
 
 def confusion(comparison: Comparison) -> dict[str, Any]:
@@ -163,8 +177,8 @@ def vocabulary_partition(
     vectors; OOTV if some word is not in the training data and all are in the vectors; OOEV and IV likewise. Predicted
     entities belong to the part of their own words.
 
-    Training words are case-sensitive. The vectors have a word if they have it or its lower-cased form: ma2016 looks up
-    lower-cased words.
+    ma2016 lower-cases all words. So the training data have a word if they have it in any case, and the vectors if they
+    have it or its lower-cased form.
 
     Args:
         comparison: Gold and predicted tags.
@@ -182,7 +196,8 @@ def vocabulary_partition(
     known = distinct
     if vector_words is not None:
         names, known = _PARTS, distinct.union(map(str.lower, distinct)).intersection(vector_words)
-    not_in_train = ~_are_in(distinct.intersection(train_words), tokens)
+    lower_cased = set(map(str.lower, train_words))
+    not_in_train = ~_are_in({word for word in distinct if word.lower() in lower_cased}, tokens)
     not_in_vectors = ~_are_in({word for word in distinct if word in known or word.lower() in known}, tokens)
     right = comparison.gold_ids == comparison.predicted_ids
     rows = _shares(not_in_train + 2 * not_in_vectors, right, len(names), "accuracy")

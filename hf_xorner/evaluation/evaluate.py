@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,13 @@ from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
 from ..files import open_text
 from ..tagger import Tagger
+from .chunk_tags import raw_chunk_tags
 from .report import System, Training, compare, report
 from .spans import POLICIES, Policy
+
+_log = logging.getLogger(__name__)
+
+_TEST = "test"
 
 
 @dataclass
@@ -28,7 +34,9 @@ class EvaluationOptions(Reading):
     dataset: str | None = field(
         default=None, metadata={"help": "The corpus: a name, a file, a folder, or owner/name on the Hub."}
     )
-    split: str = field(default="test", metadata={"help": "The split that is scored."})
+    split: str | None = field(
+        default=None, metadata={"help": "The split that is scored; by default test, or the only one there is."}
+    )
     data_dir: str | None = field(default=None, metadata={"help": "The folder of the files of a named corpus."})
     predictions: str | None = field(default=None, metadata={"help": "A file of predictions, in place of a model."})
     train: str | None = field(
@@ -47,6 +55,13 @@ class EvaluationOptions(Reading):
     save_predictions: str | None = field(default=None, metadata={"help": "Write the predictions to this file."})
     resamples: int = field(default=1000, metadata={"help": "Resamples of the confidence intervals; 0 for none."})
     trials: int = field(default=10_000, metadata={"help": "Trials of the paired test."})
+    raw_chunk_tags: bool = field(
+        default=False,
+        metadata={
+            "help": "Also the recall of chunk tags before malformed spans are dropped, and with all vectors of a model "
+            "zeroed but its LSTM states (H) or heads of attention (C, C1, C2, …), as in Table 5 of li2020."
+        },
+    )
     seed: int = field(default=13, metadata={"help": "Seed of the resamples and trials."})
     batch_size: int = field(default=64, metadata={"help": "Sentences per batch."})
     device: str | None = field(default=None, metadata={"help": "The device: cpu, cuda, …"})
@@ -64,7 +79,9 @@ class EvaluationOptions(Reading):
                 raise ValueError(f"{name}={getattr(self, name)} is a folder; name a file.")
 
 
-def evaluate(model: Tagger | str | Path, dataset: str | Path, split: str = "test", **options: Any) -> dict[str, Any]:
+def evaluate(
+    model: Tagger | str | Path, dataset: str | Path, split: str | None = None, **options: Any
+) -> dict[str, Any]:
     """Score a model on a split of a corpus.
 
         scores = evaluate("my_tagger", "my_corpus/")
@@ -73,7 +90,7 @@ def evaluate(model: Tagger | str | Path, dataset: str | Path, split: str = "test
     Args:
         model: A tagger, its folder, or owner/name on the Hub.
         dataset: A corpus by name, a file, a folder, or owner/name on the Hub.
-        split: The split.
+        split: The split; by default ``test``, or the only one there is.
         **options: The other options of ``hf-xorner evaluate``, such as ``policy="strict"`` or ``resamples=0``.
 
     Returns:
@@ -102,28 +119,46 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
     """
     if bool(options.predictions) == bool(options.model) or (options.model and not options.dataset):
         raise ValueError("give either --model and --dataset, or --predictions.")
+    if options.raw_chunk_tags and not options.model:
+        raise ValueError("raw_chunk_tags needs a model; name it by --model, or leave the option out.")
     reading = options.reading()
     if options.predictions:
         reading["scheme"] = AUTO  # the option is about the predictions
     corpus = load_corpus(options.dataset, options.data_dir, **reading) if options.dataset else {}
+    if options.model:
+        options = replace(options, split=_split_of(options, corpus))
     training = _training(options, corpus, reading)
     vector_words = _first_words(options.vector_words) if options.vector_words else None
     if vector_words is not None and training is None:
         raise ValueError("vector_words needs the training data too; give them by train.")
     other = System(*read_predictions(options.compare)) if options.compare else None
-    system = System(*read_predictions(options.predictions)) if options.predictions else _tagged(options, corpus, tagger)
+    if options.predictions:
+        system = System(*read_predictions(options.predictions))
+    else:
+        tagger = _tagger_for(options, corpus, tagger)
+        system = System.of_tagger(tagger, *_sentences(corpus[options.split]), options.batch_size)
     scheme = _scheme(options, system.gold)
     figures = report(system, options.policy, scheme, training, vector_words, options.resamples, options.seed)
+    if options.raw_chunk_tags and tagger:
+        figures["raw_chunk_tags"] = raw_chunk_tags(tagger, system.tokens, system.gold, options.batch_size)
     if other:
         figures["compare"] = compare(system, other, options.policy, scheme, options.trials, options.seed)
     return system, figures
 
 
-def _tagged(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) -> System:
-    """Tag the split with the model."""
-    if options.split not in corpus:
-        raise ValueError(f"{options.dataset} has no split {options.split!r}; choose one of {', '.join(corpus)}.")
-    tokens, gold = _sentences(corpus[options.split])
+def _split_of(options: EvaluationOptions, corpus: Any) -> str:
+    """Return the split to score."""
+    split = options.split or _TEST
+    if options.split is None and _TEST not in corpus and len(corpus) == 1:
+        (split,) = corpus
+        _log.warning("%s has only the split %s, which is used.", options.dataset, split)
+    if split not in corpus:
+        raise ValueError(f"{options.dataset} has no split {split!r}; choose one of {', '.join(corpus)}.")
+    return split
+
+
+def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) -> Tagger:
+    """Return the tagger, which must know some label of the split."""
     tagger = tagger or Tagger.from_pretrained(str(options.model), options.device)
     known, wanted = (
         [label for label in labels if label != "O"]
@@ -134,7 +169,7 @@ def _tagged(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) -> S
             f"{options.model} knows none of the labels of {options.dataset}: it has {', '.join(known[:3])}, …, and the "
             f"corpus {', '.join(wanted[:3])}, …; score it on a corpus with its labels."
         )
-    return System.of_tagger(tagger, tokens, gold, options.batch_size)
+    return tagger
 
 
 def _training(options: EvaluationOptions, corpus: Any, reading: dict[str, Any]) -> Training | None:

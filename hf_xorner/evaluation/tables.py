@@ -14,10 +14,10 @@ _WIDTH = 11
 # "words" are parts of the key "vocabulary", and follow the tables of confusions.
 _BEFORE_CONFUSION: dict[str, tuple[str, dict[str, str]]] = {
     "per_type": ("By type", _GROUP),
-    "per_length": ("By length in words (3+: more than 3; predicted entities by their own length)", _GROUP),
+    "per_length": ("By length in words (predicted entities by their own length)", _GROUP),
     "per_tag": ("By tag", _GROUP),
     "seen": ("Entities whose surface form is one of an entity in training, and others", _GROUP),
-    "chunk_tags": ("Recall of gold tags by position", {"recall": "recall", "support": "words"}),
+    "chunk_tags": ("Recall of gold tags by position, whatever the type", {"recall": "recall", "support": "words"}),
 }
 _AFTER_CONFUSION: dict[str, tuple[str, dict[str, str]]] = {
     "entities": ("Entities by what training and vectors have of their words", _GROUP),
@@ -50,6 +50,11 @@ def report_text(report: Mapping[str, Any]) -> str:
 def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
     yield _overview(report)
     yield from _groups(report, _BEFORE_CONFUSION)
+    if raw := report.get("raw_chunk_tags"):
+        columns = {name: name for name in raw["O"]}
+        yield _table(
+            "The same before malformed spans are dropped, by the vectors that are not zeroed", columns, raw.items()
+        )
     if "confusion" in report:
         yield _confusion(report["confusion"])
     if report.get("confusions"):

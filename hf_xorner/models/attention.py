@@ -9,6 +9,25 @@ from torch import Tensor, nn
 from .configuration_tagger import SelfAttentionConfig
 
 
+class HeadProjections(nn.Module):
+    """The linear maps of all heads, without bias: (…, input_size) → (…, heads · head_dim)."""
+
+    def __init__(self, config: SelfAttentionConfig, input_size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(config.num_attention_heads * config.attention_head_dim, input_size))
+        self.fan_out = config.attention_head_dim if config.attention_initializer == "head" else len(self.weight)
+        self.reset_parameters()  # as `nn.Linear`, which was here, so that a seed gives the weights that it gave
+
+    def reset_parameters(self) -> None:
+        """Glorot-uniform weights, each head's matrix apart or not."""
+        bound = (6 / (self.weight.shape[1] + self.fan_out)) ** 0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Project states (…, input_size)."""
+        return F.linear(states, self.weight)
+
+
 class WindowedSelfAttention(nn.Module):
     """Multi-head self-attention of li2020: C_k = softmax(Q_k K_kᵀ / √d) V_k, no bias, projection, residual or norm.
 
@@ -22,9 +41,7 @@ class WindowedSelfAttention(nn.Module):
         self.num_heads, self.head_dim = config.num_attention_heads, config.attention_head_dim
         self.window, self.overlap = config.attention_window, config.attention_overlap
         self.output_size = self.num_heads * self.head_dim
-        self.query = nn.Linear(input_size, self.output_size, bias=False)
-        self.key = nn.Linear(input_size, self.output_size, bias=False)
-        self.value = nn.Linear(input_size, self.output_size, bias=False)
+        self.query, self.key, self.value = (HeadProjections(config, input_size) for _ in range(3))
 
     def forward(self, states: Tensor, lengths: Tensor, with_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Attend from every word.

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from .configuration_bilstm_cnn import BiLstmCnnConfig
 from .configuration_tagger import SelfAttentionConfig
 
 
 class AttBiLstmCnnConfig(BiLstmCnnConfig, SelfAttentionConfig):
-    """Att-BiLSTM-CNN: the Baseline's states beside self-attention over them."""
+    """Att-BiLSTM-CNN: the Baseline's states beside self-attention over them.
+
+    Defaults other than in `SelfAttentionConfig`:
+        attention_initializer: "head": li2020's program draws the matrices of each head apart.
+    """
 
     model_type = "att-bilstm-cnn"
+    older: ClassVar[dict[str, Any]] = {**BiLstmCnnConfig.older, "attention_initializer": "matrix"}
+
+    attention_initializer: str = "head"

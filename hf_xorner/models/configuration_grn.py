@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .configuration_tagger import TaggerConfig
 
@@ -26,14 +26,25 @@ class GrnConfig(TaggerConfig):
     Defaults other than in `TaggerConfig`:
         word_dim: 100.
         max_word_chars, char_dim, char_filters, char_widths: 45, 30, 30 and 3, with biases and without types.
-        initializer: "uniform" (the paper draws what has no pretrained vector uniformly, too).
+        char_windows: "centred" on each character of a word (eq. 2), with zeros beyond its ends (`char_padding=1`,
+            `char_pads="zeros"`). chen2019's program ("all" with "word_end") fills words up to the batch's longest with
+            a trained vector; here, up to `max_word_chars`, so that results do not depend on the batch.
+        initializer: "kaiming". In chen2019's program the relation layer alone starts within ±1/√hidden_size.
         feature_dropout: 0.5, on [word ; characters].
-        decoder: "crf", with transitions only (`crf_boundaries="none"`).
+        decoder: "crf", with `crf_boundaries="start"`: eq. 9 begins with y_0; chen2019's program has "both".
         malformed_spans: "repair", as the paper scores by conlleval.
         loss_reduction: "sum", the negative log-likelihood of sentences; chen2019's program: "sentence".
     """
 
     model_type = "grn"
+    older: ClassVar[dict[str, Any]] = {
+        **TaggerConfig.older,
+        "char_padding": 0,
+        "char_pads": "learned",
+        "char_windows": "all",
+        "crf_boundaries": "none",
+        "initializer": "uniform",
+    }
     citation = """\
 @inproceedings{chen2019,
   title     = {{GRN}: Gated Relation Network to Enhance Convolutional Neural Network for Named Entity Recognition},
@@ -53,13 +64,16 @@ class GrnConfig(TaggerConfig):
     char_widths: list[int] | tuple[int, ...] = (3,)
     char_type_features: bool = False
     char_bias: bool = True
+    char_padding: int = 1
+    char_pads: str = "zeros"
+    char_windows: str = "centred"
     casing_features: bool = False
     feature_dropout: float = 0.5
     decoder: str = "crf"
-    crf_boundaries: str = "none"
+    crf_boundaries: str = "start"
     malformed_spans: str = "repair"
     loss_reduction: str = "sum"
-    initializer: str = "uniform"
+    initializer: str = "kaiming"
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Check these fields besides the shared ones."""

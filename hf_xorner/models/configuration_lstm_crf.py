@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .configuration_tagger import TaggerConfig
 
@@ -22,6 +22,7 @@ class LstmCrfConfig(TaggerConfig):
     Defaults other than in `TaggerConfig`:
         word_dim: 100, as for English.
         singleton_dropout: 0.5.
+        max_word_chars: 200, as the paper does not truncate words.
         initializer: "uniform" (the paper is silent; its program draws uniformly, too).
         feature_dropout: 0.5, on [word ; characters].
         malformed_spans: "repair", as the paper scores by conlleval.
@@ -37,12 +38,14 @@ class LstmCrfConfig(TaggerConfig):
   year      = {2016},
 }"""
 
+    older: ClassVar[dict[str, Any]] = {**TaggerConfig.older, "max_word_chars": 20}
+
     hidden_size: int = 100
     cell: str = "coupled"
     tanh_size: int = 100
     word_dim: int = 100
     singleton_dropout: float = 0.5
-    max_word_chars: int = 20
+    max_word_chars: int = 200
     char_features: str = "lstm"
     char_lstm_cell: str = "coupled"
     skip_unknown_chars: bool = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .configuration_tagger import TaggerConfig
 
@@ -10,20 +10,26 @@ from .configuration_tagger import TaggerConfig
 class StackLstmConfig(TaggerConfig):
     """Stack-LSTM: SHIFT, OUT and REDUCE build labelled chunks, chosen by LSTMs over output, stack, buffer and actions.
 
-    LSTMs have standard cells, also for characters; the paper's have coupled gates and peepholes. The fields `decoder`,
-    `conditioned_transitions`, `crf_boundaries` and `constrain_transitions` are ignored.
+    The fields `decoder`, `conditioned_transitions`, `crf_boundaries` and `constrain_transitions` are ignored.
 
     Args:
         hidden_size: Units of each LSTM and of the layer that reads all four (lample2016: 100).
         num_hidden_layers: Layers of each of the four LSTMs (lample2016: 2).
+        cell: The cells of these LSTMs and of the composition. "coupled": the forget gate is 1 − i, and i and o read
+            the cell through full matrices (lample2016, and the first release of its program; see also
+            `char_lstm_cell`). "standard": the usual LSTM (the program's later release).
+        word_layer_size: Units of a relu layer that makes the vector of a word from its features (lample2016's program:
+            100); 0 for the features themselves, as in the paper.
         action_dim: Size of an action's vector (lample2016: 16).
         label_dim: Size of the vector of a chunk's type (lample2016: 20).
         composition: Composition of a chunk by a bidirectional LSTM. "token": the LSTM reads the words and then the
             type, and its last states are the chunk (lample2016). "affine": it reads the words only, and the chunk is
-            relu(W h + R r + b) of its last states and the type, of the size of a word (lample2016's program).
-        composition_size: Units of that LSTM in each direction, unspecified in the paper.
+            relu(W h + R r + b) of its last states and the type, of the size of a word. "guarded": as "affine", and it
+            reads the vector of the empty stack before the words (lample2016's program).
+        composition_size: Units of that LSTM in each direction, unspecified in the paper (its program: 100).
+        composition_layers: Layers of that LSTM, unspecified in the paper (its program: 2).
         outside: The input of the output's LSTM for OUT. "composed": a chunk of one word without type (lample2016).
-            "word": the word itself (lample2016's program), which needs "affine" chunks.
+            "word": the word itself (lample2016's program), which needs "affine" or "guarded" chunks.
         discontiguous: Allow OUT while the stack holds words (lample2016's program). Chunks with gaps are handled by
             `malformed_spans`, since IOB2 has no tags for them.
         dropout: Dropout between the layers of the four LSTMs (lample2016's program; the paper has feature dropout
@@ -35,6 +41,8 @@ class StackLstmConfig(TaggerConfig):
     Defaults other than in `TaggerConfig`:
         word_dim: 100, as for English.
         singleton_dropout: 0.5.
+        max_word_chars: 200, as the paper does not truncate words.
+        char_lstm_cell: "coupled".
         initializer: "uniform" (the paper is silent; its program draws uniformly, too).
         feature_dropout: 0.2, on [word ; characters], as for English (0.3 for other languages).
         malformed_spans: "repair", as the paper scores by conlleval.
@@ -50,12 +58,22 @@ class StackLstmConfig(TaggerConfig):
   year      = {2016},
 }"""
 
+    older: ClassVar[dict[str, Any]] = {
+        **TaggerConfig.older,
+        "cell": "standard",
+        "char_lstm_cell": "standard",
+        "max_word_chars": 20,
+    }
+
     hidden_size: int = 100
     num_hidden_layers: int = 2
+    cell: str = "coupled"
+    word_layer_size: int = 0
     action_dim: int = 16
     label_dim: int = 20
     composition: str = "token"
     composition_size: int = 50
+    composition_layers: int = 1
     outside: str = "composed"
     discontiguous: bool = False
     dropout: float = 0.0
@@ -63,7 +81,9 @@ class StackLstmConfig(TaggerConfig):
     exploration: float = 0.0
     word_dim: int = 100
     singleton_dropout: float = 0.5
+    max_word_chars: int = 200
     char_features: str = "lstm"
+    char_lstm_cell: str = "coupled"
     skip_unknown_chars: bool = True
     casing_features: bool = False
     feature_dropout: float = 0.2
@@ -74,11 +94,14 @@ class StackLstmConfig(TaggerConfig):
     def __post_init__(self, **kwargs: Any) -> None:
         """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
-        self.check_choice("composition", ("token", "affine"))
+        self.check_choice("cell", ("coupled", "standard"))
+        self.check_choice("composition", ("token", "affine", "guarded"))
         self.check_choice("outside", ("composed", "word"))
-        if self.outside == "word" and self.composition != "affine":
-            raise ValueError('outside="word" needs composition="affine", which makes chunks as large as words.')
-        self.check_at_least_one("beam_size")
+        if self.outside == "word" and self.composition == "token":
+            raise ValueError(
+                'outside="word" needs composition="affine" or "guarded", which make chunks as large as words.'
+            )
+        self.check_at_least_one("beam_size", "composition_layers")
         self.check_probability("exploration")
         if self.exploration and self.discontiguous:
             raise ValueError("exploration needs chunks without gaps; set exploration=0 or discontiguous=False.")

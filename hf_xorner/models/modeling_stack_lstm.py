@@ -10,17 +10,22 @@ from .transition_decoder import TransitionDecoder
 
 
 class WordVectors(Encoder):
-    """The identity: the LSTMs over stack, buffer and output depend on the actions and belong to the decoder."""
+    """The features, or a relu layer over them: all LSTMs depend on the actions and belong to the decoder."""
 
     def __init__(self, config: StackLstmConfig, input_size: int) -> None:
         super().__init__()
-        self.output_size = input_size
+        size = config.word_layer_size
+        self.hidden = nn.Linear(input_size, size) if size else None
+        self.output_size = size or input_size
 
     def forward(
         self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
-        """features (B, T, d) → (B, T, d), without further hidden states."""
-        return Encoded(features)
+        """features (B, T, d) → (B, T, output_size)."""
+        if self.hidden is None:
+            return Encoded(features)
+        states = self.hidden(features).relu()
+        return Encoded(states, (states,) if output_hidden_states else ())
 
 
 class StackLstmForTokenClassification(TaggerForTokenClassification):

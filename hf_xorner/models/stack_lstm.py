@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -9,7 +11,7 @@ from transformers import initialization as init
 
 from .configuration_stack_lstm import StackLstmConfig
 from .features import draw_vectors
-from .recurrent import BiLstmLayer, masked_recurrence, reversed_order
+from .recurrent import BiLstmLayer, Packing, build_layer, coupled_states, lstm_cell, reversed_order
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, OUT, SHIFT, TransitionSystem
 
@@ -18,80 +20,82 @@ ROWS_TOGETHER, GROUPS = 16, 4
 
 
 class StackLstm(nn.Module):
-    """A standard LSTM of several layers that first reads a learned vector, so that an empty stack has a state.
+    """An LSTM of several layers that first reads a learned vector, so that an empty stack has a state.
 
-    Gates in the order i, f, g, o; dropout between layers.
+    The cells are those of `recurrent.lstm_cell`, with dropout between layers.
     """
 
     def __init__(self, config: StackLstmConfig, input_size: int) -> None:
         super().__init__()
         self.config = config
+        self.coupled = config.cell == "coupled"
         size, layers = config.hidden_size, config.num_hidden_layers
+        gates = (3 if self.coupled else 4) * size
         self.start = nn.Parameter(torch.empty(input_size))
-        self.weight_ih = nn.Parameter(torch.empty(4 * size, input_size))  # of the lowest layer
+        self.weight_ih = nn.Parameter(torch.empty(gates, input_size))  # of the lowest layer
         # Of those above it.
-        self.weight_up = nn.Parameter(torch.empty(layers - 1, 4 * size, size)) if layers > 1 else None
-        self.weight_hh = nn.Parameter(torch.empty(layers, 4 * size, size))
-        self.bias = nn.Parameter(torch.empty(layers, 4 * size))
+        self.weight_up = nn.Parameter(torch.empty(layers - 1, gates, size)) if layers > 1 else None
+        self.weight_hh = nn.Parameter(torch.empty(layers, gates, size))
+        # Peepholes of i and o.
+        self.weight_ch = nn.Parameter(torch.empty(layers, 2 * size, size)) if self.coupled else None
+        self.bias = nn.Parameter(torch.empty(layers, gates))
 
     def reset_parameters(self) -> None:
-        """Glorot-uniform weights, each gate's matrix apart, and forget bias 1."""
+        """Glorot-uniform weights, each gate's matrix apart; zero biases, but forget bias 1 in standard cells."""
         draw_vectors(self.start, self.config)
         size = self.config.hidden_size
-        for weight in (self.weight_ih, self.weight_up, self.weight_hh):
+        for weight in (self.weight_ih, self.weight_up, self.weight_hh, self.weight_ch):
             if weight is None:
                 continue
             bound = (6 / (weight.shape[-1] + size)) ** 0.5
             nn.init.uniform_(weight, -bound, bound)
         bias = torch.zeros_like(self.bias)
-        bias[:, size : 2 * size] = 1
+        if not self.coupled:
+            bias[:, size : 2 * size] = 1
         init.copy_(self.bias, bias)
-
-    def forward(self, inputs: Tensor, lengths: Tensor, start: tuple[Tensor, Tensor]) -> Tensor:
-        """Push inputs (B, T, d) of lengths (B,) one after another.
-
-        Returns:
-            The states (B, T + 1, H) of the top layer, from `start` on; arbitrary beyond a length.
-        """
-        batch, time, _ = inputs.shape
-        if inputs.device.type != "cpu" or torch.compiler.is_compiling() or batch < 2 * ROWS_TOGETHER:
-            return self.run(inputs, start)
-        # Rows of similar length together, to save computation for padding.
-        order = lengths.argsort(descending=True, stable=True)
-        parts = []
-        for rows in order.split(max(ROWS_TOGETHER, -(-batch // GROUPS))):
-            width = int(lengths[rows[0]])
-            states = self.run(inputs[:, :width].index_select(0, rows), start)
-            parts.append(F.pad(states, (0, 0, 0, time - width)))
-        return torch.cat(parts).index_select(0, order.argsort())
-
-    def run(self, inputs: Tensor, start: tuple[Tensor, Tensor]) -> Tensor:
-        """`forward` for rows of full length T."""
-        empty = start[0][-1].expand(len(inputs), 1, -1)
-        if not inputs.shape[1]:
-            return empty
-        initial = tuple(state.unsqueeze(1).expand(-1, len(inputs), -1).contiguous() for state in start)
-        return torch.cat([empty, self.fused(inputs, initial)], 1)
 
     def empty(self) -> tuple[Tensor, Tensor]:
         """The h and c of all layers, (layers, H) each, after the learned vector alone."""
         below: Tensor = self.start
         hidden, cells = [], []
-        for reader, bias in zip(self.readers(), self.bias, strict=True):
+        for layer, (reader, bias) in enumerate(zip(self.readers(), self.bias, strict=True)):
             # One step from h = c = 0.
-            below, c = lstm_cell((reader * below).sum(1) + bias, bias.new_zeros(self.config.hidden_size))
+            gates = ((reader * below).sum(1) + bias).view(1, 1, -1)
+            peepholes = None if self.weight_ch is None else self.weight_ch[layer : layer + 1].transpose(1, 2)
+            h, c = lstm_cell(gates, gates.new_zeros(1, 1, self.config.hidden_size), peepholes)
+            below = h.flatten()
             hidden.append(below)
-            cells.append(c)
+            cells.append(c.flatten())
         return torch.stack(hidden), torch.stack(cells)
 
-    def fused(self, inputs: Tensor, initial: tuple[Tensor, ...]) -> Tensor:
-        """The backend's kernel for all steps and layers."""
+    def pushed(self, inputs: Tensor, lengths: Tensor) -> Tensor:
+        """`states_of` one LSTM with standard cells."""
+        batch, time, _ = inputs.shape
+        if inputs.device.type != "cpu" or torch.compiler.is_compiling() or batch < 2 * ROWS_TOGETHER:
+            return self.fused(inputs)
+        # Rows of similar length together, to save computation for padding.
+        order = lengths.argsort(descending=True, stable=True)
+        parts = []
+        for rows in order.split(max(ROWS_TOGETHER, -(-batch // GROUPS))):
+            width = int(lengths[rows[0]])
+            states = self.fused(inputs[:, :width].index_select(0, rows))
+            parts.append(F.pad(states, (0, 0, 0, time - width)))
+        return torch.cat(parts).index_select(0, order.argsort())
+
+    def fused(self, inputs: Tensor) -> Tensor:
+        """The backend's kernel for all steps and layers of standard cells, without regard to lengths."""
+        start = self.empty()
+        empty = start[0][-1].expand(len(inputs), 1, -1)
+        if not inputs.shape[1]:
+            return empty
+        initial = tuple(state.unsqueeze(1).expand(-1, len(inputs), -1).contiguous() for state in start)
         no_bias = torch.zeros_like(self.bias[0])
         layers = list(zip(self.readers(), self.weight_hh, self.bias, strict=True))
         weights = [weight for layer in layers for weight in (*layer, no_bias)]
         dropout = self.config.dropout if self.training else 0.0
         # cuDNN needs `train` for a backward pass.
-        return torch.lstm(inputs, initial, weights, True, len(layers), dropout, torch.is_grad_enabled(), False, True)[0]
+        states = torch.lstm(inputs, initial, weights, True, len(layers), dropout, torch.is_grad_enabled(), False, True)
+        return torch.cat([empty, states[0]], 1)
 
     def readers(self) -> list[Tensor]:
         """The input weights of each layer."""
@@ -99,79 +103,115 @@ class StackLstm(nn.Module):
         return [self.weight_ih, *above]
 
 
+def states_of(lstms: Sequence[StackLstm], inputs: Sequence[Tensor], lengths: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Push inputs (B, T, d) of lengths (B,) one after another onto each of D LSTMs.
+
+    Returns:
+        For each LSTM the states (B, ≥ T + 1, H) of its top layer, from that of the learned vector on; arbitrary beyond
+        a length.
+    """
+    if not lstms[0].coupled:
+        return [lstm.pushed(*each) for lstm, *each in zip(lstms, inputs, lengths, strict=True)]
+    # One recurrence for all LSTMs, each step of which is a batched product.
+    starts = torch.stack([torch.stack(lstm.empty(), 1) for lstm in lstms], 1)  # (layers, D, 2, H)
+    batch, time = len(inputs[0]), max(values.shape[1] for values in inputs)
+    empty = starts[-1, :, 0].view(len(lstms), 1, 1, -1).expand(-1, batch, -1, -1)
+    packing = Packing.for_device(torch.stack([*lengths]).amax(0), time)
+    order = packing.words[0]
+    padded = [F.pad(values, (0, 0, 0, time - values.shape[1])).flatten(0, 1) for values in inputs]
+    lowest = [
+        torch.addmm(lstm.bias[0], values.index_select(0, order), lstm.weight_ih.T)
+        for lstm, values in zip(lstms, padded, strict=True)
+    ]
+    states = products = torch.stack(lowest)  # (D, N, 3H)
+
+    def stacked(name: str, layer: int) -> Tensor:
+        return torch.stack([getattr(lstm, name)[layer] for lstm in lstms])
+
+    for layer, start in enumerate(starts):
+        if layer:
+            below = F.dropout(states, lstms[0].config.dropout, lstms[0].training)
+            products = torch.baddbmm(stacked("bias", layer).unsqueeze(1), below, stacked("weight_up", layer - 1).mT)
+        states = coupled_states(products, stacked("weight_hh", layer), stacked("weight_ch", layer), start, packing)
+    flat = states.new_zeros(len(lstms), batch * time, states.shape[-1]).index_copy(1, order, states)
+    return torch.cat([empty, flat.unflatten(1, (batch, time))], 2).unbind(0)
+
+
 class SpanComposition(nn.Module):
     """g: one vector of the words u, …, v of a chunk and its type y (lample2016, section 3.2).
 
     A bidirectional LSTM reads the words and then the type's vector r_y, projected to the size of a word; g consists of
-    the last states of both directions. With "affine" chunks (its program) it reads only the words, and
-    g = relu(W [h→ ; h←] + R r_y + b). Words outside of chunks have their own type.
+    the last states of both directions. With "affine" chunks it reads only the words, and
+    g = relu(W [h→ ; h←] + R r_y + b). With "guarded" ones (its program) it reads the vector of the empty stack before
+    them, too. Words outside of chunks have their own type.
     """
 
     def __init__(self, config: StackLstmConfig, num_types: int, word_size: int) -> None:
         super().__init__()
-        self.affine = config.composition == "affine"
+        self.token, self.guarded = config.composition == "token", config.composition == "guarded"
         self.types = nn.Embedding(num_types + 1, config.label_dim)  # the last is for words outside
         size = config.composition_size
-        self.layer = BiLstmLayer(word_size, size)
+        self.layer = build_layer(config.cell, word_size, size)
+        self.above = nn.ModuleList(build_layer(config.cell, size, size) for _ in range(config.composition_layers - 1))
         self.label = nn.Linear(config.label_dim, word_size, bias=False)
-        self.states = nn.Linear(2 * size, word_size) if self.affine else None
-        self.output_size = word_size if self.affine else 2 * size
+        self.states = None if self.token else nn.Linear(2 * size, word_size)
+        self.output_size = 2 * size if self.token else word_size
 
-    def forward(self, words: Tensor, lengths: Tensor, types: Tensor) -> Tensor:
-        """Compose chunks of words (N, L, d), right-padded, of lengths (N,) from 1 up and types (N,): (N, g)."""
+    def forward(self, words: Tensor, lengths: Tensor, types: Tensor, guard: Tensor) -> Tensor:
+        """Compose chunks of words (N, L, d), right-padded, of lengths (N,) from 1 up and types (N,): (N, g).
+
+        The guard is the vector of the empty stack, (d,).
+        """
+        if self.guarded:
+            words, lengths = torch.cat([guard.expand(len(words), 1, -1), words], 1), lengths + 1
         labels = self.label(self.types(types))
-        last = lengths
-        if self.affine:
-            last = lengths - 1
-        else:
+        if self.token:
             room = torch.cat([words, torch.zeros_like(words[:, :1])], 1)
             behind = torch.arange(room.shape[1], device=lengths.device) == lengths.unsqueeze(1)
-            words = torch.where(behind.unsqueeze(-1), labels.unsqueeze(1), room)
-        states = self.run(words.expand(2, -1, -1, -1), last + 1)
+            words, lengths = torch.where(behind.unsqueeze(-1), labels.unsqueeze(1), room), lengths + 1
+        states = words.expand(2, -1, -1, -1)
+        for layer in (self.layer, *self.above):
+            # With a mask, standard cells step through the words alone: most chunks are short.
+            nothing_dropped = words.new_ones(2, len(words), layer.hidden_size)
+            states = layer(states, lengths, nothing_dropped if isinstance(layer, BiLstmLayer) else None)
         chunk = torch.arange(len(lengths), device=lengths.device)
-        ends = torch.cat([states[0, chunk, last], states[1, :, 0]], -1)
+        ends = torch.cat([states[0, chunk, lengths - 1], states[1, :, 0]], -1)
         return ends if self.states is None else torch.relu(self.states(ends) + labels)
 
-    def run(self, inputs: Tensor, lengths: Tensor) -> Tensor:
-        """Both directions over (2, N, L, d) without padding, since most chunks are short."""
-        nothing_dropped = inputs.new_ones(2, inputs.shape[1], self.layer.hidden_size)
-        layer = self.layer
-        return masked_recurrence(inputs, lengths, layer.weight_ih, layer.weight_hh, layer.bias, nothing_dropped)
+    def products(self, words: Tensor, guard: Tensor) -> Tensor:
+        """Input products of both directions for words (N, d), the guard (d,) and types, for `compose`.
 
-    def products(self, words: Tensor) -> Tensor:
-        """Input products of both directions for words (N, d), then for types, (2, N + types, 4H), for `compose`."""
-        tokens = torch.cat([words, self.label(self.types.weight)])
-        return torch.baddbmm(
-            self.layer.bias.unsqueeze(1), tokens.expand(2, -1, -1), self.layer.weight_ih.transpose(1, 2)
-        )
+        Returns:
+            (2, N + 1 + types, gates · H).
+        """
+        tokens = torch.cat([words, guard.unsqueeze(0), self.label(self.types.weight)])
+        return self.layer.products(tokens.expand(2, -1, -1))
 
     def compose(self, products: Tensor, place: Tensor, lengths: Tensor, types: Tensor) -> Tensor:
         """`forward` from `products` for words at indices (N, L), right-padded, of lengths and types (N,)."""
-        labels = products.shape[1] - self.types.num_embeddings + types.unsqueeze(1)
-        tokens = 0 if self.affine else 1  # besides the words
-        steps = torch.arange(place.shape[1] + tokens, device=place.device)
-        last = (lengths + tokens - 1).unsqueeze(1)  # the step of the last token
+        first_type = products.shape[1] - self.types.num_embeddings
+        if self.guarded:
+            place, lengths = F.pad(place, (1, 0), value=first_type - 1), lengths + 1
+        steps = torch.arange(place.shape[1] + self.token, device=place.device)
+        last = (lengths + self.token - 1).unsqueeze(1)  # the step of the last token
         ahead, behind = (index.clamp(0, place.shape[1] - 1).expand(len(place), -1) for index in (steps, last - steps))
         order = torch.stack([place.gather(1, ahead), place.gather(1, behind)])  # (2, N, steps)
-        if not self.affine:
-            order = torch.where(torch.stack([steps == last, (steps == 0).expand(len(place), -1)]), labels, order)
+        if self.token:
+            types_at = torch.stack([steps == last, (steps == 0).expand(len(place), -1)])
+            order = torch.where(types_at, first_type + types.unsqueeze(1), order)
         rows = torch.stack([products[d].index_select(0, order[d].T.flatten()) for d in range(2)])
-        recurrent = self.layer.weight_hh.transpose(1, 2)
-        h = c = products.new_zeros(2, len(place), self.layer.hidden_size)
+        layers = (self.layer, *self.above)
+        states = [(products.new_zeros(2, len(place), self.layer.hidden_size),) * 2 for _ in layers]
         for step, gates in enumerate(rows.unflatten(1, (len(steps), len(place))).unbind(1)):
-            after = lstm_cell(torch.baddbmm(gates, h, recurrent), c)
             under_way = step <= last
-            h, c = (torch.where(under_way, new, old) for new, old in zip(after, (h, c), strict=True))
-        ends = torch.cat([h[0], h[1]], -1)
+            for number, layer in enumerate(layers):
+                if number:
+                    gates = layer.products(states[number - 1][0])
+                before = states[number]
+                h, c = layer.step(gates, *before)
+                states[number] = torch.where(under_way, h, before[0]), torch.where(under_way, c, before[1])
+        ends = torch.cat(states[-1][0].unbind(0), -1)
         return ends if self.states is None else torch.relu(self.states(ends) + self.label(self.types(types)))
-
-
-def lstm_cell(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """h and c of a standard LSTM from its gates (…, 4H), i, f, g, o, and the c before."""
-    size = c.shape[-1]
-    i, f, _, o = gates.sigmoid().chunk(4, -1)
-    c = torch.addcmul(f * c, i, gates[..., 2 * size : 3 * size].tanh())
-    return o * c.tanh(), c
 
 
 class ActionScorer(nn.Module):
@@ -232,20 +272,21 @@ class ActionScorer(nn.Module):
         slot = sentence * longest + outputs
         slot = torch.cat([slot[reduces], slot[outs]])
         on_output = pushed.new_zeros(batch * longest, pushed.shape[1]).index_copy(0, slot, pushed)
-        output = self.output(on_output.unflatten(0, (batch, longest)), counts[0], self.output.empty())
+        on_output = on_output.unflatten(0, (batch, longest))
 
-        empty = self.stack.empty()
-        under = self.stack(chunks, length, empty)[:, 1:][within]  # the state after each shifted word
-        stack = torch.cat([empty[0][-1:], under])
+        (under,) = states_of([self.stack], [chunks], [length])
+        stack = torch.cat([self.stack.empty()[0][-1:], under[:, 1 : width + 1][within]])  # after each shifted word
 
-        buffer = self.buffer_states(words, lengths)
         done = self.actions(actions[:, :-1].clamp(min=0))
-        history = self.history(done, (counts[1] - 1).clamp(min=0), self.history.empty())
-        left = lengths[sentence] - position
+        output, buffer, history = states_of(
+            (self.output, self.buffer, self.history),
+            (on_output, self.backwards(words, lengths), done),
+            (counts[0], lengths, (counts[1] - 1).clamp(min=0)),
+        )
         states = [
-            _rows(output.flatten(0, 1), sentence * (longest + 1) + outputs),
+            _rows(output.flatten(0, 1), sentence * output.shape[1] + outputs),
             _rows(stack, torch.where(depth > 0, shifted, 0)),
-            _rows(buffer.flatten(0, 1), sentence * (time + 1) + left),
+            _rows(buffer.flatten(0, 1), sentence * buffer.shape[1] + lengths[sentence] - position),
             _rows(history.flatten(0, 1), sentence * history.shape[1] + step),
         ]
         scores = self.classifier(torch.relu(self.hidden(torch.cat(states, -1))))
@@ -254,20 +295,24 @@ class ActionScorer(nn.Module):
 
     def composed(self, chunks: Tensor, lengths: Tensor, types: Tensor, outside: Tensor) -> Tensor:
         """Input of the output's LSTM: chunks (N, L, d) and words outside of them (M, d) → (N + M, g)."""
+        guard = self.stack.start
         if self.raw_words_outside:
-            return torch.cat([self.composition(chunks, lengths, types), outside])
+            return torch.cat([self.composition(chunks, lengths, types, guard), outside])
         single = chunks.new_zeros(len(outside), chunks.shape[1], chunks.shape[2])
         single[:, 0] = outside
         lengths = torch.cat([lengths, lengths.new_ones(len(outside))])
         types = torch.cat([types, types.new_full((len(outside),), self.system.num_types)])
-        return self.composition(torch.cat([chunks, single]), lengths, types)
+        return self.composition(torch.cat([chunks, single]), lengths, types, guard)
+
+    def backwards(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """The words (B, T, d) in the order in which the buffer's LSTM reads them."""
+        batch, time, _ = words.shape
+        order = torch.arange(batch, device=lengths.device).unsqueeze(1) * time + reversed_order(lengths, time)
+        return _rows(words.flatten(0, 1), order)
 
     def buffer_states(self, words: Tensor, lengths: Tensor) -> Tensor:
         """The buffer's state (B, T + 1, H) by the number of words left on it."""
-        batch, time, _ = words.shape
-        order = torch.arange(batch, device=lengths.device).unsqueeze(1) * time + reversed_order(lengths, time)
-        backwards = _rows(words.flatten(0, 1), order)
-        return self.buffer(backwards, lengths, self.buffer.empty())
+        return states_of([self.buffer], [self.backwards(words, lengths)], [lengths])[0]
 
 
 def log_softmax_of_valid(scores: Tensor, valid: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -40,6 +41,7 @@ _CONTINUATION = "\ue000\ue001"
 #: Numbers among the policies with their minimum; above the maximum, the file is broken.
 _LEAST = {"max_word_chars": 1, "max_word_pieces": 0, "trained_vocab_size": 2, "first_singleton_id": 2}
 _MOST = 1 << 30
+_CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero"), "character_types": ("unicode", "ascii")}
 _POLICIES = ("characters", "casing", "digits", "fallback", "max_word_chars", "trained_vocab_size", "first_singleton_id")
 
 _DIGIT = re.compile(r"\d")
@@ -55,6 +57,12 @@ _TYPED_CODE_POINTS = 0x20000
 #: First letters (or whole names) of Unicode general categories, by the type they make.
 _TYPES_BY_CATEGORY = {"Lu": "U", "Lt": "U", "Ll": "l", "Nd": "d", "P": "p", "S": "p"}
 
+#: The characters that have a type if `character_types` is "ascii".
+ASCII_CHARACTERS = string.ascii_letters + string.digits + string.punctuation
+
+#: The letters of all other characters then, by their letters otherwise.
+_BEYOND_ASCII = str.maketrans("Uldp", "Nn..")
+
 
 class Words(NamedTuple):
     """The N words of a batch of sentences, one after the other."""
@@ -62,7 +70,7 @@ class Words(NamedTuple):
     encodings: list[Encoding]  # one a sentence
     counts: np.ndarray  # (sentences,) words of each
     input_ids: np.ndarray  # (N,)
-    char_ids: np.ndarray  # (N, max_word_chars)
+    char_ids: np.ndarray  # (N, W): W is max_word_chars, or less if no word is longer
     offsets: np.ndarray  # (N, 2) from the start of the text, or of the given word
     piece_ids: np.ndarray | None  # (N, max_word_pieces), where the tokenizer cuts words into pieces
 
@@ -97,6 +105,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         fallback: Sequence[str] = (),
         pieces: WordPieces | None = None,
         max_word_pieces: int = 12,
+        character_types: str = "unicode",
     ) -> WordCharTokenizer:
         """Build a tokenizer that knows the words and characters of a corpus.
 
@@ -105,7 +114,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             min_count: Words seen less often stay unknown.
             casing: "keep", or "lower" to look words up in lower case (characters keep their case).
             digits: "keep", or "zero" to read every digit as 0, in words and in characters (lample2016).
-            max_word_chars: Characters a word is cut or padded to.
+            max_word_chars: Characters a word is cut or padded to (li2020: 20; lample2016 does not cut words: 200).
             min_char_count: Characters seen less often are known by their type alone.
             vector_words: Words that have a pretrained vector. They are known, too, whether the corpus holds them or
                 not; their ids come after those of the corpus.
@@ -113,12 +122,20 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 form, "zero" its form with every digit as 0, "lower_zero" both (lample2016: lower, lower_zero).
             pieces: The tokenizer of an encoder, for models that compose words of its pieces or read its states.
             max_word_pieces: Pieces of a word that are looked at; the fixed width of `piece_ids`.
+            character_types: Characters that are letters, digits or punctuation for the character CNN: those of
+                "unicode", or of "ascii" alone (li2020's program), which are then all known. Casing is that of all
+                letters.
         """
         if isinstance(sentences, str):
             raise TypeError("from_corpus reads many sentences; give it a list of texts, or of lists of words.")
-        check_policies(
-            {"casing": casing, "digits": digits, "fallback": list(fallback), "max_word_chars": max_word_chars}
-        )
+        policies = {
+            "casing": casing,
+            "digits": digits,
+            "fallback": list(fallback),
+            "max_word_chars": max_word_chars,
+            "character_types": character_types,
+        }
+        check_policies(policies)
         split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
         surfaces: Counter[str] = Counter()
         for number, sentence in enumerate(sentences):
@@ -126,17 +143,17 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 check_sentence(sentence, False, number)
                 sentence = [word for word, _ in split.pre_tokenize_str(sentence)]
             surfaces.update(sentence)
-        words, characters = known_forms(surfaces, casing, digits)
+        words, counts = known_forms(surfaces, casing, digits)
+        characters = [character for character, count in counts.items() if count >= min_char_count]
+        if character_types == "ascii":
+            characters += fold(ASCII_CHARACTERS, "keep", digits)
         known = {word: count for word, count in words.items() if count >= min_count}
         beside = [word for word in dict.fromkeys(vector_words) if word not in known and may_be_known(word)]
         return cls.from_vocabulary(
             [PAD, UNKNOWN, *known, *beside],
-            "".join(character for character, count in characters.items() if count >= min_char_count),
+            "".join(dict.fromkeys(characters)),
             pieces,
-            max_word_chars=max_word_chars,
-            casing=casing,
-            digits=digits,
-            fallback=list(fallback),
+            **policies,
             trained_vocab_size=2 + len(known),
             first_singleton_id=2 + sum(count > 1 for count in known.values()),
             max_word_pieces=max_word_pieces if pieces else 0,
@@ -203,6 +220,11 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return self.init_kwargs["characters"]
 
     @property
+    def character_types(self) -> str:
+        """The characters that have a type; "unicode" in tokenizers that earlier versions saved."""
+        return self.init_kwargs.get("character_types", "unicode")
+
+    @property
     def max_word_chars(self) -> int:
         """Characters a word is cut or padded to."""
         return self.init_kwargs["max_word_chars"]
@@ -250,7 +272,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "first_singleton_id": self.init_kwargs["first_singleton_id"],
             "pad_token_id": self.pad_token_id,
             "char_vocab_size": len(RESERVED_CHARACTER_TYPES) + len(self.characters),
-            "char_types": type_letters(self.characters),
+            "char_types": type_letters(self.characters, self.character_types == "ascii"),
             "max_word_chars": self.max_word_chars,
             "max_word_pieces": self.max_word_pieces,
             "piece_vocab_size": self.pieces.size if self.pieces else 0,
@@ -360,7 +382,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
         columns = {
             "input_ids": words.input_ids,
-            "char_ids": words.char_ids,
+            # The stock pipeline joins only outputs of one width.
+            "char_ids": np.pad(words.char_ids, ((0, 0), (0, self.max_word_chars - words.char_ids.shape[1]))),
             "attention_mask": np.ones_like(words.input_ids) if return_attention_mask is not False else None,
             "piece_ids": words.piece_ids,
             "token_type_ids": np.zeros_like(words.input_ids) if return_token_type_ids else None,
@@ -412,8 +435,9 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return Words(encodings, counts, ids, self._character_ids(text, starts, stops), offsets, piece_ids)
 
     def _character_ids(self, text: str, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Character ids (N, max_word_chars) of words that start and stop at positions (N,) of a text."""
-        places = starts[:, None] + np.arange(self.max_word_chars)
+        """Character ids (N, W) of words that start and stop at positions (N,) of a text; see `Words`."""
+        width = min(self.max_word_chars, int((stops - starts).max(initial=1)))
+        places = starts[:, None] + np.arange(width)
         table = character_ids(self.characters, self.init_kwargs["digits"] == "zero")
         # One more code point, so that there is one even in an empty text.
         ids = table[np.append(code_points(text), 0)]
@@ -532,7 +556,7 @@ def _as_list(row: Any, name: str) -> Any:
 
 def check_policies(policies: dict[str, Any]) -> None:
     """Raise if policies of a tokenizer are unknown or of a wrong type; missing ones have their default."""
-    for name, choices in (("casing", ("keep", "lower")), ("digits", ("keep", "zero"))):
+    for name, choices in _CHOICES.items():
         if policies.get(name, choices[0]) not in choices:
             raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
     steps = policies.get("fallback", [])
@@ -620,8 +644,7 @@ def character_types() -> np.ndarray:
 @lru_cache(maxsize=16)
 def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
     """The id of every code point: known characters by their place, others by their type."""
-    by_type = [RESERVED_CHARACTER_TYPES.index(code) for code in CHARACTER_TYPE_CODES]
-    by_type[0] = 1
+    by_type = [max(RESERVED_CHARACTER_TYPES.find(code), UNKNOWN_ID) for code in CHARACTER_TYPE_CODES]
     types = character_types()
     ids = np.array(by_type, dtype=np.int64)[types]
     ids[code_points(characters)] = np.arange(len(characters)) + len(RESERVED_CHARACTER_TYPES)
@@ -630,10 +653,20 @@ def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
     return ids
 
 
-def type_letters(characters: str) -> str:
-    """One letter a character id, the reserved ones included, as a config's `char_types` wants it."""
-    known = character_types()[code_points(characters)]
-    return RESERVED_CHARACTER_TYPES + "".join(CHARACTER_TYPE_CODES[type_] for type_ in known)
+def type_letters(characters: str, ascii_only: bool = False) -> str:
+    """One letter a character id, the reserved ones included, for a config's `char_types`.
+
+    With `ascii_only`, all ASCII characters must be known: unknown ones of any type are then beyond ASCII.
+    """
+    known = "".join(CHARACTER_TYPE_CODES[type_] for type_ in character_types()[code_points(characters)])
+    if not ascii_only:
+        return RESERVED_CHARACTER_TYPES + known
+    beyond = (RESERVED_CHARACTER_TYPES + known).translate(_BEYOND_ASCII)
+    size = len(RESERVED_CHARACTER_TYPES)
+    return beyond[:size] + "".join(
+        letter if character in ASCII_CHARACTERS else other
+        for character, letter, other in zip(characters, known, beyond[size:], strict=True)
+    )
 
 
 def code_points(text: str) -> np.ndarray:

@@ -10,7 +10,8 @@ from transformers.utils.generic import maybe_autocast
 
 from .configuration_stack_lstm import StackLstmConfig
 from .decoders import Axes, Decoded, Decoder
-from .stack_lstm import ActionScorer, log_softmax_of_valid, lstm_cell
+from .recurrent import lstm_cell
+from .stack_lstm import ActionScorer, log_softmax_of_valid
 from .tags import END, INSIDE, TagSpace
 from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, GoldChunks, TransitionSystem
 
@@ -59,7 +60,7 @@ class Stepper:
         self.to_actions = scorer.classifier.weight.T.contiguous()
         self.to_output = output.weight_ih.T.contiguous()
         # Input products of the lowest layers for every word and action.
-        self.products = scorer.composition.products(flat)
+        self.products = scorer.composition.products(flat, scorer.stack.start)
         outside = flat
         if not scorer.raw_words_outside:
             every_word = torch.arange(len(flat), device=flat.device)
@@ -70,12 +71,16 @@ class Stepper:
         self.gates_of_outs = torch.addmm(output.bias[0], outside, self.to_output)
         self.gates_of_shifts = torch.addmm(stack.bias[0], flat, stack.weight_ih.T)
         self.gates_of_actions = torch.addmm(history.bias[0], scorer.actions.weight, history.weight_ih.T)
-        recurrent = torch.stack([lstm.weight_hh for lstm in self.lstms], 1).transpose(2, 3)  # (layers, 3, H, 4H)
+        recurrent = torch.stack([lstm.weight_hh for lstm in self.lstms], 1).transpose(2, 3)  # (layers, 3, H, gates · H)
         self.weights = [recurrent[0].contiguous()]
         upward: list[Tensor] = [lstm.weight_up for lstm in self.lstms if lstm.weight_up is not None]
         if upward:
             self.weights += torch.cat([torch.stack(upward, 1).transpose(2, 3), recurrent[1:]], 2)
-        self.biases = torch.stack([lstm.bias for lstm in self.lstms], 1).unsqueeze(2)  # (layers, 3, 1, 4H)
+        self.biases = torch.stack([lstm.bias for lstm in self.lstms], 1).unsqueeze(2)  # (layers, 3, 1, gates · H)
+        peepholes: list[Tensor] = [lstm.weight_ch for lstm in self.lstms if lstm.weight_ch is not None]
+        self.peepholes: list[Tensor | None] = [None] * len(self.weights)
+        if peepholes:
+            self.peepholes = [*torch.stack(peepholes, 1).transpose(2, 3).contiguous()]
         starts = [lstm.empty() for lstm in self.lstms]
         self.h, self.c = (torch.stack(states, 1).unsqueeze(2) for states in zip(*starts, strict=True))
 
@@ -120,7 +125,7 @@ class Stepper:
                 gates = torch.baddbmm(gates, h, weight)
             else:
                 gates = torch.baddbmm(self.biases[layer], torch.cat([below, h], -1), weight)
-            below, cell = lstm_cell(gates, c)
+            below, cell = lstm_cell(gates, c, self.peepholes[layer])
             hidden.append(torch.where(pushes, below, torch.where(empties, self.h[layer], h)))
             cells.append(torch.where(pushes, cell, torch.where(empties, self.c[layer], c)))
         on_stack = states.on_stack
@@ -133,7 +138,7 @@ class Stepper:
         return States(states.sentence, position, depth, torch.stack(hidden), torch.stack(cells), on_stack)
 
     def gates_of_chunks(self, states: States, action: Tensor, gates: Tensor) -> Tensor:
-        """Input products of the output's lowest layer for the chunks of REDUCE, else `gates` (N, 4H)."""
+        """Input products of the output's lowest layer for the chunks of REDUCE, else `gates` (N, gates · H)."""
         reduces = action >= FIRST_REDUCE
         if self.static:
             chunks = self.composed(states, action.clamp(min=FIRST_REDUCE), self.time)
@@ -146,7 +151,7 @@ class Stepper:
         return gates.index_copy(0, index, self.composed(chosen, action[index], width))
 
     def composed(self, states: States, action: Tensor, width: int) -> Tensor:
-        """Input products of the output's lowest layer, (N, 4H), for the words on stacks of up to `width`, reduced."""
+        """Input products of the output's lowest layer (N, gates · H) for words on stacks of up to `width`, reduced."""
         offset = torch.arange(width, device=action.device)
         if states.on_stack.shape[1]:
             place = states.on_stack[:, :width]

@@ -14,7 +14,7 @@ import numpy as np
 from ..files import write_whole
 from ..training.facts import Facts, command_of, rounded
 from .reproduction import Cell, Filled
-from .tables import NOT_PUBLISHED, published_number, published_text
+from .tables import NOT_PUBLISHED, Column, published_number, published_text
 
 #: How the measured figures are computed.
 METHOD = (
@@ -31,8 +31,11 @@ def to_markdown(filled: Filled) -> str:
     heads = [head for column in table.columns.values() for head in (f"{column.head}, published", "measured")]
     lines = [f"# {table.name}: {table.title}", "", _line(["", *heads]), _line(["---", *["---:"] * len(heads)])]
     for key, row in table.rows.items():
-        cells = [filled.cells[key, name] for name in table.columns]
-        texts = [text for cell in cells for text in (published_text(cell.published), _measured(cell))]
+        sign = "+" if table.change_from not in (None, key) else ""
+        cells = [(filled.cells[key, name], column) for name, column in table.columns.items()]
+        texts = [
+            text for cell, column in cells for text in (published_text(cell.published), _measured(cell, column, sign))
+        ]
         lines.append(_line([f"{row.name} (baseline)" if key == table.baseline else row.name, *texts]))
     for title, sentences in (
         ("Other than in the paper", filled.deviations),
@@ -65,6 +68,7 @@ def to_json(filled: Filled) -> str:
         "title": table.title,
         "note": table.note,
         "baseline": table.baseline,
+        "change_from": table.change_from,
         "paper_runs": table.paper_runs,
         "method": _method(filled),
         "columns": {key: {"head": column.head, "figure": column.figure} for key, column in table.columns.items()},
@@ -99,7 +103,8 @@ def draw_tables(filled: Filled, path: Path) -> Path | None:
     for axes, name in zip(panels, shown, strict=True):
         cells = [filled.cells[key, name] for key in table.rows]
         published = [published_number(cell.published) for cell in cells]
-        measured = [(cell.over, None) if table.columns[name].over else (cell.mean, cell.std) for cell in cells]
+        is_mean = table.columns[name].is_mean
+        measured = [(cell.mean, cell.std) if is_mean else (cell.shown, None) for cell in cells]
         for pairs, shift, style, label in ((published, -0.12, "C1D", "published"), (measured, 0.12, "C0o", _MEASURED)):
             values, errors = np.array(pairs, dtype=float).T  # None becomes NaN, which is not drawn
             axes.errorbar(values, places + shift, xerr=errors, fmt=style, label=label)
@@ -162,14 +167,14 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
     found = []
     for (key, run), of_seeds in filled.facts.items():
         scored = {seed: one for seed, one in sorted(of_seeds.items()) if "f1" in one.scores.get("test", {})}
-        if not scored:
+        if not scored or filled.table.rows[key].reads:  # no result of a whole model
             continue
         first = next(iter(scored.values()))
         figures = [one.scores["test"]["f1"] for one in scored.values()]
         published = [
             filled.cells[key, name].published
             for name, column in filled.table.columns.items()
-            if (column.run, column.split, column.figure) == (run, "test", "f1")
+            if (column.run, column.split, column.figure, column.is_mean) == (run, "test", "f1", True)
         ]
         found.append(
             {
@@ -203,15 +208,15 @@ def _method(filled: Filled) -> str | None:
     return METHOD if filled.table.kind == "trained" else None
 
 
-def _measured(cell: Cell) -> str:
+def _measured(cell: Cell, column: Column, sign: str) -> str:
+    if not column.is_mean:
+        return NOT_PUBLISHED if cell.shown is None else f"{cell.shown:.2f}"
     if cell.mean is None:
         return NOT_PUBLISHED
-    if cell.over is not None:
-        return f"{cell.over:.2f}"
     if isinstance(cell.mean, int) or set(cell.values) == {0}:
         return f"{cell.mean:,}"
     std = "" if cell.std is None else f" ± {cell.std:.2f}"
-    return f"{cell.mean:.2f}{std}" + ("" if cell.p is None else f" (p {cell.p:.3f})")
+    return f"{cell.mean:{sign}.2f}{std}" + ("" if cell.p is None else f" (p {cell.p:.3f})")
 
 
 def _line(cells: list[str]) -> str:

@@ -13,8 +13,10 @@ import numpy as np
 from datasets import Dataset
 
 from ..corpora import load_corpus
+from ..corpora.assemble import TRAIN
 from ..corpora.statistics import corpus_statistics
 from ..evaluation.breakdowns import vocabulary_partition
+from ..evaluation.chunk_tags import raw_chunk_tags
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..evaluation.resampling import randomisation_test
@@ -40,7 +42,7 @@ class Cell:
         std: Their sample standard deviation (n − 1), from two seeds on.
         p: The share of random swaps after which row and baseline are at least as far apart; see `significance`.
         difference: The figure less the baseline's, over the seeds of both.
-        over: The mean as a multiple of another row's, in columns that show that.
+        shown: The maximum or multiple, in columns that show one in place of the mean.
     """
 
     published: Any = None
@@ -49,7 +51,7 @@ class Cell:
     std: float | None = None
     p: float | None = None
     difference: float | None = None
-    over: float | None = None
+    shown: float | None = None
 
 
 @dataclass
@@ -112,7 +114,7 @@ def significance(counts: Sequence[np.ndarray[Any, Any]], others: Sequence[np.nda
 def _measure(filled: Filled, plan: Plan, settings: Settings) -> None:
     """Put the scores of models into the cells."""
     table = filled.table
-    partitions: dict[tuple[Path, str], dict[str, Any]] = {}
+    computed: dict[tuple[Path, str, str], dict[str, Any]] = {}
     for (key, name), cell in filled.cells.items():
         column, row = table.columns[name], table.rows[key]
         if column.run is None or column.figure is None:
@@ -120,16 +122,28 @@ def _measure(filled: Filled, plan: Plan, settings: Settings) -> None:
         jobs = {job.seed: job for job in plan.jobs.get((key, column.run), ())}
         for seed, facts in filled.facts.get((key, column.run), {}).items():
             scores: Mapping[str, Any] = {"speed": facts.speed, **facts.scores.get(str(column.split), {})}
-            if column.figure.startswith("vocabulary/"):
-                at = (jobs[seed].folder, str(column.split))
-                if at not in partitions:
-                    partitions[at] = _partition_of(jobs[seed], column, row, table, settings)
-                scores = partitions[at]
-            if (value := _value_at(scores, column.figure)) is not None:
+            kind = column.figure.partition("/")[0]
+            if kind in ("vocabulary", "raw_chunk_tags") or column.split == TRAIN:
+                at = (jobs[seed].folder, str(column.split), kind)
+                if at not in computed:
+                    computed[at] = _scores_of_model(kind, jobs[seed], column, row, table, settings)
+                scores = computed[at]
+            if (value := _value_at(scores, f"{column.figure}/{row.reads}" if row.reads else column.figure)) is not None:
                 cell.values[seed] = value
+    if table.change_from is not None:
+        _subtract(filled, table.change_from)
+    for cell in filled.cells.values():
         if cell.values:
             cell.mean = mean(cell.values.values())
             cell.std = stdev(cell.values.values()) if len(cell.values) > 1 else None
+
+
+def _subtract(filled: Filled, base: str) -> None:
+    """Subtract the figures of a row from those of the others, seed by seed."""
+    for (key, name), cell in filled.cells.items():
+        if key != base:
+            less = filled.cells[base, name].values
+            cell.values = {seed: value - less[seed] for seed, value in cell.values.items() if seed in less}
 
 
 def _value_at(content: Any, path: str) -> Any:
@@ -140,15 +154,19 @@ def _value_at(content: Any, path: str) -> Any:
 
 
 def _compare_rows(filled: Filled, plan: Plan) -> None:
-    """Test rows against the baseline, and compute multiples of a row."""
+    """Test rows against the baseline, and compute maxima over seeds and multiples of a row."""
     table = filled.table
     tests: dict[tuple[str, str, str], dict[str, Any]] = {}
     for (key, name), cell in filled.cells.items():
         column = table.columns[name]
-        if column.over is not None:
+        if column.highest:
+            cell.shown = max(cell.values.values(), default=None)
+        elif column.over is not None:
             base = filled.cells[column.over, name].mean
-            cell.over = cell.mean / base if base and cell.mean is not None else None
+            cell.shown = cell.mean / base if base and cell.mean is not None else None
         if table.baseline in (None, key) or column.figure not in _TESTED or not cell.values:
+            continue
+        if not column.is_mean or column.split == TRAIN:
             continue
         at = (key, str(column.run), str(column.split))
         if at not in tests:
@@ -172,15 +190,20 @@ def _test(filled: Filled, plan: Plan, row: str, run: str, split: str) -> dict[st
     return significance([pair[0] for pair in pairs], [pair[1] for pair in pairs])
 
 
-def _partition_of(job: Job, column: Column, row: TableRow, table: Table, settings: Settings) -> dict[str, Any]:
-    """Score a saved model by what training and vectors contain."""
+def _scores_of_model(
+    kind: str, job: Job, column: Column, row: TableRow, table: Table, settings: Settings
+) -> dict[str, Any]:
+    """Score a saved model by what training and vectors contain, or its raw chunk tags."""
     run = parse([*job.words, "--output_dir", str(job.folder)])[0]
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     tokens, gold = _sentences(corpus[str(column.split)])
-    system = System.of_tagger(Tagger.from_pretrained(str(job.folder)), tokens, gold)
-    kind = row.vectors.get(str(column.run))
-    known = _known(vectors_of(kind, table, settings) if kind else NO_VECTORS, tokens)
-    return report(system, training=Training.of(*_sentences(corpus["train"])), vector_words=known, resamples=0)
+    tagger = Tagger.from_pretrained(str(job.folder))
+    if kind == "raw_chunk_tags":
+        return {kind: raw_chunk_tags(tagger, tokens, gold)}
+    system = System.of_tagger(tagger, tokens, gold)
+    vectors = row.vectors.get(str(column.run))
+    known = _known(vectors_of(vectors, table, settings) if vectors else NO_VECTORS, tokens)
+    return report(system, training=Training.of(*_sentences(corpus[TRAIN])), vector_words=known, resamples=0)
 
 
 def _known(file: str, sentences: list[list[str]]) -> list[str] | None:
@@ -201,7 +224,6 @@ def _count(filled: Filled, settings: Settings) -> None:
     table = filled.table
     for name, column in table.columns.items():
         if column.missing is not None:
-            filled.notes.append(f"{column.head}: not counted; {column.missing}.")
             continue
         try:
             found = _counts_of(table, column, settings)
@@ -209,7 +231,10 @@ def _count(filled: Filled, settings: Settings) -> None:
             filled.notes.append(f"{column.head}: {error}")
             continue
         for key, row in table.rows.items():
-            value = _value_at(found.get(str(row.split or column.split)), str(row.figure))
+            counts = found.get(str(row.split or column.split))
+            value = _value_at(counts, f"{column.figure}/{row.figure}")
+            if value is None:
+                value = _value_at(counts, str(row.figure))
             if value is not None:
                 filled.cells[key, name].values[0] = filled.cells[key, name].mean = value
 
@@ -223,7 +248,7 @@ def _counts_of(table: Table, column: Column, settings: Settings) -> dict[str, An
         return corpus_statistics(corpus)
     tokens, gold = _sentences(corpus[str(column.split)])
     words = [word for sentence in tokens for word in sentence]
-    training = Training.of(*_sentences(corpus["train"]))
+    training = Training.of(*_sentences(corpus[TRAIN]))
     counts = vocabulary_partition(Comparison.of(gold, gold), words, training.words, _known(file, tokens))
     return {str(column.split): counts}
 
@@ -235,9 +260,10 @@ def _notes(
     facts: Mapping[tuple[str, str], Mapping[int, Facts]],
 ) -> list[str]:
     """Return a sentence for each reason why figures are missing."""
-    notes = [f"{table.rows[key].name} ({run}): {sentence}" for (key, run), sentence in plan.missing.items()]
+    notes = [f"{column.head}: {column.missing}." for column in table.columns.values() if column.missing]
+    notes += [f"{table.rows[key].name} ({run}): {sentence}" for (key, run), sentence in plan.missing.items()]
     others = [row.name for row in table.rows.values() if not row.recipes]
-    if others and table.kind == "trained":
+    if others and any(column.run for column in table.columns.values()):
         notes.append(f"Not ours, as published: {', '.join(others)}.")
     for (key, run), jobs in plan.jobs.items():
         for job in jobs:

@@ -13,7 +13,7 @@ from ..training.recipes import ROOT, is_table, nearest, read_yaml, recipe_names,
 _KINDS = ("trained", "statistics", "partition")
 NOT_PUBLISHED = "–"
 
-_NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:±\s*(\d+(?:\.\d+)?)\s*)?")
+_NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*(?:±\s*(\d+(?:\.\d+)?)\s*)?")
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,11 @@ class Column:
         run: The run of each row that it shows; None if nothing is measured.
         split: The split that is scored.
         figure: The path of the figure in the scores of the split, such as per_type/person/f1; below speed/, in the
-            run's speed; below vocabulary/, in the saved model's scores by what training and vectors contain.
-        over: The row of which the figure is shown as a multiple.
+            run's speed; below vocabulary/, in the saved model's scores by what training and vectors contain; below
+            raw_chunk_tags/, in its recall of chunk tags. In a table of counts, figures of rows that are also below this
+            path are taken from there.
+        highest: Show the highest figure of all seeds, not the mean.
+        over: The row of which the mean is shown as a multiple.
         options: The dataset that is counted: options of `RunArguments`.
         vectors: The kind of vectors that its figures need.
         missing: Why nothing can be measured.
@@ -36,10 +39,16 @@ class Column:
     run: str | None = None
     split: str | None = None
     figure: str | None = None
+    highest: bool = False
     over: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     vectors: str | None = None
     missing: str | None = None
+
+    @property
+    def is_mean(self) -> bool:
+        """True if it shows the mean over seeds, no maximum or multiple."""
+        return not (self.highest or self.over)
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ class TableRow:
         published: The published figures, by column.
         split: In a table of counts, the split.
         figure: In a table of counts, the figure.
+        reads: In columns below raw_chunk_tags/, the vectors that the classifier reads; see `raw_chunk_tags`.
     """
 
     name: str
@@ -63,6 +73,7 @@ class TableRow:
     published: dict[str, Any] = field(default_factory=dict)
     split: str | None = None
     figure: str | None = None
+    reads: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,7 @@ class Table:
         kind: "trained": scores of models. "statistics": counts of datasets. "partition": counts of words and entities
             by whether training and vectors contain them.
         baseline: The row that the others are tested against.
+        change_from: The row whose figures are subtracted from those of the others.
         vectors: The kinds of vectors that its rows need, in words.
         paper_runs: The number of runs behind a published figure, if the paper says so.
         note: A remark for the reader.
@@ -88,6 +100,7 @@ class Table:
     rows: dict[str, TableRow]
     kind: str = "trained"
     baseline: str | None = None
+    change_from: str | None = None
     vectors: dict[str, str] = field(default_factory=dict)
     paper_runs: int | None = None
     note: str | None = None
@@ -142,14 +155,17 @@ def _read(path: Path, below: list[Path]) -> Table:
     content["columns"] = {
         key: _filled(Column, value, f"{path}, column {key}") for key, value in content["columns"].items()
     }
+    runs = {column.run for column in content["columns"].values()}
     content["rows"] = {
-        key: _row(dict(value), path, key, [*below, path_read], vectors) for key, value in content["rows"].items()
+        key: _row(dict(value), path, key, [*below, path_read], vectors, runs) for key, value in content["rows"].items()
     }
     return _checked(_filled(Table, content, str(path)), path)
 
 
-def _row(value: dict[str, Any], path: Path, key: str, below: list[Path], vectors: dict[str, str]) -> TableRow:
-    """Build a row, with what it takes from rows of other tables; their kinds of vectors are added to `vectors`."""
+def _row(
+    value: dict[str, Any], path: Path, key: str, below: list[Path], vectors: dict[str, str], runs: set[str | None]
+) -> TableRow:
+    """Build a row, with these runs of rows of other tables; their kinds of vectors are added to `vectors`."""
     references = value.pop("as", [])
     sources = []
     for reference in [references] if isinstance(references, str) else references:
@@ -157,9 +173,12 @@ def _row(value: dict[str, Any], path: Path, key: str, below: list[Path], vectors
         other = _read(_located(name), below)
         if row not in other.rows:
             raise ValueError(f"{path}, row {key}: {name} has no row {row!r}, but {', '.join(other.rows)}.")
-        sources.append(vars(other.rows[row]))
-        for kind in other.rows[row].vectors.values():
+        found = dict(vars(other.rows[row]))
+        for part in ("recipes", "vectors"):
+            found[part] = {run: inner for run, inner in found[part].items() if run in runs}
+        for kind in found["vectors"].values():
             vectors.setdefault(kind, other.vectors[kind])
+        sources.append(found)
     merged: dict[str, Any] = {}
     for source in [*sources, value]:
         for name, inner in source.items():
@@ -192,7 +211,7 @@ def _checked(table: Table, path: Path) -> Table:
     """Refuse a table that names unknown kinds, rows or vectors."""
     if table.kind not in _KINDS:
         raise ValueError(f"The table {path} has the kind {table.kind!r}; choose one of {', '.join(_KINDS)}.")
-    for named in (table.baseline, *(column.over for column in table.columns.values())):
+    for named in (table.baseline, table.change_from, *(column.over for column in table.columns.values())):
         if named is not None and named not in table.rows:
             raise ValueError(f"The table {path} names the row {named!r}, but has {', '.join(table.rows)}.")
     for key, row in table.rows.items():

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
-from datasets import IterableDataset, LargeList, List, load_dataset
+from datasets import IterableDataset, LargeList, List
 
-from ..corpora.formats.columns import BLANKS, DOCUMENT_START
 from ..corpora.formats.json_lines import TEXT_KEY, TOKEN_KEYS, check_characters, find_key, kind_of, record_of, strings
+from ..corpora.formats.layout import BLANKS, DOCUMENT_START
 from ..corpora.formats.tables import ParquetRows, open_table
-from ..errors import DataError, first_line
+from ..corpora.load import load_hub_dataset
+from ..errors import DataError
 from ..files import BYTE_ORDER_MARK, bounded, damage_reported, open_bytes
 
 STDIN, STDIN_NAME = "-", "standard input"
@@ -396,13 +397,7 @@ class HubRows(RowFile):
             split: The split; may be None if there is only one.
             field: The column; by default ``tokens``, ``words`` or ``text``.
         """
-        try:
-            splits = load_dataset(name, streaming=True)
-        # The errors (no such dataset, no network, a loading script) have no common type.
-        except Exception as error:
-            raise DataError(
-                f"{name}: neither a local path nor a dataset that can be loaded from the Hub ({first_line(error)})."
-            ) from error
+        splits = load_hub_dataset(name, streaming=True)
         if split is None and len(splits) == 1:
             split = next(iter(splits))
         if split not in splits:

@@ -43,7 +43,7 @@ _NUMBERS: dict[tuple[Any, float, float], tuple[str, ...]] = {
     (Integral, 0, 2**32): ("seed", "seeds", "data_seed"),
     (Integral, -1, 2**31): ("max_steps",),
     (Real, 1e-6, 2**31): ("num_train_epochs", "eval_steps", "save_steps", "logging_steps"),
-    (Real, 0, 1): ("momentum", "adam_beta1", "adam_beta2", "label_smoothing_factor"),
+    (Real, 0, 1): ("hold_out", "momentum", "adam_beta1", "adam_beta2", "label_smoothing_factor"),
     (Real, 0, 1e38): (
         *("learning_rate", "context_learning_rate", "epoch_decay", "warmup_steps", "weight_decay", "adam_epsilon"),
         *("max_grad_norm", "neftune_noise_alpha", "eval_delay"),
@@ -109,14 +109,25 @@ class RunArguments(Reading):
     )
     train_only: str = HfArg(default=EVERYTHING, help='"everything", or only the "head" of such a model.')
     keep_labels: bool = HfArg(default=False, help="Keep the labels of such a model that the data lack.")
-    dataset: str = HfArg(default="xor", help="xor, wnut17, conll2003, ontonotes5; a file or folder; or a Hub id.")
+    dataset: str = HfArg(
+        default="xor",
+        help="xor, wnut17, conll2003, conll2002-es, conll2002-nl, ontonotes5; a file or folder; or a Hub id.",
+    )
     data_dir: str | None = HfArg(default=None, help="Folder with the files of a named corpus.")
+    hold_out: float = HfArg(
+        default=0.1, help="Share of the training data held out for validation where there is no such split; 0: none."
+    )
     min_count: int = HfArg(default=1, help="Words seen less often in training are unknown words.")
     casing: str = HfArg(default="keep", help='"keep", or "lower" to look words up in lower case.')
     digits: str = HfArg(default="keep", help='"keep", or "zero" to read every digit as 0.')
     fallback: list[str] = field(
         default_factory=list,
         metadata={"help": "Further forms to look a word up by, in order: lower, zero, lower_zero."},
+    )
+    character_types: str = HfArg(
+        default="unicode",
+        help='Letters, digits and punctuation for the character CNN: those of "unicode", or of "ascii" alone '
+        "(li2020's program).",
     )
     vectors: str | None = HfArg(default=None, help="Pretrained word vectors: a file, or owner/name:file on the Hub.")
     vectors_as: str = HfArg(
@@ -146,6 +157,8 @@ class RunArguments(Reading):
         super().__post_init__()
         # Config and tokenizer of the model that training continues from; set by `adopt`.
         self.origin: tuple[TaggerConfig, WordCharTokenizer] | None = None
+        # The names of the options that the user gave; set by `parse`.
+        self.given: set[str] | None = None
         _check(self)
         if self.model_name_or_path is None:
             for option in ("train_only", "keep_labels"):
@@ -244,7 +257,7 @@ def parse(argv: Sequence[str] | None = None) -> tuple[RunArguments, TaggerTraini
     if {"seed", "seeds"} <= given:
         raise ValueError("seed and seeds are both given; leave one of them out.")
     run = RunArguments(**_values_of(RunArguments, namespace))
-    run.recipe = recipe.name if recipe else None
+    run.recipe, run.given = recipe.name if recipe else None, given
     if run.model_name_or_path:
         adopt(run, given)
     if run.model_type not in CONFIGS:
@@ -320,6 +333,7 @@ def adopt(run: RunArguments, given: Collection[str] | None = None) -> None:
         "digits": tokenizer.init_kwargs["digits"],
         "fallback": list(tokenizer.init_kwargs["fallback"]),
         "max_word_pieces": tokenizer.max_word_pieces,
+        "character_types": tokenizer.character_types,
         "vectors_as": use_of_vectors(config) or run.vectors_as,
     }
     for option, value in own.items():

@@ -18,7 +18,7 @@ from torch.utils.data import Sampler
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 
-#: Words that are cached, about 35 MB.
+#: Words that are cached: about 35 MB with 20 characters a word, 240 MB with 200.
 MOST_WORDS = 1 << 17
 
 

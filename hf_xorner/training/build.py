@@ -72,6 +72,7 @@ def extended(
         trained_vocab_size=len(trained_words),
         first_singleton_id=len(more),
         max_word_pieces=tokenizer.max_word_pieces,
+        character_types=tokenizer.character_types,
     )
 
 
@@ -256,6 +257,7 @@ def build_afresh(
         vector_words=vectors.words if vectors else (),
         pieces=pieces_of(encoder, composition),
         max_word_pieces=run.max_word_pieces,
+        character_types=run.character_types,
     )
     config = config_class(
         **{
@@ -280,7 +282,7 @@ def build_afresh(
 #: Fields that may differ from the existing model's: they change neither its weights nor its features. So do …dropout.
 _FREE = {
     *("loss_reduction", "loss_each_iteration", "exploration", "dropout_masks", "initializer", "initializer_range"),
-    *("freeze_word_embeddings", "context_frozen", "attention_window", "attention_overlap"),
+    *("attention_initializer", "freeze_word_embeddings", "context_frozen", "attention_window", "attention_overlap"),
     *("malformed_spans", "constrain_transitions", "beam_size", "discontiguous"),
 }
 

@@ -21,6 +21,7 @@ from datasets import Dataset, DatasetDict
 from transformers import PreTrainedConfig, Trainer, TrainerCallback
 
 from ..corpora.assemble import TRAIN, corpus_fingerprint, flat_batches, label_names_of
+from ..corpora.hold_out import HeldOut
 from ..corpora.schemes import TagSet
 from ..corpora.statistics import corpus_statistics
 from ..errors import TrainingError
@@ -31,6 +32,7 @@ from ..evaluation.spans import spans_of_ids
 from ..files import file_fingerprint, write_whole
 from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
+from .defaults import CHOSEN
 from .model_files import FACTS_FILE, json_object
 
 #: Written beside the facts, for paired tests between runs: of each sentence of a held-out split the number of correct,
@@ -73,6 +75,7 @@ _SCORES = {
     },
 }
 _SPLIT = {"sentences": int, "tokens": int, "entities?": int, "per_type?": _COUNTS, "per_tag?": _COUNTS}
+_HOLD_OUT = {"share": float, "by": str, "seed": int, "sentences": int}
 _SPEEDS = {"training_tokens_per_second?": float, "prediction_tokens_per_second?": float}
 _FACTS = {
     "recipe?": str,
@@ -80,7 +83,7 @@ _FACTS = {
     "options": dict,
     "config": {"model_type": str, "id2label": {"*": str}},
     "inputs": {"*": {"name": str, "bytes?": int, "sha256?": str}},
-    "data": {"source": str, "fingerprint": str, "splits": {"*": _SPLIT}},
+    "data": {"source": str, "fingerprint": str, "hold_out?": _HOLD_OUT, "splits": {"*": _SPLIT}},
     "curve": [{"epoch": float, "loss?": float, "seconds?": float, "dev?": {"*": float}}],
     "scores": {"*": _SCORES},
     "speed": {"training_seconds": float, **_SPEEDS},
@@ -105,7 +108,8 @@ class Facts:
         inputs: For each option in `_INPUTS` that was given its `name` and, of a file or folder, its `bytes` and
             `sha256`.
         data: `source`; `fingerprint`, a SHA-256 of the content; `splits`, by name with `sentences`, `tokens`,
-            `entities` and `per_type`, or `per_tag` where the labels are plain.
+            `entities` and `per_type`, or `per_tag` where the labels are plain; `hold_out`, where validation data were
+            held out from the training data, with `share`, `by` ("document" or "sentence"), `seed` and `sentences`.
         curve: For each epoch its `epoch`, `loss`, `dev` (scores) and `seconds`, where they were recorded.
         scores: For each held-out split `precision`, `recall`, `f1`, `accuracy`, `support`, `macro`, `per_type`,
             `per_length`, `surface`, `seen`, `calibration` (without its empty bins) and `confusion` (its `matrix` by
@@ -157,7 +161,9 @@ class Facts:
 
     @classmethod
     def from_json(cls, text: str) -> Facts:
-        """Read the facts from JSON of this or an earlier version, which had an empty `usage` as well.
+        """Read the facts from JSON of this or an earlier version.
+
+        Earlier versions had an empty `usage` as well, and "3+" for the scores of entities of more than three words.
 
         Raises:
             ValueError: If it does not follow the schema; further keys of inner objects are kept.
@@ -167,6 +173,9 @@ class Facts:
         if content.keys() - {"usage"} != names:
             raise ValueError(f"these are no facts of a run, which are {', '.join(sorted(names))}; train it again.")
         _check({name: value for name, value in content.items() if name != "recipe" or value is not None}, _FACTS, "")
+        for scores in content["scores"].values():
+            if "3+" in scores.get("per_length", {}):
+                scores["per_length"]["4 or more"] = scores["per_length"].pop("3+")
         return cls(**{name: content[name] for name in names})
 
     def write(self, folder: str | Path) -> Path:
@@ -240,6 +249,8 @@ def options_of(
 ) -> dict[str, Any]:
     """Return the options that differ from their defaults, as JSON values; files by their names, none of the machine's.
 
+    Those that may depend on the size of the training data are always among them, so that a command repeats its run.
+
     Args:
         run: The arguments of the run.
         training: Those of the Trainer, before it changes them.
@@ -252,11 +263,15 @@ def options_of(
         "model_type": "",
     }
     given = {**config_fields, **training.to_dict(), **asdict(run)}
+    kept: tuple[str, ...] = ()
+    if run.model_name_or_path is None:
+        kept = CHOSEN
+        given.setdefault("singleton_dropout", CONFIGS[run.model_type].singleton_dropout)
     return {
         name: _mapped(_plain(value), _without_folder)
         for name, value in sorted(given.items())
         if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
-        if _plain(value) != _plain(defaults.get(name))
+        if name in kept or _plain(value) != _plain(defaults.get(name))
     }
 
 
@@ -391,7 +406,12 @@ class Judged(NamedTuple):
 
 
 def facts_before(
-    trainer: Trainer, corpus: DatasetDict, run: RunArguments, options: dict[str, Any], command: str
+    trainer: Trainer,
+    corpus: DatasetDict,
+    run: RunArguments,
+    options: dict[str, Any],
+    command: str,
+    held_out: HeldOut | None = None,
 ) -> Facts:
     """Return the facts that are known before training, so that one that cannot be written is reported in time.
 
@@ -401,6 +421,7 @@ def facts_before(
         run: The arguments of the run.
         options: See `options_of`.
         command: See `command_of`.
+        held_out: What was held out from the training data for validation.
 
     Raises:
         TrainingError: If they cannot be written.
@@ -412,7 +433,7 @@ def facts_before(
         options=options,
         config=config_facts(model.config),
         inputs=input_facts(run),
-        data=data_facts(run.dataset, corpus),
+        data=data_facts(run.dataset, corpus, held_out),
         curve=[],
         scores={},
         speed={},
@@ -465,10 +486,11 @@ def leave_facts(trainer: Trainer, corpus: DatasetDict, before: Facts, judged: Ma
     return facts
 
 
-def data_facts(source: str, corpus: DatasetDict) -> dict[str, Any]:
+def data_facts(source: str, corpus: DatasetDict, held_out: HeldOut | None = None) -> dict[str, Any]:
     """Return the entry `data` of `Facts`."""
     here = Path(source)
     return {
+        **({"hold_out": held_out._asdict()} if held_out else {}),
         "source": here.name if here.exists() or here.is_absolute() else source,
         "fingerprint": corpus_fingerprint(corpus),
         "splits": {

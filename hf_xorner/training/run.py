@@ -15,6 +15,7 @@ from datasets import Dataset, DatasetDict
 from transformers import set_seed
 
 from ..corpora import load_corpus
+from ..corpora.hold_out import HeldOut, hold_out
 from ..errors import first_line
 from ..evaluation import span_scores
 from ..models.modeling_tagger import TaggerForTokenClassification
@@ -25,6 +26,7 @@ from .arguments import RunArguments, TaggerTrainingArguments, adopt, check_outpu
 from .build import Start, build_afresh, go_on
 from .checkpoints import folder_locked
 from .context import with_context_states
+from .defaults import choose_options
 from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
 from .optimization import EpochAverage, keep_the_better
 from .run_record import RunRecord, check_unfinished
@@ -104,6 +106,7 @@ class TrainingRun(NamedTuple):
         run: The arguments.
         facts: The facts that are known before training; None in other processes than the main one.
         record: The callback that writes the record of the run.
+        chosen: The options that were chosen by the size of the training data.
     """
 
     corpus: DatasetDict
@@ -113,6 +116,7 @@ class TrainingRun(NamedTuple):
     run: RunArguments
     facts: Facts | None
     record: RunRecord
+    chosen: dict[str, Any]
 
     def train(self) -> dict[str, dict[str, Any]]:
         """Train; save the model, its tokenizer and the facts; return the scores of the held-out splits.
@@ -182,11 +186,13 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
     elif run.origin is None:  # the arguments are not from `parse`
         adopt(run)
+    corpus, held_out = _load(run)
+    config_fields = dict(config_fields)
+    chosen = choose_options(run, training, config_fields, len(corpus["train"]))
     options = options_of(run, training, config_fields)
     # Before the Trainer exists: this parses the recipe, and TrainingArguments reset the state of accelerate.
     command = command_of(run.recipe, options)
     set_seed(training.seed)
-    corpus = _load(run)
     start = _build(run, corpus, config_fields)
     coverage = {}
     if start.vector_words:
@@ -201,15 +207,15 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         if callback is not None:
             trainer.add_callback(callback)
     main = trainer.is_world_process_zero()
-    facts = facts_before(trainer, corpus, run, options, command) if main else None
-    return TrainingRun(corpus, trainer, coverage, average, run, facts, record)
+    facts = facts_before(trainer, corpus, run, options, command, held_out) if main else None
+    return TrainingRun(corpus, trainer, coverage, average, run, facts, record, chosen)
 
 
-def _load(run: RunArguments) -> DatasetDict:
+def _load(run: RunArguments) -> tuple[DatasetDict, HeldOut | None]:
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     if "train" not in corpus or not _has_words(corpus["train"]):
         raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
-    return corpus
+    return hold_out(corpus, run.hold_out, run.dataset)
 
 
 def _has_words(split: Dataset) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar
 
 from transformers import AutoConfig, PreTrainedConfig
 
-#: One letter a character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol.
-CHARACTER_TYPE_CODES = ".Uldp"
+#: One letter a character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol; "N" and
+#: "n" upper- and lower-case letters that count for a word's casing and shape, but are "." for the character CNN.
+CHARACTER_TYPE_CODES = ".UldpNn"
 
 #: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
 RESERVED_CHARACTER_TYPES = "..Uldp"
@@ -45,9 +46,11 @@ _CHOICES = {
     "unknown_word": ("vector", "vector_and_casing"),
     "char_features": ("cnn", "lstm", "none"),
     "char_activation": ("none", "tanh"),
+    "char_pads": ("learned", "zeros", "word_end"),
+    "char_windows": ("all", "centred"),
     "char_lstm_cell": ("standard", "coupled"),
     "crf_boundaries": ("both", "start", "none"),
-    "initializer": ("normal", "uniform"),
+    "initializer": ("normal", "uniform", "kaiming"),
     "context_mix": ("mean", "learned"),
 }
 
@@ -74,7 +77,8 @@ class TaggerConfig(PreTrainedConfig):
         char_vocab_size: Number of character ids; 0 pads, 1 is unknown, 2 to 5 are unknown characters of a known type.
         char_types: One letter per character id (see `CHARACTER_TYPE_CODES`), for casing and character-type features.
             Empty: only the reserved ids have a type.
-        max_word_chars: Characters to which words are truncated or padded; the width of `char_ids` (li2020: 20).
+        max_word_chars: Characters to which words are truncated or padded; the width of `char_ids` (li2020: 20;
+            lample2016 does not truncate words: 200, which exceeds all but the longest URLs).
         char_features: The character encoder: "cnn", "lstm" (lample2016) or "none".
         char_dim: Size of a character vector (li2020: 25).
         char_filters: Filters of the character CNN for each width (li2020: 20).
@@ -82,10 +86,19 @@ class TaggerConfig(PreTrainedConfig):
         char_type_features: The character CNN reads a one-hot type beside a character's vector (li2020).
         char_activation: Nonlinearity of the character CNN before its maximum, "none" or "tanh" (ma2016's program).
         char_bias: The filters of the character CNN have a bias.
-        char_padding: Padding characters put on either side of a word for the character CNN (ma2016's program: 2).
+        char_padding: Padding characters put on either side of a word's row of `max_word_chars` for the character CNN
+            (ma2016's program: 2; chen2019: 1).
+        char_pads: Vectors of padding in the character CNN. "learned": the trained vector of id 0 (li2020). "zeros".
+            "word_end": id 0 marks the end of a word and fills its row, with zeros on either side of the row (the
+            programs of ma2016 and chen2019).
+        char_windows: Windows of the character CNN that enter its maximum. "all": all in the padded row. "centred":
+            those centred on a character of the word (chen2019, eq. 2).
         char_dropout: Dropout on the vectors of characters, for every occurrence of a word by itself (ma2016: 0.5).
         char_lstm_size: Units of the character LSTM in each direction (lample2016: 25).
         char_lstm_cell: The cell of the character LSTM, "standard" or "coupled" (lample2016).
+        char_lstm_layers: Layers of the character LSTM; each direction reads its own states below (the program of
+            lample2016's Stack-LSTM: 2).
+        char_boundaries: The character LSTM also reads trained vectors of a word's start and end (that program).
         learned_start: Coupled cells start from learned states instead of zeros (lample2016's program).
         skip_unknown_chars: Skip unknown characters in the character LSTM (lample2016's program).
         casing_features: Add a one-hot vector of the word's casing (li2020).
@@ -111,20 +124,25 @@ class TaggerConfig(PreTrainedConfig):
             "vector_and_casing": one trained vector for both (li2020's program).
         decoder: "softmax" (one decision a token) or "crf" (one decision a sentence).
         conditioned_transitions: The CRF's transition scores depend on the words, too (ma2016).
+        crf_emissions: A CRF with conditioned transitions also scores each tag by itself. False: it scores pairs of tags
+            alone (ma2016). A CRF with constant transitions always scores tags.
         crf_boundaries: Which ends of a sentence the CRF scores: "both" (lample2016), "start" (ma2016) or "none".
         constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O.
         malformed_spans: "drop" decoded spans that are not B I* E or S of one type (li2020), or "repair" them as the
             conlleval script does.
         loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
             "sum" adds up sentences (lample2016).
-        initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020), or
-            "uniform", U(−√(3 / size), √(3 / size)) (ma2016).
+        initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020),
+            "uniform", U(−√(3 / size), √(3 / size)) (ma2016), or "kaiming", U(−√(6 / size), √(6 / size)) (chen2019).
+            Weights of linear layers and convolutions are Glorot-uniform, and with "kaiming" Kaiming-uniform.
         initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
     """
 
     keys_to_ignore_at_inference = ["hidden_states", "attentions"]
     #: BibTeX of the paper that an architecture comes from.
     citation = ""
+    #: The meaning of fields that a saved config lacks, because it is older than they are, where the defaults differ.
+    older: ClassVar[dict[str, Any]] = {}
 
     id2label: dict[int, str] | None = None
     label2id: dict[str, int] | None = None
@@ -150,9 +168,13 @@ class TaggerConfig(PreTrainedConfig):
     char_activation: str = "none"
     char_bias: bool = False
     char_padding: int = 0
+    char_pads: str = "learned"
+    char_windows: str = "all"
     char_dropout: float = 0.0
     char_lstm_size: int = 25
     char_lstm_cell: str = "standard"
+    char_lstm_layers: int = 1
+    char_boundaries: bool = False
     learned_start: bool = False
     skip_unknown_chars: bool = False
     casing_features: bool = True
@@ -173,6 +195,7 @@ class TaggerConfig(PreTrainedConfig):
     unknown_word: str = "vector"
     decoder: str = "softmax"
     conditioned_transitions: bool = False
+    crf_emissions: bool = True
     crf_boundaries: str = "both"
     constrain_transitions: bool = False
     malformed_spans: str = "drop"
@@ -197,6 +220,10 @@ class TaggerConfig(PreTrainedConfig):
         self.check_at_least_one("max_word_chars", "hidden_size", "num_hidden_layers", "composition_size")
         self._check_vocabularies()
         self._check_characters()
+        if self.pairs_only and self.crf_boundaries == "none":
+            raise ValueError(
+                'crf_emissions=False needs crf_boundaries="start" or "both": nothing else scores the first word.'
+            )
         if (self.composed_dim or self.context_encoder) and not self.max_word_pieces:
             raise ValueError(
                 "composed_dim and context_encoder need a tokenizer that cuts words into pieces; "
@@ -204,6 +231,11 @@ class TaggerConfig(PreTrainedConfig):
             )
         if self.context_encoder is not None:
             self._check_context()
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
+        """Create a config from a saved one; fields that it lacks get their meaning in `older`, not their defaults."""
+        return super().from_dict({**cls.older, **config_dict}, **kwargs)
 
     def _check_vocabularies(self) -> None:
         words = self.vocab_size - self.added_vocab_size
@@ -222,7 +254,7 @@ class TaggerConfig(PreTrainedConfig):
 
     def _check_characters(self) -> None:
         if self.char_features == "lstm":
-            self.check_at_least_one("char_lstm_size")
+            self.check_at_least_one("char_lstm_size", "char_lstm_layers")
         if self.char_features != "cnn":
             return
         if min(self.char_widths, default=0) < 1:
@@ -231,6 +263,12 @@ class TaggerConfig(PreTrainedConfig):
             raise ValueError(
                 f"max_word_chars={self.max_word_chars} is narrower than the character CNN's widest filter "
                 f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
+            )
+        if self.char_windows == "centred" and self.char_padding < max(self.char_widths) // 2:
+            raise ValueError(
+                f'char_windows="centred" needs char_padding={max(self.char_widths) // 2} for filters of '
+                f"{max(self.char_widths)} characters, so that there is a window on every character; "
+                f"char_padding={self.char_padding} is less."
             )
 
     def _check_context(self) -> None:
@@ -283,6 +321,11 @@ class TaggerConfig(PreTrainedConfig):
         return self
 
     @property
+    def pairs_only(self) -> bool:
+        """True if the decoder is a CRF that scores pairs of tags alone."""
+        return self.decoder == "crf" and self.conditioned_transitions and not self.crf_emissions
+
+    @property
     def labels(self) -> list[str]:
         """The public labels in the order of their ids."""
         names = self.id2label or {}
@@ -302,16 +345,20 @@ class SelfAttentionConfig(TaggerConfig):
         attention_window: Words of longer sentences attend within overlapping windows of this size, at linear cost;
             shorter ones attend to the whole sentence, as in the paper.
         attention_overlap: Words that two neighbouring windows share.
+        attention_initializer: Glorot-uniform weights of the queries, keys and values: "head" by head (li2020), or those
+            of all heads as one "matrix".
     """
 
     num_attention_heads: int = 5
     attention_head_dim: int = 40
     attention_window: int = 512
     attention_overlap: int = 128
+    attention_initializer: str = "matrix"
 
     def __post_init__(self, **kwargs: Any) -> None:
         """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
+        self.check_choice("attention_initializer", ("head", "matrix"))
         if self.attention_overlap >= self.attention_window:
             raise ValueError(
                 f"attention_overlap={self.attention_overlap} must be smaller than "

@@ -32,6 +32,18 @@ def build_decoder(config: TaggerConfig, tags: TagSpace, input_size: int) -> Deco
     return CrfDecoder(tags, config.constrain_transitions, config.crf_boundaries)
 
 
+class NoEmissions(nn.Module):
+    """Scores of 0 for all tags, for a CRF that scores pairs of tags alone."""
+
+    def __init__(self, num_tags: int) -> None:
+        super().__init__()
+        self.num_tags = num_tags
+
+    def forward(self, states: Tensor) -> Tensor:
+        """States (B, T, h) → zeros (B, T, K)."""
+        return states.new_zeros(*states.shape[:-1], self.num_tags)
+
+
 class Decoder(nn.Module):
     """Turns scores of inner tags (B, T, K) or the encoder's states (B, T, input_size), right-padded, into tags."""
 
@@ -135,10 +147,23 @@ class CrfDecoder(Decoder):
         return Chain(scores, transitions, start, end).to(torch.promote_types(scores.dtype, torch.float32))
 
 
+class PairScores(nn.Linear):
+    """W·h + b for each pair of `before` tags and K tags that follow: (…, h) → (…, before · K).
+
+    Initial weights are within ±`bound`: Glorot's rule for convolutions, which ma2016's program applies to all pairs,
+    those of the start included, as one tensor (h, K + 1, K + 1).
+    """
+
+    def __init__(self, input_size: int, before: int, tags: int) -> None:
+        super().__init__(input_size, before * tags)
+        self.bound = (6 / ((input_size + tags + 1) * (tags + 1))) ** 0.5
+
+
 class ConditionedCrfDecoder(CrfDecoder):
     """A CRF whose transitions depend on the words: W·h_t + b for each pair of tags (ma2016, section 2.3).
 
-    The start is one more tag to come from, so its scores depend on the first word. In ma2016 there is no end.
+    The start is one more tag to come from, so its scores depend on the first word. In ma2016 there is no end, and
+    `NoEmissions` beside the pairs.
     """
 
     def __init__(self, tags: TagSpace, constrained: bool, boundaries: str, input_size: int) -> None:
@@ -147,8 +172,8 @@ class ConditionedCrfDecoder(CrfDecoder):
 
     def build_moves(self, size: int, with_start: bool) -> None:
         """Create a weight vector and a bias for each pair of tags."""
-        self.pairs = nn.Linear(self.input_size, size * size)
-        self.starts = nn.Linear(self.input_size, size) if with_start else None
+        self.pairs = PairScores(self.input_size, size, size)
+        self.starts = PairScores(self.input_size, 1, size) if with_start else None
 
     def label_axes(self) -> Axes:
         """Rows of the weights by pairs of tags, those of the start by its tag."""

@@ -12,8 +12,8 @@ from .recurrent import build_layer
 from .tokenization_word_char import UNKNOWN_ID
 
 PADDING = 0
-CHARACTER_TYPES = len(CHARACTER_TYPE_CODES) - 1
-UPPER, LOWER = CHARACTER_TYPE_CODES.index("U"), CHARACTER_TYPE_CODES.index("l")
+UPPER, LOWER, UNTYPED_UPPER = map(CHARACTER_TYPE_CODES.index, "UlN")
+CHARACTER_TYPES = UNTYPED_UPPER - UPPER
 CASINGS = 4
 SHAPES = 4
 
@@ -67,17 +67,17 @@ class WordFeatures(nn.Module):
         """Words (B, T), with max_word_chars, max_word_pieces or states per word → (B, T, output_size)."""
         input_ids = self.without_singletons(input_ids)
         words = self.words(rows_of_words(input_ids, self.config))
-        types = self.char_types[char_ids]  # (B, T, max_word_chars)
+        cased = _cased_types(self.char_types)
         vectors = [words]
         if self.static is not None:
             vectors.append(self.static(input_ids))
         if self.config.casing_features:
-            vectors.append(F.one_hot(casing_of(types), CASINGS).to(words.dtype))
+            vectors.append(F.one_hot(casing_of(cased[char_ids]), CASINGS).to(words.dtype))
         if self.config.unknown_word == "vector_and_casing":
             known = (input_ids != UNKNOWN_ID).unsqueeze(-1)
             vectors = [torch.where(known, torch.cat(vectors, -1), self.unknown)]
         if self.shapes is not None:
-            vectors.append(self.shapes(shape_of(types, char_ids)))
+            vectors.append(self.shapes(shape_of(cased[char_ids], char_ids)))
         if self.chars is not None:
             vectors.append(self.chars(char_ids, self.char_types))
         if self.composed is not None:
@@ -138,11 +138,11 @@ class StaticVectors(nn.Module):
 
 def draw_vectors(vectors: Tensor, config: TaggerConfig) -> None:
     """Initialise vectors (…, d) of words, characters or shapes by the config's `initializer`."""
-    if config.initializer == "uniform":
-        bound = (3 / max(vectors.shape[-1], 1)) ** 0.5
-        nn.init.uniform_(vectors, -bound, bound)
-    else:
+    if config.initializer == "normal":
         nn.init.normal_(vectors, std=config.initializer_range)
+    else:
+        bound = ((6 if config.initializer == "kaiming" else 3) / max(vectors.shape[-1], 1)) ** 0.5
+        nn.init.uniform_(vectors, -bound, bound)
 
 
 def first_added_id(config: TaggerConfig) -> int:
@@ -183,6 +183,11 @@ def words_of_rows(config: TaggerConfig) -> Tensor:
 def _char_type_codes(config: TaggerConfig) -> Tensor:
     """The type of each character id, an index into CHARACTER_TYPE_CODES: (characters,)."""
     return torch.tensor([CHARACTER_TYPE_CODES.index(letter) for letter in config.char_types], dtype=torch.uint8)
+
+
+def _cased_types(types: Tensor) -> Tensor:
+    """Types in which untyped letters are upper- and lower-case like others."""
+    return torch.where(types < UNTYPED_UPPER, types, types - (UNTYPED_UPPER - UPPER))
 
 
 def casing_of(types: Tensor) -> Tensor:
@@ -238,16 +243,20 @@ class CharacterEncoder(nn.Module):
     def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
         """char_ids (B, T, W), char_types (characters,) → (B, T, output_size)."""
         rows, place = char_ids.flatten(0, 1), None
-        if _shapes_may_depend_on(rows):
-            if not self.dropping:
-                rows, place = _distinct_rows(rows)
+        if self.narrows(rows):
             used = (rows != PADDING).any(0).nonzero()
             longest = int(used[-1]) + 1 if len(used) else 0
-            rows = rows[:, : longest + self.padding_needed()]
+            rows = rows[:, : max(longest + self.padding_needed(), 1)]
+        if _shapes_may_depend_on(rows) and not self.dropping:
+            rows, place = _distinct_rows(rows)
         words = self.encode(rows, char_types)
         if place is not None:
             words = F.embedding(place, words)
         return words.unflatten(0, char_ids.shape[:2])
+
+    def narrows(self, rows: Tensor) -> bool:
+        """True if the columns behind the longest word are not read."""
+        return _shapes_may_depend_on(rows)
 
     def padding_needed(self) -> int:
         """Columns of padding behind the longest word that change the result."""
@@ -272,10 +281,22 @@ class CharacterFilters(nn.Conv1d):
     convolution has to be computed.
     """
 
-    def forward(self, characters: Tensor, rows: Tensor) -> Tensor:  # type: ignore[override]
-        """Maxima over the positions of words: characters (C, channels), rows (N, W) of their indices → (N, filters)."""
-        table = torch.einsum("cd,fdw->cwf", characters, self.weight).flatten(1)
+    def forward(  # type: ignore[override]
+        self, characters: Tensor, rows: Tensor, not_centred_on: Tensor | None = None
+    ) -> Tensor:
+        """Maxima over the positions of words: characters (C, channels), rows (N, W) of their indices → (N, filters).
+
+        Windows centred on the characters in the mask `not_centred_on` (C,) are left out; without any window it is 0.
+        """
+        table = torch.einsum("cd,fdw->cwf", characters, self.weight)
+        if not_centred_on is not None:
+            (width,) = self.kernel_size
+            centre = torch.arange(width, device=rows.device) == (width - 1) // 2
+            table = table.masked_fill((not_centred_on.unsqueeze(1) & centre).unsqueeze(2), -torch.inf)
+        table = table.flatten(1)
         strongest = torch.cat([self.maxima(part, table) for part in rows.split(WORDS_AT_ONCE)])
+        if not_centred_on is not None:
+            strongest = strongest.masked_fill(strongest == -torch.inf, 0)
         return strongest if self.bias is None else strongest + self.bias
 
     def maxima(self, rows: Tensor, table: Tensor) -> Tensor:
@@ -292,8 +313,9 @@ class CharacterFilters(nn.Conv1d):
 class CharacterCnn(CharacterEncoder):
     """The character CNN of li2020: [vector ; type] of characters, "valid" filters without bias, max over positions.
 
-    Options give that of ma2016: vectors alone, bias, tanh, padding on either side. tanh is monotonic and so computed
-    after the maximum. With character dropout the filters read every occurrence of a character by itself.
+    Options give those of ma2016 and chen2019: vectors alone, bias, tanh, padding on either side, centred windows. tanh
+    is monotonic and so computed after the maximum. With character dropout the filters read every occurrence of a
+    character by itself.
     """
 
     def __init__(self, config: TaggerConfig) -> None:
@@ -301,7 +323,8 @@ class CharacterCnn(CharacterEncoder):
         self.widths = tuple(config.char_widths)
         self.with_types = config.char_type_features
         self.with_tanh = config.char_activation == "tanh"
-        self.padding = config.char_padding
+        self.padding, self.pads = config.char_padding, config.char_pads
+        self.centred = config.char_windows == "centred"
         channels = config.char_dim + CHARACTER_TYPES * self.with_types
         self.convolutions = nn.ModuleList(
             CharacterFilters(channels, config.char_filters, width, bias=config.char_bias) for width in self.widths
@@ -309,21 +332,29 @@ class CharacterCnn(CharacterEncoder):
         self.output_size = config.char_filters * len(self.widths)
 
     def padding_needed(self) -> int:
-        """Enough for the widest filter to read padding alone, less the padding that is added anyway."""
-        return max(max(self.widths) - self.padding, 0)
+        """As many as the widest filter reads, less those that are added anyway."""
+        reach = max(self.widths) // 2 if self.centred else max(self.widths)
+        return reach if self.pads == "word_end" else max(reach - self.padding, 0)
 
     def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:
         """Every filter's maximum over the positions of a word: rows (N, W) → (N, output_size)."""
-        if self.padding:
-            rows = F.pad(rows, (self.padding, self.padding), value=PADDING)
         chars = torch.arange(len(char_types), device=rows.device)
         if self.dropping:
             chars, rows = _occurrences(rows)
+        # One more entry, the first, is the padding on either side of the rows.
+        rows = F.pad(rows + 1, (self.padding, self.padding))
+        chars = F.pad(chars, (1, 0), value=PADDING)
         characters = self.vectors(chars)
         if self.with_types:
-            one_hot = F.one_hot(char_types[chars].long(), CHARACTER_TYPES + 1)[..., 1:]
+            one_hot = F.one_hot(char_types[chars].long(), len(CHARACTER_TYPE_CODES))[..., 1 : CHARACTER_TYPES + 1]
             characters = torch.cat([characters, one_hot.to(characters.dtype)], -1)
-        strongest = torch.cat([filters(characters, rows) for filters in self.convolutions], -1)
+        padding = chars == PADDING
+        if self.pads == "zeros":
+            characters = characters.masked_fill(padding.unsqueeze(1), 0)
+        elif self.pads == "word_end":
+            characters = F.pad(characters[1:], (0, 0, 1, 0))
+        left_out = padding if self.centred else None
+        strongest = torch.cat([filters(characters, rows, left_out) for filters in self.convolutions], -1)
         return strongest.tanh() if self.with_tanh else strongest
 
 
@@ -332,9 +363,24 @@ class CharacterLstm(CharacterEncoder):
 
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__(config)
+        self.config = config
         self.skip_unknown = config.skip_unknown_chars
-        self.lstm = build_layer(config.char_lstm_cell, config.char_dim, config.char_lstm_size, config.learned_start)
-        self.output_size = 2 * config.char_lstm_size
+        cell, size = config.char_lstm_cell, config.char_lstm_size
+        self.lstm = build_layer(cell, config.char_dim, size, config.learned_start)
+        self.above = nn.ModuleList(
+            build_layer(cell, size, size, config.learned_start) for _ in range(config.char_lstm_layers - 1)
+        )
+        self.boundaries = nn.Parameter(torch.empty(2, config.char_dim)) if config.char_boundaries else None
+        self.output_size = 2 * size
+
+    def reset_parameters(self) -> None:
+        """Initialise the vectors of the start and the end of a word."""
+        if self.boundaries is not None:
+            draw_vectors(self.boundaries, self.config)
+
+    def narrows(self, rows: Tensor) -> bool:
+        """On a GPU as well: to wait for the host costs less than steps through padding."""
+        return not (rows.is_meta or torch.compiler.is_compiling())
 
     def padding_needed(self) -> int:
         """One column, so that words without characters have one."""
@@ -349,8 +395,15 @@ class CharacterLstm(CharacterEncoder):
 
     def last_states(self, rows: Tensor) -> Tensor:
         """The last states of both directions: rows (N, W) → (N, output_size)."""
-        lengths = (rows != PADDING).sum(1)
-        states = self.lstm(self.vectors(rows).expand(2, -1, -1, -1), lengths)  # (2, N, W, size)
+        lengths, vectors = (rows != PADDING).sum(1), self.vectors(rows)
+        if self.boundaries is not None:
+            place = torch.arange(rows.shape[1] + 2, device=rows.device).unsqueeze(1)
+            first, last = place == 0, place == (lengths + 1).view(-1, 1, 1)
+            vectors = torch.where(first, self.boundaries[0], F.pad(vectors, (0, 0, 1, 1)))
+            lengths, vectors = lengths + 2, torch.where(last, self.boundaries[1], vectors)
+        states = vectors.expand(2, -1, -1, -1)
+        for layer in (self.lstm, *self.above):
+            states = layer(states, lengths)  # (2, N, W, size)
         last = (lengths - 1).clamp(min=0).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
         ends = torch.cat([states[0].gather(1, last).squeeze(1), states[1, :, 0]], -1)
         return ends * (lengths > 0).unsqueeze(1)

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .configuration_tagger import TaggerConfig
-from .decoders import Axes, Decoded, build_decoder
+from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
 from .features import WordFeatures, draw_vectors, first_added_id, word_rows
 from .tags import IGNORED, TagSpace
 
@@ -94,8 +94,9 @@ class TaggerForTokenClassification(PreTrainedModel):
 
     def build_head(self, config: Any) -> None:
         """Create the classifier, from states to scores of inner tags, and the decoder."""
-        self.classifier: nn.Module = nn.Linear(self.encoder.output_size, self.tags.num_inner)
-        self.decoder = build_decoder(config, self.tags, self.encoder.output_size)
+        size, tags = self.encoder.output_size, self.tags.num_inner
+        self.classifier: nn.Module = NoEmissions(tags) if config.pairs_only else nn.Linear(size, tags)
+        self.decoder = build_decoder(config, self.tags, size)
 
     def label_axes(self) -> Axes:
         """The axes of all parameters whose sizes depend on the labels, by the names of tags, types or actions.
@@ -117,7 +118,12 @@ class TaggerForTokenClassification(PreTrainedModel):
     def _init_weights(self, module: nn.Module) -> None:
         """Initialise the parameters of a module itself, by its own `reset_parameters` if it has one."""
         if isinstance(module, (nn.Linear, nn.Conv1d)):
-            nn.init.xavier_uniform_(module.weight)
+            if isinstance(module, PairScores):
+                nn.init.uniform_(module.weight, -module.bound, module.bound)
+            elif self.config.initializer == "kaiming":
+                nn.init.kaiming_uniform_(module.weight)
+            else:
+                nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):

@@ -38,6 +38,12 @@ class Packing(NamedTuple):
         return cls(rows, size[size > 0].tolist(), words, before)
 
     @classmethod
+    def for_device(cls, lengths: Tensor, time: int) -> Packing:
+        """As `of`, but `padded` on a GPU, which would have to wait for the host to skip padding, and in a graph."""
+        alone = lengths.device.type == "cpu" and not torch.compiler.is_compiling()
+        return (cls.of if alone else cls.padded)(lengths, time)
+
+    @classmethod
     def padded(cls, lengths: Tensor, time: int) -> Packing:
         """As `of`, with every sentence as long as the longest, so that shapes do not depend on lengths.
 
@@ -173,8 +179,6 @@ def coupled_recurrence(
 ) -> Tensor:
     """The coupled LSTM of both directions; excluded from compiled graphs, which would unroll it.
 
-    A GPU steps through padding as well: to skip it, it would have to wait for the host.
-
     Args:
         inputs: (2, B, T, d), right-padded.
         lengths: (B,).
@@ -187,27 +191,46 @@ def coupled_recurrence(
     Returns:
         (2, B, T, H); arbitrary beyond a sentence's end.
     """
-    words_alone = inputs.device.type == "cpu" and not torch.compiler.is_compiling()
-    packing = (Packing.of if words_alone else Packing.padded)(lengths, inputs.shape[2])
+    packing = Packing.for_device(lengths, inputs.shape[2])
     products = torch.baddbmm(bias.unsqueeze(1), packing.pack(inputs), weight_ih.transpose(1, 2))
+    return packing.unpack(coupled_states(products, weight_hh, weight_ch, start, packing), *inputs.shape[1:3])
+
+
+def coupled_states(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, start: Tensor, packing: Packing) -> Tensor:
+    """The states (D, N, H) of D coupled LSTMs in packed order, from input products (D, N, 3H) in that order.
+
+    The other arguments are those of `coupled_recurrence`.
+    """
     sentences = packing.sizes[0] if packing.sizes else 0
     starts = start.unsqueeze(2).expand(-1, -1, sentences, -1)
     if torch.compiler.is_compiling():
-        hidden = unrolled(products, weight_hh, weight_ch, starts, packing)
-    else:
-        hidden = _CoupledRecurrence.apply(products, weight_hh, weight_ch, starts, packing)
-    return packing.unpack(hidden, *inputs.shape[1:3])
+        return unrolled(products, weight_hh, weight_ch, starts, packing)
+    return _CoupledRecurrence.apply(products, weight_hh, weight_ch, starts, packing)
+
+
+def lstm_cell(gates: Tensor, c: Tensor, peepholes: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """h and c of D LSTMs from what the gates read of x and h, (D, N, gates · H), and the c before, (D, N, H).
+
+    A standard LSTM has the gates i, f, g, o. With peepholes (D, H, 2H), of i and o, it is the coupled LSTM of
+    `CoupledBiLstmLayer`, with the gates i, c, o.
+    """
+    size = c.shape[-1]
+    if peepholes is None:
+        i, f, _, o = gates.sigmoid().chunk(4, -1)
+        c = torch.addcmul(f * c, i, gates[..., 2 * size : 3 * size].tanh())
+        return o * c.tanh(), c
+    i, g, o = gates.chunk(3, -1)
+    c = torch.lerp(c, g.tanh(), torch.baddbmm(i, c, peepholes[..., :size]).sigmoid())
+    return torch.baddbmm(o, c, peepholes[..., size:]).sigmoid() * c.tanh(), c
 
 
 def unrolled(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Tensor, packing: Packing) -> Tensor:
     """`_CoupledRecurrence` in plain operations, for exported programs."""
     h, c = starts.unbind(1)
-    w_i, w_o = weight_ch.transpose(1, 2).chunk(2, -1)
     hidden = []
     for product in products.split(packing.sizes, 1):
-        i, g, o = torch.baddbmm(product, h, weight_hh.transpose(1, 2)).chunk(3, -1)
-        c = torch.lerp(c, g.tanh(), torch.baddbmm(i, c, w_i).sigmoid())
-        h = torch.baddbmm(o, c, w_o).sigmoid() * c.tanh()
+        gates = torch.baddbmm(product, h, weight_hh.transpose(1, 2))
+        h, c = lstm_cell(gates, c, weight_ch.transpose(1, 2))
         hidden.append(h)
     return torch.cat(hidden, 1)
 
@@ -222,7 +245,7 @@ class _CoupledRecurrence(torch.autograd.Function):
     def forward(
         ctx: Any, products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Tensor, packing: Packing
     ) -> Tensor:
-        """Step from the first word to the last: products (2, N, 3H), starts (2, 2, S, H)."""
+        """Step from the first word to the last: products (D, N, 3H), starts (D, 2, S, H)."""
         directions, words, gate_size = products.shape
         size, sentences = gate_size // 3, starts.shape[2]
         gates = torch.empty_like(products)
@@ -330,6 +353,18 @@ class BiLayer(nn.Module):
         # TensorFlow keeps [x ; h] -> gates as one matrix, and Glorot's range is that of the whole matrix (li2020).
         return (6 / (self.weight_ih.shape[2] + self.hidden_size + self.gates * self.hidden_size)) ** 0.5
 
+    def products(self, inputs: Tensor) -> Tensor:
+        """Input products W x + b of the gates: inputs (2, N, d) → (2, N, gates · H)."""
+        return torch.baddbmm(self.bias.unsqueeze(1), inputs, self.weight_ih.transpose(1, 2))
+
+    def step(self, products: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """One step of an LSTM from the `products` of its inputs, and the states (2, N, H) before."""
+        return lstm_cell(torch.baddbmm(products, h, self.weight_hh.transpose(1, 2)), c, self.peepholes())
+
+    def peepholes(self) -> Tensor | None:
+        """The peepholes (2, H, 2H) of i and o in coupled cells."""
+        return None
+
     def forward(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None = None) -> Tensor:
         """Run both directions over right-padded sentences.
 
@@ -383,7 +418,7 @@ class BiLstmLayer(BiLayer):
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
         """Step by step if every sentence has its own mask, else by the fused kernel."""
-        if recurrent_mask is not None and recurrent_mask.shape[1] > 1:
+        if recurrent_mask is not None and recurrent_mask.shape[1] != 1:
             return masked_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.bias, recurrent_mask)
         return super().run(inputs, lengths, recurrent_mask)
 
@@ -413,6 +448,10 @@ class CoupledBiLstmLayer(BiLayer):
         nn.init.uniform_(self.weight_ch, -bound, bound)
         if self.start is not None:
             nn.init.zeros_(self.start)
+
+    def peepholes(self) -> Tensor:
+        """The peepholes (2, H, 2H) of i and o."""
+        return self.weight_ch.transpose(1, 2)
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
         """Step through the words."""

@@ -103,9 +103,6 @@ COLUMNS = {
     "too many": Case(
         {"x.conll": "Ann B-PER\n\nshe left O\n"}, "DIR/x.conll:3: 3 columns where the first token line has 2"
     ),
-    "an end of TABs": Case(
-        {"x.tsv": "Ann\tB-PER\nleft\tO\t\n"}, "DIR/x.tsv:2: 3 columns where the first token line has 2"
-    ),
     "blanks among TABs": Case(
         {"x.tsv": "Ann\tB-PER\nleft O\n"}, "DIR/x.tsv:2: 1 column where the first token line has 2"
     ),
@@ -135,8 +132,24 @@ COLUMNS = {
     "a comment that nobody announced": Case(
         {"x.conll": "Ann O\n# she did\nleft O\n"}, "DIR/x.conll:2: 3 columns where the first token line has 2"
     ),
-    "Latin-1": Case({"x.conll": GOOD.encode() + b"\nna\xefve\tO\n"}, f"DIR/x.conll:4: byte 0xef {NO_UTF8}"),
-    "UTF-16": Case({"x.conll": GOOD.encode("utf-16")}, f"DIR/x.conll:1: byte 0xff {NO_UTF8}"),
+    "Latin-1 among UTF-8": Case(
+        {"x.conll": "Zoë\tB-PER\nñ\tO\n\n".encode() + b"na\xefve\tO\n"}, f"DIR/x.conll:4: byte 0xef {NO_UTF8}"
+    ),
+    "an alphabet of its own": Case(
+        {"x.conll": "Анна\tB-PER\nушла\tO\n\n".encode("cp1251") * 9},
+        f"DIR/x.conll:1: byte 0xc0 {NO_UTF8}, and the text",
+    ),
+    "one Chinese character a line": Case(
+        {"x.conll": "安\tB-PER\n娜\tI-PER\n走\tO\n\n".encode("gbk") * 9}, f"DIR/x.conll:1: byte 0xb0 {NO_UTF8}, and the"
+    ),
+    "an encoding that it is not in": Case(
+        {"x.conll": GOOD.encode() + b"\nna\x81ve\tO\n"},
+        "DIR/x.conll:4: byte 0x81 is not valid cp1252; name another encoding",
+        {"encoding": "cp1252"},
+    ),
+    "UTF-16 that it is not": Case(
+        {"x.conll": b"Ann\tO\n"}, "DIR/x.conll: the file is not valid utf-16; name another", {"encoding": "utf-16"}
+    ),
     "half a character at the end": Case(
         {"x.conll": GOOD.encode() + b"\xe2\x82"}, f"DIR/x.conll:3: byte 0xe2 {NO_UTF8}"
     ),
@@ -184,7 +197,7 @@ TAGS = {
         {"x.jsonl": objects(WORDS, words(["left", "home"], ["O", "B-"]))}, "DIR/x.jsonl:2: unknown tag 'B-'"
     ),
     "zero for O": Case({"x.conll": "Ann B-PER\nleft 0\n"}, "DIR/x.conll:2: unknown tag '0'"),
-    "a heading": Case({"x.tsv": f"token\ttag\n\n{GOOD}"}, "DIR/x.tsv:1: unknown tag 'tag'"),
+    "a heading of another kind": Case({"x.tsv": f"Wort\tArt\n\n{GOOD}"}, "DIR/x.tsv:1: unknown tag 'Art'"),
     "not of the scheme that was told": Case(
         {"x.conll": "Ann B-PER\nLee I-PER\n"}, "DIR/x.conll:2: unknown tag 'I-PER'", {"scheme": "bmes"}
     ),
@@ -251,10 +264,14 @@ JSON_LINES = {
     "two objects a line": Case(
         {"x.jsonl": json.dumps(WORDS) + json.dumps(WORDS)}, "DIR/x.jsonl:1: the line is not JSON (extra data"
     ),
-    "an array": Case({"train.json": f"[\n{json.dumps(WORDS)}\n]\n"}, "DIR/train.json:1: the file is a JSON array"),
-    "an object over many lines": Case(
-        {"x.json": json.dumps(WORDS, indent=1)},
-        "DIR/x.json:1: the line is not JSON (expecting property name enclosed in double quotes, column 2)",
+    "an array that ends too early": Case(
+        {"train.json": f"[\n{json.dumps(WORDS)},\n{json.dumps(WORDS)}\n"},
+        "DIR/train.json:4: the file is not JSON (expecting ',' or ']', column 1)",
+    ),
+    "an array of strings": Case({"x.json": '["Ann"]'}, "DIR/x.json, record 1: holds a string; write an object"),
+    "an object over many lines, unfinished": Case(
+        {"x.json": json.dumps(WORDS, indent=1)[:-2]},
+        "DIR/x.json:7: the file is not JSON (expecting ',' delimiter, column 3)",
     ),
     "a list": Case({"x.jsonl": objects(WORDS, ["Ann"])}, "DIR/x.jsonl:2: the line holds a list"),
     "nothing": Case({"x.jsonl": "\n\ufeff"}, "DIR/x.jsonl:1: the file holds no sentence"),
@@ -311,7 +328,7 @@ SPANS = {
         "DIR/x.jsonl:1: no record has spans under 'spans' or 'entities' or 'labels' or 'label' or 'ents'",
     ),
     "nothing but rejected records": Case(
-        {"x.jsonl": objects(TEXT | {"answer": "ignore"})}, "DIR/x.jsonl:1: every record is rejected or ignored"
+        {"x.jsonl": objects(TEXT | {"answer": "ignore"})}, "DIR/x.jsonl:1: every record is rejected, ignored or not"
     ),
     "beyond the end": Case(
         {"x.jsonl": objects(text("Ann", [0, 4, "PER"]))},
@@ -330,11 +347,13 @@ SPANS = {
     ),
     "overlapping": Case(
         {"x.jsonl": objects(TEXT, text("Ann Lee left", [0, 7, "PER"], [4, 7, "LOC"]))},
-        'DIR/x.jsonl:2: the spans [0, 7, "PER"] and [4, 7, "LOC"] overlap',
+        'DIR/x.jsonl:2, span [4, 7, "LOC"]: 1 spans that overlap another were left out',
+        {"strict": True},
     ),
     "in one word": Case(
         {"x.jsonl": objects(text("Annlee left", [0, 3, "PER"], [3, 6, "LOC"]))},
-        'DIR/x.jsonl:1: the spans [0, 3, "PER"] and [3, 6, "LOC"] cut the same word',
+        'DIR/x.jsonl:1, span [0, 3, "PER"]: 1 spans that cut a word were widened',
+        {"strict": True},
     ),
     "no label": Case(
         {"x.jsonl": objects(text("Ann", {"start": 0, "end": 3}))},
@@ -398,7 +417,8 @@ CONLL_2012 = {
         {"tag_column": "ner"},
     ),
     "Latin-1": Case(
-        {"x.gold_conll": ontonotes(("Zoë", "*")).encode("latin-1")}, f"DIR/x.gold_conll:2: byte 0xeb {NO_UTF8}"
+        {"x.gold_conll": ontonotes(("Zoë", "*")).encode() * 2 + ontonotes(("Zoë", "*")).encode("latin-1")},
+        f"DIR/x.gold_conll:10: byte 0xeb {NO_UTF8}",
     ),
 }
 
@@ -492,7 +512,7 @@ SOURCES = {
 }
 
 OPTIONS = {
-    "format": Case({"x.conll": GOOD}, "format='csv' is unknown", {"format": "csv"}),
+    "format": Case({"x.conll": GOOD}, "format='xml' is unknown", {"format": "xml"}),
     "scheme": Case({"x.conll": GOOD}, "scheme='BIO' is unknown", {"scheme": "BIO"}),
     "separator": Case({"x.conll": GOOD}, "separator='\\t' is unknown", {"separator": "\t"}),
     "comments": Case({"x.conll": GOOD}, "comments='' begins no line", {"comments": ""}),
@@ -642,8 +662,8 @@ def test_an_empty_source_raises(folder, monkeypatch):
     with pytest.raises(DataError) as error:
         load_corpus("")
     assert str(error.value) == (
-        "source='' names nothing; expected a path, one of the names xor, wnut17, conll2003, ontonotes5, "
-        "or owner/name for a data set on the Hub."
+        "source='' names nothing; expected a path, one of the names xor, wnut17, conll2003, conll2002-es, "
+        "conll2002-nl, ontonotes5, or owner/name for a data set on the Hub."
     )
 
 

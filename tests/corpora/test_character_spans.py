@@ -12,6 +12,7 @@ from hf_xorner.corpora.formats.spans import read_spans
 from hf_xorner.corpora.source import Reading, Repairs
 
 WIDENED = "spans that cut a word were widened to whole words"
+OVERLAP = "spans that overlap another were left out, the longest kept"
 MARK = "\ufeff"
 
 
@@ -215,28 +216,29 @@ def words_of(text):
 
 
 def character_by_character(text, spans, words):
-    """The tags of the spans and how many cut a word, or None if the spans are invalid."""
+    """The tags, how many spans cut a word and how many overlap a longer one, or None if a span covers no word."""
     touched = [
-        {number for place in range(start, end) for number, span in enumerate(spans) if span[0] <= place < span[1]}
-        for start, end in words
+        [
+            index
+            for index, (start, end) in enumerate(words)
+            if any(span[0] <= place < span[1] for place in range(start, end))
+        ]
+        for span in spans
     ]
-    if any(len(found) > 1 for found in touched) or set().union(*touched) != set(range(len(spans))):
+    if not all(touched):
         return None
-    tags = []
-    for index, found in enumerate(touched):
-        if not found:
-            tags.append("O")
+    tags, left_out = ["O"] * len(words), 0
+    for number in sorted(range(len(spans)), key=lambda number: (-len(touched[number]), touched[number][0], number)):
+        if {"O"} != {tags[index] for index in touched[number]}:
+            left_out += 1
             continue
-        (number,) = found
-        inside = index > 0 and found == touched[index - 1]
-        tags.append(("I-" if inside else "B-") + spans[number][2])
-    cuts = {
-        number
-        for (start, end), found in zip(words, touched, strict=True)
-        for number in found
-        if not (spans[number][0] <= start and end <= spans[number][1])
-    }
-    return tags, len(cuts)
+        for index in touched[number]:
+            tags[index] = f"{'B' if index == touched[number][0] else 'I'}-{spans[number][2]}"
+    cuts = sum(
+        words[found[0]][0] < span[0] or words[found[-1]][1] > span[1]
+        for span, found in zip(spans, touched, strict=True)
+    )
+    return tags, cuts, left_out
 
 
 def outcome(path, record):
@@ -246,7 +248,8 @@ def outcome(path, record):
     except DataError as error:
         assert str(error).startswith(f"{path}:1: the span")
         return None, None
-    return tokens, (tags, int(str(repairs).split()[0]) if str(repairs) else 0)
+    counts = dict(reversed(part.split(" ", 1)) for part in str(repairs).split("; ") if part)
+    return tokens, (tags, *(sum(int(n) for kind, n in counts.items() if name in kind) for name in (WIDENED, OVERLAP)))
 
 
 @pytest.fixture(scope="module")
@@ -323,7 +326,7 @@ PAIRS = "correct it, or leave 'tokens' out."
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({"spans": []}, "no text under 'text'; name the key as token_column, or add it."),
+        ({"spans": []}, "no text under 'text' or 'data'; name the key as token_column, or add it."),
         ({"text": ["Ann"]}, "'text' holds a list; write the text as a string."),
         ({"text": None}, "'text' holds null; write the text as a string."),
         ({"spans": {}}, "'spans' holds an object; write a list of [start, end, label]."),
@@ -393,21 +396,25 @@ def test_long_spans_are_abbreviated_in_messages(write):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "fault"),
+    ("kept", "left_out"),
     [
-        ([0, 7, "A"], [4, 11, "B"], "overlap"),
-        ([0, 7, "A"], [0, 7, "A"], "overlap"),
-        ([0, 11, "A"], [4, 7, "B"], "overlap"),
-        ([0, 5, "A"], [5, 11, "B"], "cut the same word"),
+        ([0, 7, "A"], [[4, 7, "B"]]),
+        ([0, 7, "A"], [[0, 7, "A"]]),
+        ([0, 7, "A"], [[4, 11, "B"]]),
+        ([0, 11, "A"], [[4, 7, "B"], [0, 3, "C"], [4, 11, "D"]]),
+        ([0, 5, "A"], [[5, 7, "B"]]),
     ],
+    ids=["nested", "twice", "overlapping", "several", "in one word"],
 )
-def test_overlapping_spans_raise(write, one, other, fault):
-    for spans in ([one, other], [other, one]):
-        path = write([{"text": "Ann Lee Ray", "spans": spans}])
-        with pytest.raises(DataError) as error:
-            read(path, Repairs())
-        names = {f"{json.dumps(a)} and {json.dumps(b)}" for a, b in ((one, other), (other, one))}
-        assert str(error.value) in {f"{path}:1: the spans {both} {fault}; keep one of them." for both in names}
+def test_the_longest_of_overlapping_spans_is_kept_and_the_others_are_counted(write, kept, left_out):
+    path = write([{"text": "Ann Lee Ray", "spans": [kept, *left_out]}])
+    repairs = Repairs()
+    words = 3 if kept[1] == 11 else 2
+    assert read(path, repairs) == [(["Ann", "Lee", "Ray"], [*["B-A", "I-A", "I-A"][:words], "O"][:3])]
+    assert f"{len(left_out)} {OVERLAP} (first: {path}:1, span " in str(repairs)
+    with pytest.raises(DataError) as error:
+        read(path, Repairs(strict=True))
+    assert str(error.value).startswith(f"{path}:1, span [")
 
 
 @pytest.mark.parametrize(
@@ -473,15 +480,15 @@ def test_wrong_number_of_parts_of_speech_raises(write):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("\n", "the file holds no sentence; expected one JSON object a line."),
+        ("\n", "the file holds no sentence; expected one JSON object a line, or an array of objects."),
         (
             '{"text": "Ann"}\n{"text": "Bo"}\n',
-            "no record has spans under 'spans' or 'entities' or 'labels' or 'label' or 'ents'; "
+            "no record has spans under 'spans' or 'entities' or 'labels' or 'label' or 'ents' or 'annotations'; "
             "name their key as tag_column.",
         ),
         (
             '{"text": "Ann", "spans": [], "answer": "reject"}\n',
-            "every record is rejected or ignored; accept some of them.",
+            "every record is rejected, ignored or not annotated; accept some of them.",
         ),
     ],
 )

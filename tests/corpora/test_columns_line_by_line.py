@@ -27,7 +27,7 @@ class LineByLine:
         self.lines = [(number, line.rstrip("\r")) for number, line in enumerate(lines, start=1)]
         number, line = self.first_line_of_tokens()
         self.by_tab = "\t" in line if reading.separator == "auto" else reading.separator == "tab"
-        self.width = len(self.fields(line))
+        self.width = self.width_of(line)
         if self.width < 2:
             self.fault(number, "one column only; expected a token and its tag, separated by a TAB or blanks.")
         self.token, self.tag = self.column(reading.token_column, 0), self.column(reading.tag_column, -1)
@@ -39,6 +39,21 @@ class LineByLine:
             self.pos = self.column(reading.pos_column, None)
         elif reading.pos_column is None and self.width in (3, 4) and 1 not in (self.token, self.tag):
             self.pos = 1
+
+    def width_of(self, line):
+        """Empty columns at the end count if any line has something there."""
+        prefix = {"auto": "#", "none": None}.get(self.reading.comments, self.reading.comments)
+        rows = [
+            self.fields(text)
+            for _, text in self.lines
+            if text.strip(" \t")
+            and not re.match(r"-DOCSTART-([ \t]|$)", text)
+            and (prefix is None or not text.startswith(prefix))
+        ] or [self.fields(line)]
+        width = len(self.fields(line))
+        while width > 1 and all(row[width - 1] == "" for row in rows if len(row) >= width):
+            width -= 1
+        return width
 
     def fault(self, number, what):
         raise Fault(f"{self.path}:{number}: {what}")
@@ -67,7 +82,7 @@ class LineByLine:
         if self.reading.comments == "none":
             return False
         if self.reading.comments == "auto":
-            return line.startswith("# ") and not inside and len(self.fields(line)) != self.width
+            return line.startswith(("# ", "#\t")) and not inside and len(self.fields(line)) != self.width
         if line.startswith(self.reading.comments) and inside:
             self.fault(number, "a comment inside a sentence; move it before the sentence.")
         return line.startswith(self.reading.comments)
@@ -88,18 +103,34 @@ class LineByLine:
                 inside.append((number, self.fields(line)))
 
     def sentence(self, rows, document):
+        named = None not in (self.reading.token_column, self.reading.tag_column)
+        pairs = []
         for number, fields in rows:
+            while len(fields) > self.width and fields[-1] == "":
+                fields.pop()
+            token, tag = self.token, self.tag
             if len(fields) != self.width:
-                count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
-                where = f"where the first token line has {self.width}"
-                self.fault(number, f"{count} {where}; give every line the same number of columns.")
-        for place, what in ((self.token, "token"), (self.tag, "tag")):
-            for number, fields in rows:
+                token, tag = int(self.reading.token_column or 0), int(self.reading.tag_column or 0)
+                if (
+                    not named
+                    or self.absent(token, fields)
+                    or self.absent(tag, fields)
+                    or fields[token:] == fields[tag:]
+                ):
+                    count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
+                    self.fault(number, f"{count} where the first token line has {self.width}")
+            for place, what in ((token, "token"), (tag, "tag")):
                 if not fields[place]:
                     self.fault(number, f"the {what} is empty; give every line both.")
-        pos_tags = None if self.pos is None else [fields[self.pos] for _, fields in rows]
+            pairs.append((fields[token], fields[tag]))
+        pos_tags = None
+        if self.pos is not None:
+            pos_tags = [fields[self.pos] if len(fields) == self.width else "_" for _, fields in rows]
         places = [f"{self.path}:{number}" for number, _ in rows]
-        return [f[self.token] for _, f in rows], [f[self.tag] for _, f in rows], pos_tags, document, places
+        return [token for token, _ in pairs], [tag for _, tag in pairs], pos_tags, document, places
+
+    def absent(self, place, fields):
+        return not -len(fields) <= place < len(fields)
 
 
 WORDS = ["a", "Bo", "é", "\u00a0x", "x\u2028y", "#x", "x#", "-DOCSTART-ed", "\x0b", "\x85", "q\rq", "(", "''", "\u3000"]
@@ -169,13 +200,14 @@ def test_both_readers_agree(tmp_path, monkeypatch, seed):
         monkeypatch.setattr(columns, "_CHUNK", rng.choice([1, 2, 3, 7, 20, 50, 1 << 18]))
         found = outcome(
             lambda reading=reading: (
-                (*sentence[:2], *sentence[5:], [sentence.place(index) for index in range(len(sentence.tokens))])
+                (*sentence[:2], *sentence[5:7], [sentence.place(index) for index in range(len(sentence.tokens))])
                 for sentence in read_columns(path, reading)
             ),
             DataError,
         )
         expected = outcome(lambda reading=reading: LineByLine(path, reading).sentences(), Fault)
-        assert found == expected, (path.read_bytes(), reading)
+        assert found[0] == expected[0], (path.read_bytes(), reading)
+        assert str(found[1]).startswith(str(expected[1])), (path.read_bytes(), reading)
         whole, faulty = whole + (expected[1] is None), faulty + (expected[1] is not None)
     assert min(whole, faulty) > FILES // 5 // 5
 
@@ -185,7 +217,8 @@ def test_invalid_utf8_raises_at_any_position(tmp_path, monkeypatch):
     path = tmp_path / "some.conll"
     lines = [b"", b"word\tO", "é\u2028x\tO".encode(), "\ufeffw\tB-X".encode()]
     for _ in range(200):
-        content = [b"first\tO", *rng.choices(lines, k=rng.randint(1, 3000))]
+        # Many characters of UTF-8 show that the file is not in an encoding with one byte a character.
+        content = ["first éééé\tO".encode(), *rng.choices(lines, k=rng.randint(1, 3000))]
         place, broken = rng.randrange(len(content)), rng.choice([b"\xff", b"\xe2\x82", b"\xed\xa0\x80", b"\xc0\x80"])
         content[place] += broken
         path.write_bytes(rng.choice([bytes, gzip.compress])(b"\n".join(content)))

@@ -172,7 +172,7 @@ def test_invalid_hub_names_raise_without_network_access(source, tmp_path, monkey
         load_corpus(source)
     assert str(error.value) == (
         f"{Path(source)}: no such file or folder; expected a path, one of the names xor, wnut17, conll2003, "
-        "ontonotes5, or owner/name for a data set on the Hub."
+        "conll2002-es, conll2002-nl, ontonotes5, or owner/name for a data set on the Hub."
     )
 
 
@@ -211,11 +211,11 @@ def test_tags_missing_from_training_raise_with_file_and_line(folder, seen, unsee
 
 
 def test_folders_with_no_or_too_many_files_are_refused(folder):
-    path = folder(notes__txt="a O\n")
+    path = folder(notes__txt="a O\n", more__txt="a O\n")
     with pytest.raises(DataError) as error:
         load_corpus(path)
     assert str(error.value) == (
-        f"{path}: no file name tells its split; name them train.conll, dev.conll and test.conll."
+        f"{path}: no file name tells its split (more.txt, notes.txt); name them train.conll, dev.conll and test.conll."
     )
     path = folder(dev__txt="a O\n", valid__txt="a O\n")
     with pytest.raises(DataError) as error:

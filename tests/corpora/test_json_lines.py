@@ -143,15 +143,17 @@ GOOD = {"tokens": ["Ann"], "tags": ["O"]}
         ("\n\ufeff\n", ":1: the file holds no sentence"),
         ([GOOD, '{"tokens": ["a"]\n'], ":2: the line is not JSON (expecting ',' delimiter, column 17)"),
         ("a O\n", ":1: the line is not JSON (expecting value, column 1)"),
-        (
-            '{\n "tokens": []}\n',
-            ":1: the line is not JSON (expecting property name enclosed in double quotes, column 2)",
-        ),
+        ('{ \n "tokens": [}\n', ":2: the file is not JSON (expecting value, column 13)"),
+        ('{"tokens":\n []}\n', ":1: the line is not JSON (expecting value, column 11)"),
         ([json.dumps(GOOD) + json.dumps(GOOD)], ":1: the line is not JSON (extra data, column 35)"),
-        ("[" * 100_000 + "\n", ":1: the file is a JSON array"),
+        ("[" * 100_000 + "\n", ":1: the file is not JSON (nested too deep)"),
         ('{"a": ' + "[" * 100_000 + "\n", ":1: the line is not JSON (nested too deep)"),
-        ([[GOOD, GOOD]], ":1: the file is a JSON array"),
-        ("[\n{},\n", ":1: the file is a JSON array"),
+        ("[]\n", ":1: the file holds no sentence"),
+        (f"[{json.dumps(GOOD)},\n", ":2: the file is not JSON (expecting value, column 1)"),
+        (f"\n[{json.dumps(GOOD)}\n{json.dumps(GOOD)}]", ":3: the file is not JSON (expecting ',' or ']', column 1)"),
+        (f"[{json.dumps(GOOD)}\n]]", ":2: the file is not JSON (extra data, column 2)"),
+        (f"[\n{json.dumps(GOOD)},\n 3]", ", record 2: holds a number"),
+        (f"[\n{json.dumps(GOOD)},\n {{}}]", ", record 2: no words under 'tokens' or 'words'"),
         ([GOOD, ["Ann"]], ":2: the line holds a list"),
         ([GOOD, "3\n"], ":2: the line holds a number"),
         (["null\n"], ":1: the line holds null"),
@@ -209,8 +211,28 @@ def test_overlong_numbers_raise_a_data_error(write):
         read(path)
 
 
-def test_records_are_returned_with_line_numbers(write):
-    assert list(records(write(["\n", {"a": 1}, "\n", {"b": [2]}]))) == [(2, {"a": 1}), (4, {"b": [2]})]
+def test_records_are_returned_with_line_numbers(write, tmp_path):
+    assert list(records(write(["\n", {"a": 1}, "\n", {"b": [2]}]))) == [
+        (f"{tmp_path}/some.jsonl:", 2, {"a": 1}),
+        (f"{tmp_path}/some.jsonl:", 4, {"b": [2]}),
+    ]
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+@pytest.mark.parametrize("around", ["{}", " \n{}\n\n", f"{chr(0xFEFF)}{{}}"])
+def test_arrays_are_read_as_their_objects(write, tmp_path, indent, around):
+    objects = [{"tokens": tokens, "tags": tags, "x": "],[}"} for tokens, tags in EXPECTED]
+    path = write(around.format(json.dumps(objects, indent=indent)))
+    assert read(path) == EXPECTED
+    assert [(found.source, found.number) for found in records(path)] == [
+        (f"{path}, record ", 1),
+        (f"{path}, record ", 2),
+    ]
+
+
+def test_objects_may_have_several_lines(write):
+    objects = [{"tokens": tokens, "tags": tags} for tokens, tags in EXPECTED]
+    assert read(write("\n".join(json.dumps(found, indent=1) for found in objects))) == EXPECTED
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """Corpora by name: OntoNotes out of the tree of CoNLL-2012, and the copies on the Hub."""
 
 import pytest
-from datasets import Dataset, DatasetDict
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 
+from hf_xorner.corpora import DataError, load_corpus
 from hf_xorner.corpora import load as hub_source
-from hf_xorner.corpora import load_corpus
+from hf_xorner.corpora.statistics import corpus_statistics
 
 
 def conll2012(document, *words):
@@ -113,3 +114,96 @@ def test_local_files_are_preferred_to_the_hub(asked, monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="no files of wnut17 here"):
         load_corpus("wnut17", tmp_path)
     assert asked == []
+
+
+# --- WNUT 2017 -------------------------------------------------------------------------------------------------------
+
+
+WNUT17 = "Ann\tB-person\n\t\nleft\tO\n"
+COLUMNS = {"tokens": [["Ann"], ["left"]], "ner_tags": [[1], [0]]}
+FEATURES = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=["O", "B-person"]))})
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
+        ("emerging_entities_17-master/wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
+        ("train.txt", "dev.txt", "test.txt"),
+        ("train.conll", "dev.conll", "test.conll"),
+        ("WNUT-2017/train.txt", "dev.txt", "test.txt"),
+        ("wnut17/data/train.txt", "dev.txt", "test.txt"),
+        ("wnut_17/train-00000-of-00001.parquet", "validation-00000-of-00001.parquet", "test-00000-of-00001.parquet"),
+        ("wnut_17/data/train.jsonl", "valid.jsonl", "test.jsonl"),
+    ],
+)
+def test_wnut17_is_found_in_every_layout_it_is_published_in(tmp_path, names):
+    first = tmp_path / names[0]
+    first.parent.mkdir(parents=True, exist_ok=True)
+    for name in (first.name, *names[1:]):
+        path = first.with_name(name)
+        if path.suffix == ".parquet":
+            Dataset.from_dict(COLUMNS, features=FEATURES).to_parquet(path)
+        elif path.suffix == ".jsonl":
+            path.write_text('{"tokens": ["Ann"], "tags": ["B-person"]}\n{"tokens": ["left"], "tags": ["O"]}\n')
+        else:
+            path.write_text(WNUT17)
+    (first.parent / "README.md").write_text("WNUT 17")
+    (first.parent / "wnuteval.py").write_text("import sys")
+    if "emerging.test.annotated" in names:
+        (first.parent / "emerging.test").write_text("Ann\nleft\n")
+    corpus = load_corpus("wnut17", tmp_path)
+    assert list(corpus) == ["train", "validation", "test"]
+    for split in corpus.values():
+        assert sentences(split) == [("Ann", "B-person"), ("left", "O")]
+
+
+# --- CoNLL-2002: two languages in one folder -------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["", "conll2002", "CoNLL-2002", "conll2002/data"])
+def two_languages(request, tmp_path):
+    """A folder with the files of both languages, which is itself the data_dir, or in it."""
+    folder = tmp_path / request.param
+    folder.mkdir(parents=True, exist_ok=True)
+    for language, words in (("esp", ["Ana", "Berta", "Clara"]), ("ned", ["An", "Bram", "Cas"])):
+        for split, word in zip(("train", "testa", "testb"), words, strict=True):
+            (folder / f"{language}.{split}").write_text(f"{word} B-PER\n. O\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("conll2002-es", "Ana Berta Clara"), ("conll2002-nl", "An Bram Cas")], ids=["es", "nl"]
+)
+def test_each_language_of_a_shared_folder_is_a_corpus(two_languages, caplog, name, words):
+    corpus = load_corpus(name, two_languages)
+    # The files of the other language are not listed as ignored.
+    assert caplog.messages == []
+    found = [sentences(corpus[split]) for split in ("train", "validation", "test")]
+    assert found == [[(f"{word} .", "B-PER O")] for word in words.split()]
+
+
+def test_a_missing_language_raises_with_the_expected_files(two_languages):
+    for path in two_languages.rglob("ned.*"):
+        path.unlink()
+    with pytest.raises(DataError, match=r"no files of conll2002-nl here; put ned\.train, .* a folder conll2002 in it"):
+        load_corpus("conll2002-nl", two_languages)
+
+
+# Sentences, tokens and entities of train, dev and test. Each Spanish split has one entity that an I- tag opens.
+CONLL2002 = {
+    "es": [(8323, 264715, 18797 + 1), (1915, 52923, 4351 + 1), (1517, 51533, 3558 + 1)],
+    "nl": [(15806, 202644, 13344), (2895, 37687, 2616), (5195, 68875, 3941)],
+}
+
+
+@pytest.mark.parametrize("language", CONLL2002)
+def test_counts_of_conll2002_match_the_shared_task(corpora, tmp_path, language):
+    """Of words and tags alone, in UTF-8: the published Dutch files have lines without parts of speech."""
+    for path in (corpora / "conll2002").glob("*.t*"):
+        lines = [line.split(" ") for line in path.read_bytes().decode("latin-1").split("\n")]
+        (tmp_path / path.name).write_text(
+            "\n".join(f"{line[0]} {line[-1]}".strip() for line in lines), encoding="utf-8"
+        )
+    found = corpus_statistics(load_corpus(f"conll2002-{language}", tmp_path, tmp_path / "cache"))
+    assert [(row["sentences"], row["tokens"], row["entities"]) for row in found.values()] == CONLL2002[language]

@@ -159,3 +159,113 @@ def test_two_datasets_in_one_folder_are_not_mixed(tmp_path, load):
         "look like the train split; keep one of them in the folder."
     )
     assert words(load(tmp_path / "in" / "c")) == {"train": ["train0", "train1"]}
+
+
+# --- Which files are read ---------------------------------------------------------------------------------------------
+
+
+def read_from(tmp_path, load, caplog, names):
+    """Which file each split was read from, and the line that was logged."""
+    for name in names:
+        write(tmp_path / "in" / name, CONTENTS["x.conll"].replace("Ann", name))
+    corpus = load(tmp_path / "in")
+    found = {name: [row[0] for row in split["tokens"]] for name, split in corpus.items()}
+    return found, "\n".join(caplog.messages).removeprefix(f"{tmp_path}/in: ")
+
+
+@pytest.mark.parametrize(
+    ("names", "splits", "line"),
+    [
+        (["a_train.txt", "a_dev.txt", "a_test.txt"], ["a_train.txt", "a_dev.txt", "a_test.txt"], ""),
+        (["a.trn", "a.valid", "a.tst"], ["a.trn", "a.valid", "a.tst"], ""),
+        (["trainset.txt", "devset.txt", "test_data.txt"], ["trainset.txt", "devset.txt", "test_data.txt"], ""),
+        (
+            ["x_train.conll", "x_eval.conll", "x_test.conll"],
+            ["x_train.conll", "x_eval.conll", "x_test.conll"],
+            "x_eval.conll read as the validation split.",
+        ),
+        (
+            ["train.txt", "dev.txt", "eval.txt"],
+            ["train.txt", "dev.txt", "eval.txt"],
+            "eval.txt read as the test split.",
+        ),
+        (
+            ["train.txt", "dev.txt", "test.txt", "eval.txt"],
+            ["train.txt", "dev.txt", "test.txt"],
+            "ignored eval.txt (another file is this split).",
+        ),
+        (
+            ["train.txt", "dev.txt", "test.odd"],
+            ["train.txt", "dev.txt", "test.odd"],
+            "test.odd read as the test split.",
+        ),
+        (
+            ["train.txt", "dev.txt", "test.txt", "test.odd"],
+            ["train.txt", "dev.txt", "test.txt"],
+            "ignored test.odd (another file is this split).",
+        ),
+        (
+            ["train.txt", "test.txt", "README.md", "train.py", "vocab.txt", "train-test.txt", "dev.zip", "old/dev.txt"],
+            ["train.txt", None, "test.txt"],
+            "ignored README.md, train.py (no labelled data), dev.zip (an archive, which is not unpacked), "
+            "train-test.txt (the name tells several splits), vocab.txt (the name tells no split), "
+            "old (the files beside the folder are read).",
+        ),
+        (
+            ["train.txt", *(f"{letter}.txt" for letter in "abcdefg")],
+            ["train.txt"],
+            "ignored a.txt, b.txt, c.txt, d.txt and 3 others (the name tells no split).",
+        ),
+        (["train/x.conll", "dev/x.conll", "test/x.conll"], ["train/x.conll", "dev/x.conll", "test/x.conll"], ""),
+        (
+            ["train/x.tsv", "valid/x.tsv", "LICENSE"],
+            ["train/x.tsv", "valid/x.tsv"],
+            "ignored LICENSE (no labelled data).",
+        ),
+        (["data/en/train.txt", "data/en/testa.txt"], ["data/en/train.txt", "data/en/testa.txt"], ""),
+        (
+            ["only.conll", "README.txt"],
+            ["only.conll"],
+            "only.conll read as the train split; ignored README.txt (no labelled data).",
+        ),
+    ],
+)
+def test_every_file_is_read_or_named_with_the_reason(tmp_path, load, caplog, names, splits, line):
+    expected = dict(zip(["train", "validation", "test"], [[name] for name in splits], strict=False))
+    found, logged = read_from(tmp_path, load, caplog, names)
+    assert found == {split: names for split, names in expected.items() if names != [None]}
+    assert logged == line
+
+
+def test_all_files_of_a_folder_of_one_split_are_read(tmp_path, load, caplog):
+    found, line = read_from(tmp_path, load, caplog, ["train/a.txt", "train/b.txt", "dev/c.txt"])
+    assert found == {"train": ["train/a.txt", "train/b.txt"], "validation": ["dev/c.txt"]}
+    assert line == ""
+
+
+def test_tables_in_subfolders_come_before_other_files(tmp_path, load, caplog):
+    parts(tmp_path / "in" / "data", "train", [0], of=1)
+    write(tmp_path / "in" / "raw" / "train.txt")
+    assert words(load(tmp_path / "in")) == {"train": ["train0"]}
+    assert caplog.messages == [f"{tmp_path}/in: ignored raw/train.txt (tables or CoNLL-2012 files are read)."]
+
+
+def test_hidden_files_do_not_count(tmp_path, load, caplog):
+    write(tmp_path / "in" / ".git" / "train.txt")
+    write(tmp_path / "in" / ".train.txt")
+    write(tmp_path / "in" / "x" / "dev.txt")
+    assert words(load(tmp_path / "in")) == {"validation": ["Ann left"]}
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("inside", [("train", "dev"), ("", "")])
+def test_folders_of_brat_are_read(tmp_path, load, caplog, inside):
+    for folder, name in zip(inside, "ab", strict=True):
+        write(tmp_path / "in" / folder / f"{name}.txt", "Ann left")
+        write(tmp_path / "in" / folder / f"{name}.ann", "T1\tPER 0 3\tAnn\n")
+    write(tmp_path / "in" / "annotation.conf", "[entities]\nPER\n")
+    write(tmp_path / "in" / inside[0] / "c.txt", "not annotated")
+    expected = {"train": ["Ann left"] * 2} if not inside[0] else {"train": ["Ann left"], "validation": ["Ann left"]}
+    assert words(load(tmp_path / "in")) == expected
+    (line,) = caplog.messages
+    assert "c.txt" in line and "annotation.conf" in line and "a.txt" not in line

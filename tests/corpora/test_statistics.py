@@ -55,7 +55,7 @@ def naive(split, train=None):
         documents = len(set(split["doc_id"]))
         report["documents"] = documents
         report["with_document_lines"] = {"sentences": len(lengths) + documents, "tokens": len(words) + documents}
-    sizes = Counter(str(len(entity)) if len(entity) <= 3 else "3+" for _, entity in entities)
+    sizes = Counter(str(len(entity)) if len(entity) <= 3 else "4 or more" for _, entity in entities)
     report |= {
         "distinct_words": len(set(words)),
         "sentence_lengths": {
@@ -67,7 +67,7 @@ def naive(split, train=None):
         },
         "entities": len(entities),
         "per_type": {name: sum(kind == name for kind, _ in entities) for name in ("LOC", "PER")},
-        "entity_lengths": {key: sizes[key] for key in ("1", "2", "3", "3+")},
+        "entity_lengths": {key: sizes[key] for key in ("1", "2", "3", "4 or more")},
     }
     if train is not None:
         known_words, known_forms = train
@@ -187,7 +187,7 @@ def test_statistics_table():
             "  1                       2       1",
             "  2                       1       0",
             "  3                       0       0",
-            "  3+                      0       0",
+            "  4 or more               0       0",
             "not in train, %",
             "  tokens                  -   99.92",
             "  words                   -   50.00",

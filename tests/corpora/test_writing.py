@@ -12,7 +12,7 @@ from hf_xorner.corpora import write as writing_module
 from hf_xorner.corpora.write import write_corpus
 
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
-TEXTS = ("columns", "conll2012", "jsonl", "spans")
+TEXTS = ("columns", "conllu", "conll2012", "csv", "jsonl", "spans")
 FORMATS = (*TEXTS, "parquet", "arrow")
 
 disable_progress_bars()
@@ -210,6 +210,8 @@ def test_tables_keep_every_column(tmp_path):
     ("format", "names"),
     [
         ("columns", ["train.conll", "dev.conll", "test.conll"]),
+        ("conllu", ["train.conllu", "dev.conllu", "test.conllu"]),
+        ("csv", ["train.csv", "dev.csv", "test.csv"]),
         ("conll2012", ["train.gold_conll", "dev.gold_conll", "test.gold_conll"]),
         ("jsonl", ["train.jsonl", "dev.jsonl", "test.jsonl"]),
         ("spans", ["train.jsonl", "dev.jsonl", "test.jsonl"]),
@@ -263,6 +265,10 @@ COLUMNS, BLANKS = ("columns",), ("columns", "iob2", "blank")
         (("conll2012",), "a\tb", r"the token 'a\tb' holds a TAB"),
         (("conll2012",), "", "the token '' is empty"),
         (("conll2012",), "[WORD]", "the token '[WORD]' would be read as a word that was taken out"),
+        (("conllu",), "a\tb", r"the token 'a\tb' holds a TAB"),
+        (("conllu",), "", "the token '' is empty"),
+        (("csv",), "", "the token '' is empty"),
+        (("csv",), "a\x00", r"the token 'a\x00' holds a NUL"),
         (("jsonl",), "", "the token '' is empty"),
         (("jsonl",), "a\ufeff", r"the token 'a\ufeff' holds a byte-order mark"),
         (("spans",), "", "the token '' is empty"),
@@ -313,11 +319,18 @@ def test_tokens_that_would_not_round_trip_are_refused(tmp_path, arguments, token
             train_of([[("a", "O")]], docs=["#1"]),
             "train, row 0: the document '#1' would be read as a comment",
         ),
+        (("conllu",), train_of([[("a", "O")]], docs=["a "]), "train, row 0: the document 'a ' begins or ends with a"),
+        (("conllu",), train_of([[("a", "N")]], labels=["N"], pos=[["X"]]), "train: parts of speech beside plain tags"),
+        (("conllu",), train_of([[("a", "N=N")]], labels=["N=N"]), "train: the tag 'N=N' holds one of | and ="),
+        (("conllu",), train_of([[("a", "O")]], pos=[["_"]]), "train, row 0: the part of speech '_' would be read as"),
+        (("csv",), train_of([[("a", "O")], []]), "train, row 1: the sentence is empty"),
+        (("csv",), train_of([[("a", "N N")]], labels=["N N"]), "train: the tag 'N N' holds a blank"),
         (("conll2012",), train_of([[("a", "O")]], docs=[""]), "train, row 0: the document '' is empty"),
     ],
 )
 def test_corpora_that_would_not_round_trip_are_refused(tmp_path, arguments, corpus, message):
-    assert refusal(corpus, tmp_path / "out", *arguments).startswith(f"{message}, which {arguments[0]}")
+    found = refusal(corpus, tmp_path / "out", *arguments)
+    assert found.startswith(message) and f", which {arguments[0]}" in found
 
 
 @pytest.mark.parametrize("format", ["conll2012", "spans"])
@@ -332,8 +345,9 @@ def test_entity_formats_refuse_plain_tags(tmp_path, format):
     ("options", "message"),
     [
         (
-            {"format": "csv"},
-            "format='csv' cannot be written; choose one of columns, conll2012, jsonl, spans, parquet, arrow.",
+            {"format": "xml"},
+            "format='xml' cannot be written; choose one of columns, conllu, conll2012, csv, jsonl, spans, parquet, "
+            "arrow.",
         ),
         (
             {"format": "columns", "scheme": "iobes"},
@@ -342,7 +356,7 @@ def test_entity_formats_refuse_plain_tags(tmp_path, format):
         ({"format": "columns", "separator": ","}, "separator=',' cannot be written; choose one of tab, blank."),
         (
             {"format": "parquet", "scheme": "bioes"},
-            "scheme='bioes': parquet has but one form; only columns and jsonl take a scheme.",
+            "scheme='bioes': parquet has but one form; only columns, csv, jsonl take a scheme.",
         ),
         (
             {"format": "jsonl", "separator": "blank"},
@@ -495,7 +509,11 @@ def round_trip(corpus, folder, *arguments, **options):
     write_corpus(corpus, folder, *arguments, **options)
     # With few sentences, or thousands of parts of speech, the column must be named.
     has_pos = "pos_tags" in corpus["train"].column_names
-    column = {"columns": "1", "conll2012": "4"}.get(arguments[0], "pos_tags") if has_pos else "none"
+    column = (
+        {"columns": "1", "conllu": "upos", "conll2012": "4", "csv": "pos"}.get(arguments[0], "pos_tags")
+        if has_pos
+        else "none"
+    )
     return load_corpus(folder, cache_dir=folder / ".cache", pos_column=column)
 
 
@@ -518,6 +536,21 @@ def test_tab_separated_columns_round_trip(new_folder, scheme, corpus):
 @often
 def test_space_separated_columns_round_trip(new_folder, corpus, scheme):
     assert rows_of(round_trip(corpus, new_folder(), "columns", scheme, "blank")) == rows_of(corpus)
+
+
+@given(corpus=corpora_of(also=" ", doc_ids=texts().filter(lambda name: name == name.strip())))
+@often
+def test_conllu_round_trips(new_folder, corpus):
+    assert rows_of(round_trip(corpus, new_folder(), "conllu")) == rows_of(corpus)
+
+
+@given(
+    corpus=corpora_of(also=" \t\n\r", unknown_documents="anywhere").filter(lambda corpus: not holds(corpus, "\0")),
+    scheme=st.sampled_from(["iob1", "bioes"]),
+)
+@often
+def test_csv_round_trips(new_folder, corpus, scheme):
+    assert rows_of(round_trip(corpus, new_folder(), "csv", scheme)) == rows_of(corpus)
 
 
 @given(corpus=corpora_of(doc_ids=texts().filter(lambda name: name[0] != "#"), unknown_documents="anywhere"))
@@ -552,11 +585,18 @@ def test_spans_and_tables_round_trip(new_folder, format, corpus):
     assert rows_of(round_trip(corpus, new_folder(), format)) == rows_of(corpus)
 
 
-@pytest.mark.parametrize("format", ["columns", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("format", ["columns", "conllu", "csv", "jsonl", "parquet", "arrow"])
 def test_plain_tags_round_trip(new_folder, format):
     labels = ["NN", "VB", "-LRB-"]
     corpus = train_of([[("a", "NN"), ("(", "-LRB-")], [("go", "VB")]], labels=labels)
     assert rows_of(round_trip(corpus, new_folder(), format)) == rows_of(corpus)
+
+
+def holds(corpus, character):
+    """Whether a word, a part of speech or the name of a document holds a character."""
+    rows = [row for split in corpus.values() for row in split]
+    texts = [[*row["tokens"], *row.get("pos_tags", []), row.get("doc_id") or ""] for row in rows]
+    return any(character in text for row in texts for text in row)
 
 
 def opens_document(corpus):

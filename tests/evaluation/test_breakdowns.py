@@ -12,6 +12,7 @@ from span_oracle import (
     SCHEMES,
     TYPES,
     corpus_spans,
+    in_bioes,
     large_corpus,
     pairs,
     pairs_with_words,
@@ -44,24 +45,25 @@ def assert_close(found, expected):
 # --- Types, lengths, chunk tags, confusion ----------------------------------------------------------------------------
 
 
-def chunk_tag_recall_by_loop(gold, predicted, sentences):
-    """The recall of the BIOES tags of spans, word by word."""
-    tags = [chunk_tags(spans, sentences) for spans in (gold, predicted)]
+def chunk_tag_recall_by_loop(gold, predicted, scheme):
+    """The recall of chunk tags, word by word."""
+    letters = [chunk_letters(tags, scheme) for tags in (gold, predicted)]
     found = {}
     for letter in "OSBIE":
-        there = [tag == other for tag, other in zip(*tags, strict=True) if tag[0] == letter]
+        there = [one == other for one, other in zip(*letters, strict=True) if one == letter]
         found[letter] = {"recall": 100 * sum(there) / len(there) if there else 0, "support": len(there)}
     return found
 
 
-def chunk_tags(spans, sentences):
-    """The BIOES tags of spans, word by word."""
-    tags = [["O"] * len(sentence) for sentence in sentences]
-    for sentence, start, end, name in spans:
-        for place in range(start, end):
-            letter = "S" if end - start == 1 else "B" if place == start else "E" if place == end - 1 else "I"
-            tags[sentence][place] = f"{letter}-{name}"
-    return list(chain.from_iterable(tags))
+def chunk_letters(sentences, scheme):
+    """The letters O S B I E of tags that mark ends; of IOB tags, those of the words of their spans."""
+    if scheme not in ("iob1", "iob2"):
+        return [tag[0] for tags in sentences for tag in in_bioes(tags, scheme)]
+    letters = [["O"] * len(tags) for tags in sentences]
+    for sentence, start, end, _ in corpus_spans(sentences, scheme, "conlleval"):
+        inside = "I" * (end - start - 2)
+        letters[sentence][start:end] = "S" if end - start == 1 else f"B{inside}E"
+    return list(chain.from_iterable(letters))
 
 
 def confusion_by_loop(gold, predicted, types):
@@ -109,10 +111,10 @@ def test_breakdowns_match_loops_over_the_spans(scheme, policy, data):
     present = {span[3] for span in gold + predicted}
     types = {name: scores_where(lambda span, name=name: span[3] == name) for name in TYPES if name in present}
     assert_close(per_type(comparison), types)
-    groups = {"1": [1], "2": [2], "3": [3], "3+": range(4, 20)}
+    groups = {"1": [1], "2": [2], "3": [3], "3 or more": range(3, 20)}
     lengths = {key: scores_where(lambda span, sizes=sizes: span[2] - span[1] in sizes) for key, sizes in groups.items()}
     assert_close(per_length(comparison), lengths)
-    assert_close(chunk_tag_recall(comparison), chunk_tag_recall_by_loop(gold, predicted, tags))
+    assert_close(chunk_tag_recall(comparison), chunk_tag_recall_by_loop(tags, predicted_tags, scheme))
     found = confusion(comparison)
     assert found == confusion_by_loop(gold, predicted, comparison.tag_set.types)
     for index, name in enumerate(found["types"]):
@@ -120,6 +122,21 @@ def test_breakdowns_match_loops_over_the_spans(scheme, policy, data):
         assert sum(found["matrix"][index]) + places == found["support"][name]
         places = sum(found[key][name] for key in ("inexact", "spurious"))
         assert sum(row[index] for row in found["matrix"]) + places == found["predicted"][name]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_recall_of_chunk_tags_disregards_types_and_spans(policy):
+    """B-PER for B-LOC is right (li2020, section 4.6), and so is the E- of a span that never began."""
+    gold = [["B-LOC", "E-LOC", "O", "S-PER", "B-PER", "I-PER", "E-PER"]]
+    predicted = [["B-PER", "E-LOC", "O", "S-LOC", "O", "I-PER", "E-PER"]]
+    found = chunk_tag_recall(Comparison.of(gold, predicted, policy))
+    assert {tag: (row["recall"], row["support"]) for tag, row in found.items()} == {
+        "O": (100, 1),
+        "S": (100, 1),
+        "B": (50, 2),
+        "I": (100, 1),
+        "E": (100, 2),
+    }
 
 
 def test_a_hand_computed_confusion():
@@ -187,7 +204,7 @@ def test_hand_computed_surface_form_scores():
 
 def part_of(words, train, vectors):
     """The part of an entity, or of a word alone, by ma2016's definition."""
-    some_not_in_train = any(word not in train for word in words)
+    some_not_in_train = any(word.lower() not in [other.lower() for other in train] for word in words)
     some_not_in_vectors = any(word not in vectors and word.lower() not in vectors for word in words)
     if some_not_in_train and some_not_in_vectors:
         return "OOBV"
@@ -245,11 +262,17 @@ def test_hand_computed_vocabulary_parts():
     }
 
 
-def test_training_words_are_case_sensitive():
+@pytest.mark.parametrize(("word", "training"), [("New", "new"), ("new", "New"), ("NEW", "nEw")])
+def test_words_are_compared_with_training_words_in_lower_case(word, training):
     comparison = Comparison.of([["B-X"]], [["B-X"]])
-    found = vocabulary_partition(comparison, ["New"], ["new"], ["new"])
-    assert found["entities"]["OOTV"]["support"] == 1
-    # A vector of the upper-cased word is no vector of the lower-cased one.
+    found = vocabulary_partition(comparison, [word], iter([training]), [word])
+    assert found["entities"]["IV"]["support"] == found["words"]["IV"]["support"] == 1
+    found = vocabulary_partition(comparison, [f"{word}er"], [training], [])
+    assert found["entities"]["OOBV"]["support"] == 1
+
+
+def test_vectors_of_capitalised_words_are_not_those_of_lower_cased_ones():
+    comparison = Comparison.of([["B-X"]], [["B-X"]])
     found = vocabulary_partition(comparison, ["new"], ["new"], ["New"])
     assert found["entities"]["OOEV"]["support"] == 1
 

@@ -282,6 +282,14 @@ def test_facts_of_earlier_versions_have_no_such_tables(facts):
         assert word not in sections(text)["scores"]
 
 
+@pytest.mark.parametrize("words", ["3 or more", "4 or more"])
+def test_scores_of_long_entities_say_how_long(facts, words):
+    row = {"precision": 75.0, "recall": 60.0, "f1": 66.67, "support": 90}
+    lines = Card("x", with_split(facts, {"per_length": {words: row}})).text().splitlines()
+    assert f"| {words} | 75.00 | 60.00 | 66.67 | 90 |" in lines
+    assert f"- Of the 90 entities of test with {words} words it finds 60.00 %." in lines
+
+
 def test_without_predictions_there_is_no_confidence_table(facts):
     split = {"calibration": {"ece": 0.0, "bins": [], "count": 0}}
     assert "confidence" not in Card("x", with_split(facts, split)).text()

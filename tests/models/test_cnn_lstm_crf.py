@@ -27,14 +27,15 @@ ROWS = {
     "BRNN": ({"encoder": "rnn", "char_features": "none", "decoder": "softmax"}, RNN + SOFTMAX),
     "BLSTM": ({"char_features": "none", "decoder": "softmax"}, LSTM + SOFTMAX),
     "BLSTM-CNN": ({"decoder": "softmax"}, LSTM + CNN + TO_LSTM + SOFTMAX),
-    "BLSTM-CNN-CRF": ({}, LSTM + CNN + TO_LSTM + SOFTMAX + PAIRS),
+    "BLSTM-CNN-CRF": ({}, LSTM + CNN + TO_LSTM + PAIRS),
+    "BLSTM-CNN-CRF with emissions": ({"crf_emissions": True}, LSTM + CNN + TO_LSTM + SOFTMAX + PAIRS),
     "CNN-BiLSTM-CRF of chen2019": (
-        {"conditioned_transitions": False, "crf_boundaries": "none"},
-        LSTM + CNN + TO_LSTM + SOFTMAX + TAGS**2,
+        {"conditioned_transitions": False},
+        LSTM + CNN + TO_LSTM + SOFTMAX + (TAGS + 1) * TAGS,
     ),
     "CNN-BiLSTM-Att-CRF of chen2019": (
-        {"conditioned_transitions": False, "crf_boundaries": "none", "self_attention": True},
-        LSTM + CNN + TO_LSTM + TAGS * (STATES + 200 + 1) + TAGS**2 + ATTENTION,
+        {"conditioned_transitions": False, "self_attention": True},
+        LSTM + CNN + TO_LSTM + TAGS * (STATES + 200 + 1) + (TAGS + 1) * TAGS + ATTENTION,
     ),
 }
 
@@ -62,6 +63,20 @@ def test_initialisation_matches_the_paper():
     for weights, size in ((model.features.words.weight[1:], 100), (model.features.chars.embedding.weight, 30)):
         bound = math.sqrt(3 / size)
         assert 0.97 * bound < weights.abs().max() <= bound
+    bound = math.sqrt(6 / ((STATES + TAGS + 1) * (TAGS + 1)))  # of W (STATES, TAGS + 1, TAGS + 1), in the program
+    assert bound == pytest.approx(0.0282, abs=1e-4)
+    for scores in (model.decoder.pairs, model.decoder.starts):
+        assert 0.97 * bound < scores.weight.abs().max() <= bound
+        assert not scores.bias.any()
+
+
+def test_a_crf_of_pairs_alone_has_no_classifier(tokenizer):
+    model = build_model("cnn-lstm-crf", tokenizer)
+    assert not [name for name, _ in model.named_parameters() if name.startswith("classifier")]
+    batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
+    scores, _ = helpers.score(model, batch)
+    assert scores.shape == (2, 5, model.tags.num_inner) and not scores.any()
+    assert build_model("cnn-lstm-crf", tokenizer, decoder="softmax").classifier.weight.shape[0] == scores.shape[2]
 
 
 def recorded_inputs(model, batch):

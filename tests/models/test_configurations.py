@@ -14,7 +14,7 @@ WRONG = [
     ("bilstm-cnn", {"dropout_masks": "word"}, "dropout_masks='word'"),
     ("bilstm-cnn", {"dropout": 1.0}, "dropout=1.0"),
     ("bilstm-cnn", {"char_types": "..U"}, "char_types has 3 letters for char_vocab_size=6"),
-    ("bilstm-cnn", {"char_types": "..Uldx"}, "char_types may hold only the letters '.Uldp'"),
+    ("bilstm-cnn", {"char_types": "..Uldx"}, "char_types may hold only the letters '.UldpNn'"),
     ("bilstm-cnn", {"max_word_chars": 2}, "max_word_chars=2"),
     ("bilstm-cnn", {"singleton_dropout": 1.5}, "singleton_dropout=1.5"),
     ("bilstm-cnn", {"vocab_size": 8, "trained_vocab_size": 99}, "trained_vocab_size=99 does not fit vocab_size=8"),
@@ -32,6 +32,7 @@ WRONG = [
     ("bilstm-cnn", {**ENCODER, "context_overlap": -1}, "context_overlap=-1"),
     ("att-bilstm-cnn", {"attention_window": 8, "attention_overlap": 8}, "attention_overlap=8"),
     ("att-bilstm-cnn", {"attention_window": 8, "attention_overlap": -1}, "attention_overlap=-1"),
+    ("att-bilstm-cnn", {"attention_initializer": "heads"}, "attention_initializer='heads'"),
     ("lstm-crf", {"cell": "peephole"}, "cell='peephole' is unknown to LstmCrfConfig"),
     ("lstm-crf", {"char_lstm_cell": "gru"}, "char_lstm_cell='gru'"),
     ("lstm-crf", {"char_features": "rnn"}, "char_features='rnn'"),
@@ -42,6 +43,10 @@ WRONG = [
     ("cnn-lstm-crf", {"dropout": -0.1}, "dropout=-0.1"),
     ("cnn-lstm-crf", {"char_dropout": 1.5}, "char_dropout=1.5"),
     ("cnn-lstm-crf", {"char_activation": "relu"}, "char_activation='relu'"),
+    ("cnn-lstm-crf", {"char_pads": "ones"}, "char_pads='ones'"),
+    ("cnn-lstm-crf", {"char_windows": "centered"}, "char_windows='centered'"),
+    ("cnn-lstm-crf", {"crf_boundaries": "none"}, 'crf_emissions=False needs crf_boundaries="start" or "both"'),
+    ("grn", {"char_widths": (3, 5)}, 'char_windows="centred" needs char_padding=2'),
     ("cnn-lstm-crf", {"attention_overlap": 512}, "attention_overlap=512 must be smaller than attention_window=512"),
     ("cnn-lstm-crf", {"char_widths": (5, 9), "max_word_chars": 4}, "max_word_chars=4"),
     ("grn", {"relation": "attention"}, "relation='attention'"),
@@ -70,3 +75,12 @@ def test_invalid_values_raise_and_name_the_field(model_type, fields, fact):
         CONFIGS[model_type](**fields)
     assert fact in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_field_that_a_saved_config_lacks_keeps_its_older_meaning(monkeypatch):
+    config_class = CONFIGS["grn"]
+    monkeypatch.setattr(config_class, "older", {"char_padding": 7})
+    saved = config_class().to_dict()
+    assert config_class.from_dict(saved).char_padding == config_class().char_padding
+    del saved["char_padding"]
+    assert config_class.from_dict(saved).char_padding == 7

@@ -1,11 +1,16 @@
 """Scores and gradients of GRN and its ablations match the equations of chen2019."""
 
+import math
+
 import helpers
 import pytest
 import reference_grn
 import references as ref
 import torch
-from conftest import build_model
+from conftest import LABELS, build_model
+from transformers import AutoModelForTokenClassification
+
+from hf_xorner import GrnConfig
 
 LENGTHS = (9, 1, 4, 6)
 VARIANTS = {
@@ -115,4 +120,23 @@ def test_defaults_match_the_paper(tokenizer):
     config = type(build_model("grn", tokenizer).config)()
     assert (config.hidden_size, tuple(config.context_widths), config.relation) == (400, (1, 3, 5), "gated")
     assert (config.dropout, config.feature_dropout, config.max_word_chars) == (0.5, 0.5, 45)
-    assert (config.decoder, config.crf_boundaries, config.loss_reduction) == ("crf", "none", "sum")
+    assert (config.decoder, config.crf_boundaries, config.loss_reduction) == ("crf", "start", "sum")
+    assert (config.char_windows, config.char_pads, config.char_padding) == ("centred", "zeros", 1)
+    assert config.initializer == "kaiming"
+
+
+def test_initial_weights_are_kaiming_uniform():
+    config = GrnConfig(vocab_size=500, char_vocab_size=100, id2label=dict(enumerate(LABELS)))
+    torch.manual_seed(0)
+    model = AutoModelForTokenClassification.from_config(config)
+    fan_in = {
+        "features.words.weight": 100,
+        "features.chars.embedding.weight": 30,
+        "features.chars.convolutions.0.weight": 3 * 30,
+        **{f"encoder.context.convolutions.{place}.weight": 130 * width for place, width in enumerate((1, 3, 5))},
+        "encoder.relation.projection.weight": 2 * 400,
+        "classifier.weight": 400,
+    }
+    for name, parameter in model.named_parameters():
+        bound = math.sqrt(6 / fan_in[name]) if name in fan_in else 0
+        assert 0.99 * bound <= parameter.abs().max() <= bound, name

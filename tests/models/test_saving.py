@@ -13,6 +13,7 @@ from transformers import AutoModelForTokenClassification
 from transformers.initialization import no_init_weights
 
 from hf_xorner import WordCharTokenizer
+from hf_xorner.models.configuration_att_bilstm_cnn import AttBiLstmCnnConfig
 from hf_xorner.registration import CONFIGS
 
 LENGTHS = (4, 1, 3)
@@ -134,8 +135,8 @@ def test_new_labels_get_a_new_classifier_and_keep_other_weights(variant, tokeniz
     assert changed == names
     for name, parameter in loaded.named_parameters():
         assert name in changed or torch.equal(parameter, model.get_parameter(name))
-    assert not loaded.classifier.bias.any()
-    constant = [parameter for name, parameter in loaded.decoder.named_parameters() if "weight" not in name]
+    heads = [*loaded.classifier.named_parameters(), *loaded.decoder.named_parameters()]
+    constant = [parameter for name, parameter in heads if "weight" not in name]
     assert not any(parameter.any() for parameter in constant)
 
 
@@ -199,9 +200,34 @@ def test_matrices_are_initialised_glorot_uniform(fresh):
         assert_glorot(convolution.weight, width * (config.char_dim + 4), width * config.char_filters)
     states = fresh.encoder.output_size
     assert_glorot(fresh.classifier.weight, states, fresh.tags.num_inner)
-    if config.model_type == "att-bilstm-cnn":
-        for projection in (fresh.encoder.attention.query, fresh.encoder.attention.key, fresh.encoder.attention.value):
-            assert_glorot(projection.weight, 200, 200)
+
+
+def projections(model):
+    """The weights (heads · head_dim, inputs) of the queries, keys and values."""
+    attention = model.encoder.attention
+    return attention.query.weight, attention.key.weight, attention.value.weight
+
+
+def test_heads_of_attention_are_initialised_glorot_uniform_each(tokenizer):
+    config = AttBiLstmCnnConfig(**tokenizer.model_fields(), id2label=dict(enumerate(LABELS)))
+    for weights in projections(AutoModelForTokenClassification.from_config(config)):
+        for head in weights.split(40):
+            assert_glorot(head, 200, 40)
+    config.attention_initializer = "matrix"
+    for weights in projections(AutoModelForTokenClassification.from_config(config)):
+        assert_glorot(weights, 200, 200)
+
+
+def test_attention_of_saved_models_is_loaded_unchanged(tokenizer, tmp_path):
+    model = build_model("att-bilstm-cnn", tokenizer)
+    loaded, _ = reload(model, tmp_path)
+    assert all(map(torch.equal, projections(loaded), projections(model)))
+
+
+def test_a_config_without_the_field_was_initialised_as_one_matrix():
+    saved = AttBiLstmCnnConfig().to_dict()
+    assert saved.pop("attention_initializer") == "head"
+    assert AttBiLstmCnnConfig.from_dict(saved).attention_initializer == "matrix"
 
 
 def test_a_crf_is_initialised_to_zero(fresh):

@@ -62,7 +62,7 @@ def test_greedy_search_takes_the_best_action_at_every_step(tokenizer, fields, la
 @torch.no_grad()
 def test_the_test_models_use_every_action(tokenizer):
     counts = torch.zeros(5)
-    for seed in range(3):
+    for seed in (9, 10, 11):
         model = build(tokenizer, seed=seed).double()
         words, lengths = words_of(model, (12, 12, 12, 12), seed)
         found = search(model.decoder.scorer, words, lengths)
@@ -312,7 +312,7 @@ def test_a_small_beam_is_completed_by_the_local_posterior(tokenizer):
 
 
 def test_tagger_finds_the_chunks_with_their_probabilities(tokenizer):
-    model = build(tokenizer, seed=5)
+    model = build(tokenizer, seed=2)
     tagger = Tagger(model, tokenizer)
     sentences = [["Ann", "saw", "Zeus", "in", "New", "York"], ["Nobody"], ["@ann", "wrote", "Ann", "Smith", ":"]]
     found = list(tagger.tag(sentences))

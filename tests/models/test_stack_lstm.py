@@ -9,6 +9,7 @@ from reference_stack_lstm import StackLstmReference
 
 from hf_xorner.models.configuration_stack_lstm import StackLstmConfig
 from hf_xorner.models.modeling_stack_lstm import StackLstmForTokenClassification
+from hf_xorner.models.recurrent import Packing
 from hf_xorner.models.stack_lstm import StackLstm
 from hf_xorner.models.tags import IGNORED
 
@@ -24,9 +25,12 @@ SIZES = {
 }
 VARIANTS = {
     "Stack-LSTM": {},
-    "of the program": {"composition": "affine", "outside": "word"},
+    "of the program": {"composition": "guarded", "composition_layers": 2, "outside": "word"},
+    "of its later release": {"cell": "standard", "composition": "guarded", "composition_layers": 2, "outside": "word"},
     "affine chunks": {"composition": "affine"},
+    "guarded chunks": {"composition": "guarded"},
     "gaps": {"discontiguous": True},
+    "standard cells": {"cell": "standard"},
     "one layer": {"num_hidden_layers": 1},
     "three layers": {"num_hidden_layers": 3},
 }
@@ -123,21 +127,43 @@ def test_model_loss_matches_the_reference(tokenizer, fields, loss_reduction, div
 
 
 @pytest.mark.parametrize(("rows", "groups"), [(1, 4), (2, 2), (1, 100)])
-def test_batches_grouped_by_length_match_one_batch(tokenizer, fields, monkeypatch, rows, groups):
-    model = build(tokenizer, **fields).double().train()
+@pytest.mark.parametrize("layers", [1, 2])
+def test_batches_of_standard_cells_grouped_by_length_match_one_batch(tokenizer, layers, monkeypatch, rows, groups):
+    model = build(tokenizer, cell="standard", num_hidden_layers=layers).double().train()
     batch, _ = labelled_batch(model)
     expected = model(**batch).loss
     expected.backward()
     gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
     logits = model.eval()(**batch).logits
     calls = []
-    run = StackLstm.run
-    monkeypatch.setattr(StackLstm, "run", lambda *arguments: calls.append(arguments) or run(*arguments))
+    fused = StackLstm.fused
+    monkeypatch.setattr(StackLstm, "fused", lambda *arguments: calls.append(arguments) or fused(*arguments))
     monkeypatch.setattr("hf_xorner.models.stack_lstm.ROWS_TOGETHER", rows)
     monkeypatch.setattr("hf_xorner.models.stack_lstm.GROUPS", groups)
     model.zero_grad()
     loss = model.train()(**batch).loss
     assert len(calls) > 4
+    loss.backward()
+    torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad, gradients[name], rtol=0, atol=1e-9, msg=name)
+    torch.testing.assert_close(model.eval()(**batch).logits, logits, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_coupled_cells_that_step_through_padding_give_the_same_loss(tokenizer, outside, monkeypatch):
+    """As on a GPU; without any chunk as well."""
+    model = build(tokenizer).double().train()
+    batch, _ = labelled_batch(model)
+    if outside:
+        batch["labels"] = batch["labels"].clamp(max=0)
+    expected = model(**batch).loss
+    expected.backward()
+    gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    logits = model.eval()(**batch).logits
+    monkeypatch.setattr(Packing, "of", Packing.padded)
+    model.zero_grad()
+    loss = model.train()(**batch).loss
     loss.backward()
     torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
     for name, parameter in model.named_parameters():
@@ -165,20 +191,29 @@ def test_dropout_between_layers_is_applied_in_training_only(tokenizer):
     torch.testing.assert_close(model(**batch).loss, calm[0], rtol=1e-5, atol=1e-5)
 
 
-def test_initialisation_matches_the_documentation(tokenizer):
-    config = StackLstmConfig(**tokenizer.model_fields(), id2label=dict(enumerate(LABELS)))
+@pytest.mark.parametrize(("cell", "gates"), [("coupled", 3), ("standard", 4)])
+def test_initialisation_matches_the_documentation(tokenizer, cell, gates):
+    config = StackLstmConfig(**tokenizer.model_fields(), id2label=dict(enumerate(LABELS)), cell=cell)
     scorer = StackLstmForTokenClassification(config).decoder.scorer
     assert scorer.hidden.weight.shape == (100, 400)
     assert scorer.actions.weight.shape == (2 + 3, 16)
     assert scorer.composition.types.weight.shape == (3 + 1, 20)
     for lstm in (scorer.output, scorer.stack, scorer.buffer, scorer.history):
-        assert lstm.weight_hh.shape == (2, 400, 100)
-        i, f, g, o = lstm.bias.split(100, 1)
-        assert (f == 1).all()
-        assert not any(gate.any() for gate in (i, g, o))
+        assert lstm.weight_hh.shape == (2, gates * 100, 100)
+        assert lstm.bias.sum() == (2 * 100 if cell == "standard" else 0)
+        assert cell == "coupled" or (lstm.bias[:, 100:200] == 1).all()
         bound = (6 / 200) ** 0.5
-        assert 0.95 * bound < lstm.weight_hh.abs().max() <= bound
+        for weight in (lstm.weight_hh, lstm.weight_ch):
+            assert weight is None or 0.95 * bound < weight.abs().max() <= bound
         assert lstm.start.any()
+
+
+def test_coupled_cells_are_the_default_and_older_configs_mean_standard_ones(tokenizer):
+    config = StackLstmConfig(**tokenizer.model_fields(), **SIZES, id2label=dict(enumerate(LABELS)))
+    assert (config.cell, config.char_lstm_cell) == ("coupled", "coupled")
+    saved = {name: value for name, value in config.to_dict().items() if name not in ("cell", "char_lstm_cell")}
+    older = StackLstmConfig.from_dict(saved)
+    assert (older.cell, older.char_lstm_cell, older.composition_layers) == ("standard", "standard", 1)
 
 
 def test_new_labels_reinitialise_label_dependent_weights_only(tokenizer, tmp_path):

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import random
+import string
 import sys
 import time
 import unicodedata
@@ -27,6 +28,7 @@ from transformers import AutoTokenizer
 from hf_xorner import WordCharTokenizer
 from hf_xorner.models.configuration_tagger import CHARACTER_TYPE_CODES
 from hf_xorner.models.tokenization_word_char import character_types
+from hf_xorner.training.build import extended
 
 
 @pytest.fixture(scope="module", params=POLICIES, ids=str)
@@ -117,6 +119,33 @@ def test_character_types_match_unicode_for_every_code_point():
     assert len(types) == sys.maxunicode + 1
     for category, points in by_category.items():
         assert (types[points] == CHARACTER_TYPE_CODES.index(code(category))).all(), category
+
+
+def test_ascii_types_are_those_of_pythons_ascii_characters():
+    """All ASCII letters, digits and punctuation are known, so that unknown characters are beyond ASCII."""
+    tokenizer = WordCharTokenizer.from_corpus([["Üb", "é9€", "٣東"]], character_types="ascii")
+    characters, letters = tokenizer.characters, tokenizer.model_fields()["char_types"]
+    assert set(characters) == {*string.ascii_letters, *string.digits, *string.punctuation, *"Üé€٣東"}
+    assert len(set(characters)) == len(characters) == len(letters) - 6
+    groups = {"U": string.ascii_uppercase, "l": string.ascii_lowercase, "d": string.digits, "p": string.punctuation}
+    expected = {**{character: key for key, group in groups.items() for character in group}, "Ü": "N", "é": "n"}
+    assert dict(zip(characters, letters[6:], strict=True)) == {**expected, "€": ".", "٣": ".", "東": "."}
+    # Unknown characters: any, upper-case, lower-case, digits, punctuation.
+    assert letters[:6] == "..Nn.."
+    assert tokenizer(["ÖöŁ५«"], is_split_into_words=True)["char_ids"][0][:6] == [2, 3, 2, 4, 5, 0]
+
+
+def test_ascii_types_are_saved_and_kept_by_extensions(tmp_path):
+    tokenizer = WordCharTokenizer.from_corpus([["ab"]], character_types="ascii", digits="zero")
+    assert set(tokenizer.characters) & set(string.digits) == {"0"}
+    tokenizer.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert loaded.model_fields() == tokenizer.model_fields()
+    longer = extended(loaded, [["Ünlü"]])
+    assert longer.character_types == "ascii"
+    assert longer.model_fields()["char_types"] == tokenizer.model_fields()["char_types"] + "Nn"
+    with pytest.raises(ValueError, match=r"character_types='latin' is unknown; choose 'unicode' or 'ascii'"):
+        WordCharTokenizer.from_corpus([], character_types="latin")
 
 
 def test_model_fields_describe_the_ids(tokenizer):

@@ -348,6 +348,7 @@ def test_accepted_fields_change_no_weight_and_no_score(kind, tokenizer):
         "dropout_masks": "batch",
         "attention_window": 300,
         "attention_overlap": 100,
+        "attention_initializer": "matrix",
         "beam_size": 3,
         "exploration": 0.5,
         "discontiguous": True,
@@ -551,6 +552,20 @@ def test_default_options_come_from_the_model(tokenizer, tmp_path, corpora_of_typ
     assert ready.trainer.processing_class.init_kwargs["casing"] == "lower"
     with pytest.raises(ValueError, match="digits='zero' would make another model"):
         prepare(RunArguments(model_name_or_path=str(tmp_path / "old"), digits="zero"), training, {})
+
+
+def test_character_types_are_an_option_and_come_from_the_model(tmp_path, corpora_of_types):
+    train = ["--model_type", "bilstm-cnn", "--dataset", str(corpora_of_types["B"]), "--use_cpu", "true"]
+    run, _, fields = parse([*train, "--character_types", "ascii", "--hidden_size", "8"])
+    start = build_afresh(run, SENTENCES, LABELS, fields)
+    assert start.model.config.char_types[:6] == "..Nn.."
+    start.model.save_pretrained(tmp_path)
+    start.tokenizer.save_pretrained(tmp_path)
+    new, tokenizer = continued(tmp_path)
+    assert tokenizer.character_types == "ascii" and new.config.char_types == tokenizer.model_fields()["char_types"]
+    assert new.config.char_types[6 + tokenizer.characters.index("ö")] == "n"
+    with pytest.raises(ValueError, match="character_types='unicode' would make another model"):
+        parse([FROM, str(tmp_path), *train, "--character_types", "unicode"])
 
 
 def test_config_and_tokenizer_are_read_once(trained, corpora_of_types, tmp_path, monkeypatch):

@@ -81,6 +81,7 @@ def test_facts_match_the_run(trained, folder):
         "seed": 7,
         "use_cpu": True,
         "vectors": "vectors.txt",
+        "singleton_dropout": 0.0,
     }
     assert facts.data["splits"]["train"] == {"sentences": 24, "tokens": 72, "entities": 24, "per_type": {"LOC": 24}}
     assert facts.data["source"] == "towns"
@@ -93,7 +94,7 @@ def test_facts_match_the_run(trained, folder):
         for name in ("precision", "recall", "f1", "accuracy"):
             assert facts.scores[split][name] == pytest.approx(scores[split][name], abs=1e-4)
         assert facts.scores[split]["per_type"]["LOC"]["support"] == 6
-        assert set(facts.scores[split]["per_length"]) == {"1", "2", "3", "3+"}
+        assert set(facts.scores[split]["per_length"]) == {"1", "2", "3", "3 or more"}
     weights = out / "model.safetensors"
     assert facts.model["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
     assert facts.model["bytes"] == weights.stat().st_size
@@ -221,6 +222,17 @@ def test_facts_of_earlier_versions_can_be_read(trained):
         Facts.from_json(json.dumps({**content, "more": 1}))
 
 
+def test_earlier_scores_of_long_entities_keep_their_meaning(trained):
+    """Earlier versions wrote "3+" for more than three words; today's three or more has a name of its own."""
+    content = json.loads((trained[2] / "facts.json").read_text())
+    row = {"precision": 1.0, "recall": 2.0, "f1": 3.0, "support": 4}
+    content["scores"]["test"]["per_length"] = {"1": row, "3+": {**row, "support": 5}}
+    assert Facts.from_json(json.dumps(content)).scores["test"]["per_length"] == {
+        "1": row,
+        "4 or more": {**row, "support": 5},
+    }
+
+
 def test_facts_round_trip(trained, tmp_path):
     text = (trained[2] / "facts.json").read_text()
     facts = Facts.from_json(text)
@@ -332,7 +344,7 @@ def test_unknown_keys_and_integers_are_kept(trained):
     "argv",
     [
         [*"--fallback lower lower_zero --decoder crf --lr_scheduler_type linear".split(), "--char_widths", "[1, 2]"],
-        ["chen2019/table1/cnn-bilstm-att-crf", "--seed", "3"],
+        ["chen2019/table2/cnn-bilstm-att-crf", "--seed", "3"],
         ["ma2016/table7/no-dropout", "--dropout", "0.5", "--momentum", "0", "--char_dim", "31"],
         ["--lr_scheduler_kwargs", '{"num_cycles": 2}', "--freeze_word_embeddings", "true", "--tag_column", "-1"],
     ],
@@ -450,6 +462,22 @@ def test_plain_labels_are_counted_by_tag():
         "per_tag": {"DT": 1, "NN": 1},
     }
     assert data_facts("owner/name", corpus)["source"] == "owner/name"
+
+
+def test_the_data_held_out_for_validation_are_recorded(tmp_path):
+    lines = "".join(f"Ann B-PER\nsaw O\n{number} O\n\n" for number in range(40))
+    (tmp_path / "some.conll").write_text(lines)
+    words = {"corpus": tmp_path / "some.conll", "num_train_epochs": 1, "hidden_size": 4, "word_dim": 4}
+    run = ready(out=tmp_path / "out", hold_out=0.2, **words)
+    assert {name: len(split) for name, split in run.corpus.items()} == {"train": 32, "validation": 8}
+    run.train()
+    facts = Facts.read(tmp_path / "out")
+    assert facts.data["hold_out"] == {"share": 0.2, "by": "sentence", "seed": 13, "sentences": 8}
+    assert "--hold_out 0.2" in facts.command
+    # The recorded options give the same data again; without any, nothing is recorded.
+    again = ready(out=tmp_path / "again", **{**words, "hold_out": facts.options["hold_out"]})
+    assert again.facts.data == facts.data
+    assert "hold_out" not in ready(out=tmp_path / "none", hold_out=0, **words).facts.data
 
 
 def test_a_run_on_plain_labels_records_accuracies(tmp_path):

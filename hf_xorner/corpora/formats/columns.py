@@ -3,70 +3,84 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from ...errors import DataError
-from ...files import BYTE_ORDER_MARK, open_text
-from ..source import AUTO, NONE, Reading, Sentence
+from ...files import BYTE_ORDER_MARK
+from ..encodings import encoding_of, open_corpus_file
+from ..source import AUTO, NONE, Reading, Repairs, Sentence
+from .layout import (
+    BLANK_RUN,
+    DOCUMENT_START,
+    WORD_NUMBER,
+    ColumnLayout,
+    first_field,
+    in_words,
+    layout_of,
+    looks_like_tag,
+    split_line,
+)
 
-DOCUMENT_START = "-DOCSTART-"
-# Only these two separate columns: a non-breaking blank or any other Unicode blank belongs to its token.
-BLANKS = " \t"
-
+# The part of speech of a word whose line does not show it.
+UNKNOWN = "_"
+_TYPE_O = "B-O"
 # Characters that are read at a time.
 _CHUNK = 1 << 18
-_BLANK_RUN = re.compile(r"[ \t]+")
 _BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
 _EDGE_BLANK = re.compile(r"^ | $", re.MULTILINE)
 _CARRIAGE_RETURNS = re.compile(r"\r+(?=\n|\Z)")
 _DOCUMENT_ID = re.compile(rf"{DOCUMENT_START}[ \t]+\((.*)\)[ \t]*$")
 
 
-class _Layout(NamedTuple):
-    """The columns of a file."""
-
-    by_tab: bool
-    columns: int
-    token: int
-    tag: int
-    pos: int | None
-
-
-def read_columns(path: str | Path, reading: Reading | None = None) -> Iterator[Sentence]:
+def read_columns(
+    path: str | Path, reading: Reading | None = None, repairs: Repairs | None = None
+) -> Iterator[Sentence]:
     r"""Yield the sentences of a file of CoNLL columns.
 
     The first column holds the token, the last one the tag; of three or four columns the second is read as the part of
-    speech. Whether TABs or blanks separate the columns is read off the file's first token line. A line that is empty,
-    or holds only blanks and TABs, ends a sentence. So does a ``-DOCSTART-`` line, which is itself left out and begins a
-    document: the documents of a file are numbered from 0, or have the name in brackets that follows, ``-DOCSTART-
-    (name)``. A line that begins with ``#`` and a blank, stands before a sentence and has another number of columns than
-    the others is a comment. Byte-order marks are removed wherever they stand; lines may end in ``\n`` or ``\r\n``.
+    speech. Where the first column numbers the words, the second holds the token, and where only another column than
+    the last holds tags of a chunk scheme, it holds the tags: `layout_of` reads this off the first lines, and whether
+    TABs or blanks separate the columns off the first token line. A line with more or fewer columns is read if it is
+    clear which hold its token and its tag.
+
+    A line that is empty, or holds only blanks and TABs, ends a sentence. So does a ``-DOCSTART-`` line, which is itself
+    left out and begins a document: the documents of a file are numbered from 0, or have the name in brackets that
+    follows, ``-DOCSTART- (name)``. A line that begins with ``#`` and a blank or TAB, stands before a sentence and has
+    another number of columns than the others is a comment. Byte-order marks are removed wherever they stand; lines may
+    end in ``\n`` or ``\r\n``.
 
     Args:
-        path: A file in UTF-8, plain or compressed by gzip.
+        path: A file, plain or compressed by gzip.
         reading: The options that differ from this.
+        repairs: Notes other columns than the usual ones, another encoding than UTF-8, and bad lines that are left out.
 
     Yields:
         The sentences in the order of the file; none is empty.
 
     Raises:
-        DataError: For a line with too few or too many columns, an empty token or tag, a byte that is not UTF-8, or a
-            file without any sentence.
+        DataError: For a line whose token or tag is missing or cannot be told from other columns, a byte that the
+            encoding does not have, or a file without any sentence.
     """
     path = Path(path)
     reading = reading or Reading()
-    layout = _layout_of(path, reading)
-    with open_text(path) as file:
-        yield from _Reader(path, layout, reading.comments).sentences(file)
+    repairs = repairs or Repairs()
+    layout = layout_of(path, reading)
+    encoding_of(path, reading, repairs)
+    if layout.note:
+        repairs.note(layout.note, str(path))
+    with open_corpus_file(path, reading) as file:
+        yield from _Reader(path, layout, reading, repairs).sentences(file)
 
 
 class _Reader:
     """Cuts the text of one file into sentences."""
 
-    def __init__(self, path: Path, layout: _Layout, comments: str) -> None:
+    def __init__(self, path: Path, layout: ColumnLayout, reading: Reading, repairs: Repairs) -> None:
         self.path = path
         self.layout = layout
-        self.comments = comments
+        self.comments = reading.comments
+        self.skips = reading.skip_bad_lines
+        self.repairs = repairs
         self.separator = "\t" if layout.by_tab else " "
         self.documents = 0
         self.doc_id: str | None = None
@@ -77,7 +91,7 @@ class _Reader:
         for pieces in _pieces(file, self.layout.by_tab):
             for piece in pieces:
                 if self._is_plain(piece):
-                    yield self._sentence(piece, number)
+                    yield from self._sentence(piece, number)
                 elif piece.strip("\n"):
                     yield from self._line_by_line(piece.split("\n"), number)
                 # The empty line that parts two pieces is in neither of them.
@@ -93,12 +107,12 @@ class _Reader:
         """Yield the sentences of lines that may include document lines, comments and empty lines."""
         inside: list[str] = []
         for at, line in enumerate([*lines, ""], start=number):
-            if line and _first_field(line) != DOCUMENT_START:
+            if line and first_field(line) != DOCUMENT_START:
                 if not self._is_comment(line, bool(inside), at):
                     inside.append(line)
                 continue
             if inside:
-                yield self._sentence("\n".join(inside), at - len(inside))
+                yield from self._sentence("\n".join(inside), at - len(inside))
                 inside = []
             if line:
                 named = _DOCUMENT_ID.match(line)
@@ -107,7 +121,7 @@ class _Reader:
 
     def _is_comment(self, line: str, inside_sentence: bool, number: int) -> bool:
         if self.comments == AUTO:
-            may_be = line.startswith("# ") and not inside_sentence
+            may_be = line.startswith(("# ", "#\t")) and not inside_sentence
             return may_be and line.count(self.separator) + 1 != self.layout.columns
         if self.comments == NONE or not line.startswith(self.comments):
             return False
@@ -115,30 +129,100 @@ class _Reader:
             raise DataError(f"{self.path}:{number}: a comment inside a sentence; move it before the sentence.")
         return True
 
-    def _sentence(self, text: str, number: int) -> Sentence:
-        """Return the sentence of lines with one token each."""
+    def _sentence(self, text: str, number: int) -> Iterator[Sentence]:
+        """Yield the sentence of lines with one token each, unless all of them are left out."""
         separator, columns = self.separator, self.layout.columns
         lines = text.count("\n") + 1
         # One split for all lines; a line break in every place where one belongs proves that no line has another
         # number of columns.
         fields = text.replace("\n", f"{separator}\n{separator}").split(separator)
         width = columns + 1
-        if len(fields) != lines * width - 1 or fields[columns::width].count("\n") != lines - 1:
-            raise self._ragged(text, number)
         tokens, tags = fields[self.layout.token :: width], fields[self.layout.tag :: width]
-        for values, what in ((tokens, "token"), (tags, "tag")):
-            if "" in values:
-                at = number + values.index("")
-                raise DataError(f"{self.path}:{at}: the {what} is empty; give every line both.")
+        aligned = len(fields) == lines * width - 1 and fields[columns::width].count("\n") == lines - 1
+        if not aligned or "" in tokens or "" in tags or self._has_other_numbers(fields[::width]):
+            yield from self._row_by_row(text, number)
+            return
         pos_tags = None if self.layout.pos is None else fields[self.layout.pos :: width]
-        return Sentence(tokens, tags, f"{self.path}:", number, 1, pos_tags, self.doc_id)
+        if self.layout.numbered and _TYPE_O in tags:
+            tags = [self._outside(at) if tag == _TYPE_O else tag for at, tag in enumerate(tags, start=number)]
+        yield Sentence(tokens, tags, f"{self.path}:", number, 1, pos_tags, self.doc_id)
 
-    def _ragged(self, text: str, number: int) -> DataError:
-        counts = [line.count(self.separator) + 1 for line in text.split("\n")]
-        index = next(index for index, count in enumerate(counts) if count != self.layout.columns)
+    def _has_other_numbers(self, numbers: list[str]) -> bool:
+        return self.layout.numbered and not all(map(str.isdecimal, numbers))
+
+    def _row_by_row(self, text: str, number: int) -> Iterator[Sentence]:
+        """Yield the sentence of lines of which some have other columns than the first token line, or faults."""
+        layout = self.layout
+        rows = [split_line(line, layout.by_tab) for line in text.split("\n")]
+        even = len(rows) > 1 and len({len(row) for row in rows}) == 1
+        found: list[tuple[int, str, str, str]] = []
+        for at, row in enumerate(rows, start=number):
+            # A range of words that are listed as well, or a word that is not in the text.
+            if layout.numbered and not row[0].isdecimal() and WORD_NUMBER.fullmatch(row[0]):
+                continue
+            # Some programs end every line with a TAB.
+            while len(row) > layout.columns and not row[-1]:
+                del row[-1]
+            try:
+                token, tag = self._token_and_tag(row, even, at)
+            except DataError as error:
+                self.repairs.leave_out(error, self.skips)
+                continue
+            # Which of its columns is the part of speech is not clear in a line that has more or fewer.
+            pos = row[layout.pos] if layout.pos is not None and len(row) == layout.columns else UNKNOWN
+            if layout.numbered and tag == _TYPE_O:
+                tag = self._outside(at)
+            found.append((at, token, tag, pos))
+        if found:
+            yield Sentence.of_rows(found, self.path, layout.pos is not None, self.doc_id)
+
+    def _outside(self, number: int) -> str:
+        """Return ``O`` for ``B-O`` in a line, with which Universal NER has marked words outside of entities."""
+        self.repairs.add(f"tags {_TYPE_O} became O", f"{self.path}:{number}")
+        return "O"
+
+    def _token_and_tag(self, row: list[str], even: bool, number: int) -> tuple[str, str]:
+        """Return the token and the tag of a line.
+
+        Args:
+            row: Its columns.
+            even: Whether all lines of its sentence have as many.
+            number: Its number.
+        """
+        layout = self.layout
+        size = len(row)
+        token, tag = layout.token, layout.tag
+        if size != layout.columns:
+            token, tag = layout.named or (token, self._tag_of(row, even))
+            if not (-size <= token < size and -size <= tag < size) or token % size == tag % size:
+                raise self._ragged(row, number)
+        for value, what in ((row[token], "token"), (row[tag], "tag")):
+            if not value:
+                raise DataError(f"{self.path}:{number}: the {what} is empty; give every line both.")
+        return row[token], row[tag]
+
+    def _tag_of(self, row: list[str], even: bool) -> int:
+        """Return the index of the tag of a line with more or fewer columns than the first; that of none if unclear."""
+        layout, size = self.layout, len(row)
+        unclear = size
+        if not layout.chunked or size <= layout.token + 1:
+            return unclear
+        at_left = layout.tag if layout.tag < size and looks_like_tag(row[layout.tag]) else unclear
+        if layout.tag < layout.columns - 1:
+            return at_left
+        at_right = size - 1 if looks_like_tag(row[-1]) else unclear
+        if size < layout.columns or at_right == unclear:
+            return min(at_left, at_right)
+        if layout.columns == 2:
+            return unclear
+        # With blanks between columns, a token of two words looks like one more column, unless all lines have it.
+        return at_right if layout.by_tab or even else at_left
+
+    def _ragged(self, row: list[str], number: int) -> DataError:
+        given = "TABs" if self.layout.by_tab else "blanks"
         return DataError(
-            f"{self.path}:{number + index}: {_columns(counts[index])} where the first token line has "
-            f"{self.layout.columns}; give every line the same number of columns."
+            f"{self.path}:{number}: {in_words(len(row))} where the first token line has {self.layout.columns}; "
+            f"separate its token and its tag by {given}, name token_column and tag_column, or pass skip_bad_lines."
         )
 
 
@@ -162,62 +246,5 @@ def _clean(chunk: str, by_tab: bool) -> str:
     if by_tab:
         return _BLANK_LINE.sub("", chunk) if "\n\t" in edged or "\n " in edged else chunk
     if any(blanks in edged for blanks in ("\t", "  ", " \n", "\n ")):
-        return _EDGE_BLANK.sub("", _BLANK_RUN.sub(" ", chunk))
+        return _EDGE_BLANK.sub("", BLANK_RUN.sub(" ", chunk))
     return chunk
-
-
-def _first_field(line: str) -> str:
-    return _BLANK_RUN.split(line, maxsplit=1)[0]
-
-
-def _layout_of(path: Path, reading: Reading) -> _Layout:
-    """Return the layout of a file, taken from its first token line."""
-    first: tuple[int, str] | None = None
-    with open_text(path) as file:
-        for number, line in enumerate(file, start=1):
-            line = line.replace(BYTE_ORDER_MARK, "").rstrip("\r\n")
-            if not line.strip(BLANKS) or _first_field(line) == DOCUMENT_START:
-                continue
-            # A line that may be a comment decides only where there is no other.
-            doubtful = line.startswith("#" if reading.comments == AUTO else reading.comments)
-            if not doubtful or reading.comments == NONE:
-                first = (number, line)
-                break
-            if first is None and reading.comments == AUTO:
-                first = (number, line)
-    if first is None:
-        raise DataError(f"{path}:1: the file holds no sentence; expected lines of a token and its tag.")
-    return _layout(*first, path, reading)
-
-
-def _layout(number: int, line: str, path: Path, reading: Reading) -> _Layout:
-    by_tab = "\t" in line if reading.separator == AUTO else reading.separator == "tab"
-    columns = len(line.split("\t") if by_tab else _BLANK_RUN.split(line.strip(BLANKS)))
-    if columns < 2:
-        raise DataError(
-            f"{path}:{number}: one column only; expected a token and its tag, separated by a TAB or blanks."
-        )
-
-    def column(name: str, default: str) -> int:
-        value = getattr(reading, name) or default
-        if not re.fullmatch(r"-?\d+", value) or not -columns <= int(value) < columns:
-            raise DataError(
-                f"{path}:{number}: {name}={value}, but the line has {_columns(columns)}; "
-                f"give a number from 0 to {columns - 1}, or from -{columns} to -1 counted from the end."
-            )
-        return int(value) % columns
-
-    token, tag = column("token_column", "0"), column("tag_column", "-1")
-    if token == tag:
-        raise DataError(
-            f"{path}:{number}: column {token} is given for both tokens and tags; give token_column and tag_column."
-        )
-    if reading.pos_column is None:
-        pos = 1 if columns in (3, 4) and 1 not in (token, tag) else None
-    else:
-        pos = None if reading.pos_column == NONE else column("pos_column", "1")
-    return _Layout(by_tab, columns, token, tag, pos)
-
-
-def _columns(count: int) -> str:
-    return "1 column" if count == 1 else f"{count} columns"

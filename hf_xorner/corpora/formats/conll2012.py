@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...errors import DataError
-from ...files import BYTE_ORDER_MARK, open_text
+from ...files import BYTE_ORDER_MARK
+from ..encodings import open_corpus_file
 from ..source import NONE, Reading, Sentence
 
 TOKEN_COLUMN, POS_COLUMN, TAG_COLUMN = 3, 4, 10
@@ -77,7 +78,7 @@ def read_conll2012(path: Path, reading: Reading) -> Iterator[Sentence]:
     rows: list[list[str]] = []
     found = False
     number = 0
-    for number, row in enumerate(_rows(path, splits), start=1):
+    for number, row in enumerate(_rows(path, reading, splits), start=1):
         if row and row[0][0] != "#":
             rows.append(row)
             continue
@@ -94,9 +95,9 @@ def read_conll2012(path: Path, reading: Reading) -> Iterator[Sentence]:
         raise DataError(f"{source}1: the file holds no sentence; expected the columns of CoNLL-2012.")
 
 
-def _rows(path: Path, splits: int) -> Iterator[list[str]]:
+def _rows(path: Path, reading: Reading, splits: int) -> Iterator[list[str]]:
     """Yield the columns of every line; an empty list for a blank line."""
-    with open_text(path) as file:
+    with open_corpus_file(path, reading) as file:
         while lines := file.readlines(_CHUNK):
             text = "".join(lines)
             if "\r" in text or BYTE_ORDER_MARK in text:

@@ -1,13 +1,14 @@
-"""Read JSON Lines as a stream of objects, and those of words and tags as a stream of sentences."""
+"""Read JSON as a stream of objects, and those of words and tags as a stream of sentences."""
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK, open_text
+from ..encodings import open_corpus_file
 from ..source import NONE, Reading, Sentence
 
 TOKEN_KEYS = ("tokens", "words")
@@ -15,10 +16,17 @@ TAG_KEYS = ("ner_tags", "tags", "labels")
 POS_KEYS = ("pos_tags", "pos")
 DOCUMENT_KEY = "doc_id"
 TEXT_KEY = "text"
+#: Keys of a text; doccano once wrote the second.
+TEXT_KEYS = (TEXT_KEY, "data")
 
 # The white space of JSON; other white space belongs to the content.
 _BLANKS = " \t\r\n"
-_decode = json.JSONDecoder().decode
+_SEPARATOR = re.compile(rf"[{_BLANKS}]*([,\]]?)[{_BLANKS}]*")
+_EMPTY_ARRAY = re.compile(rf"\[[{_BLANKS}]*\][{_BLANKS}]*")
+_decoder = json.JSONDecoder()
+_decode = _decoder.decode
+# Characters that are enough to see whether an array has objects in it.
+_SNIFFED = 1000
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _KINDS = {
     str: "a string",
@@ -32,7 +40,7 @@ _KINDS = {
 
 
 def read_json_lines(path: Path, reading: Reading) -> Iterator[Sentence]:
-    """Yield the sentences of a file that holds one JSON object a line, each with words and their tags.
+    """Yield the sentences of a file of JSON objects, each with words and their tags; see `records`.
 
     The words are under the first key found of ``tokens`` and ``words``, their tags under the first of
     ``ner_tags``, ``tags`` and ``labels``, their parts of speech, if any, under ``pos_tags`` or ``pos``, and the
@@ -49,10 +57,9 @@ def read_json_lines(path: Path, reading: Reading) -> Iterator[Sentence]:
         DataError: For a line that is not a JSON object, lacks words or tags, has more of one than of the other, or
             holds anything but strings there, and for a file without any object.
     """
-    source = f"{path}:"
     token_keys = keys_to_try(TOKEN_KEYS, reading.token_column)
     tag_keys = keys_to_try(TAG_KEYS, reading.tag_column)
-    for number, record in records(path):
+    for source, number, record in records(path):
         place = f"{source}{number}"
         tokens = strings(record, find_key(record, token_keys, "words", "token_column", place), place)
         tags = strings(record, find_key(record, tag_keys, "tags", "tag_column", place), place, "tags")
@@ -62,27 +69,45 @@ def read_json_lines(path: Path, reading: Reading) -> Iterator[Sentence]:
         yield Sentence(tokens, tags, source, number, 0, pos_tags, document_of(record, place))
 
 
-def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a JSON Lines file with the numbers of their lines; blank lines are skipped.
+class JsonRecord(NamedTuple):
+    """A JSON object of a file.
+
+    Attributes:
+        source: The name of the source, to which the number is appended: ``"corpus/train.jsonl:"``, or
+            ``"corpus/train.json, record "``.
+        number: The number of the line or of the record, from 1.
+        content: The object.
+    """
+
+    source: str
+    number: int
+    content: dict[str, Any]
+
+
+def records(path: Path) -> Iterator[JsonRecord]:
+    """Yield the objects of a file: one object a line, an array of objects, or objects over several lines.
+
+    A list of a text and an object, as spaCy's training data were often written, is read as the object with the text.
 
     Args:
         path: A file in UTF-8, plain or gzip.
 
-    Yields:
-        Line numbers from 1, and the objects.
-
     Raises:
-        DataError: For a line that is not a JSON object, and for a file without any.
+        DataError: For anything that is not a JSON object, and for a file without any.
     """
     found = False
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
-            record = record_of(line, f"{path}:{number}", found)
+            if not found and _begins_document(line):
+                yield from _of_document(line + file.read(), number, path)
+                return
+            record = record_of(line, f"{path}:{number}")
             if record is not None:
                 found = True
-                yield number, record
+                for inner in _examples_in(record):
+                    yield JsonRecord(f"{path}:", number, _as_object(inner, f"{path}:{number}"))
     if not found:
-        raise DataError(f"{path}:1: the file holds no sentence; expected one JSON object a line.")
+        raise _nothing(path)
 
 
 def record_of(line: str, place: str, found: bool = True) -> dict[str, Any] | None:
@@ -91,7 +116,7 @@ def record_of(line: str, place: str, found: bool = True) -> dict[str, Any] | Non
     Args:
         line: The line.
         place: The file and line.
-        found: Whether there was an object before it; a file's first line shows best what the file is instead.
+        found: Whether there was an object before it; False for a first line, which shows best what the file is instead.
 
     Raises:
         DataError: For a line that is not a JSON object.
@@ -104,10 +129,86 @@ def record_of(line: str, place: str, found: bool = True) -> dict[str, Any] | Non
     try:
         record = _decode(line)
     except (ValueError, RecursionError) as error:
-        raise _broken(line, error, place, found) from None
+        if not found and line.lstrip(_BLANKS).startswith("["):
+            raise _array(place) from None
+        # The decoder takes the line's end for a blank, and looks for what is missing in the next line.
+        at = min(getattr(error, "pos", 0), len(line.rstrip(_BLANKS))) + 1
+        raise DataError(
+            f"{place}: the line is not JSON ({_reason(error, at)}); write one whole object a line."
+        ) from None
     if type(record) is not dict:
-        raise _no_object(record, place, found)
+        if not found and type(record) is list:
+            raise _array(place)
+        raise DataError(f"{place}: the line holds {kind_of(record)}; write one object a line.")
     return record
+
+
+def _array(place: str) -> DataError:
+    return DataError(f"{place}: the file is a JSON array; write one object a line, without the brackets.")
+
+
+def _begins_document(line: str) -> bool:
+    """Return whether the first line of a file begins an array, or an object that goes on in the next line."""
+    line = line.strip(_BLANKS + BYTE_ORDER_MARK)
+    return line.startswith("[") or line == "{"
+
+
+def _of_document(text: str, number: int, path: Path) -> Iterator[JsonRecord]:
+    """Yield the objects of a text from some line of a file on."""
+    text = text.lstrip(_BLANKS + BYTE_ORDER_MARK)
+    values = _values(text, number, path)
+    inner = (example for value in values for example in (_examples_in(value) if type(value) is dict else [value]))
+    source, count = f"{path}, record ", 0
+    for count, value in enumerate(inner, start=1):
+        yield JsonRecord(source, count, _as_object(value, f"{source}{count}"))
+    if not count:
+        raise _nothing(path)
+
+
+def _values(text: str, number: int, path: Path) -> Iterator[Any]:
+    """Yield the elements of the array that a text holds, or the objects that it holds one after the other."""
+    in_array = text.startswith("[")
+    if _EMPTY_ARRAY.fullmatch(text):
+        return
+    at = len(text) - len(text[1:].lstrip(_BLANKS)) if in_array else 0
+    while True:
+        try:
+            value, at = _decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise _broken_document(text, getattr(error, "pos", at), error, number, path) from None
+        yield value
+        separator, at = _separator_at(text, at)
+        if separator == ("]" if in_array else "") and at == len(text):
+            return
+        if separator != ("," if in_array else ""):
+            reason = "extra data" if separator == "]" else "expecting ',' or ']'"
+            raise _broken_document(text, at, reason, number, path)
+
+
+def _separator_at(text: str, at: int) -> tuple[str, int]:
+    """Return the comma or bracket after some place, or nothing, and the place of what follows it."""
+    found = _SEPARATOR.match(text, at)
+    return (found[1], found.end()) if found else ("", at)
+
+
+def _holds_examples(record: Mapping[str, Any]) -> bool:
+    """Return whether an object holds all examples of a file, as NER Annotator writes it."""
+    return "classes" in record and type(record.get("annotations")) is list
+
+
+def _examples_in(record: dict[str, Any]) -> list[Any]:
+    if _holds_examples(record):
+        # NER Annotator writes null for an empty line.
+        return [example for example in record["annotations"] if example is not None]
+    return [record]
+
+
+def _as_object(value: Any, place: str) -> dict[str, Any]:
+    if type(value) is list and list(map(type, value)) == [str, dict]:
+        return {**value[1], TEXT_KEY: value[0]}
+    if type(value) is not dict:
+        raise DataError(f"{place}: holds {kind_of(value)}; write an object.")
+    return value
 
 
 def sniff_json(line: str, reading: Reading | None = None) -> str | None:
@@ -118,7 +219,7 @@ def sniff_json(line: str, reading: Reading | None = None) -> str | None:
         reading: Options, of which ``token_column`` may name the key of the words or the text.
 
     Returns:
-        ``"jsonl"`` for words and tags, ``"spans"`` for a text and spans, None for a line that is not a JSON object.
+        See `kind_of_record`; None for a line that is not a JSON object.
     """
     line = line.strip(_BLANKS + BYTE_ORDER_MARK)
     if not line.startswith("{"):
@@ -127,16 +228,65 @@ def sniff_json(line: str, reading: Reading | None = None) -> str | None:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
+    return kind_of_record(record, reading)
+
+
+def sniff_document(path: Path, line: str, reading: Reading | None = None) -> str | None:
+    """Recognise a file that is one JSON array, or an object over several lines, and the kind of its objects.
+
+    Args:
+        path: The file.
+        line: Its first line that is not blank.
+        reading: See `sniff_json`.
+
+    Returns:
+        See `kind_of_record`; None for a file that is neither.
+
+    Raises:
+        DataError: If its first object is faulty.
+    """
+    if not _begins_document(line):
+        return None
+    # Columns may have another encoding than JSON, and a bracket for their first word.
+    with open_corpus_file(path, reading or Reading()) as file:
+        beginning = file.read(_SNIFFED).lstrip(_BLANKS + BYTE_ORDER_MARK)
+    if beginning.startswith("[") and not re.match(rf"\[[{_BLANKS}]*[\[{{\]]", beginning):
+        return None
+    return kind_of_record(next(records(path)).content, reading)
+
+
+def kind_of_record(record: Mapping[str, Any], reading: Reading | None = None) -> str:
+    """Return the kind of a JSON object.
+
+    Args:
+        record: The object.
+        reading: See `sniff_json`.
+
+    Returns:
+        ``"jsonl"`` for words and tags, ``"spans"`` for a text and spans, ``"spacy_json"`` for a document of spaCy 2.
+    """
     told = reading.token_column if reading else None
     if told is not None and told in record:
         return "spans" if isinstance(record[told], str) else "jsonl"
-    if not isinstance(record.get(TEXT_KEY), str):
+    if isinstance(record.get("paragraphs"), list):
+        return "spacy_json"
+    if is_task(record) or _holds_examples(record):
+        return "spans"
+    if not any(isinstance(record.get(key), str) for key in TEXT_KEYS):
         return "jsonl"
     words = [record[key] for key in TOKEN_KEYS if isinstance(record.get(key), list)]
     if any(words):
         return "jsonl" if any(value and {str} == set(map(type, value)) for value in words) else "spans"
     # A list without anything in it is one of words where tags stand beside it, as they never do beside spans.
     return "jsonl" if words and any(key in record for key in TAG_KEYS[:2]) else "spans"
+
+
+def is_task(record: Mapping[str, Any]) -> bool:
+    """Return whether an object is a task that Label Studio has exported as JSON."""
+    annotations = record.get("annotations")
+    if not isinstance(record.get("data"), dict) or not isinstance(annotations, list):
+        return False
+    return all(isinstance(found, dict) and isinstance(found.get("result"), list) for found in annotations)
 
 
 def keys_to_try(usual: Sequence[str], told: str | None) -> Sequence[str]:
@@ -251,18 +401,24 @@ def kind_of(value: Any) -> str:
     return _KINDS[type(value)]
 
 
-def _broken(line: str, error: Exception, place: str, found: bool) -> DataError:
-    if not found and line.lstrip(_BLANKS).startswith("["):
-        return _no_object([], place, found)
+def _broken_document(text: str, at: int, error: Exception | str, number: int, path: Path) -> DataError:
+    line = number + text.count("\n", 0, at)
+    return DataError(
+        f"{path}:{line}: the file is not JSON ({_reason(error, at - text.rfind(chr(10), 0, at))}); "
+        "correct it, or export it again."
+    )
+
+
+def _reason(error: Exception | str, column: int) -> str:
+    """Return the reason why a text is not JSON, with the column if there is one."""
+    if isinstance(error, RecursionError):
+        return "nested too deep"
     if isinstance(error, json.JSONDecodeError):
-        # The decoder takes the line's end for a blank, and looks for what is missing in the next line.
-        reason = f"{error.msg.lower()}, column {min(error.pos, len(line.rstrip(_BLANKS))) + 1}"
-    else:
-        reason = "nested too deep" if isinstance(error, RecursionError) else str(error).lower()
-    return DataError(f"{place}: the line is not JSON ({reason}); write one whole object a line.")
+        error = error.msg
+    elif isinstance(error, Exception):
+        return str(error).lower()
+    return f"{error.lower()}, column {column}"
 
 
-def _no_object(value: Any, place: str, found: bool) -> DataError:
-    if isinstance(value, list) and not found:
-        return DataError(f"{place}: the file is a JSON array; write one object a line, without the brackets.")
-    return DataError(f"{place}: the line holds {kind_of(value)}; write one object a line.")
+def _nothing(path: Path) -> DataError:
+    return DataError(f"{path}:1: the file holds no sentence; expected one JSON object a line, or an array of objects.")

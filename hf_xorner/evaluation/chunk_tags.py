@@ -1,0 +1,77 @@
+"""Recall of the chunk tags that a model predicts, word by word, with parts of what its classifier reads zeroed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..models.modeling_tagger import TaggerForTokenClassification
+from ..tagger import Tagger
+from .breakdowns import CHUNK_TAGS, chunk_tags_of
+from .comparison import Comparison, percent
+from .spans import IntArray
+
+#: The name of the classifier's whole input.
+ALL = "all"
+
+
+def raw_chunk_tags(
+    tagger: Tagger, sentences: Sequence[Sequence[str]], gold: Sequence[Sequence[str]], batch_size: int = 64
+) -> dict[str, dict[str, float]]:
+    """Compute the recall of words by their chunk tag before malformed spans are dropped or repaired (li2020, Table 5).
+
+    A word is recalled if its decoded tag has the position of the gold tag, whatever the types. For a model whose
+    classifier reads states and heads of attention, [H ; C1 ; C2 ; …], also with all vectors but some of them zeroed,
+    without training it again.
+
+    Args:
+        tagger: The tagger, whose labels have the prefixes B- and I-.
+        sentences: The words of each sentence.
+        gold: The gold tags of each sentence.
+        batch_size: Sentences per batch.
+
+    Returns:
+        For each of ``O``, ``S``, ``B``, ``I``, ``E`` the recall with ``all`` vectors and, with attention, with ``H``,
+        ``C``, ``C1``, ``C2``, … alone; and the ``support`` in words.
+    """
+    if not tagger.model.tags.chunked:
+        raise ValueError("raw_chunk_tags needs a model of entities; this one labels single words.")
+    right = Comparison.of(gold, gold)
+    expected = chunk_tags_of(right.gold_ids, right)
+    predicted = _predicted(tagger, sentences, batch_size)
+    found = {}
+    for name, tag in CHUNK_TAGS.items():
+        words = expected == tag
+        support = int(words.sum())
+        recalls = {part: percent(int((tags[words] == tag).sum()), support) for part, tags in predicted.items()}
+        found[name] = {**recalls, "support": support}
+    return found
+
+
+@torch.inference_mode()
+def _predicted(tagger: Tagger, sentences: Sequence[Sequence[str]], batch_size: int) -> dict[str, IntArray]:
+    """Return the chunk tag of each word by what the classifier reads. Shape: (words,) each."""
+    model, words = tagger.model, tagger.tokenizer.words_of(sentences, True)
+    parts = _parts(model)
+    found = {part: np.zeros(len(words.input_ids), dtype=np.int64) for part in parts}
+    for inputs, mask, place in tagger.batches(words, batch_size):
+        lengths = mask.sum(1).to(model.device)
+        encoded = model.encode(**inputs, lengths=lengths)
+        for part, kept in parts.items():
+            states = encoded.states * kept
+            path = model.decoder(model.score(states), lengths, states).path
+            found[part][place] = model.tags.on(path.device).kind[path].cpu()[mask]
+    return found
+
+
+def _parts(model: TaggerForTokenClassification) -> dict[str, Tensor]:
+    """Return by name a mask (output_size,) of the states that the classifier reads."""
+    size, attention = model.encoder.output_size, getattr(model.encoder, "attention", None)
+    position = torch.arange(size, device=model.device)
+    parts = {ALL: position >= 0}
+    if attention is not None:
+        place = position - (size - attention.output_size)  # in C; negative in H
+        parts |= {"H": place < 0, "C": place >= 0}
+        parts |= {f"C{head + 1}": place // attention.head_dim == head for head in range(attention.num_heads)}
+    return parts

@@ -1,0 +1,223 @@
+"""GRN computes what the program of its authors computes (chen2019; GRN-NER in microsoft/vert-papers).
+
+The program is written down a second time here, in loops over words and characters. Its weights are drawn at random and
+copied to a model, in float64.
+"""
+
+import itertools
+
+import helpers
+import pytest
+import references as ref
+import torch
+
+from hf_xorner import GrnConfig
+from hf_xorner.models.modeling_grn import GrnForTokenClassification
+
+#: The options with which a model computes what the program does; besides, `max_word_chars` is the batch's longest word.
+PROGRAM = {
+    "char_pads": "word_end",
+    "char_windows": "all",
+    "crf_boundaries": "both",
+    "loss_reduction": "sentence",
+}
+LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+TAGS = ["O", *(f"{kind}-{name}" for name in ("PER", "LOC") for kind in "BIES")]
+START, END, IMPOSSIBLE = len(TAGS), len(TAGS) + 1, -10000.0
+SIZES = {
+    "vocab_size": 12,
+    "char_vocab_size": 15,
+    "max_word_chars": 6,
+    "word_dim": 5,
+    "char_dim": 4,
+    "char_filters": 3,
+    "id2label": dict(enumerate(LABELS)),
+}
+WORDS, CHARS, LONGEST, WORD, CHAR, FILTERS = list(SIZES.values())[:6]
+#: Widths of the context layer's branches: the program's modes 1, 2 and 0.
+WIDTHS = [(1, 3, 5), (3,), ()]
+
+
+@pytest.fixture(params=WIDTHS, ids=str)
+def weights(request):
+    """Weights by the program's names; the vector of the padding word, whose id is 0, is 0."""
+    torch.manual_seed(0)
+    hidden = 7 if request.param else WORD + FILTERS
+    shapes = {
+        "word_embeds": (WORDS, WORD),
+        "char_embeds": (CHARS, CHAR),
+        "char_cnn": (FILTERS, 1, 3, CHAR),
+        "char_cnn.bias": (FILTERS,),
+        **{f"conv_{width}": (hidden, 1, width, WORD + FILTERS) for width in request.param},
+        **{f"conv_{width}.bias": (hidden,) for width in request.param},
+        **{f"gate{number}": (hidden, hidden) for number in range(2)},
+        **{f"gate{number}.bias": (hidden,) for number in range(2)},
+        "hidden2tag": (len(TAGS) + 2, hidden),
+        "hidden2tag.bias": (len(TAGS) + 2,),
+        "transitions": (len(TAGS) + 2, len(TAGS) + 2),  # to, from
+    }
+    drawn = {name: torch.randn(shape, dtype=torch.float64) / 2 for name, shape in shapes.items()}
+    drawn["word_embeds"][0] = 0
+    drawn["transitions"][START, :] = drawn["transitions"][:, END] = IMPOSSIBLE
+    return {name: values.requires_grad_() for name, values in drawn.items()}
+
+
+def widths_of(weights):
+    return tuple(width for width in (1, 3, 5) if f"conv_{width}" in weights)
+
+
+def windows(rows, kernel, bias):
+    """Responses (n, F) of filters (F, 1, width, d) centred on each of the rows (n, d), with zeros beyond both ends."""
+    width = kernel.shape[2]
+    responses = []
+    for centre in range(len(rows)):
+        response = bias
+        for offset in range(width):
+            row = centre + offset - width // 2
+            if 0 <= row < len(rows):
+                response = response + kernel[:, 0, offset] @ rows[row]
+        responses.append(response)
+    return torch.stack(responses)
+
+
+def program_scores(weights, sentences, filled_up=True):
+    """Scores (T, tags, START and END) of sentences; words are filled up with padding to the batch's longest."""
+    time = max(map(len, sentences))
+    longest = max(len(chars) for sentence in sentences for _, chars in sentence) if filled_up else 0
+    batch = []
+    for sentence in sentences:
+        features = []
+        for number, chars in sentence:
+            letters = weights["char_embeds"][[*chars, *[0] * (longest - len(chars))]]
+            strongest = windows(letters, weights["char_cnn"], weights["char_cnn.bias"]).max(0).values
+            features.append(torch.cat([weights["word_embeds"][number], strongest]))
+        padding = torch.cat([weights["word_embeds"][0], torch.zeros(FILTERS, dtype=torch.float64)])
+        x = torch.stack(features + [padding] * (time - len(sentence)))
+        if widths_of(weights):
+            names = [f"conv_{width}" for width in widths_of(weights)]
+            branches = [windows(x, weights[name], weights[f"{name}.bias"]) for name in names]
+            x = torch.stack(branches).tanh().max(0).values
+        scores = []
+        for x_i in x[: len(sentence)]:
+            total = torch.zeros_like(x_i)
+            for x_j in x[: len(sentence)]:
+                gate = weights["gate0"] @ x_i + weights["gate0.bias"] + weights["gate1"] @ x_j + weights["gate1.bias"]
+                total = total + gate.sigmoid() * x_j
+            scores.append(weights["hidden2tag"] @ (total / len(sentence)).tanh() + weights["hidden2tag.bias"])
+        batch.append(torch.stack(scores))
+    return batch
+
+
+def program_losses(weights, scores, gold):
+    """log Z − score of each sentence, by a recursion over all tags, START and END included."""
+    transitions, losses = weights["transitions"], []
+    for emissions, tags in zip(scores, gold, strict=True):
+        forward = torch.full_like(emissions[0], IMPOSSIBLE)
+        forward[START] = 0
+        for emission in emissions:
+            forward = (forward + transitions + emission.unsqueeze(1)).logsumexp(1)
+        path = [START, *tags, END]
+        score = sum(transitions[after, before] for before, after in itertools.pairwise(path))
+        score = score + sum(emission[tag] for emission, tag in zip(emissions, tags, strict=True))
+        losses.append((forward + transitions[END]).logsumexp(0) - score)
+    return torch.stack(losses)
+
+
+def program_path(weights, emissions):
+    """The best tags of a sentence, by Viterbi."""
+    transitions, pointers = weights["transitions"], []
+    best = torch.full_like(emissions[0], IMPOSSIBLE)
+    best[START] = 0
+    for emission in emissions:
+        best, before = (best + transitions).max(1)
+        best = best + emission
+        pointers.append(before)
+    last = best + transitions[END]
+    last[[START, END]] = IMPOSSIBLE
+    path = [int(last.argmax())]
+    for before in reversed(pointers[1:]):
+        path.append(int(before[path[-1]]))
+    return path[::-1]
+
+
+def carried(weights):
+    """The weights of a model by their names, from the program's, or gradients from gradients."""
+    tags = len(TAGS)
+    tensors = {
+        "features.words.weight": weights["word_embeds"],
+        "features.chars.embedding.weight": weights["char_embeds"],
+        "features.chars.convolutions.0.weight": weights["char_cnn"].squeeze(1).transpose(1, 2),
+        "features.chars.convolutions.0.bias": weights["char_cnn.bias"],
+        "encoder.relation.projection.weight": torch.cat([weights["gate0"], weights["gate1"]], 1),
+        "encoder.relation.projection.bias": weights["gate0.bias"] + weights["gate1.bias"],
+        "classifier.weight": weights["hidden2tag"][:tags],
+        "classifier.bias": weights["hidden2tag.bias"][:tags],
+        "decoder.transitions": weights["transitions"][:tags, :tags].t(),
+        "decoder.start": weights["transitions"][:tags, START],
+        "decoder.end": weights["transitions"][END, :tags],
+    }
+    for place, width in enumerate(widths_of(weights)):
+        name = f"encoder.context.convolutions.{place}"
+        tensors[f"{name}.weight"] = weights[f"conv_{width}"].squeeze(1).transpose(1, 2)
+        tensors[f"{name}.bias"] = weights[f"conv_{width}.bias"]
+    return tensors
+
+
+def model_of(weights, **fields):
+    """A model with the program's weights, without dropout."""
+    without_dropout = {"dropout": 0.0, "feature_dropout": 0.0}
+    config = GrnConfig(**SIZES, **without_dropout, hidden_size=7, context_widths=widths_of(weights), **fields)
+    model = GrnForTokenClassification(config).double()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(carried(weights)[name])
+    return model.eval()
+
+
+def data():
+    """Sentences as lists of words, their gold tags, and as a batch."""
+    rows = helpers.random_sentences(GrnConfig(**SIZES), (6, 2, 1, 4))
+    sentences = [helpers.words_of(row) for row in rows]
+    assert LONGEST in {len(chars) for sentence in sentences for _, chars in sentence}
+    gold = [[TAGS.index(tag) for tag in ref.to_inner([LABELS[label] for label in row["labels"]])] for row in rows]
+    return sentences, gold, helpers.pad(rows, labels=True)
+
+
+def test_scores_loss_paths_and_gradients_are_those_of_the_program(weights):
+    sentences, gold, batch = data()
+    expected = program_scores(weights, sentences)
+    loss = program_losses(weights, expected, gold).mean()
+    loss.backward()
+    model = model_of(weights, **PROGRAM)
+    found = model(**batch).loss
+    found.backward()
+    helpers.close(found, loss.item(), 1e-12)
+    lengths = batch["attention_mask"].sum(1)
+    states = model.encode(batch["input_ids"], batch["char_ids"], lengths).states
+    scores = model.score(states)
+    paths = model.decoder(scores, lengths, states).path
+    for length, row, path, emissions in zip(lengths, scores, paths, expected, strict=True):
+        helpers.close(row[:length], emissions[:, : len(TAGS)].detach(), 1e-12)
+        assert path[:length].tolist() == program_path(weights, emissions.detach())
+    gradients = carried({name: values.grad for name, values in weights.items()})
+    gradients["encoder.relation.projection.bias"] /= 2  # the program has two biases, each with the gradient of ours
+    gradients["features.words.weight"][0] = 0  # only the program's padding word is trained
+    for name, parameter in model.named_parameters():
+        helpers.close(parameter.grad, gradients[name], 1e-12)
+
+
+@pytest.mark.parametrize("option", PROGRAM)
+@pytest.mark.parametrize("weights", WIDTHS[:1], indirect=True)
+def test_every_option_of_the_program_counts(weights, option):
+    _, _, batch = data()
+    same, other = (model_of(weights, **fields) for fields in (PROGRAM, {**PROGRAM, option: getattr(GrnConfig, option)}))
+    assert abs(same(**batch).loss.item() - other(**batch).loss.item()) > 1e-3
+
+
+def test_by_default_a_word_is_not_filled_up_and_only_the_start_is_scored(weights):
+    """Equations 2 and 9 of the paper."""
+    sentences, gold, batch = data()
+    with torch.no_grad():
+        weights["transitions"][END, : len(TAGS)] = 0
+        expected = program_losses(weights, program_scores(weights, sentences, filled_up=False), gold)
+    helpers.close(model_of(weights)(**batch).loss, expected.sum().item(), 1e-11)

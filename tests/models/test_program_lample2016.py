@@ -1,0 +1,545 @@
+"""The LSTM-CRF and the Stack-LSTM compute what the programs of lample2016's authors compute.
+
+Both programs are transcribed here from their sources (glample/tagger, in Theano, and clab/stack-lstm-ner, in C++), one
+sentence, word and action at a time, in float64. Their weights are drawn at random and carried into a model; scores,
+losses, gradients and best paths must agree. The dictionaries below name the options that make them equal.
+
+One detail of the Stack-LSTM's first release has no option: at the first step of a sequence its output gate does not
+read the cell. The transcription reads it, as the paper's equation does; `test_first_step` measures the difference.
+"""
+
+import pytest
+import torch
+
+from hf_xorner import LstmCrfConfig, StackLstmConfig
+from hf_xorner.models.modeling_lstm_crf import LstmCrfForTokenClassification
+from hf_xorner.models.modeling_stack_lstm import StackLstmForTokenClassification
+from hf_xorner.models.transition_decoder import search
+
+LSTM_CRF = {"learned_start": True}
+STACK_LSTM = {
+    "composition": "guarded",
+    "composition_layers": 2,
+    "outside": "word",
+    "discontiguous": True,
+    "word_layer_size": 7,
+    "word_dim": 0,  # words have a frozen pretrained vector or none
+    "static_dim": 5,
+    "char_lstm_layers": 2,
+    "char_boundaries": True,
+}
+RELEASES = {"first": {}, "later": {"cell": "standard", "char_lstm_cell": "standard"}}
+
+TYPES = ["PER", "LOC", "ORG"]
+LABELS = ["O", *(f"{position}-{kind}" for kind in TYPES for position in "BI")]
+WORDS, CHARS, FIRST_CHAR = 12, 20, 6  # smaller ids of characters are reserved
+SENTENCES = (["B-PER", "I-PER", "O", "O", "B-LOC", "B-LOC"], ["O"], ["B-ORG", "I-ORG", "I-ORG"], ["O", "B-PER"])
+CONFIG = {
+    "vocab_size": WORDS,
+    "char_vocab_size": CHARS,
+    "id2label": dict(enumerate(LABELS)),
+    "char_dim": 4,
+    "char_lstm_size": 3,
+    "hidden_size": 6,
+    "feature_dropout": 0.0,
+    "singleton_dropout": 0.0,
+}
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+class Drawn(dict):
+    """Random weights by name, leaves of a graph."""
+
+    def __init__(self, seed, shapes):
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+        for name, shape in shapes.items():
+            self[name] = torch.randn(shape, generator=self.generator, dtype=torch.float64).requires_grad_()
+
+    def gradients(self):
+        return {name: torch.zeros_like(value) if value.grad is None else value.grad for name, value in self.items()}
+
+
+def corpus():
+    """Sentences of word ids, lists of characters (some longer than any common limit), and labels."""
+    generator = torch.Generator().manual_seed(5)
+    sentences = []
+    for labels in SENTENCES:
+        sizes = torch.randint(1, 8, (len(labels),), generator=generator).tolist()
+        sizes[0] = 61
+        chars = [torch.randint(FIRST_CHAR, CHARS, (size,), generator=generator).tolist() for size in sizes]
+        sentences.append((torch.randint(2, WORDS, (len(labels),), generator=generator).tolist(), chars, labels))
+    return sentences
+
+
+def batch_of(sentences, width):
+    """The model's inputs."""
+    time = max(len(ids) for ids, _, _ in sentences)
+    shape = (len(sentences), time)
+    ids, labels = torch.zeros(shape, dtype=torch.long), torch.full(shape, -100)
+    chars = torch.zeros(*shape, width, dtype=torch.long)
+    for row, (words, spellings, names) in enumerate(sentences):
+        ids[row, : len(words)] = torch.tensor(words)
+        labels[row, : len(words)] = torch.tensor([LABELS.index(name) for name in names])
+        for place, spelling in enumerate(spellings):
+            chars[row, place, : len(spelling)] = torch.tensor(spelling)
+    return {"input_ids": ids, "char_ids": chars, "labels": labels}
+
+
+def carry(model, weights):
+    """Set the weights of a model; all must be given."""
+    names = dict(model.named_parameters())
+    assert weights.keys() == names.keys()
+    with torch.no_grad():
+        for name, values in weights.items():
+            assert names[name].shape == values.shape, name
+            names[name].copy_(values)
+
+
+def assert_gradients_match(model, gradients, but=()):
+    for name, wanted in gradients.items():
+        if name not in but:
+            torch.testing.assert_close(model.get_parameter(name).grad, wanted, msg=name, **EXACT)
+
+
+# LSTM-CRF: glample/tagger, model.py and nn.py
+
+
+def theano_lstm_shapes(name, inputs, size):
+    shapes = {f"w_x{gate}": (inputs, size) for gate in "ico"} | {f"w_h{gate}": (size, size) for gate in "ico"}
+    shapes |= {"w_ci": (size, size), "w_co": (size, size)} | {f"b_{gate}": (size,) for gate in "ico"}
+    shapes |= {"c_0": (size,), "h_0": (size,)}
+    return {f"{name}__{part}": shape for part, shape in shapes.items()}
+
+
+def theano_lstm(weights, name, inputs):
+    """All hidden states over inputs (T, d)."""
+
+    def of(part):
+        return weights[f"{name}__{part}"]
+
+    c, h = of("c_0"), of("h_0")
+    states = []
+    for x in inputs:
+        i = torch.sigmoid(x @ of("w_xi") + h @ of("w_hi") + c @ of("w_ci") + of("b_i"))
+        c = (1 - i) * c + i * torch.tanh(x @ of("w_xc") + h @ of("w_hc") + of("b_c"))
+        o = torch.sigmoid(x @ of("w_xo") + h @ of("w_ho") + c @ of("w_co") + of("b_o"))
+        h = o * torch.tanh(c)
+        states.append(h)
+    return torch.stack(states)
+
+
+def tagger_shapes(tags):
+    return {
+        "word_layer": (WORDS, 5),
+        "char_layer": (CHARS, 4),
+        **theano_lstm_shapes("char_for", 4, 3),
+        **theano_lstm_shapes("char_rev", 4, 3),
+        **theano_lstm_shapes("word_for", 5 + 6, 6),
+        **theano_lstm_shapes("word_rev", 5 + 6, 6),
+        "tanh__weights": (12, 6),
+        "tanh__bias": (6,),
+        "final__weights": (6, tags),
+        "final__bias": (tags,),
+        "transitions": (tags + 2, tags + 2),
+    }
+
+
+def tagger_scores(weights, ids, spellings):
+    """The scores of tags (T, n_tags)."""
+    rows = []
+    for word, spelling in zip(ids, spellings, strict=True):
+        chars = weights["char_layer"][spelling]
+        ends = theano_lstm(weights, "char_for", chars)[-1], theano_lstm(weights, "char_rev", chars.flip(0))[-1]
+        rows.append(torch.cat([weights["word_layer"][word], *ends]))
+    inputs = torch.stack(rows)
+    states = [theano_lstm(weights, "word_for", inputs), theano_lstm(weights, "word_rev", inputs.flip(0)).flip(0)]
+    hidden = torch.tanh(torch.cat(states, 1) @ weights["tanh__weights"] + weights["tanh__bias"])
+    return hidden @ weights["final__weights"] + weights["final__bias"]
+
+
+def tagger_crf(scores, transitions, tags):
+    """The cost of tags, and the best tags, with a start and an end among the tags."""
+    length, count = scores.shape
+    small = scores.new_tensor(-1000.0)
+    begin, end = (torch.full((1, count + 2), -1000.0, dtype=scores.dtype) for _ in range(2))
+    begin[0, count] = end[0, count + 1] = 0
+    observations = torch.cat([begin, torch.cat([scores, small.expand(length, 2)], 1), end])
+    path = [count, *tags, count + 1]
+    real = scores[range(length), tags].sum() + transitions[path[:-1], path[1:]].sum()
+    alpha = best = observations[0]
+    back = []
+    for row in observations[1:]:
+        alpha = torch.logsumexp(alpha.unsqueeze(1) + row + transitions, 0)
+        best, origin = (best.unsqueeze(1) + row + transitions).max(0)
+        back.append(origin)
+    found = [int(best.argmax())]
+    for origin in reversed(back):
+        found.append(int(origin[found[-1]]))
+    return alpha.logsumexp(0) - real, found[::-1][1:-1]
+
+
+def bilayer_of_theano(weights, forward, backward):
+    """The parameters of a `CoupledBiLstmLayer`."""
+
+    def both(*parts):
+        rows = [torch.cat([weights[f"{name}__{part}"].T for part in parts]) for name in (forward, backward)]
+        return torch.stack(rows)
+
+    starts = [torch.stack([weights[f"{name}__h_0"], weights[f"{name}__c_0"]]) for name in (forward, backward)]
+    return {
+        "weight_ih": both("w_xi", "w_xc", "w_xo"),
+        "weight_hh": both("w_hi", "w_hc", "w_ho"),
+        "weight_ch": both("w_ci", "w_co"),
+        "bias": torch.stack([torch.cat([weights[f"{name}__b_{g}"] for g in "ico"]) for name in (forward, backward)]),
+        "start": torch.stack(starts),
+    }
+
+
+def model_of_tagger(weights):
+    """The model's parameters, or their gradients, from those of the program."""
+    count = weights["transitions"].shape[0] - 2
+    chars = bilayer_of_theano(weights, "char_for", "char_rev")
+    words = bilayer_of_theano(weights, "word_for", "word_rev")
+    return {
+        "features.words.weight": weights["word_layer"],
+        "features.chars.embedding.weight": weights["char_layer"],
+        **{f"features.chars.lstm.{name}": values for name, values in chars.items()},
+        **{f"encoder.lstm.{name}": values for name, values in words.items()},
+        "encoder.hidden.weight": weights["tanh__weights"].T,
+        "encoder.hidden.bias": weights["tanh__bias"],
+        "classifier.weight": weights["final__weights"].T,
+        "classifier.bias": weights["final__bias"],
+        "decoder.transitions": weights["transitions"][:count, :count],
+        "decoder.start": weights["transitions"][count, :count],
+        "decoder.end": weights["transitions"][:count, count + 1],
+    }
+
+
+def inner_tags(labels):
+    """IOB2 to IOBES, as the program trains on it."""
+    following = [*labels[1:], "O"]
+    last = [f"I-{label[2:]}" != after for label, after in zip(labels, following, strict=True)]
+    ends = {"B": "S", "I": "E"}
+    return [
+        label if label == "O" or not end else ends[label[0]] + label[1:]
+        for label, end in zip(labels, last, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_lstm_crf_matches_its_program(seed):
+    model = LstmCrfForTokenClassification(LstmCrfConfig(**CONFIG, word_dim=5, tanh_size=6, **LSTM_CRF)).double().eval()
+    tags = model.tags.inner_tags
+    weights = Drawn(seed, tagger_shapes(len(tags)))
+    carry(model, model_of_tagger(weights))
+    sentences = corpus()
+    batch = batch_of(sentences, model.config.max_word_chars)
+    lengths = (batch["input_ids"] > 0).sum(1)
+    encoded = model.encode(batch["input_ids"], batch["char_ids"], lengths)
+    emissions = model.score(encoded.states)
+    paths = model.decoder.decode(emissions, lengths, encoded.states).path
+    total = 0
+    for row, (ids, spellings, labels) in enumerate(sentences):
+        scores = tagger_scores(weights, ids, spellings)
+        cost, best = tagger_crf(scores, weights["transitions"], [tags.index(tag) for tag in inner_tags(labels)])
+        torch.testing.assert_close(emissions[row, : len(ids)], scores, **EXACT)
+        assert paths[row, : len(ids)].tolist() == best
+        total = total + cost
+    loss = model(**batch).loss
+    torch.testing.assert_close(loss, total, rtol=0, atol=1e-11)
+    loss.backward()
+    total.backward()
+    assert_gradients_match(model, model_of_tagger(weights.gradients()))
+
+
+# Stack-LSTM: clab/stack-lstm-ner, lstm-parse.cc, with the LSTMs of cnn (first release) or of dynet (later)
+
+GATES = {"first": ("i", "c", "o"), "later": ("i", "f", "c", "o")}
+SIZES = {"stack": (7, 6), "output": (7, 6), "buffer": (7, 6), "action": (4, 6), "ent_fwd": (7, 5), "ent_rev": (7, 5)}
+SIZES |= {"fw_char": (4, 3), "bw_char": (4, 3)}
+
+
+def parser_shapes(release):
+    shapes = {}
+    for name, (inputs, size) in SIZES.items():
+        for layer in range(2):
+            for gate in GATES[release]:
+                shapes[f"{name}.{layer}.x2{gate}"] = (size, size if layer else inputs)
+                shapes[f"{name}.{layer}.h2{gate}"] = (size, size)
+                shapes[f"{name}.{layer}.b{gate}"] = (size,)
+            for gate in "io" if release == "first" else "":
+                shapes[f"{name}.{layer}.c2{gate}"] = (size, size)
+    actions = 2 + len(TYPES)
+    return shapes | {
+        "char_emb": (CHARS, 4), "word_start": (4,), "word_end": (4,), "w2l": (7, 6), "t2l": (7, 5), "ib": (7,),
+        "action_start": (4,), "stack_guard": (7,), "output_guard": (7,), "buffer_guard": (7,), "p_a": (actions, 4),
+        "p_r": (actions, 3), "pbias": (6,), "O": (6, 6), "S": (6, 6), "B": (6, 6), "A": (6, 6), "p2a": (actions, 6),
+        "abias": (actions,), "cW": (7, 10), "R": (7, 3), "cbias": (7,),
+    }  # fmt: skip
+
+
+class Builder:
+    """An LSTM of two layers that grows by one input at a time and can be rewound."""
+
+    def __init__(self, weights, name, release, first_step_reads_cell=True):
+        self.weights, self.name, self.release = weights, name, release
+        self.first_step_reads_cell = first_step_reads_cell
+        self.states = []  # of each step, the h and c of each layer
+
+    def add(self, x):
+        before = self.states[-1] if self.states else [None, None]
+        after = []
+        for layer in range(2):
+            after.append(self.cell(layer, x, before[layer]))
+            x = after[-1][0]
+        self.states.append(after)
+        return self
+
+    def cell(self, layer, x, before):
+        def of(part):
+            return self.weights[f"{self.name}.{layer}.{part}"]
+
+        def read(gate):
+            value = of(f"b{gate}") + of(f"x2{gate}") @ x
+            return value if before is None else value + of(f"h2{gate}") @ before[0]
+
+        if self.release == "later":
+            i, f, o, g = read("i").sigmoid(), (read("f") + 1).sigmoid(), read("o").sigmoid(), read("c").tanh()
+            c = i * g if before is None else f * before[1] + i * g
+            return o * c.tanh(), c
+        i = read("i") if before is None else read("i") + of("c2i") @ before[1]
+        i, g = i.sigmoid(), read("c").tanh()
+        c = i * g if before is None else (1 - i) * before[1] + i * g
+        o = read("o")
+        if before is not None or self.first_step_reads_cell:
+            o = o + of("c2o") @ c
+        return o.sigmoid() * c.tanh(), c
+
+    def rewind(self):
+        self.states.pop()
+
+    def back(self):
+        return self.states[-1][1][0]
+
+
+def parser_words(weights, release, ids, spellings, pretrained, **options):
+    """The inputs of the LSTMs: relu(ib + w2l [→ ; ←] + t2l t), the last term for words with a pretrained vector."""
+    words = []
+    for word, spelling in zip(ids, spellings, strict=True):
+        chars = [weights["char_emb"][char] for char in spelling]
+        ends = []
+        for name, tokens in (
+            ("fw_char", [weights["word_start"], *chars, weights["word_end"]]),
+            ("bw_char", [weights["word_end"], *chars[::-1], weights["word_start"]]),
+        ):
+            lstm = Builder(weights, name, release, **options)
+            for token in tokens:
+                lstm.add(token)
+            ends.append(lstm.back())
+        value = weights["ib"] + weights["w2l"] @ torch.cat(ends)
+        if word in pretrained:
+            value = value + weights["t2l"] @ pretrained[word]
+        words.append(value.relu())
+    return words
+
+
+def parse(weights, release, words, gold=None, **options):
+    """The actions, greedy unless given, and the log probability of each; as `log_prob_parser` of the program."""
+    stack, output, buffer, history = (
+        Builder(weights, name, release, **options) for name in ("stack", "output", "buffer", "action")
+    )
+    history.add(weights["action_start"])
+    stack.add(weights["stack_guard"])
+    output.add(weights["output_guard"])
+    waiting, shifted = [weights["buffer_guard"], *words[::-1]], [weights["stack_guard"]]
+    for item in waiting:
+        buffer.add(item)
+    actions, log_probs = [], []
+    while len(waiting) > 1 or len(shifted) > 1:
+        valid = [0, 1] if len(waiting) > 1 else []
+        valid += range(2, 2 + len(TYPES)) if len(shifted) > 1 else []
+        state = weights["pbias"] + weights["O"] @ output.back() + weights["S"] @ stack.back()
+        state = state + weights["B"] @ buffer.back() + weights["A"] @ history.back()
+        scores = (weights["abias"] + weights["p2a"] @ state.relu())[valid].log_softmax(0)
+        action = valid[int(scores.argmax())] if gold is None else gold[len(actions)]
+        actions.append(action)
+        log_probs.append(scores[valid.index(action)])
+        history.add(weights["p_a"][action])
+        if action == 0:
+            shifted.append(waiting.pop())
+            stack.add(shifted[-1])
+            buffer.rewind()
+        elif action == 1:
+            output.add(waiting.pop())
+            buffer.rewind()
+        else:
+            forward, reverse = (Builder(weights, name, release, **options) for name in ("ent_fwd", "ent_rev"))
+            for item, opposite in zip(shifted, shifted[::-1], strict=True):  # the guard is one of the items
+                forward.add(item)
+                reverse.add(opposite)
+            while len(shifted) > 1:
+                shifted.pop()
+                stack.rewind()
+            ends = torch.cat([forward.back(), reverse.back()])
+            output.add((weights["cbias"] + weights["cW"] @ ends + weights["R"] @ weights["p_r"][action]).relu())
+    return actions, log_probs
+
+
+def gold_actions(labels):
+    actions = []
+    for label, after in zip(labels, [*labels[1:], "O"], strict=True):
+        actions.append(1 if label == "O" else 0)
+        if label != "O" and after != f"I-{label[2:]}":
+            actions.append(2 + TYPES.index(label[2:]))
+    return actions
+
+
+def model_of_parser(weights, release, forget_bias):
+    """The model's parameters, or with `forget_bias=0` their gradients, from those of the program."""
+
+    def gates(name, layer, part):
+        values = [weights[f"{name}.{layer}.{part}{gate}"] for gate in GATES[release]]
+        if part == "b" and release == "later":
+            values[1] = values[1] + forget_bias
+        return torch.cat(values)
+
+    def lstm(name, layer):
+        parts = {"weight_ih": gates(name, layer, "x2"), "weight_hh": gates(name, layer, "h2")}
+        parts["bias"] = gates(name, layer, "b")
+        if release == "first":
+            parts["weight_ch"] = torch.cat([weights[f"{name}.{layer}.c2{gate}"] for gate in "io"])
+        return parts
+
+    def stack_lstm(name, start):
+        below, above = lstm(name, 0), lstm(name, 1)
+        parts = {part: torch.stack([below[part], above[part]]) for part in below if part != "weight_ih"}
+        return parts | {"weight_ih": below["weight_ih"], "weight_up": above["weight_ih"][None], "start": weights[start]}
+
+    def bilayers(first, second, lowest, upper):
+        named = {}
+        for layer, place in enumerate((lowest, upper)):
+            parts = lstm(first, layer), lstm(second, layer)
+            named |= {f"{place}.{part}": torch.stack([parts[0][part], parts[1][part]]) for part in parts[0]}
+        return named
+
+    stacks = {"output": "output_guard", "stack": "stack_guard", "buffer": "buffer_guard", "history": "action_start"}
+    scorer = {
+        "composition.types.weight": torch.cat([weights["p_r"][2:], torch.zeros_like(weights["p_r"][:1])]),
+        "composition.label.weight": weights["R"],
+        "composition.states.weight": weights["cW"],
+        "composition.states.bias": weights["cbias"],
+        **bilayers("ent_fwd", "ent_rev", "composition.layer", "composition.above.0"),
+        "actions.weight": weights["p_a"],
+        "hidden.weight": torch.cat([weights[name] for name in "OSBA"], 1),
+        "hidden.bias": weights["pbias"],
+        "classifier.weight": weights["p2a"],
+        "classifier.bias": weights["abias"],
+    }
+    for name, start in stacks.items():
+        parts = stack_lstm("action" if name == "history" else name, start)
+        scorer |= {f"{name}.{part}": values for part, values in parts.items()}
+    return {
+        "features.static.unknown": torch.zeros(5, dtype=torch.float64),
+        "features.chars.boundaries": torch.stack([weights["word_start"], weights["word_end"]]),
+        "features.chars.embedding.weight": weights["char_emb"],
+        **bilayers("fw_char", "bw_char", "features.chars.lstm", "features.chars.above.0"),
+        "encoder.hidden.weight": torch.cat([weights["t2l"], weights["w2l"]], 1),
+        "encoder.hidden.bias": weights["ib"],
+        **{f"decoder.scorer.{name}": values for name, values in scorer.items()},
+    }
+
+
+def parser_and_model(release, seed):
+    """The program's weights and pretrained vectors, and a model with both."""
+    sizes = {"action_dim": 4, "label_dim": 3, "composition_size": 5}
+    model = StackLstmForTokenClassification(StackLstmConfig(**CONFIG, **sizes, **STACK_LSTM, **RELEASES[release]))
+    weights = Drawn(seed, parser_shapes(release))
+    model = model.double().eval()
+    carry(model, model_of_parser(weights, release, 1.0))
+    vectors = torch.randn(WORDS, 5, generator=weights.generator, dtype=torch.float64)
+    pretrained = {word: vectors[word] for word in range(2, WORDS) if word % 3}  # the others have none
+    model.features.static.fill(torch.tensor([*pretrained]), torch.stack([*pretrained.values()]))
+    return weights, pretrained, model
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_stack_lstm_matches_its_program(release, seed):
+    weights, pretrained, model = parser_and_model(release, seed)
+    sentences = corpus()
+    batch = batch_of(sentences, model.config.max_word_chars)
+    lengths = (batch["input_ids"] > 0).sum(1)
+    states = model.encode(batch["input_ids"], batch["char_ids"], lengths).states
+    greedy = search(model.decoder.scorer, states, lengths)
+    total = 0
+    for row, (ids, spellings, labels) in enumerate(sentences):
+        words = parser_words(weights, release, ids, spellings, pretrained)
+        torch.testing.assert_close(states[row, : len(ids)], torch.stack(words), **EXACT)
+        actions, log_probs = parse(weights, release, words)
+        assert greedy.actions[row, 0, : len(actions)].tolist() == actions
+        torch.testing.assert_close(greedy.log_probs[row, 0], sum(log_probs).detach(), rtol=0, atol=1e-11)
+        total = total - sum(parse(weights, release, words, gold_actions(labels))[1])
+    loss = model(**batch).loss
+    torch.testing.assert_close(loss, total, rtol=0, atol=1e-11)
+    loss.backward()
+    total.backward()
+    # A word without pretrained vector has none in the program, and a trained one in the model.
+    gradients = model_of_parser(weights.gradients(), release, 0.0)
+    assert_gradients_match(model, gradients, but=["features.static.unknown"])
+
+
+@torch.no_grad()
+def test_first_step():
+    """The first release's output gates do not read the cell at the first step of a sequence; there is no option."""
+    weights, pretrained, model = parser_and_model("first", 0)
+    losses = []
+    for reads in (True, False):
+        total = 0
+        for ids, spellings, labels in corpus():
+            words = parser_words(weights, "first", ids, spellings, pretrained, first_step_reads_cell=reads)
+            total -= sum(parse(weights, "first", words, gold_actions(labels), first_step_reads_cell=reads)[1])
+        losses.append(total.item())
+    assert model(**batch_of(corpus(), model.config.max_word_chars)).loss.item() == pytest.approx(losses[0], abs=1e-11)
+    assert abs(losses[0] - losses[1]) > 1e-3
+
+
+# The paper
+
+
+def test_the_defaults_are_those_of_the_paper():
+    chain, stack = LstmCrfConfig(), StackLstmConfig()
+    for config in (chain, stack):
+        assert (config.cell, config.char_lstm_cell) == ("coupled", "coupled")
+        assert config.max_word_chars == 200
+        assert (config.char_lstm_layers, config.char_boundaries, config.learned_start) == (1, False, False)
+    assert (stack.composition, stack.composition_layers, stack.outside) == ("token", 1, "composed")
+    assert (stack.num_hidden_layers, stack.word_layer_size, stack.discontiguous) == (2, 0, False)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"cell": "standard"},
+        {"char_lstm_cell": "standard"},
+        {"char_lstm_layers": 1},
+        {"char_boundaries": False},
+        {"composition": "affine"},
+        {"composition_layers": 1},
+        {"word_layer_size": 0, "outside": "composed"},
+    ],
+    ids=str,
+)
+def test_each_option_of_the_stack_lstm_changes_the_loss(option):
+    def loss(**fields):
+        sizes = {"action_dim": 4, "label_dim": 3, "composition_size": 5}
+        torch.manual_seed(0)
+        model = StackLstmForTokenClassification(StackLstmConfig(**{**CONFIG, **sizes, **STACK_LSTM, **fields})).eval()
+        for name, parameter in model.named_parameters():
+            generator = torch.Generator().manual_seed(sum(map(ord, name)))  # equal names have equal weights
+            torch.nn.init.normal_(parameter, generator=generator)
+        with torch.no_grad():
+            return model(**batch_of(corpus(), model.config.max_word_chars)).loss.item()
+
+    assert loss() == loss()
+    assert abs(loss(**option) - loss()) > 1e-3

@@ -1,0 +1,363 @@
+"""The taggers of li2020 compute what the program of its authors computes, given its weights and these options.
+
+`Program` restates that program (TensorFlow 1.14) for one sentence at a time: its shapes, gate order, forget bias and
+look-ups, which differ from ours. `carried` puts its weights into our model, through which gradients flow back to them.
+"""
+
+import string
+from unittest import mock
+
+import helpers
+import pytest
+import torch
+from conftest import LI2020
+from torch.func import functional_call
+
+from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner.evaluation.chunk_tags import raw_chunk_tags
+from hf_xorner.models.recurrent import VariationalDropout
+from hf_xorner.registration import CONFIGS, MODELS
+
+#: The options that make ours the program; all others are defaults.
+PROGRAM = {"unknown_word": "vector_and_casing", "dropout_masks": "batch"}
+PROGRAMS_TOKENIZER = {"character_types": "ascii", "min_count": 1_000_000}  # words without a vector are unknown
+
+KNOWN_PUNCTUATION = ".-,)(\"':/$+;*&=%?[]@!`#"
+CHARACTERS = [*string.digits, *string.ascii_lowercase, *string.ascii_uppercase, *KNOWN_PUNCTUATION, "UNK", "PAD"]
+WORDS_LENGTH, HIDDEN, HEADS, HEAD_SIZE, WORD_SIZE, CHAR_SIZE, FILTERS = 20, 6, 3, 4, 5, 4, 3
+TYPES = ["PER", "LOC", "GOD"]
+TAGS = ["O", *(f"{letter}-{name}" for name in TYPES for letter in "BIES")]
+LABELS = ["O", *(f"{letter}-{name}" for name in TYPES for letter in "BI")]
+
+#: Known words are those with a vector; there are letters, digits and symbols beyond ASCII, and a word of 28 characters.
+SENTENCES = [
+    "Ann Smith 's Österreich cost 3 € , ÜBER-Über §7".split(),
+    "ZEUS".split(),
+    "über_uns { ~ } 2nd iPhone ŁÓDŹ ٣ 東京".split(),
+    "the internationalisation-of-towns in New York , YORK ; unseen Unseen UNSEEN uNSEEN 12:30".split(),
+]
+VECTORS = "Ann Smith 's Österreich 3 , ÜBER-Über zeus über_uns ~ ŁÓDŹ ٣ the in New YORK ;".split()
+VECTORS += ["internationalisation-of-towns"]
+GOLD = [
+    ["B-PER", "E-PER", "O", "S-LOC", "O", "O", "O", "O", "B-GOD", "E-GOD"],
+    ["S-GOD"],
+    ["O", "O", "O", "O", "O", "O", "S-LOC", "O", "S-LOC"],
+    ["O", "B-LOC", "I-LOC", "I-LOC", "E-LOC", "O", "S-LOC", "O", "O", "O", "B-PER", "E-PER", "O"],
+]
+_DRAW = torch.Generator().manual_seed(0)
+VECTOR_OF = {word: torch.randn(WORD_SIZE, generator=_DRAW, dtype=torch.float64) for word in VECTORS}
+
+
+# --- The program -----------------------------------------------------------------------------------------------------
+
+
+def drawn(model_type, seed=0):
+    """Random weights, named and shaped as in the program."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+    weights = {"unknown": normal(WORD_SIZE + 4), "characters": normal(len(CHARACTERS), CHAR_SIZE)}
+    for width in (1, 2, 3):
+        weights[f"filter {width}"] = normal(width, CHAR_SIZE + 4, FILTERS)
+    upper = 2 * HIDDEN if model_type == "cross-bilstm-cnn" else HIDDEN
+    for layer, size in enumerate((WORD_SIZE + 4 + 3 * FILTERS, upper)):
+        for direction in ("forward", "backward"):
+            weights[f"{direction} kernel {layer}"] = normal(size + HIDDEN, 4 * HIDDEN)
+            weights[f"{direction} bias {layer}"] = normal(4 * HIDDEN)
+    size = 2 * HIDDEN
+    if model_type == "att-bilstm-cnn":
+        for head in range(HEADS):
+            for name in ("query", "key", "value"):
+                weights[f"{name} {head}"] = normal(size, HEAD_SIZE)
+        size += HEADS * HEAD_SIZE
+    return {**weights, "output": normal(size, len(TAGS)), "output bias": normal(len(TAGS))}
+
+
+class Program:
+    """The program's network on one sentence; `masks` are its dropout masks by layer, "input", "state" or "output"."""
+
+    def __init__(self, model_type, weights, masks=None):
+        self.model_type, self.weights, self.masks = model_type, weights, masks
+
+    def capitals(self, word):
+        tests = [word.isupper(), word[0].isupper(), word.islower(), True]
+        return torch.eye(4, dtype=torch.float64)[tests.index(True)]
+
+    def character_type(self, character):
+        groups = (string.ascii_uppercase, string.ascii_lowercase, string.digits, string.punctuation)
+        return torch.tensor([float(character in group) for group in groups], dtype=torch.float64)
+
+    def characters(self, word):
+        """The maxima of all filters over a word of exactly 20 characters, (filters,)."""
+        cut = word[:WORDS_LENGTH]
+        known = [each if each in CHARACTERS else "UNK" for each in cut] + ["PAD"] * (WORDS_LENGTH - len(cut))
+        vectors = self.weights["characters"][[CHARACTERS.index(each) for each in known]]
+        types = torch.zeros(WORDS_LENGTH, 4, dtype=torch.float64)
+        for place, each in enumerate(cut):
+            types[place] = self.character_type(each)
+        rows = torch.cat([vectors, types], -1)
+        found = []
+        for width in (1, 2, 3):
+            kernel = self.weights[f"filter {width}"]
+            places = range(WORDS_LENGTH - width + 1)
+            windows = torch.stack([rows[place : place + width] for place in places])  # (places, width, d)
+            found.append(torch.tensordot(windows, kernel, dims=2).amax(0))
+        return torch.cat(found)
+
+    def features(self, word):
+        known = word in VECTOR_OF
+        block = torch.cat([VECTOR_OF[word], self.capitals(word)]) if known else self.weights["unknown"]
+        return torch.cat([block, self.characters(word)])
+
+    def lstm(self, direction, layer, inputs):
+        """TensorFlow's cell: one matrix for [x ; h], the gates in the order i, j, f, o, and 1 added to f."""
+        kernel, bias = self.weights[f"{direction} kernel {layer}"], self.weights[f"{direction} bias {layer}"]
+        h = c = torch.zeros(HIDDEN, dtype=torch.float64)
+        outputs = []
+        for x in inputs if direction == "forward" else inputs[::-1]:
+            x = self.dropped(x, direction, layer, "input")
+            i, j, f, o = (torch.cat([x, h]) @ kernel + bias).chunk(4)
+            c = torch.sigmoid(f + 1) * c + torch.sigmoid(i) * torch.tanh(j)
+            output = torch.sigmoid(o) * torch.tanh(c)
+            h = self.dropped(output, direction, layer, "state")
+            outputs.append(self.dropped(output, direction, layer, "output"))
+        return outputs if direction == "forward" else outputs[::-1]
+
+    def dropped(self, values, direction, layer, kind):
+        mask = (self.masks or {}).get((layer, kind))
+        return values if mask is None else values * mask[int(direction == "backward"), 0]
+
+    def states(self, words):
+        """What the classifier reads, (T, size)."""
+        forward = backward = [self.features(word) for word in words]
+        for layer in range(2):
+            if layer and self.model_type == "cross-bilstm-cnn":
+                forward = backward = [torch.cat(pair) for pair in zip(forward, backward, strict=True)]
+            forward, backward = self.lstm("forward", layer, forward), self.lstm("backward", layer, backward)
+        states = torch.stack([torch.cat(pair) for pair in zip(forward, backward, strict=True)])
+        if self.model_type != "att-bilstm-cnn":
+            return states
+        heads = []
+        for head in range(HEADS):
+            query, key, value = (states @ self.weights[f"{name} {head}"] for name in ("query", "key", "value"))
+            heads.append(torch.softmax(query @ key.T / HEAD_SIZE**0.5, -1) @ value)
+        return torch.cat([states, *heads], -1)
+
+    def logits(self, words, kept=1.0):
+        """Scores (T, tags); `kept` is multiplied into what the classifier reads."""
+        return self.states(words) * kept @ self.weights["output"] + self.weights["output bias"]
+
+    def loss(self, sentences, gold):
+        """Cross-entropy, summed over the words of all sentences and divided by their number."""
+        total = sum(
+            -self.logits(words).log_softmax(-1)[place, TAGS.index(tag)]
+            for words, tags in zip(sentences, gold, strict=True)
+            for place, tag in enumerate(tags)
+        )
+        return total / sum(map(len, gold))
+
+    def entities(self, words):
+        """The decoded entities (type, start, end): an open B-, then I- and E- of its type; all else is dropped."""
+        found, start, kind = set(), None, None
+        for place, tag in enumerate(TAGS[index] for index in self.logits(words).argmax(-1)):
+            letter, _, name = tag.partition("-")
+            if letter == "S":
+                found.add((name, place, place + 1))
+            if letter == "E" and start is not None and kind == name:
+                found.add((name, start, place + 1))
+            if letter == "B":
+                start, kind = place, name
+            elif letter != "I" or kind != name:
+                start = kind = None
+        return found
+
+
+# --- Ours ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def program_tokenizer():
+    return WordCharTokenizer.from_corpus(SENTENCES, vector_words=VECTORS, **PROGRAMS_TOKENIZER)
+
+
+def build(model_type, tokenizer, **fields):
+    """Our model with the options and the vectors of the program, in double precision."""
+    sizes = {"hidden_size": HIDDEN, "char_dim": CHAR_SIZE, "char_filters": FILTERS}
+    if model_type == "att-bilstm-cnn":
+        sizes |= {"num_attention_heads": HEADS, "attention_head_dim": HEAD_SIZE}
+    vectors = {"static_dim": WORD_SIZE, "word_dim": 0}
+    fields = {**sizes, **vectors, **PROGRAM, **fields, "id2label": dict(enumerate(LABELS))}
+    model = MODELS[model_type].load()(CONFIGS[model_type](**tokenizer.model_fields(), **fields)).double().eval()
+    vocabulary = tokenizer.get_vocab()
+    model.features.static.fill(
+        torch.tensor([vocabulary[word] for word in VECTORS]), torch.stack([VECTOR_OF[word] for word in VECTORS])
+    )
+    return model
+
+
+def carried(weights, model, tokenizer):
+    """The parameters of our model from those of the program."""
+    unknown = CHARACTERS.index("UNK")
+    characters = [CHARACTERS.index(each) if each in CHARACTERS else unknown for each in tokenizer.characters]
+    found = {
+        "features.unknown": weights["unknown"],
+        "features.chars.embedding.weight": weights["characters"][[-1, *[unknown] * 5, *characters]],
+        "classifier.weight": weights["output"].T[[TAGS.index(tag) for tag in model.tags.inner_tags]],
+        "classifier.bias": weights["output bias"][[TAGS.index(tag) for tag in model.tags.inner_tags]],
+    }
+    for width in (1, 2, 3):
+        found[f"features.chars.convolutions.{width - 1}.weight"] = weights[f"filter {width}"].permute(2, 1, 0)
+    for layer in range(2):
+        ours = []
+        for direction in ("forward", "backward"):
+            kernel, bias = weights[f"{direction} kernel {layer}"], weights[f"{direction} bias {layer}"]
+            i, j, f, o = torch.cat([kernel, bias.unsqueeze(0)]).T.chunk(4)
+            gates = torch.cat([i, f, j, o])
+            forget = torch.zeros(4 * HIDDEN, dtype=torch.float64)
+            forget[HIDDEN : 2 * HIDDEN] = 1
+            ours.append((gates[:, : -HIDDEN - 1], gates[:, -HIDDEN - 1 : -1], gates[:, -1] + forget))
+        for name, values in zip(("weight_ih", "weight_hh", "bias"), zip(*ours, strict=True), strict=True):
+            found[f"encoder.layers.{layer}.{name}"] = torch.stack(values)
+    if "query 0" in weights:
+        for name in ("query", "key", "value"):
+            heads = [weights[f"{name} {head}"].T for head in range(HEADS)]
+            found[f"encoder.attention.{name}.weight"] = torch.cat(heads)
+    return found
+
+
+def batch_of(tokenizer, sentences):
+    return tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt")
+
+
+def public_labels(gold):
+    """IOB2 labels of BIOES tags, padded to (B, T)."""
+    rows = [[LABELS.index(tag.replace("E-", "I-").replace("S-", "B-")) for tag in tags] for tags in gold]
+    width = max(map(len, rows))
+    return torch.tensor([row + [helpers.IGNORED] * (width - len(row)) for row in rows])
+
+
+@pytest.mark.parametrize("model_type", LI2020)
+def test_scores_match_the_program(model_type, program_tokenizer):
+    weights, model = drawn(model_type), build(model_type, program_tokenizer)
+    model.load_state_dict(carried(weights, model, program_tokenizer), strict=False)
+    scores, _ = helpers.score(model, batch_of(program_tokenizer, SENTENCES))
+    order = [model.tags.inner_tags.index(tag) for tag in TAGS]
+    for row, words in zip(scores[..., order], SENTENCES, strict=True):
+        helpers.close(row[: len(words)], Program(model_type, weights).logits(words).detach(), 1e-12)
+
+
+@pytest.mark.parametrize("model_type", LI2020)
+def test_loss_and_gradients_match_the_program(model_type, program_tokenizer):
+    weights, model = drawn(model_type, 1), build(model_type, program_tokenizer)
+    batch = {**batch_of(program_tokenizer, SENTENCES), "labels": public_labels(GOLD)}
+    loss = functional_call(model, carried(weights, model, program_tokenizer), kwargs=batch).loss
+    expected = Program(model_type, weights).loss(SENTENCES, GOLD)
+    helpers.close(loss, expected.detach(), 1e-12)
+    names, values = list(weights), list(weights.values())
+    found, right = (torch.autograd.grad(each, values) for each in (loss, expected))
+    for name, one, other in zip(names, found, right, strict=True):
+        assert other.any(), name
+        helpers.close(one, other, 1e-12)
+
+
+@pytest.mark.parametrize("model_type", LI2020)
+def test_dropout_is_where_the_program_has_it(model_type, program_tokenizer):
+    """On every layer's input and state, and on the top layer's output: one mask a batch, direction and place."""
+    weights, model = drawn(model_type, 2), build(model_type, program_tokenizer, dropout=0.35).train()
+    drawn_masks, draw = [], VariationalDropout.mask
+
+    def recorded(self, *arguments):
+        drawn_masks.append(draw(self, *arguments))
+        return drawn_masks[-1]
+
+    batch = {**batch_of(program_tokenizer, SENTENCES), "labels": public_labels(GOLD)}
+    with mock.patch.object(VariationalDropout, "mask", recorded):
+        loss = functional_call(model, carried(weights, model, program_tokenizer), kwargs=batch).loss
+    places = [(0, "state"), (0, "input"), (1, "state"), (1, "input"), (1, "output")]
+    masks = dict(zip(places, drawn_masks, strict=True))
+    assert all(mask.shape[:2] == (2, 1) and 0 < mask.count_nonzero() < mask.numel() for mask in masks.values())
+    helpers.close(loss, Program(model_type, weights, masks).loss(SENTENCES, GOLD).detach(), 1e-12)
+
+
+@pytest.mark.parametrize("model_type", LI2020)
+def test_decoded_entities_match_the_program(model_type, program_tokenizer):
+    """Without the spans that are malformed, of which random weights predict many."""
+    model, count, dropped = build(model_type, program_tokenizer), 0, 0
+    for seed in range(10, 16):
+        weights = {name: values.detach() for name, values in drawn(model_type, seed).items()}
+        model.load_state_dict(carried(weights, model, program_tokenizer), strict=False)
+        program = Program(model_type, weights)
+        for words, entities in zip(SENTENCES, Tagger(model, program_tokenizer).tag(SENTENCES), strict=True):
+            expected = program.entities(words)
+            assert {(one.label, one.word_start, one.word_end) for one in entities} == expected
+            count += len(expected)
+            inside = sum(end - start for _, start, end in expected)
+            dropped += int((program.logits(words).argmax(-1) != 0).sum()) - inside
+    assert count > 5 and dropped > 10
+
+
+@pytest.mark.parametrize("model_type", LI2020)
+def test_recall_of_raw_chunk_tags_matches_a_count_word_by_word(model_type, program_tokenizer):
+    """Table 5: what the classifier does not read is zero, types do not matter, and malformed spans count."""
+    weights = {name: values.detach() for name, values in drawn(model_type, 20).items()}
+    model = build(model_type, program_tokenizer)
+    model.load_state_dict(carried(weights, model, program_tokenizer), strict=False)
+    size = len(weights["output"])
+    parts = {"all": range(size)}
+    if model_type == "att-bilstm-cnn":
+        parts |= {"H": range(2 * HIDDEN), "C": range(2 * HIDDEN, size)}
+        firsts = [2 * HIDDEN + head * HEAD_SIZE for head in range(HEADS)]
+        parts |= {f"C{head}": range(first, first + HEAD_SIZE) for head, first in enumerate(firsts, 1)}
+    program, expected = Program(model_type, weights), {letter: {} for letter in "OSBIE"}
+    for part, columns in parts.items():
+        kept = torch.tensor([float(column in columns) for column in range(size)], dtype=torch.float64)
+        pairs = []
+        for words, tags in zip(SENTENCES, GOLD, strict=True):
+            pairs += [
+                (tag[0], TAGS[row.argmax()][0]) for tag, row in zip(tags, program.logits(words, kept), strict=True)
+            ]
+        for letter in "OSBIE":
+            right = [one == other for one, other in pairs if one == letter]
+            expected[letter] |= {part: pytest.approx(100 * sum(right) / len(right)), "support": len(right)}
+    gold = [[tag.replace("E-", "I-").replace("S-", "B-") for tag in tags] for tags in GOLD]
+    for batch_size in (1, 3):
+        assert raw_chunk_tags(Tagger(model, program_tokenizer), SENTENCES, gold, batch_size) == expected
+
+
+# --- The paper -------------------------------------------------------------------------------------------------------
+
+
+def test_defaults_are_those_of_the_paper():
+    for model_type in LI2020:
+        config = CONFIGS[model_type]()
+        assert (config.unknown_word, config.dropout_masks, config.dropout) == ("vector", "sequence", 0.35)
+        assert (config.hidden_size, config.num_hidden_layers, config.malformed_spans) == (100, 2, "drop")
+    assert (config.num_attention_heads, config.attention_head_dim) == (5, 40)
+    assert config.attention_initializer == "head"
+    assert WordCharTokenizer.from_corpus([]).character_types == "unicode"
+
+
+def test_by_default_unknown_words_keep_their_casing(program_tokenizer):
+    """In the program they do not, since one vector is in place of word vector and casing."""
+    batch = batch_of(program_tokenizer, [["unseen", "UNSEEN"]])
+    for option, same in (("vector", False), ("vector_and_casing", True)):
+        model = build("bilstm-cnn", program_tokenizer, unknown_word=option)
+        lower, upper = model.features(batch["input_ids"], batch["char_ids"])[0, :, : WORD_SIZE + 4]
+        assert torch.equal(lower, upper) == same
+
+
+def test_letters_beyond_ascii_are_upper_or_lower_case_but_have_no_type(program_tokenizer):
+    """By default ü is a lower-case letter also for the character CNN."""
+    casing = slice(WORD_SIZE, WORD_SIZE + 4)
+    ours = WordCharTokenizer.from_corpus(SENTENCES, vector_words=VECTORS, min_count=1_000_000)
+    for tokenizer, typed in ((ours, True), (program_tokenizer, False)):
+        model = build("bilstm-cnn", tokenizer, unknown_word="vector")
+        with torch.no_grad():
+            model.features.chars.embedding.weight.zero_()
+            model.features.chars.convolutions[0].weight.fill_(1)
+        batch = batch_of(tokenizer, [["ü", "Ü", "€", "ő"]])
+        features = model.features(batch["input_ids"], batch["char_ids"])[0]
+        assert features[:, casing].argmax(-1).tolist() == [2, 0, 3, 2]
+        assert features[:, WORD_SIZE + 4].tolist() == [float(typed)] * 4

@@ -1,0 +1,57 @@
+"""Options that the user does not give fit the size of the training data; given ones and recipes are kept."""
+
+import shlex
+
+import pytest
+
+from hf_xorner.training import parse
+from hf_xorner.training.defaults import choose_options
+from hf_xorner.training.facts import command_of, options_of
+
+
+def chosen(words, sentences):
+    run, training, config_fields = parse(words)
+    return choose_options(run, training, config_fields, sentences), training, config_fields
+
+
+@pytest.mark.parametrize(
+    ("sentences", "batch", "epochs"), [(50, 8, 60), (500, 8, 60), (2000, 8, 16), (14_000, 32, 10), (10**6, 32, 10)]
+)
+def test_small_corpora_get_small_batches_and_more_epochs(sentences, batch, epochs):
+    options, training, config_fields = chosen([], sentences)
+    assert options == {
+        "per_device_train_batch_size": batch,
+        "num_train_epochs": epochs,
+        "singleton_dropout": 0.5,
+    }
+    assert (training.per_device_train_batch_size, training.num_train_epochs) == (batch, epochs)
+    assert config_fields == {"singleton_dropout": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (["--per_device_train_batch_size", "32"], {"per_device_train_batch_size"}),
+        (["--num_train_epochs", "10"], {"num_train_epochs"}),
+        (["--max_steps", "10"], {"num_train_epochs"}),
+        (["--singleton_dropout", "0"], {"singleton_dropout"}),
+        (["--vectors", "glove.txt"], {"singleton_dropout"}),
+        (["--model_type", "lstm-crf"], {"singleton_dropout"}),
+    ],
+)
+def test_given_options_are_kept(words, missing):
+    everything = {"per_device_train_batch_size", "num_train_epochs", "singleton_dropout"}
+    assert set(chosen(words, 500)[0]) == everything - missing
+
+
+def test_nothing_is_chosen_for_a_recipe():
+    assert chosen(["li2020/table1/cross"], 500)[0] == {}
+
+
+def test_command_of_a_run_repeats_its_choice_for_any_size():
+    run, training, config_fields = parse(["--num_train_epochs", "10"])
+    choose_options(run, training, config_fields, 500)
+    options = options_of(run, training, config_fields)
+    again = parse(shlex.split(command_of(None, options))[2:])
+    assert choose_options(*again, 10**6) == {}
+    assert options_of(*again) == options
