@@ -4,6 +4,7 @@ Both start from random vectors and read the same files. The CPU time is user plu
 command (`hf-xorner train`, `spacy train`). F1 is strict, in percent, on the corpus' whole test split with given words.
 
     python scripts/compare_with_spacy.py corpora/conll2003 --sizes 500 2000 14000 --seeds 1 2 3
+    python scripts/compare_with_spacy.py corpora/wikiann-en --strip ^en: --sizes 500 2000 14000 --seeds 1 2 3
 """
 
 from __future__ import annotations
@@ -55,13 +56,14 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[500, 2000, 14000], help="Training sentences.")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="Seeds of the training runs.")
     parser.add_argument("--spacy", default=sys.executable, help="The interpreter of an environment with spaCy.")
+    parser.add_argument("--strip", help="Remove this pattern from words: ^en: for WikiANN.")
     parser.add_argument("--output", type=Path, default=Path("runs/spacy"), help="The runs; finished ones are kept.")
     parser.add_argument("--options", default="", help="Further options of hf-xorner train.")
     parser.add_argument("--only", choices=("spacy", "hf-xorner"), help="Train one of the two.")
     options = parser.parse_args()
     systems = {"spacy": with_spacy, "hf-xorner": with_xorner}
     for corpus in options.corpora:
-        whole = load_corpus(str(corpus))
+        whole = load_corpus(str(corpus), strip=options.strip)
         for size in options.sizes:
             found: dict[str, list[Any]] = {}
             for seed in options.seeds:

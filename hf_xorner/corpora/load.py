@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -413,13 +414,14 @@ def _folder_of(name: str, base: Path, prefix: str = "") -> Path | None:
     """Return the folder of a named corpus at or below a folder."""
     if not base.is_dir():
         return None
-    inside = sorted(path for path in base.iterdir() if path.is_dir() and _is_named(name, path))
+    folders = sorted(path for path in base.iterdir() if path.is_dir())
     # The folder with the very name comes first.
-    for folder in sorted(inside, key=lambda path: path.name != name):
+    for folder in sorted(filter(partial(_is_named, name), folders), key=lambda path: path.name != name):
         if find_splits(folder, prefix=prefix).splits:
             return folder
     # What lies further below a folder of several corpora may be another one of them.
-    deep = name == "ontonotes5" or _is_named(name, base)
+    several = any(_is_named(other, folder) for other in NAMED_CORPORA for folder in folders)
+    deep = _is_named(name, base) or (name == "ontonotes5" and not several)
     return base if find_splits(base, below=deep, prefix=prefix).splits else None
 
 

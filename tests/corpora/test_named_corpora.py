@@ -70,6 +70,14 @@ def test_other_corpora_in_the_folder_are_ignored(tree):
         load_corpus("wnut17", tree)
 
 
+def test_ontonotes_is_missing_from_a_folder_of_other_corpora(tmp_path):
+    for name in ("conll2003", "wnut17"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.txt").write_text("Ann B-PER\n")
+    with pytest.raises(ValueError, match="no files of ontonotes5 here; put "):
+        load_corpus("ontonotes5", tmp_path)
+
+
 def test_missing_ontonotes_raises_with_the_expected_files(tmp_path, monkeypatch):
     monkeypatch.delenv("HF_XORNER_CORPORA", raising=False)
     with pytest.raises(ValueError) as error:
