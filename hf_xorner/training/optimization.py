@@ -75,7 +75,8 @@ class EpochAverage(CheckpointedCallback):
 
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return a copy of the weights that are trained."""
-    return {name: weight.detach().clone() for name, weight in model.named_parameters() if weight.requires_grad}
+    weights = model.state_dict(keep_vars=True)  # runs the hooks of `RowUpdates`
+    return {name: weight.detach().clone() for name, weight in weights.items() if weight.requires_grad}
 
 
 def keep_the_better(trainer: Trainer, average: EpochAverage) -> None:

@@ -22,6 +22,7 @@ from .checkpoints import ResumableTrainer
 from .model_files import CARD, files_of_model
 from .optimization import Nadam, decay_by_epoch
 from .progress import EpochProgress, without_bars
+from .row_updates import RowUpdates
 
 
 class TaggerTrainer(ResumableTrainer):
@@ -49,6 +50,7 @@ class TaggerTrainer(ResumableTrainer):
         super().__init__(model, args, **options)
         # The loss is divided by the count of `_get_num_items_in_batch`.
         self.model_accepts_loss_kwargs = True
+        self._row_updates: RowUpdates | None = None
         self._words = getattr(self.data_collator, "words", "tokens")
         # The reporters of the user and of notebooks are kept.
         stock = (ProgressCallback, PrinterCallback)
@@ -58,6 +60,15 @@ class TaggerTrainer(ResumableTrainer):
         patience = getattr(self.args, "early_stopping", 0)
         if patience and self.eval_dataset is not None:
             self.add_callback(EarlyStoppingCallback(patience))
+
+    def train(self, *arguments: Any, **options: Any) -> Any:
+        """Train, or resume training; see `ResumableTrainer.train`."""
+        try:
+            return super().train(*arguments, **options)
+        finally:
+            if self._row_updates is not None:
+                self._row_updates.close()
+                self._row_updates = None
 
     @staticmethod
     def get_optimizer_cls_and_kwargs(args: Any, model: Any = None) -> tuple[Any, dict[str, Any]]:
@@ -116,8 +127,13 @@ class TaggerTrainer(ResumableTrainer):
         """Create the optimizer, with a separate learning rate for an encoder that is fine-tuned."""
         given, rate = self.optimizer is not None, getattr(self.args, "context_learning_rate", None)
         optimizer = super().create_optimizer(model)
-        context = self.accelerator.unwrap_model(self.model).features.context
-        if given or rate is None or context is None:
+        if given:
+            return optimizer
+        features = self.accelerator.unwrap_model(self.model).features
+        if self.args.world_size == 1 and not self.args.torch_compile and RowUpdates.supports(features.words, optimizer):
+            self._row_updates = RowUpdates(features.words, optimizer)
+        context = features.context
+        if rate is None or context is None:
             return optimizer
         slow = set(context.encoder.parameters())
         for group in list(optimizer.param_groups):
