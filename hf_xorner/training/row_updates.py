@@ -97,6 +97,7 @@ class RowUpdates:
         """Update the rows that were read, and hide the weight from the optimizer."""
         weight = self.embedding.weight
         if weight.grad is not self.gradient:
+            self.catch_up()  # the optimizer updates the whole table
             return
         rows = self._read[0] if len(self._read) == 1 else torch.cat(self._read).unique()
         self._note_step()
@@ -117,7 +118,7 @@ class RowUpdates:
         # For each step since: r, the factor of √v, and the logarithm of the weight decay's factor.
         self.noted = torch.empty(3, 512, dtype=torch.float64)
 
-    # --- The optimizers ------------------------------------------------------------------------------------------------
+    # --- The optimizers ----------------------------------------------------------------------------------------------
 
     @property
     def _group(self) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class RowUpdates:
         return type(self.optimizer) is SGD or self.optimizer.state[self.embedding.weight].get("step", 0) >= _DENSE_STEPS
 
     def _moments(self) -> tuple[Tensor | None, Tensor | None, float, float]:
-        """Return the means of the gradient (m) and of its square (v), and by what a step without gradient scales them."""
+        """Return the means of the gradient (m) and of its square (v), and their decays."""
         group, state = self._group, self.optimizer.state[self.embedding.weight]
         if type(self.optimizer) is SGD:
             if group["momentum"] and state.get("momentum_buffer") is None:

@@ -115,6 +115,19 @@ def test_the_gradient_of_a_batch_without_a_step_is_dropped():
     torch.testing.assert_close(rows[0].state_dict()["weight"], dense[0].weight.detach())
 
 
+def test_a_replaced_gradient_updates_the_whole_table():
+    dense, rows = build(OPTIMIZERS["sgd with momentum"]), build(OPTIMIZERS["sgd with momentum"])
+    RowUpdates(*rows)
+    for embedding, optimizer in (dense, rows):
+        train(embedding, optimizer, 50)
+        backward(embedding, 50)
+        embedding.weight.grad = embedding.weight.grad.clone()
+        optimizer.step()
+        optimizer.zero_grad()
+        train(embedding, optimizer, 50, 51)
+    torch.testing.assert_close(rows[0].state_dict()["weight"], dense[0].weight.detach(), atol=3e-6, rtol=0)
+
+
 def test_evaluation_reads_current_vectors():
     dense, rows = build(OPTIMIZERS["adamw"]), build(OPTIMIZERS["adamw"])
     RowUpdates(*rows)
