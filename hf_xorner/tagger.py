@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from itertools import chain, islice
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,7 +187,6 @@ class Tagger:
                 results[numbers[place]].entities.append(entity)
         return results
 
-    @torch.inference_mode()
     def _label(self, words: Words, batch_size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Label words in batches of sentences of similar length.
 
@@ -196,11 +197,15 @@ class Tagger:
         labels = np.zeros(len(words.input_ids), dtype=np.int64)
         probabilities = np.zeros(len(words.input_ids), dtype=np.float32)
         path_log_probs = np.zeros((len(words.input_ids), 2), dtype=np.float32)
-        for inputs, mask, place in self.batches(words, batch_size):
+
+        def label(inputs: dict[str, Any], mask: Tensor, place: Tensor) -> None:
             output = self.model(**inputs, attention_mask=mask.to(self.model.device), output_path_log_probs=True)
             probability, label = output.logits.softmax(-1).max(-1)
             labels[place], probabilities[place] = label.cpu()[mask], probability.cpu()[mask]
             path_log_probs[place] = output.path_log_probs.cpu()[mask]
+
+        threads = torch.get_num_threads() if self.model.device.type == "cpu" and len(words.counts) > batch_size else 1
+        _in_threads(label, self.batches(words, batch_size), threads)
         return labels, probabilities, path_log_probs
 
     def batches(self, words: Words, batch_size: int) -> Iterator[tuple[dict[str, Any], Tensor, Tensor]]:
@@ -263,6 +268,32 @@ class Tagger:
         for number, label, start, end, word_start, word_end, score in zip(*(c.tolist() for c in columns), strict=True):
             text = texts[number][start:end]
             yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
+
+
+@torch.inference_mode()
+def _in_threads(call: Callable[..., None], batches: Iterator[tuple[Any, ...]], threads: int) -> None:
+    """Call a function with each batch; several threads with one thread of PyTorch each are faster than the reverse."""
+    if threads == 1:
+        for batch in batches:
+            call(*batch)
+        return
+    lock = Lock()
+
+    @torch.inference_mode()
+    def work() -> None:
+        while True:
+            with lock:
+                batch = next(batches, None)
+            if batch is None:
+                return
+            call(*batch)
+
+    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        futures = [pool.submit(work) for _ in range(threads)]
+    # What a thread sets is also the default of those that start later.
+    torch.set_num_threads(threads)
+    for future in futures:
+        future.result()
 
 
 def _bounds(words: Words) -> Iterator[tuple[int, int]]:

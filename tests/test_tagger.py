@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count, islice, pairwise
 
 import chain_oracle as oracle
@@ -286,6 +287,33 @@ def test_tokenizer_without_character_ids_is_refused(tokenizer):
     stranger = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, pad_token="[PAD]")
     with pytest.raises(ValueError, match="load the WordCharTokenizer"):
         Tagger(build_model("bilstm-cnn", tokenizer), stranger)
+
+
+# --- Threads ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_results_do_not_depend_on_the_number_of_threads(tagger, two_threads, threads):
+    items = [*TEXTS, *GIVEN] * 8
+    torch.set_num_threads(1)
+    alone = tagger.tag(items, batch_size=4)
+    torch.set_num_threads(threads)
+    assert tagger.tag(items, batch_size=4) == alone
+    assert torch.get_num_threads() == threads
+
+
+def test_threads_may_share_a_tagger(tagger):
+    items = [*TEXTS, *GIVEN] * 4
+    alone = tagger.tag(items, batch_size=4)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda _: tagger.tag(items, batch_size=4), range(8))) == [alone] * 8
+
+
+def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):
+    tagger = Tagger(lively_model("bilstm-cnn", tokenizer, "softmax"), tokenizer)
+    monkeypatch.setattr(tagger.model, "score", lambda states: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        tagger.tag(TEXTS, batch_size=1)
 
 
 # --- Long documents --------------------------------------------------------------------------------------------------
