@@ -13,13 +13,13 @@ from datasets import Dataset, DatasetDict, load_dataset
 from ..errors import DataError, first_line
 from ..files import BYTE_ORDER_MARK
 from .assemble import TRAIN, Split, assemble
-from .encodings import encoding_of, open_corpus_file
+from .encodings import open_corpus_file
 from .formats.brat import files_of_document, read_brat
 from .formats.columns import read_columns
 from .formats.conll2012 import read_conll2012
 from .formats.conllu import conllu_columns, is_conllu, names_columns, read_conllu
 from .formats.csv_rows import csv_columns, has_header, read_csv
-from .formats.json_lines import read_json_lines, sniff_document, sniff_json
+from .formats.json_lines import kind_of_first, read_json_lines, sniff_document, sniff_json
 from .formats.layout import layout_of, sample_of
 from .formats.spacy import read_docbin, read_spacy_json
 from .formats.spans import read_spans
@@ -130,17 +130,12 @@ def _identity_of(path: Path, kind: str) -> list[tuple[str, int, int, int]]:
     return [(str(file.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for file, stat in stats]
 
 
-def _read_conll2012(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
-    encoding_of(path, reading, repairs)
-    return read_conll2012(path, reading)
-
-
 _READERS: dict[str, Callable[[Path, Reading, Repairs], Iterator[Sentence]]] = {
     "columns": read_columns,
     "conllu": read_conllu,
-    "conll2012": _read_conll2012,
+    "conll2012": read_conll2012,
     "csv": read_csv,
-    "jsonl": lambda path, reading, repairs: read_json_lines(path, reading),
+    "jsonl": read_json_lines,
     "spans": read_spans,
     "brat": read_brat,
     "spacy": read_docbin,
@@ -177,7 +172,10 @@ def format_of(path: Path, reading: Reading) -> str:
         return "conll2012"
     if found := sniff_json(line, reading) or sniff_document(path, line, reading):
         return found
-    return "jsonl" if suffix in JSON_SUFFIXES else _kind_of_columns(path, suffix, line, reading)
+    if suffix in JSON_SUFFIXES:
+        # The first line is bad.
+        return kind_of_first(path, reading) if reading.skip_bad_lines else "jsonl"
+    return _kind_of_columns(path, suffix, line, reading)
 
 
 def _kind_of_columns(path: Path, suffix: str, line: str, reading: Reading) -> str:
