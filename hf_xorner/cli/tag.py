@@ -24,10 +24,10 @@ def parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="hf-xorner tag",
         description="Tag texts (one a line), CoNLL columns, JSON (an object a line, or an array) or Parquet, plain or "
-        "compressed by gzip: a file, a folder of files, - for standard input, or owner/name on the Hub. Writes one record for "
-        "each that it reads, in order. The output appears when it is complete; until then, the same "
-        "command continues it. Each process of `accelerate launch` or `torchrun` writes a shard of its "
-        "own into the folder OUT.",
+        "compressed by gzip: a file, a folder of files, - for standard input, or owner/name on the Hub. Writes one "
+        "record for each that it reads, in order. The output appears when it is complete; until then, the same "
+        "command continues it. Each process of `accelerate launch` or `torchrun` writes a shard of its own into the "
+        "folder OUT.",
         parents=[options],
         allow_abbrev=False,
     )
