@@ -1,6 +1,7 @@
 """The `hf-xorner` command: its help, its check of option names, and every example of the documentation."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -199,3 +200,36 @@ def test_documented_commands_run(workplace, monkeypatch, capsys):
             main(command, [*words, *more])
         except SystemExit as stop:
             assert not stop.code, f"{line}: {capsys.readouterr().err}"
+
+
+# --- Progress bars ----------------------------------------------------------------------------------------------------
+
+SMALL_RUN = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu true --output_dir small --seeds 3"
+PIPED = [
+    SMALL_RUN,
+    "evaluate --model my_tagger --dataset my_corpus --resamples 0",
+    "tag texts.txt --model my_tagger",
+    "data stats my_corpus",
+    "vectors distill some/encoder --vocab my_corpus --dim 4 --output small.safetensors",
+    "card my_tagger",
+]
+
+
+@pytest.mark.parametrize("line", PIPED)
+def test_no_progress_bars_are_written_to_a_pipe(workplace, line, tmp_path):
+    # An empty cache, so that the corpus is built.
+    environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
+    words = [sys.executable, "-m", "hf_xorner", *line.split()]
+    done = subprocess.run(words, capture_output=True, cwd=workplace, env=environment)
+    assert done.returncode == 0, done.stderr.decode()
+    for sign in (b"\r", b"it/s", b"examples/s", b"Loading weights"):
+        assert sign not in done.stdout + done.stderr
+
+
+def test_progress_bars_are_shown_in_a_terminal(workplace, monkeypatch, capsys):
+    monkeypatch.chdir(workplace)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    main(None, [*SMALL_RUN.split()[:-2], "--seeds", "4"])
+    assert "2/2" in capsys.readouterr().err
+    main(None, ["evaluate", "--model", "my_tagger", "--dataset", "my_corpus", "--resamples", "0"])
+    assert "Loading weights" in capsys.readouterr().err

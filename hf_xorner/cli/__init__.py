@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from typing import NoReturn
 
@@ -35,7 +36,10 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         import_module("..registration", __name__)
         # A word or a label that the terminal cannot encode must not end a run.
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-        import_module(f".{command}", __name__).run(words)
+        # Progress bars are for terminals.
+        bars = nullcontext() if sys.stderr.isatty() else import_module("..loading", __name__).without_bars()
+        with bars:
+            import_module(f".{command}", __name__).run(words)
     except UsageError as error:
         fail(command, error, 2)
     except (ValueError, OSError, ImportError) as error:
