@@ -210,7 +210,7 @@ PIPED = [
     "evaluate --model my_tagger --dataset my_corpus --resamples 0",
     "tag texts.txt --model my_tagger",
     "data stats my_corpus",
-    "vectors distill some/encoder --vocab my_corpus --dim 4 --output small.safetensors",
+    "vectors distill --encoder some/encoder --vocab texts.txt --dim 2 --output small.txt",
     "card my_tagger",
 ]
 
