@@ -171,6 +171,11 @@ def workplace(default_run, tmp_path_factory):
     for split in ("train", "dev", "test"):
         (folder / "my_corpus" / f"{split}.conll").write_text(text.replace(" ", "\t"), encoding="utf-8")
     (folder / "texts.txt").write_text("Ann met Zeus .\nnobody\n", encoding="utf-8")
+    tasks = [
+        {"data": {"text": text}, "annotations": [{"result": [{"value": {"start": 0, "end": 3, "labels": ["PER"]}}]}]}
+        for text in (f"Ann met Zeus {number} times ." for number in range(30))
+    ]
+    (folder / "export.json").write_text(json.dumps(tasks), encoding="utf-8")
     rows = (
         f"{word} {' '.join(map(str, np.arange(100) / (100 + place)))}\n" for place, word in enumerate(("ann", "zeus"))
     )
@@ -210,7 +215,7 @@ PIPED = [
     "evaluate --model my_tagger --dataset my_corpus --resamples 0",
     "tag texts.txt --model my_tagger",
     "data stats my_corpus",
-    "vectors distill --encoder some/encoder --vocab texts.txt --dim 2 --output small.txt",
+    "vectors distill --encoder some/encoder --vocab my_corpus --dim 4 --output small",
     "card my_tagger",
 ]
 

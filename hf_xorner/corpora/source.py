@@ -128,6 +128,10 @@ class Reading:
     pos_column: str | None = field(
         default=None, metadata={"help": f"The column of the parts of speech, likewise, or {NONE!r}."}
     )
+    tag_names: str | None = field(
+        default=None,
+        metadata={"help": "The names of the tags in the order of their numbers, for JSON or tables with numbers."},
+    )
     comments: str = field(
         default=AUTO, metadata={"help": f"What begins a line of comment in files of columns, or {NONE!r}."}
     )

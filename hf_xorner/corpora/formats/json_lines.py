@@ -72,12 +72,13 @@ def read_json_lines(path: Path, reading: Reading, repairs: Repairs | None = None
     """
     token_keys = keys_to_try(TOKEN_KEYS, reading.token_column)
     tag_keys = keys_to_try(TAG_KEYS, reading.tag_column)
+    names = (reading.tag_names or "").split()
     leave_out = partial((repairs or Repairs()).leave_out, skip_bad_lines=reading.skip_bad_lines)
     for source, number, record in records(path, leave_out):
         place = f"{source}{number}"
         try:
             tokens = strings(record, find_key(record, token_keys, "words", "token_column", place), place)
-            tags = strings(record, find_key(record, tag_keys, "tags", "tag_column", place), place, "tags")
+            tags = _tags(record, find_key(record, tag_keys, "tags", "tag_column", place), names, place)
             if len(tags) != len(tokens):
                 raise DataError(f"{place}: {len(tokens)} tokens but {len(tags)} tags; give every token one tag.")
             pos_tags, document = parts_of_speech(record, reading, len(tokens), place), document_of(record, place)
@@ -85,6 +86,16 @@ def read_json_lines(path: Path, reading: Reading, repairs: Repairs | None = None
             leave_out(fault)
             continue
         yield Sentence(tokens, tags, source, number, 0, pos_tags, document)
+
+
+def _tags(record: dict[str, Any], key: str, names: Sequence[str], place: str) -> list[str]:
+    """Return the tags of a record, which may be numbers of names."""
+    values = record[key]
+    if not names or type(values) is not list or set(map(type, values)) != {int}:
+        return strings(record, key, place, "tags")
+    if min(values) < 0 or max(values) >= len(names):
+        raise DataError(f"{place}: {key!r} holds a number beyond its {len(names)} names; add its name to tag_names.")
+    return [names[value] for value in values]
 
 
 class JsonRecord(NamedTuple):
@@ -389,7 +400,8 @@ def strings(record: dict[str, Any], key: str, place: str, what: str = "tokens") 
 
 def _no_strings(values: list[Any], key: str, place: str, what: str) -> DataError:
     if what != "tokens" and set(map(type, values)) <= {int, float}:
-        return DataError(f"{place}: {key!r} holds numbers without names; write the {what} as strings.")
+        remedy = "name them in tag_names, or " if what == "tags" else ""
+        return DataError(f"{place}: {key!r} holds numbers without names; {remedy}write the {what} as strings.")
     index, value = next((index, value) for index, value in enumerate(values) if type(value) is not str)
     return DataError(f"{place}: {key!r} holds {kind_of(value)} at index {index}; write a list of strings.")
 
