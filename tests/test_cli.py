@@ -238,3 +238,14 @@ def test_progress_bars_are_shown_in_a_terminal(workplace, monkeypatch, capsys):
     assert "2/2" in capsys.readouterr().err
     main(None, ["evaluate", "--model", "my_tagger", "--dataset", "my_corpus", "--resamples", "0"])
     assert "Loading weights" in capsys.readouterr().err
+
+
+def test_a_reader_that_closes_the_output_is_no_error(workplace):
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    words = [sys.executable, "-m", "hf_xorner", "data", "stats", "my_corpus"]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=workplace, env=environment
+    ) as running:
+        running.stdout.close()
+        errors = running.stderr.read()
+    assert running.returncode == 0 and b"roken pipe" not in errors and b"BrokenPipe" not in errors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -42,10 +41,6 @@ def run(words: Sequence[str]) -> None:
     source, options = found.pop("source"), TaggingOptions(**found)
     try:
         tally = tag_source(source, options)
-    except BrokenPipeError:
-        # The reader of the output has closed it. Python would report the same once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return
     except KeyboardInterrupt:
         fail("tag", "interrupted; the same command continues the output.", 130)
     except RuntimeError as error:
