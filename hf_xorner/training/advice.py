@@ -38,11 +38,12 @@ def _limits(facts: Facts, validation: Mapping[str, Any], words: Sequence[str]) -
         )
     epochs = facts.curve[-1]["epoch"] if facts.curve else 0
     score = validation.get("f1", validation.get("accuracy", 100.0))
-    if _best_epoch(facts) > _LATE * epochs and score < 99:
+    if not score or (_best_epoch(facts) > _LATE * epochs and score < 99):
         steps = facts.options.get("max_steps")
         more = {"max_steps": 2 * steps} if steps else {"num_train_epochs": 2 * max(1, round(epochs))}
         what = "steps" if steps else "epochs"
-        yield f"The best epoch was one of the last, so more {what} may help: {_command(words, **more)}"
+        why = "The best epoch was one of the last" if score else "Nothing was found in the validation data"
+        yield f"{why}, so more {what} may help: {_command(words, **more)}"
     seen, unseen = (validation.get("seen", {}).get(name, {}) for name in ("seen", "unseen"))
     if _lags(unseen, seen) and not facts.inputs:
         share = 100 * unseen["support"] / (seen["support"] + unseen["support"])

@@ -75,6 +75,11 @@ def test_a_perfect_score_asks_for_no_more_epochs():
     assert said_of(facts(LATE, scored(100.0))) == ""
 
 
+def test_a_score_of_zero_asks_for_more_epochs():
+    said = said_of(facts([0.0] * 3, scored(0.0)))
+    assert said.startswith("Nothing was found") and said.endswith("--num_train_epochs 6")
+
+
 def test_a_constant_score_asks_for_no_more_epochs():
     assert said_of(facts([50.0] * 20, scored(50.0))) == ""
 
