@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from typing import NoReturn
 
@@ -35,7 +37,14 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         import_module("..registration", __name__)
         # A word or a label that the terminal cannot encode must not end a run.
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-        import_module(f".{command}", __name__).run(words)
+        # Progress bars are for terminals.
+        bars = nullcontext() if sys.stderr.isatty() else import_module("..loading", __name__).without_bars()
+        with bars:
+            import_module(f".{command}", __name__).run(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of the output, such as head, has closed it. Python would report the same once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except UsageError as error:
         fail(command, error, 2)
     except (ValueError, OSError, ImportError) as error:

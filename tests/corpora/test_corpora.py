@@ -259,7 +259,7 @@ class TestHub:
                 {"tokens": [["a"]], "tags": [[1]]},
                 "train",
                 "owner/name, train: the column tags holds numbers without names; make it a List(ClassLabel), "
-                "or write strings.",
+                "name them in tag_names, or write strings.",
             ),
             (
                 {"tokens": [["a"], ["a", "b"]], "tags": [["O"], ["O"]]},
