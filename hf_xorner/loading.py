@@ -11,7 +11,7 @@ from typing import Any
 
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedConfig
 
-from .errors import DataError, first_line
+from .errors import DataError, why_not_loaded
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
@@ -105,4 +105,4 @@ def _reading(source: str, part: str) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise DataError(f"{source}: the {part} cannot be loaded: {first_line(error)}.") from None
+        raise DataError(f"{source}: the {part} cannot be loaded: {why_not_loaded(error)}.") from None

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
-from ..errors import DataError, first_line
+from ..errors import DataError, first_line, why_not_loaded
 from ..files import write_whole
 from ..models.pieces import WordPieces
 from .sources import fetch_beside, locate
@@ -183,7 +183,7 @@ def read_encoder(source: str) -> PretrainedEncoder:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     # The errors (no such folder, no network, broken files, weights in a pickle) have no common type.
     except Exception as error:
-        raise DataError(f"{str(source)!r} cannot be loaded as an encoder: {first_line(error)}") from None
+        raise DataError(f"{str(source)!r} cannot be loaded as an encoder: {why_not_loaded(error)}.") from None
     return encoder_of(model, tokenizer, str(source))
 
 
