@@ -28,6 +28,7 @@ NOT_RUN = {
     "--model_type att-bilstm-cnn --decoder crf": "the first example of train differs from it in two options",
     "new_corpus/": "test_continuation continues from models",
     "--context": "test_context trains with an encoder",
+    "--vectors auto": "needs an installed package; test_installed_vectors trains with one of a tiny encoder",
     "--seeds": "test_seeds trains over seeds",
     "train ma2016": "needs GloVe's full file and CoNLL-2003; test_recipes reads every recipe",
     "reproduce ma2016": "trains for hours; test_reproduce_script runs a small table",
@@ -199,3 +200,14 @@ def test_documented_commands_run(workplace, monkeypatch, capsys):
             main(command, [*words, *more])
         except SystemExit as stop:
             assert not stop.code, f"{line}: {capsys.readouterr().err}"
+
+
+def test_logs_and_pipes_get_no_progress_bars(script_in_new_process, tmp_path):
+    text = "Oslo B-LOC\nrains O\n\n"
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.txt").write_text(4 * text, encoding="utf-8")
+    options = ["--num_train_epochs", 2, "--model_type", "bilstm-cnn", "--hidden_size", 8, "--use_cpu", "true"]
+    code, out, errors = script_in_new_process("train.py", "--dataset", ".", "--output_dir", "out", *options)
+    assert code == 0, errors
+    assert "epoch 2/2" in out
+    assert not any(part in errors + out for part in ("%|", "it/s", "examples/s"))

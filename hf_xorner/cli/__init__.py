@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -36,11 +39,27 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         import_module("huggingface_hub").set_client_factory(_hub_client)
         # A word or a label that the terminal cannot encode must not end a run.
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-        import_module(f".{command}", __name__).run(words)
+        with _bars_in_terminals_only():
+            import_module(f".{command}", __name__).run(words)
     except UsageError as error:
         fail(command, error, 2)
     except (ValueError, OSError, ImportError) as error:
         fail(command, error)
+
+
+@contextmanager
+def _bars_in_terminals_only() -> Iterator[None]:
+    """Disable the progress bars of transformers, huggingface_hub and datasets in logs and pipes."""
+    logging = import_module("transformers.utils.logging")
+    if sys.stderr.isatty() or not logging.is_progress_bar_enabled():
+        yield
+        return
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")  # read when datasets is imported
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.enable_progress_bar()
 
 
 def _hub_client() -> Any:

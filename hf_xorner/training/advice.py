@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..vectors.distill import AUTO
 from .facts import Facts, command_of
 
 #: From this share of the epochs on, the best epoch is a late one.
@@ -39,8 +40,8 @@ def _limits(facts: Facts, validation: Mapping[str, Any]) -> Iterator[str]:
         share = 100 * unseen["support"] / (seen["support"] + unseen["support"])
         yield (
             f"{share:.0f} % of the validation entities do not occur in the training data; their F1 is "
-            f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. Pretrained vectors help with them: "
-            f"{_command(facts, vectors='FILE')}"
+            f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. Pretrained vectors help with them, for English "
+            f"those of pip install 'hf_xorner[vectors]': {_command(facts, vectors=AUTO)}"
         )
     examples = facts.data["splits"].get("train", {}).get("per_type", {})
     lagging = [name for name, scores in validation.get("per_type", {}).items() if _lags(scores, validation)]

@@ -99,10 +99,9 @@ def test_the_wait_can_be_set(unreachable, impatient, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_ETAG_TIMEOUT", 1)
     set_client_factory(client)
     start = time.monotonic()
-    with pytest.raises(LocalEntryNotFoundError) as error:
+    with pytest.raises(LocalEntryNotFoundError):
         hf_hub_download("ann/m", "a.txt", endpoint=unreachable)
     assert time.monotonic() - start < 1.8
-    assert "HF_HUB_ETAG_TIMEOUT" in str(error.value.__cause__)
 
 
 @pytest.fixture
