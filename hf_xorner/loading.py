@@ -13,7 +13,7 @@ from huggingface_hub.utils import are_progress_bars_disabled
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedConfig
 from transformers.utils import logging
 
-from .errors import DataError, first_line
+from .errors import DataError, why_not_loaded
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
@@ -107,7 +107,7 @@ def _reading(source: str, part: str) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise DataError(f"{source}: the {part} cannot be loaded: {first_line(error)}.") from None
+        raise DataError(f"{source}: the {part} cannot be loaded: {why_not_loaded(error)}.") from None
 
 
 @contextmanager

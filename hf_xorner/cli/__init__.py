@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import nullcontext
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .options import COMMANDS, UsageError, check_options, help_of, overview
 
@@ -35,6 +35,7 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
             return
         words = check_options(command, words)
         import_module("..registration", __name__)
+        import_module("huggingface_hub").set_client_factory(_hub_client)
         # A word or a label that the terminal cannot encode must not end a run.
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         # Progress bars are for terminals.
@@ -49,6 +50,11 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         fail(command, error, 2)
     except (ValueError, OSError, ImportError) as error:
         fail(command, error)
+
+
+def _hub_client() -> Any:
+    """Return the client of the Hub; few commands need it, and the package of its module takes seconds to import."""
+    return import_module("..hub.connection", __name__).client()
 
 
 def fail(command: str, error: Exception | str, code: int = 1) -> NoReturn:

@@ -39,8 +39,10 @@ from ..training import (
 )
 from ..training.advice import advice
 from ..training.arguments import DERIVED
+from ..training.batches import CONTEXT_STATES
 from ..training.facts import Facts
 from ..training.recipes import recipe_names
+from ..vectors.distill import AUTO, installed_encoder
 from . import fail
 from .parser import DataclassParser
 
@@ -203,6 +205,10 @@ def introduce(ready: TrainingRun, seed: int | None) -> None:
     sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
     which = "" if seed is None else f", seed {seed}"
     print(f"{ready.run.model_type} on {ready.run.dataset} ({sizes} sentences){which}", flush=True)
+    if CONTEXT_STATES in ready.corpus["train"].column_names:
+        print(f"sentences encoded by {ready.run.context or ready.run.model_name_or_path}", flush=True)
+    if ready.run.vectors == AUTO:
+        print(f"vectors of {installed_encoder().name}", flush=True)
     if ready.chosen:
         chosen = ", ".join(f"{name} {value:g}" for name, value in ready.chosen.items())
         print(f"chosen for {len(ready.corpus['train'])} sentences: {chosen}", flush=True)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from datasets import Dataset, DatasetDict, load_dataset
 
-from ..errors import DataError, first_line
+from ..errors import DataError, first_line, why_not_loaded
 from ..files import BYTE_ORDER_MARK
 from .assemble import TRAIN, Split, assemble
 from .encodings import open_corpus_file
@@ -248,7 +248,7 @@ def load_hub_dataset(name: str, **options: Any) -> Any:
     # The errors (no such dataset, no network, a loading script) have no common type.
     except Exception as error:
         raise DataError(
-            f"{name}: not a local path, and cannot be loaded from the Hub ({first_line(error)})."
+            f"{name}: not a local path, and cannot be loaded from the Hub: {why_not_loaded(error)}."
         ) from error
 
 

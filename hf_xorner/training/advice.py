@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..vectors.distill import AUTO
 from .arguments import as_words
 from .facts import Facts
 
@@ -49,8 +50,8 @@ def _limits(facts: Facts, validation: Mapping[str, Any], words: Sequence[str]) -
         share = 100 * unseen["support"] / (seen["support"] + unseen["support"])
         yield (
             f"{share:.0f} % of the validation entities do not occur in the training data; their F1 is "
-            f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. Pretrained vectors help with them: "
-            f"{_command(words, vectors='FILE')}"
+            f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. Pretrained vectors help with them, for English "
+            f"those of pip install 'hf_xorner[vectors]': {_command(words, vectors=AUTO)}"
         )
     examples = facts.data["splits"].get("train", {}).get("per_type", {})
     lagging = [name for name, scores in validation.get("per_type", {}).items() if _lags(scores, validation)]

@@ -292,7 +292,10 @@ class TestHub:
         monkeypatch.setattr(hub_source, "load_dataset", fail)
         with pytest.raises(DataError) as error:
             load_corpus("owner/name")
-        assert str(error.value) == "owner/name: not a local path, and cannot be loaded from the Hub (no route)."
+        assert str(error.value) == (
+            "owner/name: not a local path, and cannot be loaded from the Hub: no route; check the connection, "
+            "or name a local path."
+        )
 
 
 @pytest.mark.skipif(not CORPORA, reason="HF_XORNER_CORPORA names no folder of corpora")

@@ -90,7 +90,7 @@ def test_a_constant_score_asks_for_no_more_epochs():
 def test_unseen_entities_ask_for_vectors(unseen, inputs, expected):
     parts = {"seen": {"seen": scored(90.0, 25), "unseen": scored(unseen, 75)}}
     said = said_of(facts(EARLY, scored(60.0, **parts), inputs=inputs))
-    assert ("75 %" in said and "--vectors FILE" in said) == expected
+    assert ("75 %" in said and "--vectors auto" in said) == expected
     assert bool(said) == expected
 
 
