@@ -12,3 +12,11 @@ class DataError(ValueError):
 def first_line(error: BaseException) -> str:
     """Return the first line of another library's message without its full stop, or the error's type if it is empty."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
+
+
+def why_not_loaded(error: BaseException) -> str:
+    """Return why a local path or a name on the Hub cannot be loaded, with the remedy if there is no connection."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ConnectionError):
+        cause = cause.__cause__ or cause.__context__
+    return first_line(error) if cause is None else f"{first_line(cause)}; check the connection, or name a local path"

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from huggingface_hub.utils import are_progress_bars_disabled
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedConfig
+from transformers.utils import logging
 
-from .errors import DataError, first_line
+from .errors import DataError, why_not_loaded
 from .models.configuration_tagger import TaggerConfig
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
@@ -105,4 +107,24 @@ def _reading(source: str, part: str) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise DataError(f"{source}: the {part} cannot be loaded: {first_line(error)}.") from None
+        raise DataError(f"{source}: the {part} cannot be loaded: {why_not_loaded(error)}.") from None
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Disable the progress bars of datasets, huggingface_hub and transformers, unless the user has done so."""
+    import datasets  # at the top, it would double the time to import a tagger
+
+    shown = logging.is_progress_bar_enabled() and not are_progress_bars_disabled()
+    datasets_shown = not datasets.are_progress_bars_disabled()
+    if shown:
+        logging.disable_progress_bar()
+    if datasets_shown:
+        datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+        if datasets_shown:
+            datasets.enable_progress_bars()

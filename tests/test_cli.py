@@ -1,6 +1,7 @@
 """The `hf-xorner` command: its help, its check of option names, and every example of the documentation."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -28,6 +29,7 @@ NOT_RUN = {
     "--model_type att-bilstm-cnn --decoder crf": "the first example of train differs from it in two options",
     "new_corpus/": "test_continuation continues from models",
     "--context": "test_context trains with an encoder",
+    "--vectors auto": "needs an installed package; test_installed_vectors trains with one of a tiny encoder",
     "--seeds": "test_seeds trains over seeds",
     "train ma2016": "needs GloVe's full file and CoNLL-2003; test_recipes reads every recipe",
     "reproduce ma2016": "trains for hours; test_reproduce_script runs a small table",
@@ -170,6 +172,11 @@ def workplace(default_run, tmp_path_factory):
     for split in ("train", "dev", "test"):
         (folder / "my_corpus" / f"{split}.conll").write_text(text.replace(" ", "\t"), encoding="utf-8")
     (folder / "texts.txt").write_text("Ann met Zeus .\nnobody\n", encoding="utf-8")
+    tasks = [
+        {"data": {"text": text}, "annotations": [{"result": [{"value": {"start": 0, "end": 3, "labels": ["PER"]}}]}]}
+        for text in (f"Ann met Zeus {number} times ." for number in range(30))
+    ]
+    (folder / "export.json").write_text(json.dumps(tasks), encoding="utf-8")
     rows = (
         f"{word} {' '.join(map(str, np.arange(100) / (100 + place)))}\n" for place, word in enumerate(("ann", "zeus"))
     )
@@ -199,3 +206,47 @@ def test_documented_commands_run(workplace, monkeypatch, capsys):
             main(command, [*words, *more])
         except SystemExit as stop:
             assert not stop.code, f"{line}: {capsys.readouterr().err}"
+
+
+# --- Progress bars ----------------------------------------------------------------------------------------------------
+
+SMALL_RUN = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu true --output_dir small --seeds 3"
+PIPED = [
+    SMALL_RUN,
+    "evaluate --model my_tagger --dataset my_corpus --resamples 0",
+    "tag texts.txt --model my_tagger",
+    "data stats my_corpus",
+    "vectors distill --encoder some/encoder --vocab my_corpus --dim 4 --output small",
+    "card my_tagger",
+]
+
+
+@pytest.mark.parametrize("line", PIPED)
+def test_no_progress_bars_are_written_to_a_pipe(workplace, line, tmp_path):
+    # An empty cache, so that the corpus is built.
+    environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
+    words = [sys.executable, "-m", "hf_xorner", *line.split()]
+    done = subprocess.run(words, capture_output=True, cwd=workplace, env=environment)
+    assert done.returncode == 0, done.stderr.decode()
+    for sign in (b"\r", b"it/s", b"examples/s", b"Loading weights"):
+        assert sign not in done.stdout + done.stderr
+
+
+def test_progress_bars_are_shown_in_a_terminal(workplace, monkeypatch, capsys):
+    monkeypatch.chdir(workplace)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    main(None, [*SMALL_RUN.split()[:-2], "--seeds", "4"])
+    assert "2/2" in capsys.readouterr().err
+    main(None, ["evaluate", "--model", "my_tagger", "--dataset", "my_corpus", "--resamples", "0"])
+    assert "Loading weights" in capsys.readouterr().err
+
+
+def test_a_reader_that_closes_the_output_is_no_error(workplace):
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    words = [sys.executable, "-m", "hf_xorner", "data", "stats", "my_corpus"]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=workplace, env=environment
+    ) as running:
+        running.stdout.close()
+        errors = running.stderr.read()
+    assert running.returncode == 0 and b"roken pipe" not in errors and b"BrokenPipe" not in errors

@@ -257,7 +257,47 @@ def test_the_only_split_of_a_corpus_is_scored(folder, corpus, model, figures, ca
     (corpus / "test.conll").rename(folder / "one" / name)
     found = figures("--model", model("named"), "--dataset", folder / "one")
     assert found["sentences"] == 1
-    assert any(f"has only the split {split}" in line for line in caplog.messages) == (split != "test")
+    assert any(f"has no split test; {split} is scored" in line for line in caplog.messages) == (split != "test")
+
+
+@pytest.fixture
+def trained(folder, script):
+    """The folder of a model that was trained on a file of 40 sentences, of which 4 were held out."""
+    names = [f"Bo{chr(97 + place // 8)}{chr(97 + place % 8)}" for place in range(40)]
+    (folder / "all.conll").write_text("".join(f"we O\nsaw O\n{name} B-PER\n\n" for name in names))
+    options = "--model_type bilstm-cnn --max_steps 1 --use_cpu true --output_dir held"
+    ok(script("train.py", "--dataset", "all.conll", *options.split()))
+    return folder / "held"
+
+
+def test_sentences_that_training_held_out_are_no_training_data(trained, figures, caplog):
+    facts = json.loads((trained / "facts.json").read_text())
+    found = figures("--model", trained, "--dataset", "all.conll")
+    # All names differ, so those of the validation split are not in the training data.
+    assert (found["sentences"], facts["data"]["hold_out"]["sentences"]) == (4, 4)
+    assert [found["seen"][part]["support"] for part in ("seen", "unseen")] == [0, 4]
+    assert any("all.conll has no split test; validation is scored" in line for line in caplog.messages)
+    assert not any("was trained on" in line for line in caplog.messages)
+
+
+def test_scores_on_training_data_are_said_to_be(trained, figures, caplog):
+    found = figures("--model", trained, "--dataset", "all.conll", "--split", "train")
+    assert found["sentences"] == 36
+    assert any("was trained on what is scored" in line for line in caplog.messages)
+
+
+def test_the_training_data_of_another_corpus_are_divided(trained, folder, figures):
+    sentences = (folder / "all.conll").read_text().split("\n\n")
+    (folder / "test.conll").write_text("\n\n".join(reversed(sentences)))
+    found = figures("--model", trained, "--dataset", "test.conll", "--train", "all.conll")
+    assert [found["seen"][part]["support"] for part in ("seen", "unseen")] == [36, 4]
+
+
+def test_another_corpus_is_not_divided(trained, folder, figures, caplog):
+    text = (folder / "all.conll").read_text()
+    (folder / "other.conll").write_text(text.replace("saw O", "met O"))
+    assert figures("--model", trained, "--dataset", "other.conll")["sentences"] == 40
+    assert not any("trained on" in line or "held out" in line for line in caplog.messages)
 
 
 def test_models_that_cannot_be_scored_give_one_line_errors(folder, corpus, model, evaluate, tokenizer):

@@ -357,6 +357,46 @@ def test_the_format_is_inferred_from_the_suffix_of_the_output(tag, tmp_path, sou
     assert (tmp_path / f"out{suffix}").read_text().startswith(start)
 
 
+ARRAYS = {
+    "one line": lambda items: json.dumps(items),
+    "indented": lambda items: "\ufeff" + json.dumps(items, indent=2, ensure_ascii=False).replace("\n", "\r\n"),
+    "an object a line": lambda items: "[\n" + ",\n".join(map(json.dumps, items)) + "\n]\n",
+    "tasks of Label Studio": lambda items: json.dumps([{"id": 7, "data": item, "annotations": []} for item in items]),
+}
+
+
+@pytest.mark.parametrize("form", ARRAYS)
+@pytest.mark.parametrize("format", ["spans", "same"])
+def test_an_array_is_read_as_its_objects_in_lines(tag, tmp_path, form, format):
+    items = [{"text": text} for text in HOSTILE] + [{"words": ["Ann", "Smith"], "id": "a\n b"}]
+    (tmp_path / "in.json").write_bytes(ARRAYS[form](items).encode("utf-8", "surrogatepass"))
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(item)}\n" for item in items))
+    for source in ("in.json", "in.jsonl"):
+        ok(tag(source, "--output", f"{source}.out", "--format", format))
+    found, expected = (objects((tmp_path / f"{name}.out").read_text("utf-8")) for name in ("in.json", "in.jsonl"))
+    if form == "tasks of Label Studio" and format == "same":
+        found = [task["data"] | {key: task[key] for key in task if key.startswith("predicted")} for task in found]
+    assert found == expected
+
+
+def test_an_array_is_read_from_standard_input(model):
+    done = run(command(model, "-"), input=b'[{"text": "Ann Smith"}, {"text": "Zeus"}]')
+    assert [found["text"] for found in objects(done.stdout.decode())] == ["Ann Smith", "Zeus"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"text": "Ann"}, 7]', "in.json, record 2: the line holds a number"),
+        ('[{"text": "Ann"}, {"id": 7}]', "in.json, record 2: no text or words under"),
+        ('[\n{"text": "Ann"},\n{"text": "Bo"\n', "in.json:4: the file is not JSON"),
+    ],
+)
+def test_faults_of_an_array_are_named(tag, tmp_path, text, said):
+    (tmp_path / "in.json").write_text(text)
+    assert said in fault(tag("in.json", "--output", "out"))
+
+
 # --- Faults ----------------------------------------------------------------------------------------------------------
 
 GOOD = '{"text": "Ann Smith"}'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -23,11 +22,11 @@ def parser() -> argparse.ArgumentParser:
     options = DataclassParser(TaggingOptions, add_help=False, allow_abbrev=False)
     parser = Parser(
         prog="hf-xorner tag",
-        description="Tag texts (one a line), CoNLL columns, JSON Lines or Parquet, plain or compressed by gzip: a "
-        "file, a folder of files, - for standard input, or owner/name on the Hub. Writes one record for "
-        "each that it reads, in order. The output appears when it is complete; until then, the same "
-        "command continues it. Each process of `accelerate launch` or `torchrun` writes a shard of its "
-        "own into the folder OUT.",
+        description="Tag texts (one a line), CoNLL columns, JSON (an object a line, or an array) or Parquet, plain or "
+        "compressed by gzip: a file, a folder of files, - for standard input, or owner/name on the Hub. Writes one "
+        "record for each that it reads, in order. The output appears when it is complete; until then, the same "
+        "command continues it. Each process of `accelerate launch` or `torchrun` writes a shard of its own into the "
+        "folder OUT.",
         parents=[options],
         allow_abbrev=False,
     )
@@ -42,10 +41,6 @@ def run(words: Sequence[str]) -> None:
     source, options = found.pop("source"), TaggingOptions(**found)
     try:
         tally = tag_source(source, options)
-    except BrokenPipeError:
-        # The reader of the output has closed it. Python would report the same once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return
     except KeyboardInterrupt:
         fail("tag", "interrupted; the same command continues the output.", 130)
     except RuntimeError as error:

@@ -18,6 +18,7 @@ from transformers import PreTrainedConfig, pipeline
 from ..evaluation.tables import score_table
 from ..hub import publish, ready_to_publish
 from ..hub.checks import OWN
+from ..loading import without_bars
 from ..registration import CONFIGS
 from ..training import (
     RunArguments,
@@ -38,9 +39,10 @@ from ..training import (
 )
 from ..training.advice import advice
 from ..training.arguments import DERIVED
+from ..training.batches import CONTEXT_STATES
 from ..training.facts import Facts
-from ..training.progress import without_bars
 from ..training.recipes import recipe_names
+from ..vectors.distill import AUTO, installed_encoder
 from . import fail
 from .parser import DataclassParser
 
@@ -107,13 +109,15 @@ def run(words: Sequence[str]) -> None:
     """Train, score, save, and publish where asked."""
     with ExitStack() as stack:
         run, training, config_fields = parse(recipe_or_dataset(words))
+        # A log has a line for each epoch.
+        training.disable_tqdm = training.disable_tqdm or not sys.stderr.isatty()
         check_seeds(run, training)
         destination = where_to_publish(training)
         # Held until the model is published, so that one run's model is scored, used and uploaded.
         stack.enter_context(folder_locked(str(training.output_dir), training))
         for one, settings in of_each_seed(run, training):
             check_output(one, settings)
-        train_and_publish(run, training, config_fields, destination)
+        train_and_publish(run, training, config_fields, destination, words)
 
 
 def recipe_or_dataset(words: Sequence[str]) -> list[str]:
@@ -129,10 +133,14 @@ def recipe_or_dataset(words: Sequence[str]) -> list[str]:
 
 
 def train_and_publish(
-    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], destination: dict[str, Any]
+    run: RunArguments,
+    training: TaggerTrainingArguments,
+    config_fields: dict[str, Any],
+    destination: dict[str, Any],
+    words: Sequence[str],
 ) -> None:
     """Train, tag an example, and publish if a destination is given."""
-    ready, scores = train(run, training, config_fields)
+    ready, scores = train(run, training, config_fields, words)
     if training.process_index != 0:
         return
     folder = str(training.output_dir)
@@ -151,9 +159,16 @@ def train_and_publish(
 
 
 def train(
-    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]
+    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], words: Sequence[str]
 ) -> tuple[TrainingRun, dict[int, dict[str, Any]]]:
-    """Train once, or once for each seed; return the last run, and the scores by seed."""
+    """Train once, or once for each seed; return the last run, and the scores by seed.
+
+    Args:
+        run: The arguments of the run.
+        training: Those of the Trainer.
+        config_fields: The given fields of the model's config.
+        words: The words of the command line, for the advice.
+    """
     scores, exit_code = {}, 0
     for one, settings in of_each_seed(run, training):
         try:
@@ -174,7 +189,7 @@ def train(
         if training.process_index == 0:
             print(score_table(scores[settings.seed]))
             print(f"saved in {settings.output_dir}", flush=True)
-            if hint := advice(Facts.read(str(settings.output_dir))):
+            if hint := advice(Facts.read(str(settings.output_dir)), words):
                 print(hint, flush=True)
     # Not within `except`: an exception that is being handled keeps references to the run.
     ready.leave()
@@ -190,6 +205,10 @@ def introduce(ready: TrainingRun, seed: int | None) -> None:
     sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
     which = "" if seed is None else f", seed {seed}"
     print(f"{ready.run.model_type} on {ready.run.dataset} ({sizes} sentences){which}", flush=True)
+    if CONTEXT_STATES in ready.corpus["train"].column_names:
+        print(f"sentences encoded by {ready.run.context or ready.run.model_name_or_path}", flush=True)
+    if ready.run.vectors == AUTO:
+        print(f"vectors of {installed_encoder().name}", flush=True)
     if ready.chosen:
         chosen = ", ".join(f"{name} {value:g}" for name, value in ready.chosen.items())
         print(f"chosen for {len(ready.corpus['train'])} sentences: {chosen}", flush=True)

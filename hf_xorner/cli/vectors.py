@@ -19,6 +19,7 @@ from ..corpora import load_corpus
 from ..corpora.source import AUTO
 from ..models.tokenization_word_char import FALLBACKS, WordCharTokenizer
 from ..vectors.distill import (
+    DIM,
     Reduction,
     check_composition_target,
     compose,
@@ -192,7 +193,7 @@ def add_distill_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--output", required=True, help="The file to write; for safetensors, the folder.")
     command.add_argument("--to", default="safetensors", help=f"The format to write: {FORMATS}.")
     add_flag(command, "--composed", False, "Write a vector a subword piece, of which any word is composed.")
-    command.add_argument("--dim", type=int, default=256, help="Principal components that are kept.")
+    command.add_argument("--dim", type=int, default=DIM, help="Principal components that are kept.")
     command.add_argument(
         "--layers", type=int, nargs="+", help="Hidden states that are averaged, 0 the first; by default from 2 on."
     )

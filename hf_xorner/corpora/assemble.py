@@ -410,7 +410,8 @@ def assemble(
     surveys = {name: survey(split, repairs) for name, split in splits.items()}
     for name, found in surveys.items():
         if not found.pairs:
-            raise DataError(f"{splits[name].source}: the split holds no sentence; fill it, or leave it out.")
+            bad = f" beside bad lines ({repairs.first_left_out})" if repairs.first_left_out else ""
+            raise DataError(f"{splits[name].source}: the split holds no sentence{bad}; fill it, or leave it out.")
     pairs = set().union(*(found.pairs for found in surveys.values()))
     scheme = recognise(pairs) if reading.scheme == AUTO else cast("Scheme", reading.scheme)
     for name, found in surveys.items():

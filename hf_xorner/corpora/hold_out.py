@@ -36,6 +36,26 @@ class HeldOut(NamedTuple):
 
 
 def hold_out(corpus: DatasetDict, share: float, source: str) -> tuple[DatasetDict, HeldOut | None]:
+    """Return a corpus with a validation split, held out from its training split if it has none, and log it.
+
+    Args:
+        corpus: See `with_validation`, as the share.
+        share: The share of the training sentences.
+        source: The name of the corpus, for the log.
+    """
+    found, held = with_validation(corpus, share)
+    if held is not None:
+        _log.warning(
+            "%s: no validation split; %s of %s training sentences were held out for it (by %s, seed %d); "
+            "hold_out gives another share, or 0 for none.",
+            *(source, f"{held.sentences:,}", f"{len(corpus[TRAIN]):,}", held.by, SEED),
+        )
+    elif VALIDATION not in corpus and share:
+        _log.warning("%s: no validation split, and too little training data to hold one out.", source)
+    return found, held
+
+
+def with_validation(corpus: DatasetDict, share: float) -> tuple[DatasetDict, HeldOut | None]:
     """Return a corpus with a validation split, held out from its training split if it has none.
 
     Whole documents are held out if at least `FEWEST_DOCUMENTS` are known, else sentences, equal ones together. They are
@@ -45,7 +65,6 @@ def hold_out(corpus: DatasetDict, share: float, source: str) -> tuple[DatasetDic
     Args:
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
         share: The share of the training sentences, from 0 (nothing is held out) to 1.
-        source: The name of the corpus, for the log.
 
     Returns:
         The splits, and what was held out, or None.
@@ -56,7 +75,6 @@ def hold_out(corpus: DatasetDict, share: float, source: str) -> tuple[DatasetDic
     by, units = _units_of(train)
     chosen = _chosen(units, train, share)
     if not chosen:
-        _log.warning("%s: no validation split, and too little training data to hold one out.", source)
         return corpus, None
     held = set(chosen)
     splits = {
@@ -64,11 +82,6 @@ def hold_out(corpus: DatasetDict, share: float, source: str) -> tuple[DatasetDic
         TRAIN: train.select([row for row in range(len(train)) if row not in held]),
         VALIDATION: train.select(chosen),
     }
-    _log.warning(
-        "%s: no validation split; %s of %s training sentences were held out for it (by %s, seed %d); "
-        "hold_out gives another share, or 0 for none.",
-        *(source, f"{len(chosen):,}", f"{len(train):,}", by, SEED),
-    )
     return DatasetDict({name: splits[name] for name in SPLITS if name in splits}), HeldOut(share, by, SEED, len(chosen))
 
 

@@ -1,26 +1,27 @@
 """Load a corpus from files, a saved dataset, the Hub or by its name."""
 
+import json
 import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from datasets import Dataset, DatasetDict, load_dataset
 
-from ..errors import DataError, first_line
+from ..errors import DataError, first_line, why_not_loaded
 from ..files import BYTE_ORDER_MARK
 from .assemble import TRAIN, Split, assemble
-from .encodings import encoding_of, open_corpus_file
+from .encodings import open_corpus_file
 from .formats.brat import files_of_document, read_brat
 from .formats.columns import read_columns
 from .formats.conll2012 import read_conll2012
 from .formats.conllu import conllu_columns, is_conllu, names_columns, read_conllu
 from .formats.csv_rows import csv_columns, has_header, read_csv
-from .formats.json_lines import read_json_lines, sniff_document, sniff_json
+from .formats.json_lines import kind_of_first, read_json_lines, sniff_document, sniff_json
 from .formats.layout import layout_of, sample_of
 from .formats.spacy import read_docbin, read_spacy_json
 from .formats.spans import read_spans
@@ -50,13 +51,16 @@ def is_saved(folder: Path) -> bool:
     return any((folder / name).is_file() for name in _SAVED)
 
 
-def splits_of_folder(folder: Path, reading: Reading, prefix: str = "") -> dict[str, Split]:
+def splits_of_folder(
+    folder: Path, reading: Reading, prefix: str = "", tag_names: str | None = None
+) -> dict[str, Split]:
     """Return the splits of a folder; files that are not read are logged in one line.
 
     Args:
         folder: A folder of files whose names tell their splits, of a single file, or one that `save_to_disk` wrote.
         reading: The options of reading.
         prefix: The first characters of the names of the files that are read.
+        tag_names: The names of the tags, where nothing else tells them.
 
     Raises:
         DataError: If no file of several tells its split, or two claim the same.
@@ -71,7 +75,22 @@ def splits_of_folder(folder: Path, reading: Reading, prefix: str = "") -> dict[s
         found = find_unnamed(folder)
     if report := found.report(folder):
         _log.warning("%s: %s.", folder, report)
+    reading = _with_tag_names(next(iter(found.splits.values()))[0].with_name("label.json"), reading, tag_names)
     return {name: split_of_files(paths, reading) for name, paths in found.splits.items()}
+
+
+def _with_tag_names(path: Path, reading: Reading, usual: str | None) -> Reading:
+    """Return the options with the names of the tags: those given, those in T-NER's file of names, or the usual ones."""
+    if reading.tag_names is not None or not path.is_file():
+        return replace(reading, tag_names=reading.tag_names or usual)
+    try:
+        numbers = json.loads(path.read_text(encoding="utf-8"))
+        names = sorted(numbers, key=numbers.__getitem__)
+        if [numbers[name] for name in names] != list(range(len(names))):
+            raise ValueError("its numbers do not follow each other")
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: holds no numbers of tags ({first_line(error)}); give tag_names.") from None
+    return replace(reading, tag_names=" ".join(names))
 
 
 def split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
@@ -131,17 +150,12 @@ def _identity_of(path: Path, kind: str) -> list[tuple[str, int, int, int]]:
     return [(str(file.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for file, stat in stats]
 
 
-def _read_conll2012(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
-    encoding_of(path, reading, repairs)
-    return read_conll2012(path, reading)
-
-
 _READERS: dict[str, Callable[[Path, Reading, Repairs], Iterator[Sentence]]] = {
     "columns": read_columns,
     "conllu": read_conllu,
-    "conll2012": _read_conll2012,
+    "conll2012": read_conll2012,
     "csv": read_csv,
-    "jsonl": lambda path, reading, repairs: read_json_lines(path, reading),
+    "jsonl": read_json_lines,
     "spans": read_spans,
     "brat": read_brat,
     "spacy": read_docbin,
@@ -178,7 +192,10 @@ def format_of(path: Path, reading: Reading) -> str:
         return "conll2012"
     if found := sniff_json(line, reading) or sniff_document(path, line, reading):
         return found
-    return "jsonl" if suffix in JSON_SUFFIXES else _kind_of_columns(path, suffix, line, reading)
+    if suffix in JSON_SUFFIXES:
+        # The first line is bad.
+        return kind_of_first(path, reading) if reading.skip_bad_lines else "jsonl"
+    return _kind_of_columns(path, suffix, line, reading)
 
 
 def _kind_of_columns(path: Path, suffix: str, line: str, reading: Reading) -> str:
@@ -231,7 +248,7 @@ def load_hub_dataset(name: str, **options: Any) -> Any:
     # The errors (no such dataset, no network, a loading script) have no common type.
     except Exception as error:
         raise DataError(
-            f"{name}: not a local path, and cannot be loaded from the Hub ({first_line(error)})."
+            f"{name}: not a local path, and cannot be loaded from the Hub: {why_not_loaded(error)}."
         ) from error
 
 
@@ -271,12 +288,14 @@ class NamedCorpus(NamedTuple):
         folders: Further names of its folder, in small letters and digits.
         prefix: The first characters of its files' names, where its folder, the first of ``folders``, has files of other
             corpora, too.
+        tag_names: See `Reading`; the order of the class labels on the Hub, which exports without names have as well.
     """
 
     files: str
     hub: str | None = None
     folders: tuple[str, ...] = ()
     prefix: str = ""
+    tag_names: str | None = None
 
 
 NAMED_CORPORA = {
@@ -285,9 +304,13 @@ NAMED_CORPORA = {
         hub="manu/wnut_17",
         # Of the shared task's repository, and its year in full.
         folders=("emergingentities17", "wnut2017"),
+        tag_names="O B-corporation I-corporation B-creative-work I-creative-work B-group I-group B-location I-location "
+        "B-person I-person B-product I-product",
     ),
     "conll2003": NamedCorpus(
-        "eng.train, eng.testa and eng.testb (or train.txt, dev.txt and test.txt)", hub="lhoestq/conll2003"
+        "eng.train, eng.testa and eng.testb (or train.txt, dev.txt and test.txt)",
+        hub="lhoestq/conll2003",
+        tag_names="O B-PER I-PER B-ORG I-ORG B-LOC I-LOC B-MISC I-MISC",
     ),
     "conll2002-es": NamedCorpus("esp.train, esp.testa and esp.testb", folders=("conll2002",), prefix="esp."),
     "conll2002-nl": NamedCorpus("ned.train, ned.testa and ned.testb", folders=("conll2002",), prefix="ned."),
@@ -329,7 +352,7 @@ def load_corpus(
         cache_dir: The cache; by default that of `datasets`.
         reading: Fields of `hf_xorner.corpora.Reading`, for what is not recognised correctly: ``format``,
             ``scheme``, ``separator``, ``token_column``, ``tag_column``, ``pos_column``, ``comments``, ``encoding``,
-            ``strip``, ``skip_bad_lines``, ``strict``.
+            ``tag_names``, ``strip``, ``skip_bad_lines``, ``strict``.
 
     Returns:
         The splits that exist among ``train``, ``validation`` and ``test`` with the columns ``tokens: List(string)`` and
@@ -387,7 +410,7 @@ def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_
         if name == "ontonotes5":
             splits = splits_of_ontonotes(folder, reading)
         else:
-            splits = splits_of_folder(folder, reading, prefix)
+            splits = splits_of_folder(folder, reading, prefix, corpus.tag_names)
         return assemble(splits, reading, name, cache_dir)
     if data_dir is not None:
         raise DataError(f"{base}: no files of {name} here; put {files} into it, or into a folder {inside} in it.")

@@ -18,6 +18,10 @@ _log = logging.getLogger(__name__)
 _LISTED = 10
 
 
+class RepairRefused(DataError):
+    """Raised for a repair that `Reading.strict` refuses; no bad line is left out for it."""
+
+
 class Repairs:
     """Counts the repairs of a corpus by kind, and collects notes on how it was read and the bad lines left out."""
 
@@ -42,10 +46,10 @@ class Repairs:
             count: Their number.
 
         Raises:
-            DataError: If `strict` is set.
+            RepairRefused: If `strict` is set.
         """
         if self.strict:
-            raise DataError(f"{place}: {count} {kind}; correct the data, or read them without strict.")
+            raise RepairRefused(f"{place}: {count} {kind}; correct the data, or read them without strict.")
         before, first = self._found.get(kind, (0, place))
         self._found[kind] = (before + count, first)
 
@@ -61,17 +65,24 @@ class Repairs:
             places.append(place)
 
     def leave_out(self, fault: DataError, skip_bad_lines: bool) -> None:
-        """Count a bad line that is left out.
+        """Count a bad line or record that is left out.
 
         Args:
             fault: The error of the line.
-            skip_bad_lines: Whether bad lines are left out; otherwise the error is raised.
+            skip_bad_lines: Whether bad lines are left out; otherwise the error is raised, with this option as a remedy.
         """
-        if not skip_bad_lines:
+        if isinstance(fault, RepairRefused):
             raise fault
+        if not skip_bad_lines:
+            raise DataError(f"{str(fault).removesuffix('.')}, or pass skip_bad_lines.") from fault
         self._bad_lines += 1
         if len(self._left_out) < _LISTED:
             self._left_out.append(str(fault).partition(";")[0])
+
+    @property
+    def first_left_out(self) -> str:
+        """The first bad line that was left out, with its fault; empty if there is none."""
+        return next(iter(self._left_out), "")
 
     def __str__(self) -> str:
         return "; ".join(f"{count:,} {kind} (first: {place})" for kind, (count, place) in self._found.items())
@@ -91,8 +102,8 @@ class Repairs:
         if self._bad_lines:
             more = self._bad_lines - len(self._left_out)
             listed = [*self._left_out, f"and {more:,} more"] if more else self._left_out
-            lines = "1 bad line was" if self._bad_lines == 1 else f"{self._bad_lines:,} bad lines were"
-            _log.warning("%s: %s left out:\n  %s", source, lines, "\n  ".join(listed))
+            lines = "line or record was" if self._bad_lines == 1 else "lines or records were"
+            _log.warning("%s: %s bad %s left out:\n  %s", source, f"{self._bad_lines:,}", lines, "\n  ".join(listed))
 
 
 AUTO = "auto"
@@ -117,6 +128,10 @@ class Reading:
     pos_column: str | None = field(
         default=None, metadata={"help": f"The column of the parts of speech, likewise, or {NONE!r}."}
     )
+    tag_names: str | None = field(
+        default=None,
+        metadata={"help": "The names of the tags in the order of their numbers, for JSON or tables with numbers."},
+    )
     comments: str = field(
         default=AUTO, metadata={"help": f"What begins a line of comment in files of columns, or {NONE!r}."}
     )
@@ -130,7 +145,7 @@ class Reading:
     )
     skip_bad_lines: bool = field(
         default=False,
-        metadata={"help": "Leave out bad lines of columns and rows of CSV, and list the first ten of them."},
+        metadata={"help": "Leave out bad lines, rows of CSV and JSON records, and list the first ten of them."},
     )
     strict: bool = field(default=False, metadata={"help": "Refuse what would otherwise be repaired."})
 

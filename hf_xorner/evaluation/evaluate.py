@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from datasets import Dataset
+from datasets import Dataset, DatasetDict
 
 from ..corpora import Reading, load_corpus
+from ..corpora.assemble import TRAIN, corpus_fingerprint
+from ..corpora.hold_out import VALIDATION, with_validation
 from ..corpora.predictions import read_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
@@ -24,6 +27,8 @@ from .spans import POLICIES, Policy
 _log = logging.getLogger(__name__)
 
 _TEST = "test"
+#: The file that a training run writes beside its model.
+_FACTS_FILE = "facts.json"
 
 
 @dataclass
@@ -35,7 +40,10 @@ class EvaluationOptions(Reading):
         default=None, metadata={"help": "The corpus: a name, a file, a folder, or owner/name on the Hub."}
     )
     split: str | None = field(
-        default=None, metadata={"help": "The split that is scored; by default test, or the only one there is."}
+        default=None,
+        metadata={
+            "help": "The split that is scored; by default test, or the only one beside the training data or at all."
+        },
     )
     data_dir: str | None = field(default=None, metadata={"help": "The folder of the files of a named corpus."})
     predictions: str | None = field(default=None, metadata={"help": "A file of predictions, in place of a model."})
@@ -90,7 +98,7 @@ def evaluate(
     Args:
         model: A tagger, its folder, or owner/name on the Hub.
         dataset: A corpus by name, a file, a folder, or owner/name on the Hub.
-        split: The split; by default ``test``, or the only one there is.
+        split: The split; by default ``test``, or the only one beside the training data or at all.
         **options: The other options of ``hf-xorner evaluate``, such as ``policy="strict"`` or ``resamples=0``.
 
     Returns:
@@ -125,9 +133,13 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
     if options.predictions:
         reading["scheme"] = AUTO  # the option is about the predictions
     corpus = load_corpus(options.dataset, options.data_dir, **reading) if options.dataset else {}
+    trained_on = _TrainingData.of(tagger.model.name_or_path if tagger else options.model)
     if options.model:
+        corpus = trained_on.divided(corpus, str(options.dataset))
         options = replace(options, split=_split_of(options, corpus))
-    training = _training(options, corpus, reading)
+        if options.split == TRAIN and trained_on.is_in(corpus):
+            _log.warning("%s was trained on what is scored; the scores say little about other texts.", options.model)
+    training = _training(options, corpus, reading, trained_on)
     vector_words = _first_words(options.vector_words) if options.vector_words else None
     if vector_words is not None and training is None:
         raise ValueError("vector_words needs the training data too; give them by train.")
@@ -146,12 +158,52 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
     return system, figures
 
 
+class _TrainingData(NamedTuple):
+    """The training data of a model, as its run recorded them; empty if it recorded none.
+
+    Attributes:
+        fingerprint: See `corpus_fingerprint`.
+        share: The share of the training split that was held out for validation, or 0.
+    """
+
+    fingerprint: str = ""
+    share: float = 0.0
+
+    @classmethod
+    def of(cls, model: str | None) -> _TrainingData:
+        """Read the record of a model in a folder."""
+        if not model:
+            return cls()
+        try:
+            data = json.loads((Path(model) / _FACTS_FILE).read_text(encoding="utf-8"))["data"]
+            return cls(str(data["fingerprint"]), float(data.get("hold_out", {}).get("share", 0.0)))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return cls()
+
+    def is_in(self, corpus: DatasetDict) -> bool:
+        """Return whether a corpus is that of the training run."""
+        return bool(self.fingerprint) and corpus_fingerprint(corpus) == self.fingerprint
+
+    def divided(self, corpus: DatasetDict, source: str) -> DatasetDict:
+        """Return the corpus of the training run with the validation split that was held out; any other as it is."""
+        if self.share and TRAIN in corpus and VALIDATION not in corpus:
+            found, held = with_validation(corpus, self.share)
+            if held is not None and self.is_in(found):
+                _log.warning(
+                    "%s: the %s sentences that training held out are the split %s.",
+                    *(source, f"{held.sentences:,}", VALIDATION),
+                )
+                return found
+        return corpus
+
+
 def _split_of(options: EvaluationOptions, corpus: Any) -> str:
-    """Return the split to score."""
+    """Return the split to score: the given one, test, or else the only one beside the training data or at all."""
     split = options.split or _TEST
-    if options.split is None and _TEST not in corpus and len(corpus) == 1:
-        (split,) = corpus
-        _log.warning("%s has only the split %s, which is used.", options.dataset, split)
+    others = [name for name in corpus if name != TRAIN] or list(corpus)
+    if split not in corpus and options.split is None and len(others) == 1:
+        (split,) = others
+        _log.warning("%s has no split %s; %s is scored.", options.dataset, _TEST, split)
     if split not in corpus:
         raise ValueError(f"{options.dataset} has no split {split!r}; choose one of {', '.join(corpus)}.")
     return split
@@ -172,10 +224,12 @@ def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) 
     return tagger
 
 
-def _training(options: EvaluationOptions, corpus: Any, reading: dict[str, Any]) -> Training | None:
+def _training(
+    options: EvaluationOptions, corpus: Any, reading: dict[str, Any], trained_on: _TrainingData
+) -> Training | None:
     """Return the words and entities of the training data, unless they are unknown or are what is scored."""
     if options.train:
-        corpus = load_corpus(options.train, options.data_dir, **reading)
+        corpus = trained_on.divided(load_corpus(options.train, options.data_dir, **reading), options.train)
         if "train" not in corpus:
             raise ValueError(f"{options.train} has no split 'train'; it has {', '.join(corpus)}.")
     elif options.split == "train":

@@ -15,8 +15,9 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from huggingface_hub import HfApi, constants, get_session
-from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
+from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 from huggingface_hub.utils import hf_raise_for_status, parse_ratelimit_headers
+from huggingface_hub.utils._http import default_client_factory
 
 from ..errors import first_line
 
@@ -30,6 +31,11 @@ _WAITS, _FIRST_WAITS = (0.3, 1.0, 2.0), (0.2, 0.4)
 SILENCE = 30.0
 # The sum of the waits that the Hub may ask for, in seconds: its rate limits are for five minutes.
 _LONGEST_WAIT = 300.0
+
+#: The seconds to wait for a host's first answer, unless the variable HF_HUB_ETAG_TIMEOUT sets others.
+_FIRST_ANSWER = 2.0
+#: The hosts that a request was sent to, with the reason if there was no answer to the first one.
+_hosts: dict[str, str] = {}
 
 _TIMEOUT, _TOO_MANY, _MOVED, _SERVER, _UNAVAILABLE = 408, 429, 412, 500, 503
 
@@ -46,8 +52,6 @@ def _transport_errors() -> type[Exception]:
 def reach(api: HfApi, seconds: float) -> dict[str, Any]:
     """Return the Hub's answer to `whoami`, or give up soon.
 
-    Resolving a name may block for longer than any time limit of the client, so the request runs in a daemon thread.
-
     Args:
         api: The client.
         seconds: The time limit of a request.
@@ -60,22 +64,10 @@ def reach(api: HfApi, seconds: float) -> dict[str, Any]:
             "HF_HUB_OFFLINE keeps the client offline; unset it, or check without the Hub by --dry_run true."
         )
 
-    def ask() -> dict[str, Any]:
-        answer: Future[dict[str, Any]] = Future()
-
-        def settle() -> None:
-            try:
-                answer.set_result(api.whoami())
-            except Exception as error:
-                answer.set_exception(error)
-
-        Thread(target=settle, daemon=True).start()
-        return answer.result(seconds)
-
     try:
         # The thread's limit is the shorter one: the client would retry a request that timed out.
         with limited(2 * seconds):
-            return patiently(ask, _FIRST_WAITS)
+            return patiently(lambda: _within(seconds, api.whoami), _FIRST_WAITS)
     except (NoAnswer, _transport_errors()) as error:
         raise ValueError(
             f"{api.endpoint} cannot be reached within {seconds:g} seconds ({first_line(error)}); check the connection, "
@@ -83,6 +75,53 @@ def reach(api: HfApi, seconds: float) -> dict[str, Any]:
         ) from None
     except Exception as error:
         raise ValueError(f"{reason_of(error)}.") from error
+
+
+def _within(seconds: float, call: Callable[[], _Answer]) -> _Answer:
+    """Call, and raise `NoAnswer` after so many seconds.
+
+    Resolving a name may block for longer than any time limit of the client, so the call runs in a daemon thread.
+    """
+    answer: Future[_Answer] = Future()
+
+    def settle() -> None:
+        try:
+            answer.set_result(call())
+        except Exception as error:
+            answer.set_exception(error)
+
+    Thread(target=settle, daemon=True).start()
+    return answer.result(seconds)
+
+
+def client() -> Any:
+    """Return the usual client, for `set_client_factory`, but offline for hosts that do not answer the first request.
+
+    The usual client retries for 24 seconds, or for minutes where packets get lost. As with HF_HUB_OFFLINE, files are
+    taken from the local cache. After a first answer, errors are retried as usual.
+    """
+    usual: Any = default_client_factory()
+    send = usual.send
+    told = constants.HF_HUB_ETAG_TIMEOUT
+    seconds = _FIRST_ANSWER if told == constants.DEFAULT_ETAG_TIMEOUT else told
+
+    def send_first(request: Any, **options: Any) -> Any:
+        origin = str(request.url.copy_with(path="/", query=None)).rstrip("/")
+        if _hosts.get(origin) == "":
+            return send(request, **options)
+        try:
+            if origin not in _hosts:
+                answer = _within(seconds, lambda: send(request, **options))
+                _hosts[origin] = ""
+                return answer
+        except NoAnswer:
+            _hosts[origin] = f"no answer within {seconds:g} seconds, which HF_HUB_ETAG_TIMEOUT can raise"
+        except _transport_errors() as error:
+            _hosts[origin] = first_line(error)
+        raise OfflineModeIsEnabled(f"{origin} cannot be reached ({_hosts[origin]})")
+
+    usual.send = send_first
+    return usual
 
 
 @contextmanager

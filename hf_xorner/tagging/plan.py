@@ -28,6 +28,7 @@ _TEXT_SUFFIXES = frozenset({"", ".txt"})
 _COLUMN_SUFFIXES = frozenset({".conll", ".conll03", ".tsv", ".tab", ".col", ".bio", ".iob", ".iob2", ".bioes"})
 _WRITTEN_SUFFIX = {SPANS: ".jsonl", CONLL: ".conll"}
 _CONLL2012_START = "#begin document"
+_ARRAY_OF_OBJECTS = re.compile(r'\[\s*\{\s*"')
 _SHOWN = 4
 
 
@@ -220,7 +221,7 @@ def _kind_of(lines: Lines) -> str:
         )
     if suffix in _COLUMN_SUFFIXES or line.split(" ", 1)[0].split("\t", 1)[0].rstrip("\r\n") == DOCUMENT_START:
         return "columns"
-    if sniff_json(line):
+    if sniff_json(line) or _ARRAY_OF_OBJECTS.match(line):
         return "jsonl"
     return "text" if suffix in _TEXT_SUFFIXES or suffix not in SUFFIXES else "columns"
 

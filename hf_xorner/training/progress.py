@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from huggingface_hub.utils import are_progress_bars_disabled
 from tqdm.auto import tqdm
 from transformers import ProgressCallback
-from transformers.utils import logging
 
 from .batches import has_words, word_counts
 
@@ -170,16 +168,3 @@ def logged_scores(metrics: dict[str, Any]) -> tuple[dict[str, float], list[str]]
 
 def _number(value: float) -> str:
     return f"{round(value, 2):g}"
-
-
-@contextmanager
-def without_bars() -> Iterator[None]:
-    """Disable the progress bars of transformers, unless the user has done so."""
-    if not logging.is_progress_bar_enabled() or are_progress_bars_disabled():
-        yield
-        return
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.enable_progress_bar()

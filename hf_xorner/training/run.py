@@ -21,6 +21,7 @@ from ..evaluation import span_scores
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from ..registration import CONFIGS
+from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt, check_output_apart
 from .build import Start, build_afresh, go_on
@@ -181,6 +182,8 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         ValueError: If options do not fit each other, the data or the model.
     """
     check_output(run, training)
+    if run.vectors == AUTO:
+        installed_encoder()  # raises an error before data are read
     if not run.model_name_or_path:
         # Raises an error about a field before data and vectors are read.
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})

@@ -16,12 +16,13 @@ from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallbac
 from transformers.trainer_utils import HubStrategy
 
 from ..evaluation import compute_metrics_for
+from ..loading import without_bars
 from ..models.tags import IGNORED
 from .batches import EpochSampler, TaggingCollator, bucketed, has_words, shuffled, word_counts
 from .checkpoints import ResumableTrainer
 from .model_files import CARD, files_of_model
 from .optimization import Nadam, decay_by_epoch
-from .progress import EpochProgress, without_bars
+from .progress import EpochProgress
 from .row_updates import RowUpdates
 
 

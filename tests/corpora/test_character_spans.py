@@ -11,6 +11,8 @@ from hf_xorner.corpora import DataError
 from hf_xorner.corpora.formats.spans import read_spans
 from hf_xorner.corpora.source import Reading, Repairs
 
+#: Ends the message about a bad record.
+REMEDY = ", or pass skip_bad_lines."
 WIDENED = "spans that cut a word were widened to whole words"
 OVERLAP = "spans that overlap another were left out, the longest kept"
 MARK = "\ufeff"
@@ -326,7 +328,7 @@ PAIRS = "correct it, or leave 'tokens' out."
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({"spans": []}, "no text under 'text' or 'data'; name the key as token_column, or add it."),
+        ({"spans": []}, "no text under 'text' or 'data'; name the key as token_column (its keys: 'spans'), or add it."),
         ({"text": ["Ann"]}, "'text' holds a list; write the text as a string."),
         ({"text": None}, "'text' holds null; write the text as a string."),
         ({"spans": {}}, "'spans' holds an object; write a list of [start, end, label]."),
@@ -342,7 +344,7 @@ def test_invalid_records_raise(write, record, message):
     path = write([{"text": "a", "spans": []}, record])
     with pytest.raises(DataError) as error:
         read(path)
-    assert str(error.value) == f"{path}:2: {message}"
+    assert str(error.value) == f"{path}:2: {message[:-1]}{REMEDY}"
 
 
 @pytest.mark.parametrize(
@@ -377,9 +379,8 @@ def test_invalid_spans_raise_with_file_and_line(write, span, fault):
     path = write([{"text": "Ann  Lee.", "spans": [[5, 8, "PER"], span]}])
     with pytest.raises(DataError) as error:
         read(path)
-    assert (
-        str(error.value) == f"{path}:1: the span {json.dumps(span, ensure_ascii=False)} {fault}; correct or remove it."
-    )
+    shown = json.dumps(span, ensure_ascii=False)
+    assert str(error.value) == f"{path}:1: the span {shown} {fault}; correct or remove it{REMEDY}"
 
 
 def test_lone_surrogates_in_labels_raise(write):
@@ -453,27 +454,29 @@ def test_invalid_words_raise(write, tokens, message):
     path = write([{"text": "Ann Lee", "spans": [], "tokens": tokens}])
     with pytest.raises(DataError) as error:
         read(path)
-    assert str(error.value) == f"{path}:1: {message}"
+    assert str(error.value) == f"{path}:1: {message[:-1]}{REMEDY}"
 
 
 def test_words_of_only_a_byte_order_mark_raise(write):
     path = write([{"text": f"a{MARK}", "spans": [], "tokens": [[0, 1], [1, 2]]}])
     with pytest.raises(DataError) as error:
         read(path)
-    assert str(error.value) == f"{path}:1: the word at index 1 of 'tokens' is only a byte-order mark; remove it."
+    fault = "the word at index 1 of 'tokens' is only a byte-order mark; remove it"
+    assert str(error.value) == f"{path}:1: {fault}{REMEDY}"
 
 
 def test_wrong_number_of_parts_of_speech_raises(write):
     path = write([{"text": "Ann", "spans": [], "tokens": [[0, 3]], "pos": []}])
     with pytest.raises(DataError) as error:
         read(path)
-    assert str(error.value) == (f"{path}:1: 1 tokens but 0 parts of speech under 'pos'; give every token one, or none.")
+    fault = "1 tokens but 0 parts of speech under 'pos'; give every token one, or none"
+    assert str(error.value) == f"{path}:1: {fault}{REMEDY}"
     path = write([{"text": "Ann", "spans": [], "pos": ["N"]}])
     with pytest.raises(DataError) as error:
         read(path, pos_column="pos")
     assert str(error.value) == (
         f"{path}:1: no words with offsets under 'tokens', which parts of speech need; "
-        "add them, or give 'none' as pos_column."
+        f"add them, or give 'none' as pos_column{REMEDY}"
     )
 
 

@@ -207,7 +207,8 @@ def test_both_readers_agree(tmp_path, monkeypatch, seed):
         )
         expected = outcome(lambda reading=reading: LineByLine(path, reading).sentences(), Fault)
         assert found[0] == expected[0], (path.read_bytes(), reading)
-        assert str(found[1]).startswith(str(expected[1])), (path.read_bytes(), reading)
+        # The remedy at the end is longer where a line could be left out.
+        assert str(found[1]).startswith(str(expected[1]).removesuffix(".")), (path.read_bytes(), reading)
         whole, faulty = whole + (expected[1] is None), faulty + (expected[1] is not None)
     assert min(whole, faulty) > FILES // 5 // 5
 

@@ -259,7 +259,7 @@ class TestHub:
                 {"tokens": [["a"]], "tags": [[1]]},
                 "train",
                 "owner/name, train: the column tags holds numbers without names; make it a List(ClassLabel), "
-                "or write strings.",
+                "name them in tag_names, or write strings.",
             ),
             (
                 {"tokens": [["a"], ["a", "b"]], "tags": [["O"], ["O"]]},
@@ -292,7 +292,10 @@ class TestHub:
         monkeypatch.setattr(hub_source, "load_dataset", fail)
         with pytest.raises(DataError) as error:
             load_corpus("owner/name")
-        assert str(error.value) == "owner/name: not a local path, and cannot be loaded from the Hub (no route)."
+        assert str(error.value) == (
+            "owner/name: not a local path, and cannot be loaded from the Hub: no route; check the connection, "
+            "or name a local path."
+        )
 
 
 @pytest.mark.skipif(not CORPORA, reason="HF_XORNER_CORPORA names no folder of corpora")

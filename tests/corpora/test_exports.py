@@ -85,6 +85,19 @@ def test_tasks_and_annotations_that_are_not_used_are_counted(write):
     )
 
 
+def test_a_task_is_read_once_from_json_min(write):
+    # Each annotation is a record, and a task without one has null as annotation.
+    first, *others = label_studio_min()
+    unused = {"text": "Nobody has read this .", "id": 9, "annotator": None, "annotation_id": None}
+    path = write("some.json", json.dumps([first, first | {"annotation_id": 77, "label": []}, *others, unused]))
+    repairs = Repairs()
+    assert sentences(read_spans, path, repairs) == SENTENCES
+    assert str(repairs) == (
+        f"1 further annotations of the same task were left out (first: {path}, record 2); "
+        f"1 tasks without an annotation were left out (first: {path}, record 5)"
+    )
+
+
 def test_rejected_answers_are_counted(write):
     repairs = Repairs()
     path = write("some.json", json.dumps(prodigy()))

@@ -142,17 +142,25 @@ FEATURES = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabe
         ("WNUT-2017/train.txt", "dev.txt", "test.txt"),
         ("wnut17/data/train.txt", "dev.txt", "test.txt"),
         ("wnut_17/train-00000-of-00001.parquet", "validation-00000-of-00001.parquet", "test-00000-of-00001.parquet"),
+        (
+            "wnut_17/data/train-00000-of-00001.parquet",
+            *(f"{name}-00000-of-00001.parquet" for name in ("validation", "test")),
+        ),
+        ("wnut_17/wnut_17-train.parquet", "wnut_17-validation.parquet", "wnut_17-test.parquet"),
+        ("wnut_17/wnut_17/train/0000.parquet", "../validation/0000.parquet", "../test/0000.parquet"),
         ("wnut_17/data/train.jsonl", "valid.jsonl", "test.jsonl"),
+        ("wnut_17/train.json", "validation.json", "test.json"),
     ],
 )
 def test_wnut17_is_found_in_every_layout_it_is_published_in(tmp_path, names):
     first = tmp_path / names[0]
     first.parent.mkdir(parents=True, exist_ok=True)
     for name in (first.name, *names[1:]):
-        path = first.with_name(name)
+        path = first.parent / name
+        path.parent.mkdir(exist_ok=True)
         if path.suffix == ".parquet":
             Dataset.from_dict(COLUMNS, features=FEATURES).to_parquet(path)
-        elif path.suffix == ".jsonl":
+        elif path.suffix in (".jsonl", ".json"):
             path.write_text('{"tokens": ["Ann"], "tags": ["B-person"]}\n{"tokens": ["left"], "tags": ["O"]}\n')
         else:
             path.write_text(WNUT17)
@@ -160,10 +168,47 @@ def test_wnut17_is_found_in_every_layout_it_is_published_in(tmp_path, names):
     (first.parent / "wnuteval.py").write_text("import sys")
     if "emerging.test.annotated" in names:
         (first.parent / "emerging.test").write_text("Ann\nleft\n")
+        (first.parent / "emerging.test.conll").write_text("Ann\tB-person,O\nleft\tO,O\n")
+        for name in ("redd.tok.dev", "stacko.dev", "stacko.test", "twitter.gurez"):
+            (first.parent / "source").mkdir(exist_ok=True)
+            (first.parent / "source" / name).write_text("Some text .\n")
     corpus = load_corpus("wnut17", tmp_path)
     assert list(corpus) == ["train", "validation", "test"]
     for split in corpus.values():
         assert sentences(split) == [("Ann", "B-person"), ("left", "O")]
+
+
+NUMBERS = {"tokens": [["Ann", "left"], ["Oslo"]], "ner_tags": [[9, 0], [7]]}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_exports_of_wnut17_with_numbers_are_read_with_the_names_of_the_hub(tmp_path, suffix):
+    (tmp_path / "wnut_17").mkdir()
+    for split in ("train", "validation", "test"):
+        path = tmp_path / "wnut_17" / f"{split}.{suffix}"
+        rows = Dataset.from_dict(NUMBERS)
+        rows.to_json(path) if suffix == "jsonl" else rows.to_parquet(path)
+    for split in load_corpus("wnut17", tmp_path).values():
+        assert sentences(split) == [("Ann left", "B-person O"), ("Oslo", "B-location")]
+    with pytest.raises(ValueError, match="holds numbers without names"):
+        load_corpus(tmp_path / "wnut_17")
+    names = "O B-X B-Y B-Z B-1 B-2 B-3 B-4 B-5 B-6"
+    found = load_corpus(tmp_path / "wnut_17", tag_names=names)["train"]
+    assert sentences(found) == [("Ann left", "B-6 O"), ("Oslo", "B-4")]
+    with pytest.raises(ValueError, match=r"train\.\w+.* a number beyond its 2 (names|classes)"):
+        load_corpus(tmp_path / "wnut_17", tag_names="O B-X")
+
+
+def test_the_names_of_t_ner_are_read_from_the_file_beside_the_data(tmp_path):
+    folder = tmp_path / "wnut2017" / "dataset"
+    folder.mkdir(parents=True)
+    for split in ("train", "valid", "test"):
+        (folder / f"{split}.json").write_text('{"tokens": ["Ann", "left"], "tags": [0, 2]}\n')
+    (folder / "label.json").write_text('{"B-person": 0, "O": 2, "I-person": 1}')
+    assert sentences(load_corpus("wnut17", tmp_path)["test"]) == [("Ann left", "B-person O")]
+    (folder / "label.json").write_text('{"B-person": 0, "O": 2}')
+    with pytest.raises(ValueError, match=r"label\.json: holds no numbers of tags"):
+        load_corpus("wnut17", tmp_path)
 
 
 # --- CoNLL-2002: two languages in one folder -------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Files of columns and rows as other programs write them are read without options, or refused with the reason."""
 
+import json
 import os
 from collections import Counter
 
@@ -380,7 +381,7 @@ def test_bad_lines_are_left_out_and_listed_on_request(load, refusal, caplog, tmp
     dataset = load(file, text, skip_bad_lines=True)
     assert list(dataset["tokens"]) == words
     listed = "".join(f"\n  {tmp_path / file}:{line}: {fault}" for line in places)
-    assert caplog.records[-1].getMessage() == f"{tmp_path / file}: 3 bad lines were left out:{listed}"
+    assert caplog.records[-1].getMessage() == f"{tmp_path / file}: 3 bad lines or records were left out:{listed}"
 
 
 def test_words_with_tags_of_no_scheme_are_left_out_as_well(load, caplog, tmp_path):
@@ -398,7 +399,7 @@ def test_words_with_tags_of_no_scheme_are_left_out_as_well(load, caplog, tmp_pat
 def test_only_the_first_ten_bad_lines_are_listed(load, caplog):
     load("x.conll", "Ann B-PER\nleft O\n\n" + "bad\n" * 1234 + "\nwell O\n", skip_bad_lines=True)
     first, *listed = caplog.records[-1].getMessage().split("\n")
-    assert "1,234 bad lines were left out" in first
+    assert "1,234 bad lines or records were left out" in first
     assert len(listed) == 11
     assert listed[-1] == "  and 1,224 more"
 
@@ -410,6 +411,93 @@ def test_places_after_a_bad_line_are_right(refusal):
 
 def test_a_file_with_nothing_but_bad_lines_raises(refusal):
     assert "one column only" in refusal("x.conll", "a\nb\n", skip_bad_lines=True)
+    message = refusal("x.jsonl", '{"tokens": ["a"], "tags": []}\n{"tokens": []}\n', skip_bad_lines=True)
+    assert "the split holds no sentence" in message
+    assert "x.jsonl:1: 1 tokens but 0 tags" in message
+
+
+def words_of(*sentences):
+    return [{"tokens": tokens.split(), "tags": ["B-PER", *["O"] * (len(tokens.split()) - 1)]} for tokens in sentences]
+
+
+def spans_of(*sentences):
+    return [{"text": text, "spans": [[0, 3, "PER"]]} for text in sentences]
+
+
+ANN, BO = "Ann left .", "Boy and Lee met"
+#: The name of a file, its content with two good records and bad ones among them, and the places and faults of these.
+BAD_RECORDS = {
+    "words": (
+        "x.jsonl",
+        [words_of(ANN)[0], {"tokens": ["a"], "tags": []}, words_of(BO)[0], {"tokens": [""], "tags": ["O"]}],
+        {":2": "1 tokens but 0 tags", ":4": "'tokens' holds an empty string at index 0"},
+    ),
+    "a first line that is not JSON": (
+        "x.jsonl",
+        ["{oops", *spans_of(ANN, BO), 7],
+        {":1": "the line is not JSON", ":4": "the line holds a number"},
+    ),
+    "spans": (
+        "x.jsonl",
+        [*spans_of(ANN), {"text": "a", "spans": [[0, 9, "PER"]]}, *spans_of(BO), {"text": 3, "spans": []}],
+        {":2": 'the span [0, 9, "PER"] reaches outside', ":4": "'text' holds a number"},
+    ),
+    "an array of spans": (
+        "x.json",
+        [[7, *spans_of(ANN), {"text": "a", "spans": [[0, 1, ""]]}, *spans_of(BO)]],
+        {", record 1": "holds a number", ", record 3": 'the span [0, 1, ""] has no string for its label'},
+    ),
+    "spaCy 2": (
+        "x.json",
+        [
+            [
+                {"paragraphs": [{"sentences": [{"tokens": [{"orth": word, "ner": tag} for word, tag in row]}]}]}
+                for row in (
+                    [("Ann", "U-PER"), ("left", "O"), (".", "O")],
+                    [(3, "O")],
+                    [("Boy", "U-PER"), ("and", "O"), ("Lee", "O"), ("met", "O")],
+                )
+            ]
+        ],
+        {", record 2": ""},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_RECORDS)
+def test_bad_records_are_left_out_and_listed_on_request(load, refusal, caplog, tmp_path, name):
+    file, records, faults = BAD_RECORDS[name]
+    text = "".join(f"{record if isinstance(record, str) else json.dumps(record)}\n" for record in records)
+    assert refusal(file, text).endswith("or pass skip_bad_lines.") or not isinstance(records[0], dict)
+    caplog.clear()
+    dataset = load(file, text, skip_bad_lines=True)
+    assert list(dataset["tokens"]) == [ANN.split(), BO.split()]
+    assert tags_of(dataset) == [["B-PER", "O", "O"], ["B-PER", "O", "O", "O"]]
+    first, *listed = caplog.records[-1].getMessage().split("\n  ")
+    assert f"{len(faults)} bad line" in first
+    assert len(listed) == len(faults)
+    for line, (place, fault) in zip(listed, faults.items(), strict=True):
+        assert line.startswith(f"{tmp_path / file}{place}: {fault}")
+
+
+def test_bad_sentences_of_conll_2012_are_left_out_and_listed_on_request(load, refusal, caplog, tmp_path):
+    rows = "a 0 {} {} NN * - - - - {} -\n"
+    good = rows.format(0, "Ann", "(PERSON)") + rows.format(1, "left", "*")
+    text = f"#begin document (a); part 000\n{good}\n{rows.format(0, 'Bo', '(PERSON*')}\na 0 0 Lee\n\n#end\n{good}\n"
+    assert refusal("x.gold_conll", text).startswith(":5: the entity of type PERSON is still open")
+    caplog.clear()
+    dataset = load("x.gold_conll", text, skip_bad_lines=True)
+    assert list(dataset["tokens"]) == [["Ann", "left"]] * 2
+    assert list(dataset["doc_id"]) == ["a", None]
+    first, *listed = caplog.records[-1].getMessage().split("\n  ")
+    assert "3 bad lines or records were left out" in first
+    for line, fault in zip(listed, (":5: the entity", ":7: 4 columns", ":9: unknown line '#end'"), strict=True):
+        assert line.startswith(f"{tmp_path / 'x.gold_conll'}{fault}")
+
+
+def test_strict_refuses_repairs_although_bad_records_are_left_out(refusal):
+    text = json.dumps({"text": "Anna left", "spans": [[0, 3, "PER"]]})
+    assert "spans that cut a word" in refusal("x.jsonl", text, skip_bad_lines=True, strict=True)
 
 
 # --- Real corpora -----------------------------------------------------------------------------------------------------

@@ -177,7 +177,8 @@ GOOD = {"tokens": [["a"], ["b", "c"]], "tags": [["O"], ["O", "O"]]}
         ),
         (
             GOOD | {"tags": [[0], [0, 1]]},
-            ": the column tags holds numbers without names; make it a List(ClassLabel), or write strings.",
+            ": the column tags holds numbers without names; "
+            "make it a List(ClassLabel), name them in tag_names, or write strings.",
         ),
         (
             GOOD | {"pos_tags": [[0], [0, 1]]},

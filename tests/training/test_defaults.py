@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from hf_xorner.training import parse
-from hf_xorner.training.defaults import choose_options
+from hf_xorner.training.defaults import CHOSEN, choose_options
 from hf_xorner.training.facts import command_of, options_of
 
 
@@ -15,13 +15,15 @@ def chosen(words, sentences):
 
 
 @pytest.mark.parametrize(
-    ("sentences", "batch", "epochs"), [(50, 8, 60), (500, 8, 60), (2000, 8, 16), (14_000, 32, 10), (10**6, 32, 10)]
+    ("sentences", "batch", "epochs"), [(50, 8, 40), (500, 8, 40), (2000, 8, 16), (14_000, 32, 10), (10**6, 32, 10)]
 )
 def test_small_corpora_get_small_batches_and_more_epochs(sentences, batch, epochs):
     options, training, config_fields = chosen([], sentences)
     assert options == {
         "per_device_train_batch_size": batch,
         "num_train_epochs": epochs,
+        "casing": "lower",
+        "digits": "zero",
         "singleton_dropout": 0.5,
     }
     assert (training.per_device_train_batch_size, training.num_train_epochs) == (batch, epochs)
@@ -35,13 +37,13 @@ def test_small_corpora_get_small_batches_and_more_epochs(sentences, batch, epoch
         (["--num_train_epochs", "10"], {"num_train_epochs"}),
         (["--max_steps", "10"], {"num_train_epochs"}),
         (["--singleton_dropout", "0"], {"singleton_dropout"}),
-        (["--vectors", "glove.txt"], {"singleton_dropout"}),
+        (["--casing", "keep"], {"casing"}),
+        (["--vectors", "glove.txt"], {"casing", "digits", "singleton_dropout"}),
         (["--model_type", "lstm-crf"], {"singleton_dropout"}),
     ],
 )
 def test_given_options_are_kept(words, missing):
-    everything = {"per_device_train_batch_size", "num_train_epochs", "singleton_dropout"}
-    assert set(chosen(words, 500)[0]) == everything - missing
+    assert set(chosen(words, 500)[0]) == set(CHOSEN) - missing
 
 
 def test_nothing_is_chosen_for_a_recipe():

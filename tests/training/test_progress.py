@@ -3,16 +3,18 @@
 import re
 from types import SimpleNamespace
 
+import datasets
 import pytest
 from conftest import LABELS
 from helpers import ok
 from huggingface_hub.utils import are_progress_bars_disabled
-from runs import labelled, make_trainer
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from transformers.utils import logging
 
+from hf_xorner.loading import without_bars
 from hf_xorner.training import TaggerTrainer
-from hf_xorner.training.progress import EpochProgress, logged_scores, without_bars
+from hf_xorner.training.progress import EpochProgress, logged_scores
+from runs import labelled, make_trainer
 
 LINE = re.compile(
     r"epoch (?P<epoch>[\d.]+)/(?P<of>[\d.]+)"
@@ -182,9 +184,9 @@ def test_disabled_progress_bars_stay_disabled():
     finally:
         logging.enable_progress_bar()
     with pytest.raises(KeyError), without_bars():
-        assert not logging.is_progress_bar_enabled()
+        assert not logging.is_progress_bar_enabled() and datasets.are_progress_bars_disabled()
         raise KeyError
-    assert logging.is_progress_bar_enabled()
+    assert logging.is_progress_bar_enabled() and not datasets.are_progress_bars_disabled()
 
 
 def test_evaluation_is_excluded_from_training_time(monkeypatch):

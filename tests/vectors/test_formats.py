@@ -412,7 +412,7 @@ def test_hub_download_errors_are_reported(monkeypatch):
     monkeypatch.setattr(vector_sources, "hf_hub_download", no_network)
     with pytest.raises(DataError) as error:
         read_vectors("owner/name:x.txt")
-    assert str(error.value) == "owner/name:x.txt: cannot be downloaded from the Hub (no network)."
+    assert str(error.value) == "owner/name:x.txt: cannot be downloaded from the Hub: no network."
 
 
 @pytest.mark.parametrize("source", ["nowhere.txt", "no/where.txt", "a/b/c:d", "owner/name", Path("owner/name:x.txt")])

@@ -222,7 +222,7 @@ class _Reader:
         given = "TABs" if self.layout.by_tab else "blanks"
         return DataError(
             f"{self.path}:{number}: {in_words(len(row))} where the first token line has {self.layout.columns}; "
-            f"separate its token and its tag by {given}, name token_column and tag_column, or pass skip_bad_lines."
+            f"separate its token and its tag by {given}, name token_column and tag_column."
         )
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
-from ..encodings import open_corpus_file
-from ..source import NONE, Reading, Sentence
+from ..encodings import encoding_of, open_corpus_file
+from ..source import NONE, Reading, Repairs, Sentence
 
 TOKEN_COLUMN, POS_COLUMN, TAG_COLUMN = 3, 4, 10
 
@@ -29,7 +29,7 @@ _NOTHING = "-"
 _CHUNK = 1 << 16
 
 
-def read_conll2012(path: Path, reading: Reading) -> Iterator[Sentence]:
+def read_conll2012(path: Path, reading: Reading, repairs: Repairs | None = None) -> Iterator[Sentence]:
     """Yield the sentences of a CoNLL-2012 file, their entities as tags in IOB2.
 
     Columns are separated by runs of blanks and TABs: document, part, word number, word, part of speech, and from 10 the
@@ -40,6 +40,7 @@ def read_conll2012(path: Path, reading: Reading) -> Iterator[Sentence]:
     Args:
         path: A file in UTF-8, plain or gzip.
         reading: The options that differ from this.
+        repairs: Notes another encoding than UTF-8, and sentences with bad lines that are left out.
 
     Yields:
         The sentences in the order of the file; none is empty.
@@ -58,8 +59,7 @@ def read_conll2012(path: Path, reading: Reading) -> Iterator[Sentence]:
     # What follows the last column that is read need not be split, unless columns count from the end.
     splits = needed if min(columns) >= 0 else -1
 
-    def sentence(last: int) -> Sentence:
-        first = last - len(rows) + 1
+    def sentence(first: int, rows: list[list[str]], document: str | None) -> Sentence:
         if min(map(len, rows)) < needed:
             raise _too_short(rows, needed, source, first)
         tokens = [row[token_column] for row in rows]
@@ -74,25 +74,43 @@ def read_conll2012(path: Path, reading: Reading) -> Iterator[Sentence]:
             pos_tags = None
         return Sentence(tokens, tags, source, first, 1, pos_tags, document)
 
+    repairs = repairs or Repairs()
+    encoding_of(path, reading, repairs)
+    found = False
+    for first, rows, document in _blocks(path, reading, splits, repairs):
+        found = True
+        try:
+            ready = sentence(first, rows, document)
+        except DataError as fault:
+            repairs.leave_out(fault, reading.skip_bad_lines)
+        else:
+            yield ready
+    if not found:
+        raise DataError(f"{source}1: the file holds no sentence; expected the columns of CoNLL-2012.")
+
+
+def _blocks(
+    path: Path, reading: Reading, splits: int, repairs: Repairs
+) -> Iterator[tuple[int, list[list[str]], str | None]]:
+    """Yield the first line, the columns of all lines and the document of each sentence."""
     document: str | None = None
     rows: list[list[str]] = []
-    found = False
     number = 0
     for number, row in enumerate(_rows(path, reading, splits), start=1):
         if row and row[0][0] != "#":
             rows.append(row)
             continue
         if rows:
-            found = True
-            yield sentence(number - 1)
+            yield number - len(rows), rows, document
             rows = []
         if row:
-            document = _document(" ".join(row), f"{source}{number}")
+            try:
+                document = _document(" ".join(row), f"{path}:{number}")
+            except DataError as fault:
+                repairs.leave_out(fault, reading.skip_bad_lines)
+                document = None
     if rows:
-        found = True
-        yield sentence(number)
-    if not found:
-        raise DataError(f"{source}1: the file holds no sentence; expected the columns of CoNLL-2012.")
+        yield number - len(rows) + 1, rows, document
 
 
 def _rows(path: Path, reading: Reading, splits: int) -> Iterator[list[str]]:

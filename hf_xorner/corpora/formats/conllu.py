@@ -140,7 +140,7 @@ def _word(
             fault = f"the {'tag' if token else 'token'} is empty"
     if not fault:
         return [(number, token, tag, pos)]
-    error = DataError(f"{place}: {fault}; correct the line, or pass skip_bad_lines.")
+    error = DataError(f"{place}: {fault}; correct the line.")
     repairs.leave_out(error, reading.skip_bad_lines)
     return []
 

@@ -181,7 +181,7 @@ def _read_lists(path: Path, columns: _Columns, reading: Reading, repairs: Repair
 
 
 def _refuse(fault: str, reading: Reading, repairs: Repairs) -> None:
-    repairs.leave_out(DataError(f"{fault}; correct the row, or pass skip_bad_lines."), reading.skip_bad_lines)
+    repairs.leave_out(DataError(f"{fault}; correct the row."), reading.skip_bad_lines)
 
 
 def _cell(row: list[str], index: int | None) -> str:

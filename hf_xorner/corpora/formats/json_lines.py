@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK, open_text
 from ..encodings import open_corpus_file
-from ..source import NONE, Reading, Sentence
+from ..source import NONE, Reading, Repairs, Sentence
 
 TOKEN_KEYS = ("tokens", "words")
 TAG_KEYS = ("ner_tags", "tags", "labels")
@@ -22,9 +23,12 @@ TEXT_KEYS = (TEXT_KEY, "data")
 # The white space of JSON; other white space belongs to the content.
 _BLANKS = " \t\r\n"
 _SEPARATOR = re.compile(rf"[{_BLANKS}]*([,\]]?)[{_BLANKS}]*")
+_LINE_BREAK = re.compile(r"[ \t\r]*\n[ \t\r]*")
 _EMPTY_ARRAY = re.compile(rf"\[[{_BLANKS}]*\][{_BLANKS}]*")
 _decoder = json.JSONDecoder()
 _decode = _decoder.decode
+# Keys that a message lists.
+_KEYS_SHOWN = 8
 # Characters that are enough to see whether an array has objects in it.
 _SNIFFED = 1000
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -39,7 +43,15 @@ _KINDS = {
 }
 
 
-def read_json_lines(path: Path, reading: Reading) -> Iterator[Sentence]:
+#: Takes the error of a bad record, and raises it unless bad records are left out.
+LeaveOut = Callable[[DataError], None]
+
+
+def _raise(fault: DataError) -> None:
+    raise fault
+
+
+def read_json_lines(path: Path, reading: Reading, repairs: Repairs | None = None) -> Iterator[Sentence]:
     """Yield the sentences of a file of JSON objects, each with words and their tags; see `records`.
 
     The words are under the first key found of ``tokens`` and ``words``, their tags under the first of
@@ -49,6 +61,7 @@ def read_json_lines(path: Path, reading: Reading) -> Iterator[Sentence]:
     Args:
         path: A file in UTF-8, plain or gzip.
         reading: Options that name other keys as columns.
+        repairs: Counts the bad records that are left out.
 
     Yields:
         The sentences in the order of the file; one whose line has an empty list of words is empty.
@@ -59,14 +72,30 @@ def read_json_lines(path: Path, reading: Reading) -> Iterator[Sentence]:
     """
     token_keys = keys_to_try(TOKEN_KEYS, reading.token_column)
     tag_keys = keys_to_try(TAG_KEYS, reading.tag_column)
-    for source, number, record in records(path):
+    names = (reading.tag_names or "").split()
+    leave_out = partial((repairs or Repairs()).leave_out, skip_bad_lines=reading.skip_bad_lines)
+    for source, number, record in records(path, leave_out):
         place = f"{source}{number}"
-        tokens = strings(record, find_key(record, token_keys, "words", "token_column", place), place)
-        tags = strings(record, find_key(record, tag_keys, "tags", "tag_column", place), place, "tags")
-        if len(tags) != len(tokens):
-            raise DataError(f"{place}: {len(tokens)} tokens but {len(tags)} tags; give every token one tag.")
-        pos_tags = parts_of_speech(record, reading, len(tokens), place)
-        yield Sentence(tokens, tags, source, number, 0, pos_tags, document_of(record, place))
+        try:
+            tokens = strings(record, find_key(record, token_keys, "words", "token_column", place), place)
+            tags = _tags(record, find_key(record, tag_keys, "tags", "tag_column", place), names, place)
+            if len(tags) != len(tokens):
+                raise DataError(f"{place}: {len(tokens)} tokens but {len(tags)} tags; give every token one tag.")
+            pos_tags, document = parts_of_speech(record, reading, len(tokens), place), document_of(record, place)
+        except DataError as fault:
+            leave_out(fault)
+            continue
+        yield Sentence(tokens, tags, source, number, 0, pos_tags, document)
+
+
+def _tags(record: dict[str, Any], key: str, names: Sequence[str], place: str) -> list[str]:
+    """Return the tags of a record, which may be numbers of names."""
+    values = record[key]
+    if not names or type(values) is not list or set(map(type, values)) != {int}:
+        return strings(record, key, place, "tags")
+    if min(values) < 0 or max(values) >= len(names):
+        raise DataError(f"{place}: {key!r} holds a number beyond its {len(names)} names; add its name to tag_names.")
+    return [names[value] for value in values]
 
 
 class JsonRecord(NamedTuple):
@@ -84,13 +113,14 @@ class JsonRecord(NamedTuple):
     content: dict[str, Any]
 
 
-def records(path: Path) -> Iterator[JsonRecord]:
+def records(path: Path, leave_out: LeaveOut = _raise) -> Iterator[JsonRecord]:
     """Yield the objects of a file: one object a line, an array of objects, or objects over several lines.
 
     A list of a text and an object, as spaCy's training data were often written, is read as the object with the text.
 
     Args:
         path: A file in UTF-8, plain or gzip.
+        leave_out: Takes the errors of bad lines, and of elements of an array that are no objects.
 
     Raises:
         DataError: For anything that is not a JSON object, and for a file without any.
@@ -98,25 +128,30 @@ def records(path: Path) -> Iterator[JsonRecord]:
     found = False
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
-            if not found and _begins_document(line):
-                yield from _of_document(line + file.read(), number, path)
+            if not found and begins_document(line):
+                yield from _of_document(line + file.read(), number, path, leave_out)
                 return
-            record = record_of(line, f"{path}:{number}")
+            try:
+                record = record_of(line, f"{path}:{number}")
+                inner = [_as_object(value, f"{path}:{number}") for value in _examples_in(record or {})]
+            except DataError as fault:
+                found = True
+                leave_out(fault)
+                continue
             if record is not None:
                 found = True
-                for inner in _examples_in(record):
-                    yield JsonRecord(f"{path}:", number, _as_object(inner, f"{path}:{number}"))
+                for example in inner:
+                    yield JsonRecord(f"{path}:", number, example)
     if not found:
         raise _nothing(path)
 
 
-def record_of(line: str, place: str, found: bool = True) -> dict[str, Any] | None:
+def record_of(line: str, place: str) -> dict[str, Any] | None:
     """Return the object that a line holds, or None for a blank line.
 
     Args:
         line: The line.
         place: The file and line.
-        found: Whether there was an object before it; False for a first line, which shows best what the file is instead.
 
     Raises:
         DataError: For a line that is not a JSON object.
@@ -129,60 +164,74 @@ def record_of(line: str, place: str, found: bool = True) -> dict[str, Any] | Non
     try:
         record = _decode(line)
     except (ValueError, RecursionError) as error:
-        if not found and line.lstrip(_BLANKS).startswith("["):
-            raise _array(place) from None
         # The decoder takes the line's end for a blank, and looks for what is missing in the next line.
         at = min(getattr(error, "pos", 0), len(line.rstrip(_BLANKS))) + 1
         raise DataError(
             f"{place}: the line is not JSON ({_reason(error, at)}); write one whole object a line."
         ) from None
     if type(record) is not dict:
-        if not found and type(record) is list:
-            raise _array(place)
         raise DataError(f"{place}: the line holds {kind_of(record)}; write one object a line.")
     return record
 
 
-def _array(place: str) -> DataError:
-    return DataError(f"{place}: the file is a JSON array; write one object a line, without the brackets.")
-
-
-def _begins_document(line: str) -> bool:
+def begins_document(line: str) -> bool:
     """Return whether the first line of a file begins an array, or an object that goes on in the next line."""
     line = line.strip(_BLANKS + BYTE_ORDER_MARK)
     return line.startswith("[") or line == "{"
 
 
-def _of_document(text: str, number: int, path: Path) -> Iterator[JsonRecord]:
+def _of_document(text: str, number: int, path: Path, leave_out: LeaveOut) -> Iterator[JsonRecord]:
     """Yield the objects of a text from some line of a file on."""
     text = text.lstrip(_BLANKS + BYTE_ORDER_MARK)
-    values = _values(text, number, path)
+    values = (value for value, _ in _values(text, number, str(path)))
     inner = (example for value in values for example in (_examples_in(value) if type(value) is dict else [value]))
     source, count = f"{path}, record ", 0
     for count, value in enumerate(inner, start=1):
-        yield JsonRecord(source, count, _as_object(value, f"{source}{count}"))
+        try:
+            record = _as_object(value, f"{source}{count}")
+        except DataError as fault:
+            leave_out(fault)
+            continue
+        yield JsonRecord(source, count, record)
     if not count:
         raise _nothing(path)
 
 
-def _values(text: str, number: int, path: Path) -> Iterator[Any]:
-    """Yield the elements of the array that a text holds, or the objects that it holds one after the other."""
+def lines_of_document(text: str, number: int, name: str) -> Iterator[str]:
+    """Yield the elements of the array that a text holds, or its objects, each as it is written but in one line.
+
+    Args:
+        text: The text.
+        number: Its first line in the file.
+        name: The name of the file.
+
+    Raises:
+        DataError: If the text is not JSON.
+    """
+    for _, written in _values(text.lstrip(_BLANKS + BYTE_ORDER_MARK), number, name):
+        # A line break cannot be in a string.
+        yield _LINE_BREAK.sub(" ", written) + "\n"
+
+
+def _values(text: str, number: int, name: str) -> Iterator[tuple[Any, str]]:
+    """Yield the elements of the array that a text holds, or its objects, and what is written for each."""
     in_array = text.startswith("[")
     if _EMPTY_ARRAY.fullmatch(text):
         return
     at = len(text) - len(text[1:].lstrip(_BLANKS)) if in_array else 0
     while True:
+        start = at
         try:
-            value, at = _decoder.raw_decode(text, at)
+            value, at = _decoder.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
-            raise _broken_document(text, getattr(error, "pos", at), error, number, path) from None
-        yield value
+            raise _broken_document(text, getattr(error, "pos", at), error, number, name) from None
+        yield value, text[start:at]
         separator, at = _separator_at(text, at)
         if separator == ("]" if in_array else "") and at == len(text):
             return
         if separator != ("," if in_array else ""):
             reason = "extra data" if separator == "]" else "expecting ',' or ']'"
-            raise _broken_document(text, at, reason, number, path)
+            raise _broken_document(text, at, reason, number, name)
 
 
 def _separator_at(text: str, at: int) -> tuple[str, int]:
@@ -245,14 +294,26 @@ def sniff_document(path: Path, line: str, reading: Reading | None = None) -> str
     Raises:
         DataError: If its first object is faulty.
     """
-    if not _begins_document(line):
+    if not begins_document(line):
         return None
     # Columns may have another encoding than JSON, and a bracket for their first word.
     with open_corpus_file(path, reading or Reading()) as file:
         beginning = file.read(_SNIFFED).lstrip(_BLANKS + BYTE_ORDER_MARK)
     if beginning.startswith("[") and not re.match(rf"\[[{_BLANKS}]*[\[{{\]]", beginning):
         return None
-    return kind_of_record(next(records(path)).content, reading)
+    return kind_of_first(path, reading)
+
+
+def kind_of_first(path: Path, reading: Reading | None = None) -> str:
+    """Return the kind of the first object of a file of JSON, see `kind_of_record`; bad ones before it may be left out.
+
+    Raises:
+        DataError: If its first object is faulty.
+    """
+    skips = reading is not None and reading.skip_bad_lines
+    leave_out = partial(Repairs().leave_out, skip_bad_lines=skips)
+    first = next(records(path, leave_out), None)
+    return "jsonl" if first is None else kind_of_record(first.content, reading)
 
 
 def kind_of_record(record: Mapping[str, Any], reading: Reading | None = None) -> str:
@@ -304,7 +365,8 @@ def find_key(record: dict[str, Any], keys: Sequence[str], what: str, option: str
         if key in record:
             return key
     names = " or ".join(map(repr, keys))
-    raise DataError(f"{place}: no {what} under {names}; name the key as {option}, or add it.")
+    there = ", ".join(f"{key!r:.40}" for key in list(record)[:_KEYS_SHOWN]) or "none"
+    raise DataError(f"{place}: no {what} under {names}; name the key as {option} (its keys: {there}), or add it.")
 
 
 def strings(record: dict[str, Any], key: str, place: str, what: str = "tokens") -> list[str]:
@@ -338,7 +400,8 @@ def strings(record: dict[str, Any], key: str, place: str, what: str = "tokens") 
 
 def _no_strings(values: list[Any], key: str, place: str, what: str) -> DataError:
     if what != "tokens" and set(map(type, values)) <= {int, float}:
-        return DataError(f"{place}: {key!r} holds numbers without names; write the {what} as strings.")
+        remedy = "name them in tag_names, or " if what == "tags" else ""
+        return DataError(f"{place}: {key!r} holds numbers without names; {remedy}write the {what} as strings.")
     index, value = next((index, value) for index, value in enumerate(values) if type(value) is not str)
     return DataError(f"{place}: {key!r} holds {kind_of(value)} at index {index}; write a list of strings.")
 
@@ -401,10 +464,10 @@ def kind_of(value: Any) -> str:
     return _KINDS[type(value)]
 
 
-def _broken_document(text: str, at: int, error: Exception | str, number: int, path: Path) -> DataError:
+def _broken_document(text: str, at: int, error: Exception | str, number: int, name: str) -> DataError:
     line = number + text.count("\n", 0, at)
     return DataError(
-        f"{path}:{line}: the file is not JSON ({_reason(error, at - text.rfind(chr(10), 0, at))}); "
+        f"{name}:{line}: the file is not JSON ({_reason(error, at - text.rfind(chr(10), 0, at))}); "
         "correct it, or export it again."
     )
 

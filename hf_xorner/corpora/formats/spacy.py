@@ -7,6 +7,7 @@ replaced by their hash, and a few names by small numbers of their own.
 import struct
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +39,30 @@ def read_spacy_json(path: Path, reading: Reading, repairs: Repairs) -> Iterator[
         DataError: For an object of another form, and for a file in which no token has a tag.
     """
     annotated = False
-    for source, number, document in records(path):
+    for source, number, document in records(path, partial(repairs.leave_out, skip_bad_lines=reading.skip_bad_lines)):
         place = f"{source}{number}"
         name = document.get("id")
-        for tokens in _token_lists(document, place):
-            words = [_string(token, "orth", place) for token in tokens]
-            tags = [_string(token, "ner", place, "-") for token in tokens]
+        try:
+            sentences = [_columns_of(tokens, reading, place) for tokens in _token_lists(document, place)]
+        except DataError as fault:
+            repairs.leave_out(fault, reading.skip_bad_lines)
+            continue
+        for words, tags, parts in sentences:
             annotated = annotated or set(tags) != {"-"}
             if missing := tags.count("-"):
                 repairs.add(_MISSING, place, missing)
                 tags = ["O" if tag == "-" else tag for tag in tags]
-            parts = [_string(token, "tag", place, "") for token in tokens] if reading.pos_column != NONE else [""]
             doc_id = None if name is None else str(name)
             yield Sentence(words, tags, source, number, 0, parts if all(parts) else None, doc_id)
     if not annotated:
         raise DataError(f"{path}:1: no token has a tag under 'ner'; export the entities as well.")
+
+
+def _columns_of(tokens: list[dict[str, Any]], reading: Reading, place: str) -> tuple[list[str], list[str], list[str]]:
+    """Return the words, the tags and the parts of speech of a sentence."""
+    words = [_string(token, "orth", place) for token in tokens]
+    tags = [_string(token, "ner", place, "-") for token in tokens]
+    return words, tags, [_string(token, "tag", place, "") for token in tokens] if reading.pos_column != NONE else [""]
 
 
 def _token_lists(document: dict[str, Any], place: str) -> Iterator[list[dict[str, Any]]]:

@@ -3,7 +3,7 @@
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from operator import le, lt
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +38,9 @@ _OVERLAPPING = "spans that overlap another were left out, the longest kept"
 _LEFT_OUT = "records that their annotator rejected or ignored were left out"
 _UNANNOTATED = "tasks without an annotation were left out"
 _FURTHER = "further annotations of the same task were left out"
+# In Label Studio's JSON-MIN, each annotation of a task is a record with the number of its task as its id; a task
+# without an annotation has null here.
+_MIN_KEY = "annotation_id"
 # What values that Prodigy writes under "answer" besides "accept".
 _REFUSALS = ("reject", "ignore")
 # Unicode White_Space, which the word rule also goes by; str.strip alone would take four control characters more.
@@ -103,23 +106,15 @@ def read_spans(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sente
     text_keys = keys_to_try(TEXT_KEYS, reading.token_column)
     span_keys = keys_to_try(SPAN_KEYS, reading.tag_column)
     kept = annotated = False
-    for source, number, record in _accepted(path, reading, repairs):
-        kept, place = True, f"{source}{number}"
-        text = _text_of(record, find_key(record, text_keys, "text", "token_column", place), place)
-        span_key = next((key for key in span_keys if key in record), None)
-        annotated = annotated or span_key is not None
-        spans = [] if span_key is None else _spans_of(record[span_key], span_key, text, place)
-        text, spans, words = words_of(record, text, spans, place)
-        pos_tags = None
-        if record.get(WORD_KEY) is not None:
-            pos_tags = parts_of_speech(record, reading, len(words.tokens), place)
-        elif reading.pos_column not in (None, NONE):
-            raise DataError(
-                f"{place}: no words with offsets under {WORD_KEY!r}, which parts of speech need; "
-                f"add them, or give {NONE!r} as pos_column."
-            )
-        tags = tags_of_spans(spans, text, words, repairs, place)
-        yield Sentence(words.tokens, tags, source, number, 0, pos_tags, document_of(record, place))
+    for record in _accepted(path, reading, repairs):
+        span_key = next((key for key in span_keys if key in record.content), None)
+        kept, annotated = True, annotated or span_key is not None
+        try:
+            sentence = _sentence_of(record, text_keys, span_key, reading, repairs)
+        except DataError as fault:
+            repairs.leave_out(fault, reading.skip_bad_lines)
+        else:
+            yield sentence
     if not kept:
         raise DataError(f"{path}:1: every record is rejected, ignored or not annotated; accept some of them.")
     if not annotated:
@@ -128,16 +123,44 @@ def read_spans(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sente
         raise DataError(f"{path}:1: no record has spans under {names}; name their key as tag_column.")
 
 
+def _sentence_of(
+    found: JsonRecord, text_keys: Sequence[str], span_key: str | None, reading: Reading, repairs: Repairs
+) -> Sentence:
+    """Return the sentence of a record with a text and spans."""
+    source, number, record = found
+    place = f"{source}{number}"
+    text = _text_of(record, find_key(record, text_keys, "text", "token_column", place), place)
+    spans = [] if span_key is None else _spans_of(record[span_key], span_key, text, place)
+    text, spans, words = words_of(record, text, spans, place)
+    pos_tags = None
+    if record.get(WORD_KEY) is not None:
+        pos_tags = parts_of_speech(record, reading, len(words.tokens), place)
+    elif reading.pos_column not in (None, NONE):
+        raise DataError(
+            f"{place}: no words with offsets under {WORD_KEY!r}, which parts of speech need; "
+            f"add them, or give {NONE!r} as pos_column."
+        )
+    tags = tags_of_spans(spans, text, words, repairs, place)
+    return Sentence(words.tokens, tags, source, number, 0, pos_tags, document_of(record, place))
+
+
 # --- Records ---------------------------------------------------------------------------------------------------------
 
 
 def _accepted(path: Path, reading: Reading, repairs: Repairs) -> Iterator[JsonRecord]:
     """Yield the records of a file without those that a tool marks as not to be used; tasks of Label Studio as spans."""
-    for source, number, record in records(path):
+    seen: set[Any] = set()
+    for source, number, record in records(path, partial(repairs.leave_out, skip_bad_lines=reading.skip_bad_lines)):
         place = f"{source}{number}"
         if record.get("answer") in _REFUSALS:
             repairs.add(_LEFT_OUT, place)
+        elif _MIN_KEY in record and record[_MIN_KEY] is None:
+            repairs.add(_UNANNOTATED, place)
+        elif _MIN_KEY in record and record.get("id") in seen:
+            repairs.add(_FURTHER, place)
         elif not is_task(record):
+            if _MIN_KEY in record and type(record.get("id")) is int:
+                seen.add(record["id"])
             yield JsonRecord(source, number, record)
         elif annotations := [found for found in record["annotations"] if not found.get("was_cancelled")]:
             # Several people may have annotated a task.

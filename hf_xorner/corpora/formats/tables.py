@@ -75,7 +75,10 @@ def sentences_of_table(dataset: Rows, source: str, reading: Reading) -> Iterator
             or tag, a class without a name, or nothing where a value should be.
     """
     tokens = _Lists(dataset, _find(dataset, TOKEN_KEYS, reading.token_column, "words", "token_column", source), source)
-    tags = _Lists(dataset, _find(dataset, TAG_KEYS, reading.tag_column, "tags", "tag_column", source), source)
+    tag_column = _find(dataset, TAG_KEYS, reading.tag_column, "tags", "tag_column", source)
+    tags = _Lists(
+        dataset, tag_column, source, "name them in tag_names, or write strings", (reading.tag_names or "").split()
+    )
     pos_name = _find_pos(dataset, reading, source)
     pos_tags = _Lists(dataset, pos_name, source, f"or give {NONE!r} as pos_column") if pos_name else None
     with_documents = _has_documents(dataset, source)
@@ -212,7 +215,9 @@ def _documents(batch: pa.Table) -> list[str | None]:
 class _Lists:
     """A column of lists of strings, or of classes, which become their names."""
 
-    def __init__(self, dataset: Rows, name: str, source: str, else_: str = "or write strings") -> None:
+    def __init__(
+        self, dataset: Rows, name: str, source: str, else_: str = "or write strings", names: Sequence[str] = ()
+    ) -> None:
         """Check a column of a data set.
 
         Args:
@@ -220,6 +225,7 @@ class _Lists:
             name: The column's name.
             source: Its name, for messages.
             else_: Other advice for a column of numbers than to name them.
+            names: The names of the numbers.
         """
         self.name = name
         self.source = source
@@ -229,6 +235,9 @@ class _Lists:
         if self.classes is not None or (isinstance(inner, Value) and inner.dtype in _STRINGS):
             return
         if isinstance(inner, Value) and "int" in inner.dtype:
+            self.classes = list(names)
+            if names:
+                return
             raise DataError(
                 f"{_where(source)}: the column {name} holds numbers without names; make it a List(ClassLabel), {else_}."
             )
