@@ -210,7 +210,10 @@ def introduce(ready: TrainingRun, seed: int | None) -> None:
     if ready.run.vectors == AUTO:
         print(f"vectors of {installed_encoder().name}", flush=True)
     if ready.chosen:
-        chosen = ", ".join(f"{name} {value:g}" for name, value in ready.chosen.items())
+        chosen = ", ".join(
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in ready.chosen.items()
+        )
         print(f"chosen for {len(ready.corpus['train'])} sentences: {chosen}", flush=True)
     for name, found in ready.coverage.items():
         print(f"words of {name} that have a vector\n{found}", flush=True)
