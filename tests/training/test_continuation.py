@@ -429,7 +429,18 @@ def trained(corpora_of_types, tmp_path_factory):
     def model_of(kind):
         if kind not in known:
             known[kind] = folder / kind
-            steps = ["--model_type", kind, "--num_train_epochs", 1, "--hidden_size", 16, "--word_dim", 12]
+            steps = [
+                "--model_type",
+                kind,
+                "--num_train_epochs",
+                1,
+                "--casing",
+                "keep",
+                "--hidden_size",
+                16,
+                "--word_dim",
+                12,
+            ]
             prepared(corpora_of_types["A"], known[kind], *steps).train()
         return known[kind]
 

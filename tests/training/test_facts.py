@@ -72,7 +72,9 @@ def test_facts_match_the_run(trained, folder):
     facts = Facts.read(out)
     assert facts.recipe is None and facts.seed == 7
     assert facts.options == {
+        "casing": "keep",
         "dataset": "towns",
+        "digits": "keep",
         "fallback": ["lower"],
         "hidden_size": 8,
         "model_type": "cross-bilstm-cnn",
