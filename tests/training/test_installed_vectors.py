@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import runs
 import tiny_encoders as tiny
 import torch
 from huggingface_hub import cached_assets_path
 
-import runs
 from hf_xorner.errors import DataError
 from hf_xorner.training import parse
 from hf_xorner.vectors import distill

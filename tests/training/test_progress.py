@@ -8,13 +8,13 @@ import pytest
 from conftest import LABELS
 from helpers import ok
 from huggingface_hub.utils import are_progress_bars_disabled
+from runs import labelled, make_trainer
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from transformers.utils import logging
 
 from hf_xorner.loading import without_bars
 from hf_xorner.training import TaggerTrainer
 from hf_xorner.training.progress import EpochProgress, logged_scores
-from runs import labelled, make_trainer
 
 LINE = re.compile(
     r"epoch (?P<epoch>[\d.]+)/(?P<of>[\d.]+)"

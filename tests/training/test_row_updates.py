@@ -4,12 +4,12 @@ import copy
 
 import pytest
 import torch
+from runs import make_trainer
 from torch import nn
 
 from hf_xorner.training import row_updates
 from hf_xorner.training.optimization import Nadam
 from hf_xorner.training.row_updates import RowUpdates
-from runs import make_trainer
 
 ROWS, SIZE = 3000, 6
 OPTIMIZERS = {
