@@ -218,6 +218,15 @@ def script(tmp_path, monkeypatch, capsys):
     return run
 
 
+@pytest.fixture(autouse=True)
+def own_hub_client():
+    """Undo what a command sets for its process."""
+    yield
+    if connection := sys.modules.get("hf_xorner.hub.connection"):
+        sys.modules["huggingface_hub"].set_client_factory(connection.default_client_factory)
+        connection._hosts.clear()
+
+
 @pytest.fixture
 def online(monkeypatch, tmp_path):
     """Switch off offline mode and Xet, and the delays between retries; for tests with a local Hub."""

@@ -44,9 +44,14 @@ class _TooBusyError(Exception):
     """Raised if the Hub asks for longer waits than `_LONGEST_WAIT`."""
 
 
+def _library_of(client: Any) -> Any:
+    """Return httpx or httpx2, depending on the version of huggingface_hub."""
+    return import_module(type(client).__module__.partition(".")[0])
+
+
 def _transport_errors() -> type[Exception]:
-    """Return the error of a request without an answer, of httpx or httpx2, depending on the client's version."""
-    return import_module(type(get_session()).__module__.partition(".")[0]).TransportError
+    """Return the error of a request without an answer."""
+    return _library_of(get_session()).TransportError
 
 
 def reach(api: HfApi, seconds: float) -> dict[str, Any]:
@@ -102,6 +107,7 @@ def client() -> Any:
     """
     usual: Any = default_client_factory()
     send = usual.send
+    library = _library_of(usual)
     told = constants.HF_HUB_ETAG_TIMEOUT
     seconds = _FIRST_ANSWER if told == constants.DEFAULT_ETAG_TIMEOUT else told
 
@@ -109,15 +115,19 @@ def client() -> Any:
         origin = str(request.url.copy_with(path="/", query=None)).rstrip("/")
         if _hosts.get(origin) == "":
             return send(request, **options)
-        try:
-            if origin not in _hosts:
+        if origin not in _hosts:
+            try:
                 answer = _within(seconds, lambda: send(request, **options))
+            except NoAnswer:
+                _hosts[origin] = f"no answer within {seconds:g} seconds, which HF_HUB_ETAG_TIMEOUT can raise"
+            except (library.ConnectError, library.ConnectTimeout) as error:
+                _hosts[origin] = first_line(error)
+            except library.TransportError:  # the connection was made and broke
+                _hosts[origin] = ""
+                raise
+            else:
                 _hosts[origin] = ""
                 return answer
-        except NoAnswer:
-            _hosts[origin] = f"no answer within {seconds:g} seconds, which HF_HUB_ETAG_TIMEOUT can raise"
-        except _transport_errors() as error:
-            _hosts[origin] = first_line(error)
         raise OfflineModeIsEnabled(f"{origin} cannot be reached ({_hosts[origin]})")
 
     usual.send = send_first

@@ -176,6 +176,7 @@ def test_format_of_logged_scores(metrics, said):
 
 
 def test_disabled_progress_bars_stay_disabled():
+    datasets.enable_progress_bars()
     logging.disable_progress_bar()
     try:
         with without_bars():
