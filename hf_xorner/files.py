@@ -19,6 +19,9 @@ from filelock import FileLock, Timeout
 
 from .errors import DataError
 
+#: The file in which a training run records its facts, beside its model.
+FACTS_FILE = "facts.json"
+
 BYTE_ORDER_MARK = "\ufeff"
 #: Bytes of a line above which it is refused instead of filling the memory.
 LONGEST_LINE = 1 << 27

@@ -18,7 +18,7 @@ from ..corpora.hold_out import VALIDATION, with_validation
 from ..corpora.predictions import read_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
-from ..files import open_text
+from ..files import FACTS_FILE, open_text
 from ..tagger import Tagger
 from .chunk_tags import raw_chunk_tags
 from .report import System, Training, compare, report
@@ -27,8 +27,6 @@ from .spans import POLICIES, Policy
 _log = logging.getLogger(__name__)
 
 _TEST = "test"
-#: The file that a training run writes beside its model.
-_FACTS_FILE = "facts.json"
 
 
 @dataclass
@@ -175,7 +173,7 @@ class _TrainingData(NamedTuple):
         if not model:
             return cls()
         try:
-            data = json.loads((Path(model) / _FACTS_FILE).read_text(encoding="utf-8"))["data"]
+            data = json.loads((Path(model) / FACTS_FILE).read_text(encoding="utf-8"))["data"]
             return cls(str(data["fingerprint"]), float(data.get("hold_out", {}).get("share", 0.0)))
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return cls()

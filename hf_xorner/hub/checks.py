@@ -14,8 +14,7 @@ from typing import NamedTuple
 from ..corpora import load_corpus
 from ..corpora.load import CORPORA_VARIABLE, NAMED_CORPORA
 from ..errors import DataError, first_line
-from ..files import file_fingerprint
-from ..training.facts import FACTS_FILE, json_object
+from ..files import FACTS_FILE, file_fingerprint
 from ..training.model_files import (
     CARD,
     CONFIG,
@@ -23,6 +22,7 @@ from ..training.model_files import (
     HANDLER_REQUIREMENTS,
     WEIGHTS,
     files_of_model,
+    json_object,
     matches,
     pictures_of_card,
     remote_classes,

@@ -18,8 +18,9 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from ..corpora import load_corpus
 from ..corpora.assemble import corpus_fingerprint
+from ..files import FACTS_FILE
 from ..training import parse
-from ..training.facts import FACTS_FILE, Facts, input_facts, options_of, versions
+from ..training.facts import Facts, input_facts, options_of, versions
 from .tables import Table, TableRow
 
 LOG_FILE = "train.log"

@@ -29,12 +29,12 @@ from ..evaluation.breakdowns import confusion, per_length, seen_partition, surfa
 from ..evaluation.calibration import calibration, entity_confidences
 from ..evaluation.comparison import Comparison
 from ..evaluation.spans import spans_of_ids
-from ..files import file_fingerprint, write_whole
+from ..files import FACTS_FILE, file_fingerprint, write_whole
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
 from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
 from .defaults import CHOSEN
-from .model_files import FACTS_FILE, json_object
+from .model_files import json_object
 
 #: Written beside the facts, for paired tests between runs: of each sentence of a held-out split the number of correct,
 #: predicted and gold spans, or of correct and all words where the labels are plain. It contains no word of the corpus.

@@ -17,7 +17,9 @@ from typing import Any
 import torch
 from transformers import PreTrainedConfig
 
-CONFIG, TOKENIZER_CONFIG, CARD, FACTS_FILE = "config.json", "tokenizer_config.json", "README.md", "facts.json"
+from ..files import FACTS_FILE
+
+CONFIG, TOKENIZER_CONFIG, CARD = "config.json", "tokenizer_config.json", "README.md"
 WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors")
 PICTURES = ("*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
 

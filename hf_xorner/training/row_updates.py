@@ -1,4 +1,4 @@
-"""Updates of the word vectors that a batch reads, with the result of updating all of them."""
+"""Updates of the word vectors that a batch reads, which give what updates of all of them would give."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class RowUpdates:
     With dense updates, a row that is not read still moves, by its momentum and the weight decay. Here it makes up for
     those steps at once when it is next read, and before the weights or the optimizer's state are copied, scored or
     saved. Over the steps missed, a row moves by the sum of r·m / (a·√v + ε), where only r and a depend on the step; a
-    two-point Gauss quadrature over a replaces the sum. The result is that of dense updates but for rounding.
+    two-point Gauss quadrature over a replaces the sum. Vectors differ from those of dense updates by its error and by
+    rounding, together less than 3e-6 in the tests.
 
     The gradient is a dense tensor to others, so it is clipped and scaled as usual; only its read rows are zeroed.
 
