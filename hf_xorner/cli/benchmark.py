@@ -12,7 +12,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -25,15 +27,20 @@ from ..models.transitions import OUT
 from ..registration import CONFIGS
 from ..training import TaggingCollator
 from ..training.train import train
+from . import spacy_speed
 from .parser import Parser
+from .spacy_speed import process_with_spacy
 
 STANDARD = {"cell": "standard", "char_lstm_cell": "standard"}
 CHEN2019 = {"conditioned_transitions": False}
+#: A CRF whose transitions are numbers, as in other libraries, above one LSTM layer.
+SMALL = {"conditioned_transitions": False, "char_dim": 50, "char_filters": 50, "hidden_size": 100}
 
 #: Architecture and fields of what can be measured, by name.
 CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS} | {
     "lstm-crf/standard": ("lstm-crf", STANDARD),
     "lstm-crf/softmax": ("lstm-crf", {"decoder": "softmax"}),
+    "cnn-lstm-crf/small": ("cnn-lstm-crf", SMALL),
     "cnn-lstm-crf/brnn": ("cnn-lstm-crf", {"encoder": "rnn", "char_features": "none", "decoder": "softmax"}),
     "cnn-lstm-crf/blstm": ("cnn-lstm-crf", {"char_features": "none", "decoder": "softmax"}),
     "cnn-lstm-crf/blstm-cnn": ("cnn-lstm-crf", {"decoder": "softmax"}),
@@ -53,6 +60,7 @@ CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS
 EXAMPLES = (
     "hf-xorner benchmark",
     "hf-xorner benchmark --models cross-bilstm-cnn,grn --device cpu --json figures.json",
+    "hf-xorner benchmark --against spacy --dataset conll2003 --data_dir conll2003",
 )
 DESCRIPTION = (
     "Machines are noisy: compare figures of one run. The floors are what no BiLSTM tagger of these sizes can beat: a "
@@ -61,8 +69,12 @@ DESCRIPTION = (
     "alternate, and the best one counts."
 )
 
+#: What `--against spacy` measures by default.
+COMPARED = ("cnn-lstm-crf/small", "bilstm-cnn", "lstm-crf", "cnn-lstm-crf", "grn", "stack-lstm")
+#: Sentences that are tagged one by one.
+SINGLE = 300
 GUARDED = ("scores", "memory", "speed")
-TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 32, 64, 32
+SENTENCES, TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 1280, 32, 64, 32
 FLOOR_INPUT, FLOOR_HIDDEN = 364, 100
 
 
@@ -221,11 +233,11 @@ def peak_mb(name: str, device: str) -> float:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of `hf-xorner benchmark`."""
     parser = Parser(prog="hf-xorner benchmark", description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--models", default=",".join(CONFIGS), help="Names, separated by commas, or all.")
+    parser.add_argument("--models", help="Names, separated by commas, or all; by default the architectures.")
     parser.add_argument("--device", default="cpu", help="The device: cpu, cuda, …")
     parser.add_argument("--dataset", default="xor", help="The corpus whose training split is used.")
     parser.add_argument("--data_dir", help="The folder of the files of a named corpus.")
-    parser.add_argument("--sentences", type=int, default=1280, help="Number of sentences.")
+    parser.add_argument("--sentences", type=int, help="Number of sentences; by default 1280.")
     parser.add_argument("--rounds", type=int, default=5, help="Number of rounds.")
     parser.add_argument("--json", type=Path, help="Write the figures to this file.")
     parser.add_argument(
@@ -234,6 +246,11 @@ def parser() -> argparse.ArgumentParser:
         choices=GUARDED,
         help="Compare with stored bounds instead: the scores of two models trained on XOR, peak memory, and ratios of "
         "speed, which need a quiet machine. By default all of them.",
+    )
+    parser.add_argument(
+        "--against",
+        choices=("spacy",),
+        help="Compare tagging with that of spaCy's NER instead, on the corpus' test split, whole by default.",
     )
     parser.add_argument("--measure_memory", action="store_true", help=argparse.SUPPRESS)
     return parser
@@ -245,7 +262,7 @@ def load_material(options: argparse.Namespace) -> Material:
     words = train["tokens"][:]
     widths = {config.max_word_chars for config in CONFIGS.values()}
     tokenizers = {width: WordCharTokenizer.from_corpus(words, max_word_chars=width) for width in widths}
-    sentences = train.select(range(min(options.sentences, len(train))))["tokens"][:]
+    sentences = train.select(range(min(options.sentences or SENTENCES, len(train))))["tokens"][:]
     return Material(sentences, train.features["ner_tags"].feature.names, tokenizers)
 
 
@@ -275,16 +292,24 @@ def run(words: Sequence[str]) -> None:
     options = parser().parse_args(words)
     if options.guard is not None:
         sys.exit(guard(options.guard or GUARDED, options))
-    names = list(CONTESTANTS) if options.models == "all" else options.models.split(",")
+    default = COMPARED if options.against else tuple(CONFIGS)
+    names = list(CONTESTANTS if options.models == "all" else options.models.split(",") if options.models else default)
     unknown = set(names) - set(CONTESTANTS)
     if unknown:
         raise ValueError(f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONTESTANTS)}.")
+    figures = against_spacy(names, options) if options.against else beside_floors(names, options)
+    if figures and options.json:
+        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+def beside_floors(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """Measure beside the floors, and print a table."""
     material = load_material(options)
     if options.measure_memory:
         one = contestant(names[0], material, options.device)
         one["train"](), one["tag"]()
         print(torch.cuda.max_memory_allocated() / 2**20 if options.device.startswith("cuda") else own_peak_mb())
-        return
+        return {}
     figures = measure(names, material, options.rounds, options.device)
     for name, row in figures["models"].items():
         row["peak_mb"] = round(peak_mb(name, options.device), 1)
@@ -296,8 +321,87 @@ def run(words: Sequence[str]) -> None:
     for name, row in [("floor", figures["floor"]), *figures["models"].items()]:
         cells = "".join(f"{row[k]:>10.0f} {row[k] / figures['floor'][k]:>6.2f}" for k in ("train", "tag", "pipeline"))
         print(f"{name:<24}{cells}{row.get('peak_mb', ''):>10}")
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    return figures
+
+
+# --- Beside spaCy ----------------------------------------------------------------------------------------------------
+
+
+def against_spacy(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """Measure words per second, words in and entities out, and single sentences beside spaCy; print a table."""
+    corpus = load_corpus(options.dataset, options.data_dir)
+    train = sentences_of(corpus["train"])
+    test = [words for words, _ in sentences_of(corpus["test"])[: options.sentences]]
+    with process_with_spacy() as process:
+        version = process.submit(spacy_speed.prepare, train).result()
+        taggers = {name: fitted(name, train, options.device) for name in names}
+        many: dict[tuple[str, str], Callable[[], object]] = {
+            ("spacy", f"{count}"): lambda count=count: process.submit(spacy_speed.tag_seconds, test, count).result()
+            for count in (1, 2)
+        }
+        many |= {(name, "tag"): lambda tagger=tagger: tagger.tag(test) for name, tagger in taggers.items()}
+        seconds = best_seconds(many, options.rounds, options.device)
+        single = test[:: -(-len(test) // SINGLE)]
+        one: dict[str, Callable[[], list[float]]] = {
+            name: lambda tagger=tagger: single_seconds(tagger, single) for name, tagger in taggers.items()
+        }
+        one["spacy"] = lambda: process.submit(spacy_speed.single_seconds, single).result()
+        medians = [{name: median(call()) for name, call in one.items()} for _ in range(options.rounds)]
+    rows: dict[str, Any] = {}
+    tokens = sum(map(len, test))
+    for name in ("spacy", *names):
+        taken = min(value for (owner, _), value in seconds.items() if owner == name)
+        rows[name] = {
+            "words_per_second": round(tokens / taken, 1),
+            "p50_ms": round(1000 * min(each[name] for each in medians), 3),
+        }
+    print(
+        f"tagging {tokens} words of {options.dataset} on {options.device}, {torch.get_num_threads()} threads, beside "
+        f"spaCy {version} at its better of one and two processes; a sentence a call: median"
+    )
+    print(f"{'':<24}{'words/s':>10}{'x spaCy':>10}{'a sentence':>14}")
+    for name, row in rows.items():
+        ratio = row["words_per_second"] / rows["spacy"]["words_per_second"]
+        print(f"{name:<24}{row['words_per_second']:>10.0f}{ratio:>10.2f}{row['p50_ms']:>11.2f} ms")
+    return rows
+
+
+def sentences_of(split: Any) -> spacy_speed.Sentences:
+    """Words and tags of each sentence."""
+    names = split.features["ner_tags"].feature.names
+    return [
+        (words, [names[tag] for tag in tags]) for words, tags in zip(split["tokens"], split["ner_tags"], strict=True)
+    ]
+
+
+def fitted(name: str, sentences: spacy_speed.Sentences, device: str) -> Tagger:
+    """A tagger that was trained for as many updates as spaCy's, after which it finds entities."""
+    model_type, fields = CONTESTANTS[name]
+    tokenizer = WordCharTokenizer.from_corpus(
+        [words for words, _ in sentences], max_word_chars=CONFIGS[model_type].max_word_chars
+    )
+    labels = sorted({tag for _, tags in sentences for tag in tags}, key=lambda tag: (tag != "O", tag))
+    config = CONFIGS[model_type](**tokenizer.model_fields(), id2label=dict(enumerate(labels)), **fields)
+    torch.manual_seed(0)
+    model = AutoModelForTokenClassification.from_config(config).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), 0.003)
+    collate = TaggingCollator(tokenizer)
+    for batch in islice(batches(sentences, TRAIN_BATCH), spacy_speed.UPDATES):
+        examples = [{"tokens": words, "ner_tags": [labels.index(tag) for tag in tags]} for words, tags in batch]
+        model(**{key: value.to(device) for key, value in collate(examples).items()}).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return Tagger(model, tokenizer)
+
+
+def single_seconds(tagger: Tagger, sentences: list[list[str]]) -> list[float]:
+    """The seconds of each sentence that is tagged by itself."""
+    seconds = []
+    for words in sentences:
+        start = time.perf_counter()
+        tagger(words)
+        seconds.append(time.perf_counter() - start)
+    return seconds
 
 
 # --- Regression guard ------------------------------------------------------------------------------------------------
