@@ -21,7 +21,7 @@ from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer, Words, check_sentence
 
 #: Batches that are read ahead to group sentences of similar length.
-BATCHES_AHEAD = 16
+BATCHES_AHEAD = 32
 
 #: Average words per sentence above which a batch has fewer sentences: bounds the memory of long documents.
 WORDS_PER_SENTENCE = 256
@@ -124,17 +124,17 @@ class Tagger:
         """Return the entities of one text, or of one list of words."""
         return next(self.stream([item]))
 
-    def tag(self, items: Iterable[str | Sequence[str]], batch_size: int = 64) -> list[Entities]:
+    def tag(self, items: Iterable[str | Sequence[str]], batch_size: int = 128) -> list[Entities]:
         """Return the entities of every text or list of words, in the order of the items."""
         return list(self.stream(items, batch_size))
 
-    def stream(self, items: Iterable[str | Sequence[str]], batch_size: int = 64) -> Iterator[Entities]:
+    def stream(self, items: Iterable[str | Sequence[str]], batch_size: int = 128) -> Iterator[Entities]:
         """Yield the entities of every text or list of words, reading a few batches of the items at a time."""
         if isinstance(items, str):
             raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
         return (annotation.entities for annotation in self.annotate(items, batch_size))
 
-    def annotate(self, items: Iterable[str | Sequence[str]], batch_size: int = 64) -> Iterator[Annotation]:
+    def annotate(self, items: Iterable[str | Sequence[str]], batch_size: int = 128) -> Iterator[Annotation]:
         """Yield words, labels and entities of every text or list of words, as `stream` does."""
         if isinstance(items, str):
             raise TypeError("annotate() reads an iterable of texts; give a list.")
@@ -142,7 +142,7 @@ class Tagger:
         ahead = self._ahead(iter(items), batch_size)
         return chain.from_iterable(self._annotate_together(batch, batch_size) for batch in ahead)
 
-    def label(self, sentences: Iterable[Sequence[str]], batch_size: int = 64) -> Iterator[tuple[list[str], np.ndarray]]:
+    def label(self, sentences: Iterable[Sequence[str]], batch_size: int = 128) -> Iterator[tuple[list[str], np.ndarray]]:
         """Yield the label of every word and its probability, for sentences of given words."""
         _check_batch_size(batch_size)
         ahead = self._ahead(iter(sentences), batch_size)

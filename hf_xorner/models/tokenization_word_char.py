@@ -67,7 +67,6 @@ _BEYOND_ASCII = str.maketrans("Uldp", "Nn..")
 class Words(NamedTuple):
     """The N words of a batch of sentences, one after the other."""
 
-    encodings: list[Encoding]  # one a sentence
     counts: np.ndarray  # (sentences,) words of each
     input_ids: np.ndarray  # (N,)
     char_ids: np.ndarray  # (N, W): W is max_word_chars, or less if no word is longer
@@ -323,8 +322,11 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     def _convert_token_to_id_with_added_voc(self, token: str) -> int:
         """The id of a word, looked up as the policies say."""
-        found = map(self._tokenizer.token_to_id, self.forms(token))
-        return next((index for index in found if index is not None), UNKNOWN_ID)
+        look_up = self._tokenizer.token_to_id
+        index = look_up(token)
+        if index is None and self._looks_further:
+            index = next((found for form in self.forms(token) if (found := look_up(form)) is not None), None)
+        return UNKNOWN_ID if index is None else index
 
     @property
     def steps(self) -> list[str]:
@@ -369,11 +371,12 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         batch, batched = _as_batch(text, is_split_into_words)
         for number, sentence in enumerate(batch):
             check_sentence(sentence, is_split_into_words, number)
-        words = self.words_of(batch, is_split_into_words)
+        encodings = self._encode_words(batch, is_split_into_words)
+        words = self.words_of(batch, is_split_into_words, encodings)
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
         if limit and stride >= limit:
             raise ValueError(f"stride={stride} must be smaller than max_length={limit}, or no part would be new.")
-        rows = _rows_of(words.encodings, limit, stride, self.truncation_side, return_overflowing_tokens)
+        rows = _rows_of(encodings, limit, stride, self.truncation_side, return_overflowing_tokens)
         width = _padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
         side = padding_side or self.padding_side
         if width is not None:
@@ -405,34 +408,35 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             data = {name: values[0] for name, values in data.items()}
         return BatchEncoding(data, [row.encoding for row in rows], tensor_type=return_tensors)
 
-    def words_of(self, batch: Sequence[Any], is_split_into_words: bool) -> Words:
-        """The words of texts, or of lists of words, as arrays over the batch; `check_sentence` must accept each."""
-        encodings = self._encode_words(batch, is_split_into_words)
-        counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
+    def words_of(
+        self, batch: Sequence[Any], is_split_into_words: bool, encodings: list[Encoding] | None = None
+    ) -> Words:
+        """The words of texts, or of lists of words, as arrays over the batch; `check_sentence` must accept each.
+
+        `encodings` are those of the backend, if it has already run.
+        """
         if is_split_into_words:
             given = list(chain.from_iterable(batch))
             text = "".join(given)
+            counts = np.fromiter(map(len, batch), np.int64, len(batch))
             lengths = np.fromiter(map(len, given), np.int64, len(given))
             stops = lengths.cumsum()
             starts = stops - lengths
             offsets = np.stack([np.zeros_like(lengths), lengths], 1)
         else:
+            encodings = self._encode_words(batch, False) if encodings is None else encodings
             text = "".join(batch)
+            counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
             flat = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
             offsets = np.fromiter(flat, np.int64).reshape(-1, 2)
             sizes = np.fromiter(map(len, batch), np.int64, len(batch))
             starts, stops = (offsets + (sizes.cumsum() - sizes).repeat(counts)[:, None]).T
-        ids = np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int64, len(starts))
-        if self._looks_further:
-            for place in np.flatnonzero(ids == UNKNOWN_ID):
-                ids[place] = self._convert_token_to_id_with_added_voc(text[starts[place] : stops[place]])
-        ids[ids == self.pad_token_id] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
-        piece_ids = None
-        if self.pieces is not None:
-            if not is_split_into_words:
-                given = [text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
-            piece_ids = self.pieces.of(given, self.max_word_pieces)
-        return Words(encodings, counts, ids, self._character_ids(text, starts, stops), offsets, piece_ids)
+            given = [text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+        ids = {word: self._convert_token_to_id_with_added_voc(word) for word in set(given)}
+        ids[PAD] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
+        input_ids = np.fromiter(map(ids.__getitem__, given), np.int64, len(given))
+        piece_ids = self.pieces.of(given, self.max_word_pieces) if self.pieces is not None else None
+        return Words(counts, input_ids, self._character_ids(text, starts, stops), offsets, piece_ids)
 
     def _character_ids(self, text: str, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
         """Character ids (N, W) of words that start and stop at positions (N,) of a text; see `Words`."""
