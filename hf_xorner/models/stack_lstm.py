@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers import initialization as init
 
 from .configuration_stack_lstm import StackLstmConfig
+from .devices import readable
 from .features import draw_vectors
 from .recurrent import BiLstmLayer, Packing, build_layer, coupled_states, lstm_cell, reversed_order
 from .tags import TagSpace
@@ -71,7 +72,7 @@ class StackLstm(nn.Module):
     def pushed(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         """`states_of` one LSTM with standard cells."""
         batch, time, _ = inputs.shape
-        if inputs.device.type != "cpu" or torch.compiler.is_compiling() or batch < 2 * ROWS_TOGETHER:
+        if not readable(inputs) or batch < 2 * ROWS_TOGETHER:
             return self.fused(inputs)
         # Rows of similar length together, to save computation for padding.
         order = lengths.argsort(descending=True, stable=True)

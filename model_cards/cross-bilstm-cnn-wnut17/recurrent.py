@@ -11,6 +11,8 @@ from torch.autograd.function import once_differentiable
 from transformers import initialization as init
 from transformers.utils.generic import maybe_autocast
 
+from .devices import readable
+
 
 class Packing(NamedTuple):
     """The N words of a batch in the order in which a recurrence reads them, as in PyTorch's PackedSequence.
@@ -39,9 +41,8 @@ class Packing(NamedTuple):
 
     @classmethod
     def for_device(cls, lengths: Tensor, time: int) -> Packing:
-        """As `of`, but `padded` on a GPU, which would have to wait for the host to skip padding, and in a graph."""
-        alone = lengths.device.type == "cpu" and not torch.compiler.is_compiling()
-        return (cls.of if alone else cls.padded)(lengths, time)
+        """As `of`, but `padded` where lengths are not readable."""
+        return (cls.of if readable(lengths) else cls.padded)(lengths, time)
 
     @classmethod
     def padded(cls, lengths: Tensor, time: int) -> Packing:
@@ -94,7 +95,7 @@ def masked_recurrence(
     Returns:
         (2, B, T, H), zeros for padding.
     """
-    packing = (Packing.padded if inputs.is_meta else Packing.of)(lengths, inputs.shape[2])
+    packing = Packing.for_device(lengths, inputs.shape[2])
     products = torch.baddbmm(bias.unsqueeze(1), packing.pack(inputs), weight_ih.transpose(1, 2))
     mask = recurrent_mask[:, packing.rows].to(products.dtype)
     hidden = _MaskedRecurrence.apply(products, weight_hh, mask, packing)
