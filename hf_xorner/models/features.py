@@ -77,7 +77,7 @@ class WordFeatures(nn.Module):
         if self.static is not None:
             vectors.append(self.static(input_ids))
         if self.config.casing_features:
-            vectors.append(F.one_hot(casing_of(cased[char_ids]), CASINGS).to(words.dtype))
+            vectors.append(one_hot(casing_of(cased[char_ids]), CASINGS).to(words.dtype))
         if self.config.unknown_word == "vector_and_casing":
             known = (input_ids != UNKNOWN_ID).unsqueeze(-1)
             vectors = [torch.where(known, torch.cat(vectors, -1), self.unknown)]
@@ -193,6 +193,11 @@ def _char_type_codes(config: TaggerConfig) -> Tensor:
 def _cased_types(types: Tensor) -> Tensor:
     """Types in which untyped letters are upper- and lower-case like others."""
     return torch.where(types < UNTYPED_UPPER, types, types - (UNTYPED_UPPER - UPPER))
+
+
+def one_hot(codes: Tensor, size: int) -> Tensor:
+    """Codes (…) below a size as (…, size); `F.one_hot` reads values to check them."""
+    return codes.unsqueeze(-1) == torch.arange(size, device=codes.device)
 
 
 def casing_of(types: Tensor) -> Tensor:
@@ -355,8 +360,8 @@ class CharacterCnn(CharacterEncoder):
         chars = F.pad(chars, (1, 0), value=PADDING)
         characters = self.vectors(chars)
         if self.with_types:
-            one_hot = F.one_hot(char_types[chars].long(), len(CHARACTER_TYPE_CODES))[..., 1 : CHARACTER_TYPES + 1]
-            characters = torch.cat([characters, one_hot.to(characters.dtype)], -1)
+            types = one_hot(char_types[chars], len(CHARACTER_TYPE_CODES))[..., 1 : CHARACTER_TYPES + 1]
+            characters = torch.cat([characters, types.to(characters.dtype)], -1)
         padding = chars == PADDING
         if self.pads == "zeros":
             characters = characters.masked_fill(padding.unsqueeze(1), 0)

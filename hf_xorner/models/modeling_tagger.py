@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -189,6 +190,13 @@ class TaggerForTokenClassification(PreTrainedModel):
         if self.features.static is not None:
             self.features.static.resize(size)
         return self._get_resized_embeddings(self.features.words, word_rows(config), mean_resizing=mean_resizing)
+
+    def can_be_captured(self, inputs: Collection[str]) -> bool:
+        """True if the outputs for such inputs are computed without reading values in Python on a GPU.
+
+        A CUDA graph of the computation can then be replayed for other values; `longest_word` is one of the inputs.
+        """
+        return self.features.context is None or "context_states" in inputs
 
     @can_return_tuple
     def forward(

@@ -5,9 +5,6 @@ import pytest
 import torch
 from conftest import TAG_SCORING, build_model, with_decoders, without_dropout
 
-from hf_xorner.models import convolutions, crf, features, modeling_grn, modeling_tagger, recurrent, stack_lstm
-
-READERS = (convolutions, crf, features, modeling_grn, modeling_tagger, recurrent, stack_lstm)
 PAIRS = with_decoders(TAG_SCORING, helpers.DECODERS)
 LENGTHS = (4, 1, 3)
 
@@ -24,17 +21,6 @@ def step(model, batch, **options):
     return {"loss": loss.detach()} | {
         name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None
     }
-
-
-@pytest.fixture
-def as_on_a_gpu(monkeypatch):
-    """Return a function that switches the models in this process to the paths of a GPU."""
-
-    def switch():
-        for module in READERS:
-            monkeypatch.setattr(module, "readable", lambda values: False)
-
-    return switch
 
 
 @pytest.mark.parametrize("longest_word", [None, 10])
