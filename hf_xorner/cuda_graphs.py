@@ -30,16 +30,16 @@ Results = tuple[Tensor, ...]
 Capture = Callable[[Callable[[], Results]], Callable[[], Results]]
 
 
-def rounded(size: int) -> int:
+def rounded_size(size: int) -> int:
     """Return a size rounded up, so that batches have few shapes: to a multiple of 8, above 64 of 32."""
     step = 8 if size <= 64 else 32
     return -(-size // step) * step
 
 
 def longest_word(char_ids: Tensor) -> int:
-    """Return the length of the longest word, rounded: char_ids (…, max_word_chars) on the CPU, 0 for padding."""
+    """Return the length of the longest word, rounded up: char_ids (…, max_word_chars) on the CPU, 0 for padding."""
     used = char_ids.flatten(0, -2).any(0).nonzero()
-    return rounded(int(used[-1]) + 1 if len(used) else 0)
+    return rounded_size(int(used[-1]) + 1 if len(used) else 0)
 
 
 @contextmanager

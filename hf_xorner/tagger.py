@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .cuda_graphs import CudaCapture, Replayed, longest_word, on_stream, rounded
+from .cuda_graphs import CudaCapture, Replayed, longest_word, on_stream, rounded_size
 from .errors import first_line
 from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
@@ -221,9 +221,8 @@ class Tagger:
         score = self.score if self.graphs is None else self.graphs
 
         def label(inputs: dict[str, Any], mask: Tensor, place: Tensor) -> None:
-            results = score(**inputs, attention_mask=mask.to(self.model.device))
-            for array, values in zip((labels, probabilities, path_log_probs), results, strict=True):
-                array[place] = values.cpu()[mask]
+            found = score(**inputs, attention_mask=mask.to(self.model.device))
+            labels[place], probabilities[place], path_log_probs[place] = (values.cpu()[mask] for values in found)
 
         threads = torch.get_num_threads() if self.model.device.type == "cpu" and len(words.counts) > batch_size else 1
         with ExitStack() as stack:
@@ -261,7 +260,7 @@ class Tagger:
             batch, by_length = by_length[:size], by_length[size:]
             begin, count = begins[batch], counts[batch]
             if self.graphs is not None:
-                width, empty = rounded(width), rounded(len(batch)) - len(batch)
+                width, empty = rounded_size(width), rounded_size(len(batch)) - len(batch)
                 begin, count = F.pad(begin, (0, empty)), F.pad(count, (0, empty))
             mask = torch.arange(width) < count.unsqueeze(1)  # (B, T)
             place = (begin.unsqueeze(1) + torch.arange(width))[mask]

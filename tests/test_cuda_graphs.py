@@ -11,7 +11,7 @@ from random_texts import lively_model
 from torch import nn
 
 from hf_xorner import Tagger, cuda_graphs
-from hf_xorner.cuda_graphs import ORDINARY_CALLS, Replayed, longest_word, rounded
+from hf_xorner.cuda_graphs import ORDINARY_CALLS, Replayed, longest_word, rounded_size
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def check(replayed, size=4, **constants):
 
 
 def test_sizes_are_rounded_to_few():
-    assert [rounded(size) for size in (0, 1, 8, 9, 63, 64, 65, 97)] == [0, 8, 8, 16, 64, 64, 96, 128]
-    assert len({rounded(size) for size in range(1, 257)}) == 14
+    assert [rounded_size(size) for size in (0, 1, 8, 9, 63, 64, 65, 97)] == [0, 8, 8, 16, 64, 64, 96, 128]
+    assert len({rounded_size(size) for size in range(1, 257)}) == 14
 
 
 def test_the_longest_word_is_that_of_the_batch():

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from ..cuda_graphs import longest_word, rounded
+from ..cuda_graphs import longest_word, rounded_size
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 
@@ -222,7 +222,7 @@ class TaggingCollator:
     def _with_few_shapes(self, batch: dict[str, Tensor]) -> dict[str, Any]:
         """Pad values (B, T, …) to a rounded T."""
         time = batch["input_ids"].shape[1]
-        padding = [0, rounded(time) - time]
+        padding = [0, rounded_size(time) - time]
         if self.tokenizer.padding_side == "left":
             padding.reverse()
         padded = {name: F.pad(values, [0] * 2 * (values.dim() - 2) + padding) for name, values in batch.items()}

@@ -473,11 +473,23 @@ def build_layer(cell: str, input_size: int, hidden_size: int, learned_start: boo
 def fused_recurrence(inputs: Tensor, weights: list[Tensor]) -> Tensor:
     """The backend's LSTM (four gates) or plain RNN (one gate) for one direction, excluded from compiled graphs."""
     size = weights[1].shape[1]
+    weights = in_one_chunk(weights)
     start = inputs.new_zeros(1, len(inputs), size)
     training = torch.is_grad_enabled()  # cuDNN needs `train` for a backward pass.
     if len(weights[1]) == size:
         return torch.rnn_tanh(inputs, start, weights, True, 1, 0.0, training, False, True)[0]
     return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, training, False, True)[0]
+
+
+def in_one_chunk(weights: list[Tensor]) -> list[Tensor]:
+    """On CUDA, the weights as parts of one tensor, matrices first; cuDNN would warn, and copy them itself."""
+    if weights[0].device.type != "cuda":
+        return weights
+    order = sorted(range(len(weights)), key=lambda number: -weights[number].dim())
+    chunk = torch.cat([weights[number].flatten() for number in order])
+    parts = chunk.split([weights[number].numel() for number in order])
+    found = {number: part.view_as(weights[number]) for number, part in zip(order, parts, strict=True)}
+    return [found[number] for number in range(len(weights))]
 
 
 class VariationalDropout(nn.Module):
