@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from html import escape
 from itertools import chain, islice
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .cuda_graphs import CudaCapture, Replayed, longest_word, on_stream, rounded_size
 from .errors import first_line
 from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
@@ -73,17 +75,32 @@ class Annotation(NamedTuple):
 
 
 class Tagger:
-    """A model with its tokenizer, to tag many texts at once."""
+    """A model with its tokenizer, to tag many texts at once.
+
+    Args:
+        model: The model.
+        tokenizer: Its tokenizer.
+        device: Where to move the model.
+        cuda_graphs: On CUDA, replay batches as CUDA graphs.
+
+    Attributes:
+        graphs: The scoring of batches, if it is replayed, as on CUDA; else None.
+    """
 
     def __init__(
         self,
         model: TaggerForTokenClassification,
         tokenizer: WordCharTokenizer,
         device: str | torch.device | None = None,
+        cuda_graphs: bool = True,
     ) -> None:
         check_fit(model.config, tokenizer)
         self.model = model.eval() if device is None else _moved(model.eval(), device)
         self.tokenizer = tokenizer
+        self.graphs: Replayed | None = None
+        can_be_captured = getattr(model, "can_be_captured", None)  # not in the code of models saved before
+        if cuda_graphs and self.model.device.type == "cuda" and can_be_captured is not None and can_be_captured(()):
+            self.graphs = Replayed(self.score, self.model, CudaCapture(self.model.device))
         #: The scores of the held-out splits by their names, if the tagger comes from `hf_xorner.train`.
         self.scores: dict[str, dict[str, Any]] | None = None
         labels = model.config.labels
@@ -94,19 +111,22 @@ class Tagger:
         self._outside = np.array([label == "O" for label in labels])
 
     @classmethod
-    def from_pretrained(cls, source: str, device: str | torch.device | None = None, **options: Any) -> Tagger:
+    def from_pretrained(
+        cls, source: str, device: str | torch.device | None = None, cuda_graphs: bool = True, **options: Any
+    ) -> Tagger:
         """Load a folder or a repository on the Hub with safetensors weights.
 
         Args:
             source: The folder, or the repository as owner/name.
             device: A device such as "cpu" or "cuda:0".
+            cuda_graphs: On CUDA, replay batches as CUDA graphs.
             options: Those of transformers' `from_pretrained`. Code in the folder runs only with
                 `trust_remote_code=True`.
 
         Raises:
             ValueError: If a file is missing or broken, or the device is not available.
         """
-        return cls(*load(source, **options), device)
+        return cls(*load(source, **options), device, cuda_graphs)
 
     def __repr__(self) -> str:
         types = list(dict.fromkeys(name for name in self.types if name != "O"))
@@ -198,15 +218,24 @@ class Tagger:
         probabilities = np.zeros(len(words.input_ids), dtype=np.float32)
         path_log_probs = np.zeros((len(words.input_ids), 2), dtype=np.float32)
 
+        score = self.score if self.graphs is None else self.graphs
+
         def label(inputs: dict[str, Any], mask: Tensor, place: Tensor) -> None:
-            output = self.model(**inputs, attention_mask=mask.to(self.model.device), output_path_log_probs=True)
-            probability, label = output.logits.softmax(-1).max(-1)
-            labels[place], probabilities[place] = label.cpu()[mask], probability.cpu()[mask]
-            path_log_probs[place] = output.path_log_probs.cpu()[mask]
+            found = score(**inputs, attention_mask=mask.to(self.model.device))
+            labels[place], probabilities[place], path_log_probs[place] = (values.cpu()[mask] for values in found)
 
         threads = torch.get_num_threads() if self.model.device.type == "cpu" and len(words.counts) > batch_size else 1
-        _in_threads(label, self.batches(words, batch_size), threads)
+        with ExitStack() as stack:
+            if self.graphs is not None and isinstance(self.graphs.capture, CudaCapture):
+                stack.enter_context(on_stream(self.graphs.capture.stream))
+            _in_threads(label, self.batches(words, batch_size), threads)
         return labels, probabilities, path_log_probs
+
+    def score(self, **inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the labels (B, T) of a batch, their probabilities (B, T), and `path_log_probs` (B, T, 2)."""
+        output = self.model(**inputs, output_path_log_probs=True)
+        probability, label = output.logits.softmax(-1).max(-1)
+        return label, probability, output.path_log_probs
 
     def batches(self, words: Words, batch_size: int) -> Iterator[tuple[dict[str, Any], Tensor, Tensor]]:
         """Yield words in batches of sentences of similar length, right-padded.
@@ -217,7 +246,7 @@ class Tagger:
 
         Yields:
             The inputs of the model, on its device; on the CPU, their mask (B, T), and the places of its words among
-            all words.
+            all words. B and T are rounded up if batches are replayed, so that few shapes are captured.
         """
         arrays = {"input_ids": words.input_ids, "char_ids": words.char_ids, "piece_ids": words.piece_ids}
         inputs = {name: torch.from_numpy(values) for name, values in arrays.items() if values is not None}
@@ -229,11 +258,19 @@ class Tagger:
             width = int(counts[by_length[0]])
             size = min(batch_size, max(1, batch_size * WORDS_PER_SENTENCE // width))
             batch, by_length = by_length[:size], by_length[size:]
-            mask = torch.arange(width) < counts[batch].unsqueeze(1)  # (B, T)
-            place = (begins[batch].unsqueeze(1) + torch.arange(width))[mask]
-            padded = {name: _pad(values[place], mask).to(self.model.device) for name, values in inputs.items()}
+            begin, count = begins[batch], counts[batch]
+            if self.graphs is not None:
+                width, empty = rounded_size(width), rounded_size(len(batch)) - len(batch)
+                begin, count = F.pad(begin, (0, empty)), F.pad(count, (0, empty))
+            mask = torch.arange(width) < count.unsqueeze(1)  # (B, T)
+            place = (begin.unsqueeze(1) + torch.arange(width))[mask]
+            padded: dict[str, Any] = {
+                name: _pad(values[place], mask).to(self.model.device) for name, values in inputs.items()
+            }
             missing = self.tokenizer.max_word_chars - padded["char_ids"].shape[2]
             padded["char_ids"] = F.pad(padded["char_ids"], (0, missing))
+            if self.graphs is not None:
+                padded["longest_word"] = longest_word(inputs["char_ids"][place])
             yield padded, mask, place
 
     def _entities(

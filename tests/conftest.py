@@ -269,6 +269,17 @@ def cuda(monkeypatch) -> torch.device:
 
 
 @pytest.fixture
+def as_on_a_gpu(monkeypatch):
+    """Return a function that switches models to the paths of a GPU, on which Python reads no values."""
+
+    def switch():
+        for name in ("convolutions", "crf", "features", "modeling_grn", "modeling_tagger", "recurrent", "stack_lstm"):
+            monkeypatch.setattr(f"hf_xorner.models.{name}.readable", lambda values: False)
+
+    return switch
+
+
+@pytest.fixture
 def two_threads():
     """Two threads, for tests that measure time; others run on one thread a process."""
     before = torch.get_num_threads()

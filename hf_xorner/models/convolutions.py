@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .devices import readable
+
 #: Pack only below this share of the padded size.
 WORTH_A_ROW = 0.8
 
@@ -29,7 +31,7 @@ class Layout(NamedTuple):
         """The layout of right-padded sentences (B, T) of the given lengths (B,), with at least `gap` zeros between."""
         position = torch.arange(time, device=lengths.device)
         within = position < lengths.unsqueeze(1)  # (B, T)
-        if lengths.device.type == "cpu" and not torch.compiler.is_compiling() and within.any():
+        if readable(lengths) and within.any():
             ends = (lengths + gap).cumsum(0)
             size = int(ends[-1])
             if size < WORTH_A_ROW * within.numel():

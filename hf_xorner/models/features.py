@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, TaggerConfig
 from .contextual import ComposedVectors, ContextualFeatures
+from .devices import readable
 from .recurrent import build_layer
 from .tokenization_word_char import UNKNOWN_ID
 
@@ -63,8 +64,12 @@ class WordFeatures(nn.Module):
         char_ids: Tensor,
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
+        longest_word: int | None = None,
     ) -> Tensor:
-        """Words (B, T), with max_word_chars, max_word_pieces or states per word → (B, T, output_size)."""
+        """Words (B, T), with max_word_chars, max_word_pieces or states per word → (B, T, output_size).
+
+        `longest_word` is that of `CharacterEncoder`.
+        """
         input_ids = self.without_singletons(input_ids)
         words = self.words(rows_of_words(input_ids, self.config))
         cased = _cased_types(self.char_types)
@@ -72,14 +77,14 @@ class WordFeatures(nn.Module):
         if self.static is not None:
             vectors.append(self.static(input_ids))
         if self.config.casing_features:
-            vectors.append(F.one_hot(casing_of(cased[char_ids]), CASINGS).to(words.dtype))
+            vectors.append(one_hot(casing_of(cased[char_ids]), CASINGS).to(words.dtype))
         if self.config.unknown_word == "vector_and_casing":
             known = (input_ids != UNKNOWN_ID).unsqueeze(-1)
             vectors = [torch.where(known, torch.cat(vectors, -1), self.unknown)]
         if self.shapes is not None:
             vectors.append(self.shapes(shape_of(cased[char_ids], char_ids)))
         if self.chars is not None:
-            vectors.append(self.chars(char_ids, self.char_types))
+            vectors.append(self.chars(char_ids, self.char_types, longest_word))
         if self.composed is not None:
             vectors.append(self.composed(piece_ids))
         if self.context is not None:
@@ -190,6 +195,11 @@ def _cased_types(types: Tensor) -> Tensor:
     return torch.where(types < UNTYPED_UPPER, types, types - (UNTYPED_UPPER - UPPER))
 
 
+def one_hot(codes: Tensor, size: int) -> Tensor:
+    """Codes (…) below a size as (…, size); `F.one_hot` reads values to check them."""
+    return codes.unsqueeze(-1) == torch.arange(size, device=codes.device)
+
+
 def casing_of(types: Tensor) -> Tensor:
     """The casing of each word, tested in li2020's order: 0 all upper, 1 first upper, 2 all lower, 3 anything else.
 
@@ -240,14 +250,18 @@ class CharacterEncoder(nn.Module):
         """True if occurrences of a word have different dropout now."""
         return self.training and self.dropout > 0
 
-    def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
-        """char_ids (B, T, W), char_types (characters,) → (B, T, output_size)."""
+    def forward(self, char_ids: Tensor, char_types: Tensor, longest_word: int | None = None) -> Tensor:
+        """char_ids (B, T, W), char_types (characters,) → (B, T, output_size).
+
+        No word has more than `longest_word` characters, if that is given: the columns behind them are not read.
+        """
         rows, place = char_ids.flatten(0, 1), None
-        if self.narrows(rows):
+        if longest_word is None and self.narrows(rows):
             used = (rows != PADDING).any(0).nonzero()
-            longest = int(used[-1]) + 1 if len(used) else 0
-            rows = rows[:, : max(longest + self.padding_needed(), 1)]
-        if _shapes_may_depend_on(rows) and not self.dropping:
+            longest_word = int(used[-1]) + 1 if len(used) else 0
+        if longest_word is not None:
+            rows = rows[:, : max(longest_word + self.padding_needed(), 1)]
+        if readable(rows) and not self.dropping:
             rows, place = _distinct_rows(rows)
         words = self.encode(rows, char_types)
         if place is not None:
@@ -255,8 +269,8 @@ class CharacterEncoder(nn.Module):
         return words.unflatten(0, char_ids.shape[:2])
 
     def narrows(self, rows: Tensor) -> bool:
-        """True if the columns behind the longest word are not read."""
-        return _shapes_may_depend_on(rows)
+        """True if the longest word is looked for, where it is not given."""
+        return readable(rows)
 
     def padding_needed(self) -> int:
         """Columns of padding behind the longest word that change the result."""
@@ -346,8 +360,8 @@ class CharacterCnn(CharacterEncoder):
         chars = F.pad(chars, (1, 0), value=PADDING)
         characters = self.vectors(chars)
         if self.with_types:
-            one_hot = F.one_hot(char_types[chars].long(), len(CHARACTER_TYPE_CODES))[..., 1 : CHARACTER_TYPES + 1]
-            characters = torch.cat([characters, one_hot.to(characters.dtype)], -1)
+            types = one_hot(char_types[chars], len(CHARACTER_TYPE_CODES))[..., 1 : CHARACTER_TYPES + 1]
+            characters = torch.cat([characters, types.to(characters.dtype)], -1)
         padding = chars == PADDING
         if self.pads == "zeros":
             characters = characters.masked_fill(padding.unsqueeze(1), 0)
@@ -409,14 +423,9 @@ class CharacterLstm(CharacterEncoder):
         return ends * (lengths > 0).unsqueeze(1)
 
 
-def _shapes_may_depend_on(rows: Tensor) -> bool:
-    """True if shapes may depend on values: a GPU would wait for the host, and a graph would break."""
-    return rows.device.type == "cpu" and not torch.compiler.is_compiling()
-
-
 def _occurrences(rows: Tensor) -> tuple[Tensor, Tensor]:
     """All occurrences of characters in rows (N, W), (M,), and the rows as indices into them; padding shares one."""
-    if not _shapes_may_depend_on(rows):
+    if not readable(rows):
         return rows.flatten(), torch.arange(rows.numel(), device=rows.device).view_as(rows)
     real = rows != PADDING
     places = real.flatten().cumsum(0).view_as(rows)

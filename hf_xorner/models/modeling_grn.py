@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from .configuration_grn import GrnConfig
 from .convolutions import Layout
+from .devices import readable
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 #: Elements of a slice of the computation over pairs of words, to fit a CPU's caches and to occupy a GPU.
@@ -147,7 +148,7 @@ def slice_size(values: Tensor) -> int:
 
 def linear_of_words(states: Tensor, lengths: Tensor, weight: Tensor) -> Tensor:
     """W x of all words: states (B, T, C), weight (D, C) → (B, T, D); on a CPU without padding."""
-    if states.device.type != "cpu" or torch.compiler.is_compiling():
+    if not readable(states):
         return F.linear(states, weight)
     words = (~beyond(states, lengths)).flatten().nonzero().squeeze(1)
     products = F.linear(states.flatten(0, 1).index_select(0, words), weight)
@@ -214,7 +215,7 @@ class Gates(NamedTuple):
     @classmethod
     def of(cls, own: Tensor, other: Tensor) -> Gates:
         """Gates of u and v, factored if these are small enough; a GPU would have to wait to find out."""
-        if own.device.type != "cpu" or not own.numel():
+        if not readable(own) or not own.numel():
             return cls(-own, -other, False)
         limit = SAFE_EXPONENTS * math.log(torch.finfo(own.dtype).max)
         extremes = torch.stack([extreme for part in (own, other) for extreme in part.aminmax()])
@@ -274,7 +275,7 @@ def similar_sentences(lengths: Tensor, values: Tensor) -> list[tuple[Tensor | sl
     """
     batch, time, size = values.shape
     everything: list[tuple[Tensor | slice, int]] = [(slice(None), time)]
-    if values.device.type != "cpu" or values.numel() <= CPU_SLICE:
+    if not readable(values) or values.numel() <= CPU_SLICE:
         return everything
     order = lengths.argsort(descending=True, stable=True)
     longest_first = lengths[order].tolist()

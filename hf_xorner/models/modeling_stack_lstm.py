@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from torch import Tensor, nn
 
 from .configuration_stack_lstm import StackLstmConfig
@@ -40,6 +42,10 @@ class StackLstmForTokenClassification(TaggerForTokenClassification):
 
     config_class = StackLstmConfig
     encoder_class = WordVectors
+
+    def can_be_captured(self, inputs: Collection[str]) -> bool:
+        """False: shapes depend on the actions."""
+        return False
 
     def build_head(self, config: StackLstmConfig) -> None:
         """Create the decoder only: it reads the words themselves in place of scores of tags."""

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from transformers import initialization as init
 
 from .configuration_stack_lstm import StackLstmConfig
+from .devices import readable
 from .features import draw_vectors
-from .recurrent import BiLstmLayer, Packing, build_layer, coupled_states, lstm_cell, reversed_order
+from .recurrent import BiLstmLayer, Packing, build_layer, coupled_states, in_one_chunk, lstm_cell, reversed_order
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, OUT, SHIFT, TransitionSystem
 
@@ -71,7 +72,7 @@ class StackLstm(nn.Module):
     def pushed(self, inputs: Tensor, lengths: Tensor) -> Tensor:
         """`states_of` one LSTM with standard cells."""
         batch, time, _ = inputs.shape
-        if inputs.device.type != "cpu" or torch.compiler.is_compiling() or batch < 2 * ROWS_TOGETHER:
+        if not readable(inputs) or batch < 2 * ROWS_TOGETHER:
             return self.fused(inputs)
         # Rows of similar length together, to save computation for padding.
         order = lengths.argsort(descending=True, stable=True)
@@ -91,7 +92,7 @@ class StackLstm(nn.Module):
         initial = tuple(state.unsqueeze(1).expand(-1, len(inputs), -1).contiguous() for state in start)
         no_bias = torch.zeros_like(self.bias[0])
         layers = list(zip(self.readers(), self.weight_hh, self.bias, strict=True))
-        weights = [weight for layer in layers for weight in (*layer, no_bias)]
+        weights = in_one_chunk([weight for layer in layers for weight in (*layer, no_bias)])
         dropout = self.config.dropout if self.training else 0.0
         # cuDNN needs `train` for a backward pass.
         states = torch.lstm(inputs, initial, weights, True, len(layers), dropout, torch.is_grad_enabled(), False, True)

@@ -193,6 +193,7 @@ class TaggerTrainingArguments(TrainingArguments):
     momentum: float = HfArg(default=0.0, help="Momentum of sgd: 0.9 (ma2016, chen2019).")
     early_stopping: int = HfArg(default=0, help="Stop after this many evaluations without a better score; 0: never.")
     max_grad_norm: float = HfArg(default=0.0, help="Clip gradients to this norm; 0: no clipping.")
+    cuda_graphs: bool = HfArg(default=True, help="On CUDA, replay training steps as CUDA graphs.")
     eval_strategy: str = HfArg(default="epoch", help="When to score the validation data.")
     save_strategy: str = HfArg(default="epoch", help="When to write a checkpoint.")
     save_total_limit: int | None = HfArg(default=1, help="Checkpoints kept in addition to the best one.")
@@ -232,6 +233,9 @@ class TaggerTrainingArguments(TrainingArguments):
             )
         if self.device.type != "cuda":
             self.dataloader_pin_memory = False
+        elif self.dataloader_pin_memory:
+            # Otherwise each copy of a batch would wait for the step before it.
+            self.accelerator_config.non_blocking = True
 
 
 class _Parser(HfArgumentParser):

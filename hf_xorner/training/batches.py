@@ -12,9 +12,11 @@ import datasets
 import numpy as np
 import pyarrow.compute as pc
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import Sampler
 
+from ..cuda_graphs import longest_word, rounded_size
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 
@@ -170,14 +172,16 @@ class TaggingCollator:
         tokenizer: The tokenizer of the model.
         words: The column of the words.
         labels: The column of the labels; examples without it are collated without labels.
+        few_shapes: Pad to a few lengths, and add `longest_word`, for CUDA graphs.
     """
 
     tokenizer: WordCharTokenizer
     words: str = "tokens"
     labels: str = "ner_tags"
+    few_shapes: bool = False
     _rows: WordRows | None = field(default=None, init=False, repr=False, compare=False)
 
-    def __call__(self, examples: list[dict[str, Any]]) -> dict[str, Tensor]:
+    def __call__(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
         """Pad the examples to the longest of them."""
         if any(self.words not in example for example in examples):
             raise ValueError(
@@ -187,7 +191,9 @@ class TaggingCollator:
         sentences = [example[self.words] for example in examples]
         if self._rows is None or self._rows.tokenizer is not self.tokenizer:
             self._rows = WordRows(self.tokenizer)
-        batch = self._rows.encode(sentences)
+        batch: dict[str, Any] = self._rows.encode(sentences)
+        if self.few_shapes:
+            batch = self._with_few_shapes(batch)
         if CONTEXT_STATES in examples[0]:
             states = [example[CONTEXT_STATES] for example in examples]
             batch[CONTEXT_STATES] = _padded_states(states, batch["attention_mask"].bool())
@@ -212,6 +218,15 @@ class TaggingCollator:
                 "for none."
             ) from None
         return {**batch, "labels": labels}
+
+    def _with_few_shapes(self, batch: dict[str, Tensor]) -> dict[str, Any]:
+        """Pad values (B, T, …) to a rounded T."""
+        time = batch["input_ids"].shape[1]
+        padding = [0, rounded_size(time) - time]
+        if self.tokenizer.padding_side == "left":
+            padding.reverse()
+        padded = {name: F.pad(values, [0] * 2 * (values.dim() - 2) + padding) for name, values in batch.items()}
+        return {**padded, "longest_word": longest_word(batch["char_ids"])}
 
 
 def _padded_states(rows: list[bytes], mask: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .devices import readable
 from .tags import IGNORED
 
 #: Replaces −∞ where a number must be finite: the lowest log probability returned, and that of forbidden gold tags.
@@ -268,13 +269,13 @@ class ScaledMessages:
 def messages(chain: Chain, lengths: Tensor) -> ScaledMessages | LogMessages:
     """The recursions of a batch, scaled where that is exact, else in log space; T is at least 1.
 
-    A GPU always uses log space: it would have to wait for `exact`, and gains little from scaling.
+    A GPU always uses log space: `exact` reads values, and scaling gains little there.
     """
     if torch.is_grad_enabled() and any(scores.requires_grad for scores in chain):
         # Gradients of the posterior go through the graph of the recursion, in which −∞ would make them NaN.
         finite = (scores.clamp(min=IMPOSSIBLE) for scores in chain[1:])
         return LogMessages(Chain(chain.emissions, *finite), lengths)
-    if chain.emissions.device.type != "cpu":
+    if not readable(chain.emissions):
         return LogMessages(chain, lengths)
     scaled = ScaledMessages(chain, lengths)
     return scaled if scaled.exact() else LogMessages(chain.to(torch.float64), lengths)
@@ -407,22 +408,24 @@ class _LogPartition(torch.autograd.Function):
     ) -> Tensor:
         """Run both directions; the backward pass needs the second: (B,)."""
         chain = Chain(emissions, transitions, start, end)
-        ctx.chain, ctx.lengths, ctx.gold, ctx.sums, ctx.fitting = chain, lengths, gold, None, None
+        ctx.chain, ctx.lengths, ctx.gold, ctx.sums = chain, lengths, None, None
+        ctx.fits_apart = gold is not None and has_free_words(gold, lengths)
         if emissions.shape[1] == 0:
             return emissions.new_zeros(len(emissions))
-        ctx.sums = messages(chain, lengths)
-        total = ctx.sums.log_partition()
-        if gold is not None:
-            free = (gold == IGNORED) & ctx.sums.alignment.inside.t()
-            if not free.is_meta and free.any():
-                # The paths that fit the labels are those of a chain that forbids all others.
-                tags = torch.arange(emissions.shape[2], device=gold.device)
-                fits = (tags == gold.unsqueeze(2)) | (gold == IGNORED).unsqueeze(2)
-                ctx.fitting = messages(chain._replace(emissions=emissions.masked_fill(~fits, -torch.inf)), lengths)
-                fitting = ctx.fitting.log_partition()
-            else:
-                ctx.gold = gold.clamp(min=0)
-                fitting = path_score(chain.to(total.dtype), lengths, ctx.gold)
+        if gold is None:
+            ctx.sums = messages(chain, lengths)
+            total = ctx.sums.log_partition()
+        elif ctx.fits_apart:
+            # The paths that fit the labels are those of a chain that forbids all others; one batch of both chains.
+            tags = torch.arange(emissions.shape[2], device=gold.device)
+            fits = (tags == gold.unsqueeze(2)) | (gold == IGNORED).unsqueeze(2)
+            ctx.sums = messages(beside(chain, emissions.masked_fill(~fits, -torch.inf)), lengths.repeat(2))
+            total, fitting = ctx.sums.log_partition().chunk(2)
+            total = torch.where(fitting == -torch.inf, -IMPOSSIBLE, total - fitting)
+        else:
+            ctx.sums, ctx.gold = messages(chain, lengths), gold.clamp(min=0)
+            total = ctx.sums.log_partition()
+            fitting = path_score(chain.to(total.dtype), lengths, ctx.gold)
             total = torch.where(fitting == -torch.inf, -IMPOSSIBLE, total - fitting)
         return total.masked_fill(lengths == 0, 0).to(emissions.dtype)
 
@@ -435,18 +438,36 @@ class _LogPartition(torch.autograd.Function):
             return *(torch.zeros_like(scores) for scores in chain), None, None
         alignment = sums.alignment
         weight = gradients[0].masked_fill(lengths == 0, 0).to(sums.chain.emissions.dtype)
+        if ctx.fits_apart:
+            weight = torch.cat([weight, -weight])
         words, pairs = sums.marginals(), sums.pair_counts(weight)
-        if ctx.fitting is not None:
-            words -= ctx.fitting.marginals()
-            pairs -= ctx.fitting.pair_counts(weight.to(ctx.fitting.chain.emissions.dtype))
-        elif ctx.gold is not None:
+        if ctx.gold is not None:
             path = ctx.gold.t()
             words.scatter_add_(2, path.unsqueeze(2), words.new_full((1, 1, 1), -1).expand(*path.shape, 1))
             _subtract_transitions(pairs, path, weight * alignment.inside_pairs)
         words = torch.where(alignment.inside.unsqueeze(2), words * weight.unsqueeze(1), 0)
+        end = alignment.at_last(words).sum(0)
+        if ctx.fits_apart:
+            words = words[:, : len(lengths)] + words[:, len(lengths) :]
+            pairs = pairs if pairs.dim() == 2 else pairs[: len(lengths)] + pairs[len(lengths) :]
         start = words[0] if chain.start.dim() == 2 else words[0].sum(0)
-        counts = (words.transpose(0, 1), pairs, start, alignment.at_last(words).sum(0))
+        counts = (words.transpose(0, 1), pairs, start, end)
         return *(count.to(scores.dtype) for count, scores in zip(counts, chain, strict=True)), None, None
+
+
+def has_free_words(gold: Tensor, lengths: Tensor) -> bool:
+    """True if a word has no gold tag (B, T), or if that is not readable."""
+    if not readable(gold):
+        return True
+    words = torch.arange(gold.shape[1], device=gold.device) < lengths.unsqueeze(1)
+    return bool(((gold == IGNORED) & words).any())
+
+
+def beside(chain: Chain, emissions: Tensor) -> Chain:
+    """A chain (B sentences), and behind its sentences the same ones with other emissions: 2B sentences."""
+    transitions = chain.transitions.repeat(2, 1, 1, 1) if chain.conditioned else chain.transitions
+    start = chain.start if chain.start.dim() == 1 else chain.start.repeat(2, 1)
+    return Chain(torch.cat([chain.emissions, emissions]), transitions, start, chain.end)
 
 
 def _subtract_transitions(pairs: Tensor, path: Tensor, weight: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,6 +13,7 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
+from .devices import readable
 from .features import WordFeatures, draw_vectors, first_added_id, word_rows
 from .tags import IGNORED, TagSpace
 
@@ -189,6 +191,13 @@ class TaggerForTokenClassification(PreTrainedModel):
             self.features.static.resize(size)
         return self._get_resized_embeddings(self.features.words, word_rows(config), mean_resizing=mean_resizing)
 
+    def can_be_captured(self, inputs: Collection[str]) -> bool:
+        """True if the outputs for such inputs are computed without reading values in Python on a GPU.
+
+        A CUDA graph of the computation can then be replayed for other values; `longest_word` is one of the inputs.
+        """
+        return self.features.context is None or "context_states" in inputs
+
     @can_return_tuple
     def forward(
         self,
@@ -202,6 +211,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         output_hidden_states: bool | None = None,
         output_path_log_probs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
+        longest_word: int | None = None,
         **kwargs: Any,
     ) -> TaggerOutput:
         """Score a batch of sentences and, with labels, compute the loss.
@@ -219,6 +229,8 @@ class TaggerForTokenClassification(PreTrainedModel):
             output_path_log_probs: Return the log probabilities of the decoded inner tags.
             num_items_in_batch: The divisor of the summed loss when the batch is a part of a larger one: labelled
                 words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
+            longest_word: No word has more characters than this, if it is given; a GPU need not read the columns of
+                `char_ids` behind them.
             kwargs: `return_dict=False` for a plain tuple; other arguments of the Trainer or a pipeline are ignored.
         """
         self.check_inputs(input_ids, char_ids, piece_ids, labels)
@@ -248,6 +260,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         encoded = self.encode(
             **inputs,
             lengths=lengths,
+            longest_word=longest_word,
             output_attentions=bool(output_attentions),
             output_hidden_states=bool(output_hidden_states),
         )
@@ -277,6 +290,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         lengths: Tensor,
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
+        longest_word: int | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> Encoded:
@@ -284,7 +298,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         if piece_ids is not None:
             position = torch.arange(piece_ids.shape[1], device=lengths.device)
             piece_ids = piece_ids.masked_fill((position >= lengths.unsqueeze(1)).unsqueeze(2), 0)
-        features = self.features(input_ids, char_ids, piece_ids, context_states)
+        features = self.features(input_ids, char_ids, piece_ids, context_states, longest_word)
         encoded = self.encoder(features, lengths, output_attentions, output_hidden_states)
         return encoded._replace(hidden_states=(features, *encoded.hidden_states)) if output_hidden_states else encoded
 
@@ -342,8 +356,8 @@ class TaggerForTokenClassification(PreTrainedModel):
                     f"{name} is {ids.shape[-1]} wide and the model's {field} is {getattr(config, field)}; "
                     "use the tokenizer that was saved with the model."
                 )
-        # Reading values makes a GPU wait and breaks a graph; there, embeddings report ids out of range.
-        if input_ids.device.type != "cpu" or torch.compiler.is_compiling() or not input_ids.numel():
+        # Elsewhere, embeddings report ids out of range.
+        if not readable(input_ids) or not input_ids.numel():
             return
         for name, ids, size, field in (
             ("input_ids", input_ids, config.vocab_size, "vocab_size"),

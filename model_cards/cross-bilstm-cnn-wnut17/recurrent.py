@@ -11,6 +11,8 @@ from torch.autograd.function import once_differentiable
 from transformers import initialization as init
 from transformers.utils.generic import maybe_autocast
 
+from .devices import readable
+
 
 class Packing(NamedTuple):
     """The N words of a batch in the order in which a recurrence reads them, as in PyTorch's PackedSequence.
@@ -39,9 +41,8 @@ class Packing(NamedTuple):
 
     @classmethod
     def for_device(cls, lengths: Tensor, time: int) -> Packing:
-        """As `of`, but `padded` on a GPU, which would have to wait for the host to skip padding, and in a graph."""
-        alone = lengths.device.type == "cpu" and not torch.compiler.is_compiling()
-        return (cls.of if alone else cls.padded)(lengths, time)
+        """As `of`, but `padded` where lengths are not readable."""
+        return (cls.of if readable(lengths) else cls.padded)(lengths, time)
 
     @classmethod
     def padded(cls, lengths: Tensor, time: int) -> Packing:
@@ -94,7 +95,7 @@ def masked_recurrence(
     Returns:
         (2, B, T, H), zeros for padding.
     """
-    packing = (Packing.padded if inputs.is_meta else Packing.of)(lengths, inputs.shape[2])
+    packing = Packing.for_device(lengths, inputs.shape[2])
     products = torch.baddbmm(bias.unsqueeze(1), packing.pack(inputs), weight_ih.transpose(1, 2))
     mask = recurrent_mask[:, packing.rows].to(products.dtype)
     hidden = _MaskedRecurrence.apply(products, weight_hh, mask, packing)
@@ -472,11 +473,23 @@ def build_layer(cell: str, input_size: int, hidden_size: int, learned_start: boo
 def fused_recurrence(inputs: Tensor, weights: list[Tensor]) -> Tensor:
     """The backend's LSTM (four gates) or plain RNN (one gate) for one direction, excluded from compiled graphs."""
     size = weights[1].shape[1]
+    weights = in_one_chunk(weights)
     start = inputs.new_zeros(1, len(inputs), size)
     training = torch.is_grad_enabled()  # cuDNN needs `train` for a backward pass.
     if len(weights[1]) == size:
         return torch.rnn_tanh(inputs, start, weights, True, 1, 0.0, training, False, True)[0]
     return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, training, False, True)[0]
+
+
+def in_one_chunk(weights: list[Tensor]) -> list[Tensor]:
+    """On CUDA, the weights as parts of one tensor, matrices first; cuDNN would warn, and copy them itself."""
+    if weights[0].device.type != "cuda":
+        return weights
+    order = sorted(range(len(weights)), key=lambda number: -weights[number].dim())
+    chunk = torch.cat([weights[number].flatten() for number in order])
+    parts = chunk.split([weights[number].numel() for number in order])
+    found = {number: part.view_as(weights[number]) for number, part in zip(order, parts, strict=True)}
+    return [found[number] for number in range(len(weights))]
 
 
 class VariationalDropout(nn.Module):

@@ -7,7 +7,7 @@ import references as ref
 import torch
 from conftest import LI2020, build_model
 
-from hf_xorner.models.recurrent import BiLstmLayer, Packing, VariationalDropout, build_layer
+from hf_xorner.models.recurrent import BiLstmLayer, Packing, VariationalDropout, build_layer, in_one_chunk
 
 LENGTHS = torch.tensor([5, 0, 3, 1])
 INPUT, HIDDEN, TIME = 3, 4, 5
@@ -92,6 +92,21 @@ def test_the_fused_and_the_stepped_recurrence_agree_in_states_and_gradients(laye
 def test_the_stepped_recurrence_passes_gradcheck(layer, inputs, mask):
     leaves = [inputs.requires_grad_(), *layer.parameters()]  # gradcheck changes the weights in place
     assert torch.autograd.gradcheck(lambda *_: within(layer(inputs, LENGTHS, mask)), leaves)
+
+
+def test_weights_are_brought_into_one_chunk_for_cudnn(cuda):
+    weights = [torch.randn(8, 3), torch.randn(8, 2), torch.randn(8), torch.randn(8)] * 2
+    weights = [weight.to(cuda) for weight in weights]
+    chunk = in_one_chunk(weights)
+    assert len({part.untyped_storage().data_ptr() for part in chunk}) == 1
+    for part, weight in zip(chunk, weights, strict=True):
+        assert torch.equal(part, weight)
+
+
+@pytest.mark.filterwarnings("error:RNN module weights")
+def test_cudnn_does_not_warn_about_weights(cuda):
+    layer = build_layer("standard", 3, 2).to(cuda)
+    layer(torch.randn(2, 4, 5, 3, device=cuda), torch.tensor([5, 2, 1, 3], device=cuda)).sum().backward()
 
 
 # Other cells
