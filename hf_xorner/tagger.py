@@ -28,6 +28,12 @@ BATCHES_AHEAD = 32
 #: Average words per sentence above which a batch has fewer sentences: bounds the memory of long documents.
 WORDS_PER_SENTENCE = 256
 
+#: With fewer words, or more distinct ones, the model computes these in each batch, not once for all batches.
+FEW_WORDS, MANY_WORDS = 256, 32768
+
+#: Distinct words that are computed at a time.
+WORDS_AT_ONCE = 512
+
 
 class Entity(NamedTuple):
     """An entity of a text; the text of given words is these words joined by blanks."""
@@ -162,7 +168,9 @@ class Tagger:
         ahead = self._ahead(iter(items), batch_size)
         return chain.from_iterable(self._annotate_together(batch, batch_size) for batch in ahead)
 
-    def label(self, sentences: Iterable[Sequence[str]], batch_size: int = 128) -> Iterator[tuple[list[str], np.ndarray]]:
+    def label(
+        self, sentences: Iterable[Sequence[str]], batch_size: int = 128
+    ) -> Iterator[tuple[list[str], np.ndarray]]:
         """Yield the label of every word and its probability, for sentences of given words."""
         _check_batch_size(batch_size)
         ahead = self._ahead(iter(sentences), batch_size)
@@ -214,9 +222,9 @@ class Tagger:
             The label of every word, (N,); its probability, (N,); and the log probability of its inner tag, by itself
             and given the tag of the word before, (N, 2).
         """
-        labels = np.zeros(len(words.input_ids), dtype=np.int64)
-        probabilities = np.zeros(len(words.input_ids), dtype=np.float32)
-        path_log_probs = np.zeros((len(words.input_ids), 2), dtype=np.float32)
+        labels = np.zeros(len(words.place), dtype=np.int64)
+        probabilities = np.zeros(len(words.place), dtype=np.float32)
+        path_log_probs = np.zeros((len(words.place), 2), dtype=np.float32)
 
         score = self.score if self.graphs is None else self.graphs
 
@@ -228,8 +236,34 @@ class Tagger:
         with ExitStack() as stack:
             if self.graphs is not None and isinstance(self.graphs.capture, CudaCapture):
                 stack.enter_context(on_stream(self.graphs.capture.stream))
-            _in_threads(label, self.batches(words, batch_size), threads)
+            _in_threads(label, self.batches(words, batch_size, self._word_states(words, threads)), threads)
         return labels, probabilities, path_log_probs
+
+    def _word_states(self, words: Words, threads: int) -> Tensor | None:
+        """What the model computes of the distinct words by themselves, if that is faster than by batch."""
+        model = self.model
+        compute = getattr(model, "word_states", None)  # not in the code of models saved before
+        few, many = len(words.place) < FEW_WORDS, len(words.input_ids) > MANY_WORDS
+        if compute is None or few or many or model.device.type != "cpu" or model.features.context is not None:
+            return None
+        inputs = self._inputs(words)
+        parts = (inputs["char_ids"] != 0).sum(1).argsort().split(WORDS_AT_ONCE)  # like lengths together
+        states: list[Any] = [None] * len(parts)
+
+        def compute_part(number: int, part: Tensor) -> None:
+            states[number] = compute(**{name: values[part] for name, values in inputs.items()})
+
+        _in_threads(compute_part, enumerate(parts), threads)
+        with torch.inference_mode():
+            table = states[0].new_empty(len(words.input_ids), states[0].shape[1])
+            return table.index_copy_(0, torch.cat(parts), torch.cat(states))
+
+    def _inputs(self, words: Words) -> dict[str, Tensor]:
+        """The inputs of the model for distinct words."""
+        arrays = {"input_ids": words.input_ids, "char_ids": words.char_ids, "piece_ids": words.piece_ids}
+        inputs = {name: torch.from_numpy(values) for name, values in arrays.items() if values is not None}
+        missing = self.tokenizer.max_word_chars - inputs["char_ids"].shape[1]
+        return inputs | {"char_ids": F.pad(inputs["char_ids"], (0, missing))}
 
     def score(self, **inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Return the labels (B, T) of a batch, their probabilities (B, T), and `path_log_probs` (B, T, 2)."""
@@ -237,19 +271,22 @@ class Tagger:
         probability, label = output.logits.softmax(-1).max(-1)
         return label, probability, output.path_log_probs
 
-    def batches(self, words: Words, batch_size: int) -> Iterator[tuple[dict[str, Any], Tensor, Tensor]]:
+    def batches(
+        self, words: Words, batch_size: int, word_states: Tensor | None = None
+    ) -> Iterator[tuple[dict[str, Any], Tensor, Tensor]]:
         """Yield words in batches of sentences of similar length, right-padded.
 
         Args:
             words: The words of sentences, by `tokenizer.words_of`.
             batch_size: Sentences per batch; fewer if they are long.
+            word_states: Those of the distinct words, for inputs that refer to them.
 
         Yields:
             The inputs of the model, on its device; on the CPU, their mask (B, T), and the places of its words among
             all words. B and T are rounded up if batches are replayed, so that few shapes are captured.
         """
-        arrays = {"input_ids": words.input_ids, "char_ids": words.char_ids, "piece_ids": words.piece_ids}
-        inputs = {name: torch.from_numpy(values) for name, values in arrays.items() if values is not None}
+        inputs = self._inputs(words)
+        distinct = torch.from_numpy(words.place)
         begins = torch.from_numpy(words.counts.cumsum() - words.counts)
         counts = torch.from_numpy(words.counts)
         by_length = torch.argsort(counts, descending=True, stable=True)
@@ -264,13 +301,15 @@ class Tagger:
                 begin, count = F.pad(begin, (0, empty)), F.pad(count, (0, empty))
             mask = torch.arange(width) < count.unsqueeze(1)  # (B, T)
             place = (begin.unsqueeze(1) + torch.arange(width))[mask]
+            rows = distinct[place]
+            if word_states is not None:
+                yield {"input_ids": _pad(rows, mask), "word_states": word_states}, mask, place
+                continue
             padded: dict[str, Any] = {
-                name: _pad(values[place], mask).to(self.model.device) for name, values in inputs.items()
+                name: _pad(values[rows], mask).to(self.model.device) for name, values in inputs.items()
             }
-            missing = self.tokenizer.max_word_chars - padded["char_ids"].shape[2]
-            padded["char_ids"] = F.pad(padded["char_ids"], (0, missing))
             if self.graphs is not None:
-                padded["longest_word"] = longest_word(inputs["char_ids"][place])
+                padded["longest_word"] = longest_word(inputs["char_ids"][rows])
             yield padded, mask, place
 
     def _entities(
@@ -308,13 +347,13 @@ class Tagger:
 
 
 @torch.inference_mode()
-def _in_threads(call: Callable[..., None], batches: Iterator[tuple[Any, ...]], threads: int) -> None:
+def _in_threads(call: Callable[..., None], batches: Iterable[tuple[Any, ...]], threads: int) -> None:
     """Call a function with each batch; several threads with one thread of PyTorch each are faster than the reverse."""
     if threads == 1:
         for batch in batches:
             call(*batch)
         return
-    lock = Lock()
+    lock, batches = Lock(), iter(batches)
 
     @torch.inference_mode()
     def work() -> None:

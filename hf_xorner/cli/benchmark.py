@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
@@ -335,17 +336,18 @@ def against_spacy(names: list[str], options: argparse.Namespace) -> dict[str, An
     with process_with_spacy() as process:
         version = process.submit(spacy_speed.prepare, train).result()
         taggers = {name: fitted(name, train, options.device) for name in names}
+
+        def in_spacy(function: Callable[..., Any], *arguments: Any) -> Any:
+            return process.submit(function, *arguments).result()
+
         many: dict[tuple[str, str], Callable[[], object]] = {
-            ("spacy", f"{count}"): lambda count=count: process.submit(spacy_speed.tag_seconds, test, count).result()
-            for count in (1, 2)
+            ("spacy", str(count)): partial(in_spacy, spacy_speed.tag_seconds, test, count) for count in (1, 2)
         }
-        many |= {(name, "tag"): lambda tagger=tagger: tagger.tag(test) for name, tagger in taggers.items()}
+        many |= {(name, "tag"): partial(tagger.tag, test) for name, tagger in taggers.items()}
         seconds = best_seconds(many, options.rounds, options.device)
         single = test[:: -(-len(test) // SINGLE)]
-        one: dict[str, Callable[[], list[float]]] = {
-            name: lambda tagger=tagger: single_seconds(tagger, single) for name, tagger in taggers.items()
-        }
-        one["spacy"] = lambda: process.submit(spacy_speed.single_seconds, single).result()
+        one = {name: partial(single_seconds, tagger, single) for name, tagger in taggers.items()}
+        one["spacy"] = partial(in_spacy, spacy_speed.single_seconds, single)
         medians = [{name: median(call()) for name, call in one.items()} for _ in range(options.rounds)]
     rows: dict[str, Any] = {}
     tokens = sum(map(len, test))

@@ -54,10 +54,10 @@ def _predicted(tagger: Tagger, sentences: Sequence[Sequence[str]], batch_size: i
     """Return the chunk tag of each word by what the classifier reads. Shape: (words,) each."""
     model, words = tagger.model, tagger.tokenizer.words_of(sentences, True)
     parts = _parts(model)
-    found = {part: np.zeros(len(words.input_ids), dtype=np.int64) for part in parts}
+    found = {part: np.zeros(len(words.place), dtype=np.int64) for part in parts}
     for inputs, mask, place in tagger.batches(words, batch_size):
         lengths = mask.sum(1).to(model.device)
-        encoded = model.encode(**inputs, lengths=lengths)
+        encoded = model.encode(lengths=lengths, **inputs)
         for part, kept in parts.items():
             states = encoded.states * kept
             path = model.decoder(model.score(states), lengths, states).path

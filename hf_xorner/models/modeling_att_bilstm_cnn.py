@@ -8,6 +8,7 @@ from .attention import WindowedSelfAttention
 from .configuration_att_bilstm_cnn import AttBiLstmCnnConfig
 from .modeling_bilstm_cnn import BaselineEncoder
 from .modeling_tagger import Encoded, TaggerForTokenClassification
+from .recurrent import DistinctWords
 
 
 class AttEncoder(BaselineEncoder):
@@ -19,7 +20,11 @@ class AttEncoder(BaselineEncoder):
         self.output_size += self.attention.output_size
 
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+        self,
+        features: Tensor | DistinctWords,
+        lengths: Tensor,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
     ) -> Encoded:
         """features (B, T, d) → [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
         below = super().forward(features, lengths, output_hidden_states=output_hidden_states)

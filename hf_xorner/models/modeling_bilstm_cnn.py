@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from .configuration_bilstm_cnn import BiLstmCnnConfig, CrossBiLstmCnnConfig
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLstmLayer, VariationalDropout
+from .recurrent import BiLstmLayer, DistinctWords, VariationalDropout, both_directions
 
 
 class BaselineEncoder(Encoder):
@@ -33,11 +35,20 @@ class BaselineEncoder(Encoder):
         """The input of either direction of an upper layer: states (2, B, T, H) → (2, B, T, d). Here its own states."""
         return states
 
+    @property
+    def first_layer(self) -> Any:
+        """The layer that reads the features."""
+        return self.layers[0]
+
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+        self,
+        features: Tensor | DistinctWords,
+        lengths: Tensor,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
     ) -> Encoded:
         """features (B, T, d) → H (B, T, 2 · hidden_size), also of the lower layers as hidden states."""
-        states = features.unsqueeze(0).expand(2, -1, -1, -1)
+        states: Any = both_directions(features)
         hidden_states: tuple[Tensor, ...] = ()
         for depth, layer in enumerate(self.layers):
             if depth and output_hidden_states:

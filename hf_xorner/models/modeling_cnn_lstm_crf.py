@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from .attention import WindowedSelfAttention
 from .configuration_cnn_lstm_crf import CnnLstmCrfConfig
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import build_layer
+from .recurrent import BiLayer, DistinctWords, both_directions, build_layer
 
 
 class CnnLstmCrfEncoder(Encoder):
@@ -23,11 +23,20 @@ class CnnLstmCrfEncoder(Encoder):
         if self.attention is not None:
             self.output_size += self.attention.output_size
 
+    @property
+    def first_layer(self) -> BiLayer:
+        """The layer that reads the features."""
+        return self.layer
+
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+        self,
+        features: Tensor | DistinctWords,
+        lengths: Tensor,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
     ) -> Encoded:
         """features (B, T, d) → H (B, T, 2 · hidden_size) or [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
-        directions = self.layer(features.expand(2, -1, -1, -1), lengths)
+        directions = self.layer(both_directions(features), lengths)
         states = self.dropout(torch.cat(directions.unbind(0), -1))
         below = Encoded(states, (states,) if output_hidden_states else ())
         if self.attention is None:

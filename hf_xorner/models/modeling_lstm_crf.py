@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from .configuration_lstm_crf import LstmCrfConfig
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import build_layer
+from .recurrent import BiLayer, DistinctWords, both_directions, build_layer
 
 
 class LstmCrfEncoder(Encoder):
@@ -19,11 +19,20 @@ class LstmCrfEncoder(Encoder):
         self.hidden = nn.Linear(2 * config.hidden_size, config.tanh_size)
         self.output_size = config.tanh_size
 
+    @property
+    def first_layer(self) -> BiLayer:
+        """The layer that reads the features."""
+        return self.lstm
+
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+        self,
+        features: Tensor | DistinctWords,
+        lengths: Tensor,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
     ) -> Encoded:
         """features (B, T, d) → (B, T, tanh_size)."""
-        below = torch.cat(self.lstm(features.expand(2, -1, -1, -1), lengths).unbind(0), -1)
+        below = torch.cat(self.lstm(both_directions(features), lengths).unbind(0), -1)
         states = self.hidden(below).tanh()
         return Encoded(states, (below, states) if output_hidden_states else ())
 

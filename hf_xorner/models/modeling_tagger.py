@@ -15,6 +15,7 @@ from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
 from .devices import readable
 from .features import WordFeatures, draw_vectors, first_added_id, word_rows
+from .recurrent import BiLayer, DistinctWords
 from .tags import IGNORED, TagSpace
 
 #: Margin of the logit of a decoded label above all others, so that argmax is the decoded path.
@@ -66,8 +67,13 @@ class Encoder(nn.Module):
 
     output_size: int
 
+    @property
+    def first_layer(self) -> BiLayer | None:
+        """The recurrent layer that reads the features, if one does; it then also reads `DistinctWords`."""
+        return None
+
     def forward(
-        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+        self, features: Any, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
         """Encode features (B, T, d) of right-padded sentences of lengths (B,)."""
         raise NotImplementedError
@@ -202,7 +208,7 @@ class TaggerForTokenClassification(PreTrainedModel):
     def forward(
         self,
         input_ids: Tensor,
-        char_ids: Tensor,
+        char_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         labels: Tensor | None = None,
         piece_ids: Tensor | None = None,
@@ -212,6 +218,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         output_path_log_probs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
         longest_word: int | None = None,
+        word_states: Tensor | None = None,
         **kwargs: Any,
     ) -> TaggerOutput:
         """Score a batch of sentences and, with labels, compute the loss.
@@ -231,9 +238,12 @@ class TaggerForTokenClassification(PreTrainedModel):
                 words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
             longest_word: No word has more characters than this, if it is given; a GPU need not read the columns of
                 `char_ids` behind them.
+            word_states: For inference on a CPU, results of `word_states` for distinct words, (D, e), in place of
+                characters and pieces; `input_ids` are then rows of them, and the mask must be given.
             kwargs: `return_dict=False` for a plain tuple; other arguments of the Trainer or a pipeline are ignored.
         """
-        self.check_inputs(input_ids, char_ids, piece_ids, labels)
+        if word_states is None:
+            self.check_inputs(input_ids, char_ids, piece_ids, labels)
         if output_attentions is None:
             output_attentions = self.config.output_attentions
         if output_hidden_states is None:
@@ -258,9 +268,12 @@ class TaggerForTokenClassification(PreTrainedModel):
         inputs = {name: _reorder(values, order) for name, values in inputs.items()}
         gold = self.gold(inputs.pop("labels"), lengths) if labels is not None else None
         encoded = self.encode(
+            inputs.pop("input_ids"),
+            inputs.pop("char_ids", None),
+            lengths,
             **inputs,
-            lengths=lengths,
             longest_word=longest_word,
+            word_states=word_states,
             output_attentions=bool(output_attentions),
             output_hidden_states=bool(output_hidden_states),
         )
@@ -286,21 +299,33 @@ class TaggerForTokenClassification(PreTrainedModel):
     def encode(
         self,
         input_ids: Tensor,
-        char_ids: Tensor,
+        char_ids: Tensor | None,
         lengths: Tensor,
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
         longest_word: int | None = None,
+        word_states: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> Encoded:
         """Encode right-padded sentences; the hidden states, if requested, begin with the word features."""
+        if word_states is not None:
+            words = DistinctWords(word_states, input_ids)
+            features = words.expanded() if self.encoder.first_layer is None else words
+            return self.encoder(features, lengths, output_attentions)
         if piece_ids is not None:
             position = torch.arange(piece_ids.shape[1], device=lengths.device)
             piece_ids = piece_ids.masked_fill((position >= lengths.unsqueeze(1)).unsqueeze(2), 0)
         features = self.features(input_ids, char_ids, piece_ids, context_states, longest_word)
         encoded = self.encoder(features, lengths, output_attentions, output_hidden_states)
         return encoded._replace(hidden_states=(features, *encoded.hidden_states)) if output_hidden_states else encoded
+
+    def word_states(self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None = None) -> Tensor:
+        """What is computed of words (D,) by themselves, for `forward`: the features, or the first layer's products."""
+        pieces = None if piece_ids is None else piece_ids.unsqueeze(0)
+        features = self.features(input_ids.unsqueeze(0), char_ids.unsqueeze(0), pieces).squeeze(0)
+        layer = self.encoder.first_layer
+        return features if layer is None else layer.word_products(features)
 
     def score(self, states: Tensor) -> Tensor:
         """Score the inner tags, in at least float32: states (B, T, h) → (B, T, K)."""

@@ -65,13 +65,14 @@ _BEYOND_ASCII = str.maketrans("Uldp", "Nn..")
 
 
 class Words(NamedTuple):
-    """The N words of a batch of sentences, one after the other."""
+    """The N words of a batch of sentences, one after the other; D of them are distinct."""
 
     counts: np.ndarray  # (sentences,) words of each
-    input_ids: np.ndarray  # (N,)
-    char_ids: np.ndarray  # (N, W): W is max_word_chars, or less if no word is longer
     offsets: np.ndarray  # (N, 2) from the start of the text, or of the given word
-    piece_ids: np.ndarray | None  # (N, max_word_pieces), where the tokenizer cuts words into pieces
+    place: np.ndarray  # (N,) index of each word among the distinct ones
+    input_ids: np.ndarray  # (D,)
+    char_ids: np.ndarray  # (D, W): W is max_word_chars, or less if no word is longer
+    piece_ids: np.ndarray | None  # (D, max_word_pieces), where the tokenizer cuts words into pieces
 
 
 class WordCharTokenizer(PreTrainedTokenizerFast):
@@ -383,14 +384,15 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             for row in rows:
                 row.encoding.pad(width, direction=side, pad_id=self.pad_token_id, pad_token=PAD)
 
+        # The stock pipeline joins only outputs of one width.
+        char_ids = np.pad(words.char_ids, ((0, 0), (0, self.max_word_chars - words.char_ids.shape[1])))
         columns = {
-            "input_ids": words.input_ids,
-            # The stock pipeline joins only outputs of one width.
-            "char_ids": np.pad(words.char_ids, ((0, 0), (0, self.max_word_chars - words.char_ids.shape[1]))),
-            "attention_mask": np.ones_like(words.input_ids) if return_attention_mask is not False else None,
-            "piece_ids": words.piece_ids,
-            "token_type_ids": np.zeros_like(words.input_ids) if return_token_type_ids else None,
-            "special_tokens_mask": np.zeros_like(words.input_ids) if return_special_tokens_mask else None,
+            "input_ids": words.input_ids[words.place],
+            "char_ids": char_ids[words.place],
+            "attention_mask": np.ones_like(words.place) if return_attention_mask is not False else None,
+            "piece_ids": words.piece_ids[words.place] if words.piece_ids is not None else None,
+            "token_type_ids": np.zeros_like(words.place) if return_token_type_ids else None,
+            "special_tokens_mask": np.zeros_like(words.place) if return_special_tokens_mask else None,
             "offset_mapping": words.offsets if return_offsets_mapping else None,
         }
         data: dict[str, Any] = {
@@ -417,34 +419,34 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """
         if is_split_into_words:
             given = list(chain.from_iterable(batch))
-            text = "".join(given)
             counts = np.fromiter(map(len, batch), np.int64, len(batch))
             lengths = np.fromiter(map(len, given), np.int64, len(given))
-            stops = lengths.cumsum()
-            starts = stops - lengths
             offsets = np.stack([np.zeros_like(lengths), lengths], 1)
         else:
             encodings = self._encode_words(batch, False) if encodings is None else encodings
-            text = "".join(batch)
             counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
-            flat = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
-            offsets = np.fromiter(flat, np.int64).reshape(-1, 2)
-            sizes = np.fromiter(map(len, batch), np.int64, len(batch))
-            starts, stops = (offsets + (sizes.cumsum() - sizes).repeat(counts)[:, None]).T
-            given = [text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
-        ids = {word: self._convert_token_to_id_with_added_voc(word) for word in set(given)}
-        ids[PAD] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
-        input_ids = np.fromiter(map(ids.__getitem__, given), np.int64, len(given))
-        piece_ids = self.pieces.of(given, self.max_word_pieces) if self.pieces is not None else None
-        return Words(counts, input_ids, self._character_ids(text, starts, stops), offsets, piece_ids)
+            pairs = [encoding.offsets for encoding in encodings]
+            given = [text[start:end] for text, places in zip(batch, pairs, strict=True) for start, end in places]
+            flat = chain.from_iterable(chain.from_iterable(pairs))
+            offsets = np.fromiter(flat, np.int64, 2 * len(given)).reshape(-1, 2)
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(given))}
+        place = np.fromiter(map(numbers.__getitem__, given), np.int64, len(given))
+        distinct = list(numbers)
+        ids = np.fromiter(map(self._convert_token_to_id_with_added_voc, distinct), np.int64, len(distinct))
+        ids[ids == self.pad_token_id] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
+        piece_ids = self.pieces.of(distinct, self.max_word_pieces) if self.pieces is not None else None
+        return Words(counts, offsets, place, ids, self._character_ids(distinct), piece_ids)
 
-    def _character_ids(self, text: str, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-        """Character ids (N, W) of words that start and stop at positions (N,) of a text; see `Words`."""
-        width = min(self.max_word_chars, int((stops - starts).max(initial=1)))
+    def _character_ids(self, words: list[str]) -> np.ndarray:
+        """Character ids (N, W) of words; see `Words`."""
+        lengths = np.fromiter(map(len, words), np.int64, len(words))
+        stops = lengths.cumsum()
+        starts = stops - lengths
+        width = min(self.max_word_chars, int(lengths.max(initial=1)))
         places = starts[:, None] + np.arange(width)
         table = character_ids(self.characters, self.init_kwargs["digits"] == "zero")
-        # One more code point, so that there is one even in an empty text.
-        ids = table[np.append(code_points(text), 0)]
+        # One more code point, so that there is one even without words.
+        ids = table[np.append(code_points("".join(words)), 0)]
         return np.where(places < stops[:, None], ids[np.minimum(places, len(ids) - 1)], 0)
 
     def _encode_words(self, batch: Sequence[Any], is_split_into_words: bool) -> list[Encoding]:
