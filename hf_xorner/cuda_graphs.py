@@ -86,8 +86,8 @@ class _Captured(NamedTuple):
 class Replayed:
     """A function of named tensors, captured for each of their shapes. A shape's first calls are ordinary ones.
 
-    Arguments that are not tensors are constants of a captured call. If a call cannot be captured, all calls are
-    ordinary ones from then on, which one line of the log says.
+    Arguments that are not tensors are constants of a captured call. If a call cannot be captured, calls of its shape
+    are ordinary ones from then on; one line of the log says so.
 
     Args:
         function: Returns tensors that depend on the arguments and the module. It reads no values in Python.
@@ -100,7 +100,7 @@ class Replayed:
         self.function, self.module, self.capture = function, module, capture
         self.captured: dict[Any, _Captured] = {}
         self._calls: Counter[Any] = Counter()
-        self._refused = False
+        self._refused: set[Any] = set()
         self._lock = Lock()
 
     def __call__(self, **arguments: Any) -> Results:
@@ -125,7 +125,7 @@ class Replayed:
 
     def _captured(self, key: Any, arguments: dict[str, Any]) -> _Captured | None:
         """Capture a call, if it is time to."""
-        if self._refused or len(self.captured) >= MOST_GRAPHS:
+        if key in self._refused or len(self.captured) >= MOST_GRAPHS:
             return None
         self._calls[key] += 1
         if self._calls[key] <= ORDINARY_CALLS:
@@ -134,8 +134,9 @@ class Replayed:
         try:
             replay = self.capture(lambda: self.function(**{**arguments, **inputs}))
         except RuntimeError as error:
-            self._refused = True
-            _log.warning("CUDA graphs are not used: a call cannot be captured (%s).", first_line(error))
+            if not self._refused:
+                _log.warning("A shape has no CUDA graph, since the call cannot be captured: %s.", first_line(error))
+            self._refused.add(key)
             return None
         if len(self.captured) + 1 == MOST_GRAPHS:
             _log.warning("%d shapes have a CUDA graph; others are computed without.", MOST_GRAPHS)

@@ -265,6 +265,7 @@ def cuda(monkeypatch) -> torch.device:
     if not torch.cuda.is_available():
         pytest.skip("there is no CUDA device")
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
     return torch.device("cuda")
 
 

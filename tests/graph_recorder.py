@@ -4,11 +4,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+aten = torch.ops.aten
 READS_VALUES = {
-    torch.ops.aten._local_scalar_dense.default,
-    torch.ops.aten.nonzero.default,
-    torch.ops.aten.equal.default,
+    *(aten._local_scalar_dense, aten.equal, aten.nonzero, aten.masked_select, aten.repeat_interleave),
+    *(aten._unique2, aten.unique_dim),
 }
+INDEXES = {aten.index, aten.index_put, aten.index_put_, aten._index_put_impl_}
 
 
 def tensors_in(values):
@@ -23,7 +24,9 @@ class Recording(TorchDispatchMode):
         self.operations = []
 
     def __torch_dispatch__(self, operation, types, arguments=(), options=None):
-        if operation in READS_VALUES:
+        packet = operation.overloadpacket
+        masked = packet in INDEXES and any(index.dtype == torch.bool for index in tensors_in(arguments[1]))  # a mask
+        if packet in READS_VALUES or masked:
             raise RuntimeError(f"{operation} is not permitted when stream is capturing")
         results = operation(*arguments, **(options or {}))
         self.operations.append((operation, arguments, options or {}, results))

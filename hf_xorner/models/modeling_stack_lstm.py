@@ -44,8 +44,8 @@ class StackLstmForTokenClassification(TaggerForTokenClassification):
     encoder_class = WordVectors
 
     def can_be_captured(self, inputs: Collection[str]) -> bool:
-        """False: shapes depend on the actions."""
-        return False
+        """In training on gold actions, for most batches; to decode, Python reads which sentences are finished."""
+        return "labels" in inputs and not self.config.exploration and super().can_be_captured(inputs)
 
     def build_head(self, config: StackLstmConfig) -> None:
         """Create the decoder only: it reads the words themselves in place of scores of tags."""

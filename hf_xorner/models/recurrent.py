@@ -556,7 +556,7 @@ def build_layer(cell: str, input_size: int, hidden_size: int, learned_start: boo
 def fused_recurrence(inputs: Tensor, weights: list[Tensor]) -> Tensor:
     """The backend's LSTM (four gates) or plain RNN (one gate) for one direction, excluded from compiled graphs."""
     size = weights[1].shape[1]
-    weights = in_one_chunk(weights)
+    weights = in_one_chunk(weights) if inputs.is_cuda else weights
     start = inputs.new_zeros(1, len(inputs), size)
     training = torch.is_grad_enabled()  # cuDNN needs `train` for a backward pass.
     if len(weights[1]) == size:
@@ -565,9 +565,7 @@ def fused_recurrence(inputs: Tensor, weights: list[Tensor]) -> Tensor:
 
 
 def in_one_chunk(weights: list[Tensor]) -> list[Tensor]:
-    """On CUDA, the weights as parts of one tensor, matrices first; cuDNN would warn, and copy them itself."""
-    if weights[0].device.type != "cuda":
-        return weights
+    """The weights as parts of one tensor, matrices first: for cuDNN, which otherwise warns and copies them itself."""
     order = sorted(range(len(weights)), key=lambda number: -weights[number].dim())
     chunk = torch.cat([weights[number].flatten() for number in order])
     parts = chunk.split([weights[number].numel() for number in order])

@@ -325,16 +325,19 @@ class TransitionDecoder(Decoder):
             if self.training and self.config.exploration:
                 rate, chunks = self.config.exploration, system.gold_chunks(gold, lengths)
                 actions, best, known = explore(self.scorer, words.detach(), lengths, chunks, rate)
-                log_probs, there = self.scorer(words, lengths, actions)
-                right = log_probs.masked_fill(~best[there], -torch.inf).logsumexp(1)
+                known = known & (actions != NO_ACTION)
+                log_probs, sentence, step = self.scorer(words, lengths, actions)
+                right = best[sentence, step] | ~known[sentence, step].unsqueeze(1)
+                right = log_probs.masked_fill(~right, -torch.inf).logsumexp(1)
             else:
                 actions, known = system.actions_of(gold, lengths)
-                steps = int((actions != NO_ACTION).sum(1).max()) if len(actions) else 0
-                actions, known = actions[:, :steps], known[:, :steps]
-                log_probs, there = self.scorer(words, lengths, actions)
-                right = log_probs.gather(1, actions[there].unsqueeze(1)).squeeze(1)
-            losses = torch.where(known[there], -right, 0)
-            return losses.new_zeros(len(lengths)).index_add(0, there.nonzero()[:, 0], losses)
+                if self.scorer.reads(words):
+                    steps = int((actions != NO_ACTION).sum(1).max()) if len(actions) else 0
+                    actions, known = actions[:, :steps], known[:, :steps]
+                log_probs, sentence, step = self.scorer(words, lengths, actions)
+                right = log_probs.gather(1, actions[sentence, step].clamp(min=0).unsqueeze(1)).squeeze(1)
+            losses = torch.where(known[sentence, step], -right, 0)
+            return losses.new_zeros(len(lengths)).index_add(0, sentence, losses)
 
     @torch.compiler.disable
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:

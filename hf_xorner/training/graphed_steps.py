@@ -65,7 +65,8 @@ def capture_for(arguments: TrainingArguments, capture: Capture | None) -> Captur
     reason = next((reason for reason, holds in reasons.items() if holds), None)
     if reason is None:
         return capture or CudaCapture(arguments.device)
-    log_refusal(reason)
+    if arguments.process_index == 0:
+        log_refusal(reason)
     return None
 
 

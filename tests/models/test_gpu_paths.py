@@ -3,9 +3,13 @@
 import helpers
 import pytest
 import torch
-from conftest import TAG_SCORING, build_model, with_decoders, without_dropout
+from conftest import TAG_SCORING, VARIANTS, build_model, with_decoders, without_dropout
+from graph_recorder import Recording
+
+from hf_xorner.models import stack_lstm
 
 PAIRS = with_decoders(TAG_SCORING, helpers.DECODERS)
+STACKS = [(variant, "softmax") for variant in VARIANTS if variant not in TAG_SCORING]
 LENGTHS = (4, 1, 3)
 
 
@@ -25,7 +29,7 @@ def step(model, batch, **options):
 
 @pytest.mark.parametrize("longest_word", [None, 10])
 @pytest.mark.parametrize("free", [False, True], ids=["labelled", "in part"])
-@pytest.mark.parametrize(("variant", "decoder"), PAIRS)
+@pytest.mark.parametrize(("variant", "decoder"), PAIRS + STACKS)
 def test_both_paths_give_the_same_loss_and_gradients(tokenizer, as_on_a_gpu, variant, decoder, free, longest_word):
     model = build_model(variant, tokenizer, **without_dropout(variant), **helpers.DECODERS[decoder]).double()
     batch = labelled_batch(model)
@@ -58,6 +62,27 @@ def test_tagging_reads_no_values(tokenizer, variant, decoder):
     with torch.inference_mode():
         output = model.to("meta")(**on_meta, output_path_log_probs=True, longest_word=8)
     assert output.path_log_probs.is_meta and output.logits.is_meta
+
+
+@pytest.mark.parametrize("variant", [variant for variant, _ in STACKS])
+def test_a_training_step_of_a_stack_lstm_reads_no_values(tokenizer, as_on_a_gpu, variant):
+    model = build_model(variant, tokenizer, **dict.fromkeys(without_dropout(variant), 0.3)).double()
+    batch = labelled_batch(model)
+    as_on_a_gpu()
+    with Recording() as recording:
+        step(model, batch, longest_word=8)
+    assert len(recording.operations) > 100
+
+
+def test_long_batches_of_a_stack_lstm_have_shapes_by_their_actions(tokenizer, as_on_a_gpu, monkeypatch):
+    model = build_model("stack-lstm", tokenizer, **without_dropout("stack-lstm")).double()
+    batch = labelled_batch(model)
+    expected = step(model, batch)
+    as_on_a_gpu()
+    monkeypatch.setattr(stack_lstm, "MOST_PLACES", 3 * 4 * 4 - 1)
+    with pytest.raises(RuntimeError, match="capturing"), Recording():
+        step(model, batch, longest_word=8)
+    torch.testing.assert_close(step(model, batch)["loss"], expected["loss"], rtol=0, atol=1e-12)
 
 
 def test_reading_a_value_raises_on_the_meta_device():

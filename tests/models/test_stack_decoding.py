@@ -79,13 +79,13 @@ def test_stepwise_and_batched_scores_agree(tokenizer, fields):
     for size in (1, 3):
         found = search(model.decoder.scorer, words, lengths, size)
         for rank in range(size):
-            log_probs, there = model.decoder.scorer(words, lengths, found.actions[:, rank])
-            taken = log_probs.gather(1, found.actions[:, rank][there].unsqueeze(1)).squeeze(1)
-            totals = torch.zeros(len(lengths), dtype=torch.double).index_add(0, there.nonzero()[:, 0], taken)
+            log_probs, sentence, step = model.decoder.scorer(words, lengths, found.actions[:, rank])
+            taken = log_probs.gather(1, found.actions[sentence, rank, step].unsqueeze(1)).squeeze(1)
+            totals = torch.zeros(len(lengths), dtype=torch.double).index_add(0, sentence, taken)
             alive = found.log_probs[:, rank] > -torch.inf
             torch.testing.assert_close(totals[alive], found.log_probs[:, rank][alive], rtol=0, atol=1e-9)
             if rank == 0:
-                torch.testing.assert_close(found.alternatives[there], log_probs, rtol=0, atol=1e-9)
+                torch.testing.assert_close(found.alternatives[sentence, step], log_probs, rtol=0, atol=1e-9)
 
 
 @torch.no_grad()

@@ -171,7 +171,7 @@ def test_shared_types_keep_their_action_scores(kind, tokenizer, tmp_path):
     for model, own in ((old, tokenizer), (new, extended_tokenizer)):
         actions = model.decoder.scorer.system.actions
         _, words = scored(model, own, sentence)
-        found, _ = model.decoder.scorer(
+        found, *_ = model.decoder.scorer(
             words, torch.tensor([6]), torch.tensor([[actions.index(name) for name in done]])
         )
         # Compared among shared actions, as new ones take a share of the probability.

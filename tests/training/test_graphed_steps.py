@@ -12,10 +12,10 @@ from datasets import Dataset
 from graph_recorder import Recorder
 from runs import QUIET, settings
 
+from hf_xorner.cuda_graphs import CudaCapture, on_stream
 from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments, TaggingCollator
 from hf_xorner.training.graphed_steps import GraphedSteps
 
-CAPTURED = [name for name in ARCHITECTURES if name != "stack-lstm"]
 WORDS = "Ann Smith met Zeus in New York .".split()
 
 
@@ -35,9 +35,8 @@ def trained(folder, tokenizer, kind="cnn-lstm-crf", capture=True, model=None, se
         "learning_rate": 0.01,
         "save_strategy": "no",
     } | arguments
-    arguments = TaggerTrainingArguments(
-        str(folder), **QUIET, eval_strategy="no", load_best_model_at_end=False, **arguments
-    )
+    arguments = {**QUIET, "eval_strategy": "no", "load_best_model_at_end": False, **arguments}
+    arguments = TaggerTrainingArguments(str(folder), **arguments)
     dataset = data(sentences)
     trainer = TaggerTrainer(model, arguments, capture=recorder, train_dataset=dataset, processing_class=tokenizer)
     trainer.train(resume_from_checkpoint=resume)
@@ -50,7 +49,7 @@ def assert_same_weights(trainer, other):
         torch.testing.assert_close(values, expected[name], rtol=1e-9, atol=1e-9, msg=name)
 
 
-@pytest.mark.parametrize("kind", CAPTURED)
+@pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_captured_steps_train_the_same_model(tmp_path, tokenizer, as_on_a_gpu, kind):
     as_on_a_gpu()
     ordinary = trained(tmp_path, tokenizer, kind, capture=False)
@@ -108,7 +107,7 @@ def backward(model, inputs, count):
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("stack-lstm", {}),
+        ("stack-lstm", {"exploration": 0.1}),
         ("cnn-lstm-crf", {"label_smoothing_factor": 0.1}),
         ("cnn-lstm-crf", {"neftune_noise_alpha": 1}),
     ],
@@ -116,7 +115,8 @@ def backward(model, inputs, count):
 )
 def test_other_runs_have_ordinary_steps_and_one_line_says_why(tmp_path, tokenizer, caplog, kind, options):
     with caplog.at_level(logging.WARNING):
-        model = build_model(kind, tokenizer).train()
+        fields = {"exploration": options.pop("exploration")} if "exploration" in options else {}
+        model = build_model(kind, tokenizer, **fields).train()
         arguments = settings(tmp_path, max_steps=6, per_device_train_batch_size=4, **options)
         recorder = Recorder(model)
         trainer = TaggerTrainer(model, arguments, capture=recorder, train_dataset=data(), processing_class=tokenizer)
@@ -163,7 +163,7 @@ def test_the_collator_pads_to_few_lengths(tokenizer):
         assert (values[:, 5:] == (-100 if name == "labels" else 0)).all()
 
 
-@pytest.mark.parametrize("kind", CAPTURED)
+@pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_padding_changes_neither_loss_nor_gradients(tokenizer, kind):
     model = build_model(kind, tokenizer, **without_dropout(kind)).double().train()
     sentences = [{"tokens": WORDS[:3], "ner_tags": [0, 1, 2]}, {"tokens": WORDS[:5], "ner_tags": [0] * 5}]
@@ -176,14 +176,54 @@ def test_padding_changes_neither_loss_nor_gradients(tokenizer, kind):
         torch.testing.assert_close(found[1][name], values, rtol=1e-12, atol=1e-12, msg=name)
 
 
-def test_cuda_graphs_train_the_same_model(tmp_path, tokenizer, cuda):
-    runs = []
-    for graphs in (False, True):
-        model = build_model("cnn-lstm-crf", tokenizer, **without_dropout("cnn-lstm-crf")).double()
-        arguments = settings(
-            tmp_path, use_cpu=False, cuda_graphs=graphs, num_train_epochs=3, per_device_train_batch_size=4
-        )
-        runs.append(TaggerTrainer(model, arguments, train_dataset=data(), processing_class=tokenizer))
-        runs[-1].train()
-    assert runs[0].capture is None and runs[1].capture is not None
+# --- On CUDA ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+@pytest.mark.parametrize("options", [{}, {"gradient_accumulation_steps": 2, "max_grad_norm": 0.5}], ids=str)
+def test_cuda_graphs_train_the_same_model(tmp_path, tokenizer, cuda, caplog, kind, options):
+    with caplog.at_level(logging.WARNING):
+        runs = [
+            trained(tmp_path, tokenizer, kind, capture=False, use_cpu=False, cuda_graphs=graphs, **options)
+            for graphs in (False, True)
+        ]
+    assert runs[0].capture is None and isinstance(runs[1].capture, CudaCapture)
+    assert not [line for line in caplog.messages if "CUDA graph" in line]
     assert_same_weights(*runs)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_cuda_graphs_train_in_mixed_precision(tmp_path, tokenizer, cuda, caplog, precision):
+    with caplog.at_level(logging.WARNING):
+        model = build_model("cnn-lstm-crf", tokenizer)
+        trainer = trained(
+            tmp_path, tokenizer, model=model, capture=False, use_cpu=False, num_train_epochs=20, **{precision: True}
+        )
+    assert not [line for line in caplog.messages if "CUDA graph" in line]
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert losses[-1] < losses[0] / 2
+
+
+def test_dropout_differs_between_replays_of_a_cuda_graph(tokenizer, cuda):
+    model = build_model("cnn-lstm-crf", tokenizer, feature_dropout=0.5).to(cuda).train()
+    batch = TaggingCollator(tokenizer, few_shapes=True)([*data()])
+    batch = {name: value.to(cuda) if isinstance(value, torch.Tensor) else value for name, value in batch.items()}
+    capture = CudaCapture(cuda)
+    steps = GraphedSteps(lambda inputs, count: backward(model, inputs, count), model, capture)
+    with on_stream(capture.stream):
+        losses = [steps(batch, torch.tensor(60.0, device=cuda)).item() for _ in range(8)]
+    assert len(steps.replayed.captured) == 1
+    assert len(set(losses)) == len(losses)
+
+
+def test_a_step_of_a_cuda_graph_makes_the_host_wait_for_nothing(tokenizer, cuda, model_type):
+    model = build_model(model_type, tokenizer).to(cuda).train()
+    batch = TaggingCollator(tokenizer, few_shapes=True)([*data()])
+    batch = {name: value.to(cuda) if isinstance(value, torch.Tensor) else value for name, value in batch.items()}
+    count = torch.tensor(60.0, device=cuda)
+    backward(model, batch, count)  # creates tables
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        backward(model, batch, count)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
