@@ -367,11 +367,13 @@ class TaggerForTokenClassification(PreTrainedModel):
         return torch.minimum(log_probs, best - MARGIN).scatter(-1, path, best)
 
     def check_inputs(
-        self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None, labels: Tensor | None
+        self, input_ids: Tensor, char_ids: Tensor | None, piece_ids: Tensor | None, labels: Tensor | None
     ) -> None:
         """Raise on ids outside the vocabularies, wrong widths, and tracing."""
         if torch.jit.is_tracing():
             raise ValueError("torch.jit.trace is not supported; use torch.compile or torch.export.export.")
+        if char_ids is None:
+            raise ValueError("char_ids is missing; give all that the tokenizer returns.")
         config = self.config
         if piece_ids is None or not config.max_word_pieces:
             piece_ids = input_ids.new_zeros(0, config.max_word_pieces)
