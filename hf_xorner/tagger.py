@@ -192,7 +192,7 @@ class Tagger:
         if any(isinstance(item, str) for item in items):
             raise TypeError("label() reads lists of words; use tag() for texts.")
         words = self.tokenizer.words_of(items, True)
-        labels, probabilities, _ = self._label(words, batch_size)
+        labels, probabilities = self._label(words, batch_size, of_spans=False)
         names = [self.model.config.labels[label] for label in labels.tolist()]
         for begin, end in _bounds(words):
             yield names[begin:end], probabilities[begin:end]
@@ -207,7 +207,7 @@ class Tagger:
             batch = [items[number] for number in numbers]
             words = self.tokenizer.words_of(batch, given_words)
             places = _joined_places(words) if given_words else words.offsets
-            labels, _, path_log_probs = self._label(words, batch_size)
+            labels, path_log_probs = self._label(words, batch_size, of_spans=True)
             texts = [" ".join(item) for item in batch] if given_words else batch
             for number, text, (begin, end) in zip(numbers, texts, _bounds(words), strict=True):
                 results[number] = Annotation(places[begin:end], labels[begin:end], Entities((), text))
@@ -215,29 +215,27 @@ class Tagger:
                 results[numbers[place]].entities.append(entity)
         return results
 
-    def _label(self, words: Words, batch_size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _label(self, words: Words, batch_size: int, of_spans: bool) -> tuple[np.ndarray, np.ndarray]:
         """Label words in batches of sentences of similar length.
 
         Returns:
-            The label of every word, (N,); its probability, (N,); and the log probability of its inner tag, by itself
-            and given the tag of the word before, (N, 2).
+            The label of every word, (N,), and its probability, (N,); or, for the probabilities of spans, the log
+            probability of its inner tag, by itself and given the tag of the word before, (N, 2).
         """
         labels = np.zeros(len(words.place), dtype=np.int64)
-        probabilities = np.zeros(len(words.place), dtype=np.float32)
-        path_log_probs = np.zeros((len(words.place), 2), dtype=np.float32)
-
+        probabilities = np.zeros((len(words.place), 2) if of_spans else len(words.place), dtype=np.float32)
         score = self.score if self.graphs is None else self.graphs
 
         def label(inputs: dict[str, Any], mask: Tensor, place: Tensor) -> None:
-            found = score(**inputs, attention_mask=mask.to(self.model.device))
-            labels[place], probabilities[place], path_log_probs[place] = (values.cpu()[mask] for values in found)
+            found = score(**inputs, attention_mask=mask.to(self.model.device), of_spans=of_spans)
+            labels[place], probabilities[place] = (values.cpu()[mask] for values in found)
 
         threads = torch.get_num_threads() if self.model.device.type == "cpu" and len(words.counts) > batch_size else 1
         with ExitStack() as stack:
             if self.graphs is not None and isinstance(self.graphs.capture, CudaCapture):
                 stack.enter_context(on_stream(self.graphs.capture.stream))
             _in_threads(label, self.batches(words, batch_size, self._word_states(words, threads)), threads)
-        return labels, probabilities, path_log_probs
+        return labels, probabilities
 
     def _word_states(self, words: Words, threads: int) -> Tensor | None:
         """What the model computes of the distinct words by themselves, if that is faster than by batch."""
@@ -265,11 +263,13 @@ class Tagger:
         missing = self.tokenizer.max_word_chars - inputs["char_ids"].shape[1]
         return inputs | {"char_ids": F.pad(inputs["char_ids"], (0, missing))}
 
-    def score(self, **inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the labels (B, T) of a batch, their probabilities (B, T), and `path_log_probs` (B, T, 2)."""
-        output = self.model(**inputs, output_path_log_probs=True)
-        probability, label = output.logits.softmax(-1).max(-1)
-        return label, probability, output.path_log_probs
+    def score(self, of_spans: bool, **inputs: Any) -> tuple[Tensor, Tensor]:
+        """Return the labels (B, T) of a batch, and their probabilities (B, T) or `path_log_probs` (B, T, 2)."""
+        output = self.model(**inputs, output_logits=not of_spans, output_path_log_probs=of_spans)
+        if output.logits is None:
+            return output.path, output.path_log_probs
+        probability, label = output.logits.softmax(-1).max(-1)  # the code of models saved before gives logits
+        return label, output.path_log_probs if of_spans else probability
 
     def batches(
         self, words: Words, batch_size: int, word_states: Tensor | None = None

@@ -50,3 +50,26 @@ def test_missed_bounds_are_reported(monkeypatch, capsys):
     ]
     assert stop.value.code == len(missed)
     assert len(lines) == 4
+
+
+def test_a_comparison_with_spacy_needs_spacy(script, monkeypatch):
+    monkeypatch.setattr("hf_xorner.cli.spacy_speed.find_spec", lambda name: None)
+    code, _, errors = script("benchmark.py", "--against", "spacy")
+    assert (code, errors) == (1, 'hf-xorner benchmark: --against spacy needs spaCy: pip install "hf_xorner[spacy]".\n')
+
+
+def test_tagging_is_compared_with_that_of_spacy(tmp_path):
+    pytest.importorskip("spacy")
+    file = tmp_path / "figures.json"
+    options = ["--against", "spacy", "--models", "bilstm-cnn,stack-lstm", "--sentences", "40", "--rounds", "1"]
+    result = subprocess.run(
+        [sys.executable, BENCHMARK, *options, "--json", str(file)], capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    figures = json.loads(file.read_text())
+    assert list(figures) == ["spacy", "bilstm-cnn", "stack-lstm"]
+    for row in figures.values():
+        assert row["words_per_second"] > 0 and row["p50_ms"] > 0
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("bilstm-cnn ")]
+    ratio = figures["bilstm-cnn"]["words_per_second"] / figures["spacy"]["words_per_second"]
+    assert float(line.split()[2]) == pytest.approx(ratio, abs=0.01)

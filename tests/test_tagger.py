@@ -302,6 +302,18 @@ def test_results_do_not_depend_on_the_number_of_threads(tagger, two_threads, thr
     assert torch.get_num_threads() == threads
 
 
+@pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
+def test_words_computed_once_and_in_each_batch_give_the_same_results(tagger, items, monkeypatch):
+    monkeypatch.setattr("hf_xorner.tagger.WORDS_AT_ONCE", 5)
+    found = []
+    for few in (0, 10**9):
+        monkeypatch.setattr("hf_xorner.tagger.FEW_WORDS", few)
+        found.append(tagger.tag(items, batch_size=4))
+    for one, other in zip(*found, strict=True):
+        assert [entity[:-1] for entity in one] == [entity[:-1] for entity in other]
+        assert [entity.score for entity in one] == pytest.approx([entity.score for entity in other], abs=1e-5)
+
+
 def test_threads_may_share_a_tagger(tagger):
     items = [*TEXTS, *GIVEN] * 4
     alone = tagger.tag(items, batch_size=4)

@@ -19,7 +19,7 @@ class Decoded(NamedTuple):
     """The decoded tags of a batch and their posterior."""
 
     path: Tensor  # (B, T) the best inner tags
-    log_probs: Tensor  # (B, T, K) log posterior of the inner tags
+    log_probs: Tensor | None  # (B, T, K) log posterior of all inner tags, if asked for
     path_log_probs: Tensor  # (B, T, 2) of the path's tags: by themselves, and given the tag before
 
 
@@ -57,17 +57,22 @@ class Decoder(nn.Module):
         """−log p of the gold tags: gold (B, T) → (B,). A word without label may have any tag."""
         raise NotImplementedError
 
-    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
-        """The best tags and the posterior."""
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
+        """The best tags and the posterior: of these tags alone without `all_tags`."""
         raise NotImplementedError
 
     def forward(
-        self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, gold: Tensor | None = None
+        self,
+        scores: Tensor,
+        lengths: Tensor,
+        states: Tensor | None = None,
+        gold: Tensor | None = None,
+        all_tags: bool = True,
     ) -> Decoded | Tensor:
         """Decode, or return the losses (B,) of gold tags (B, T): both here, where accelerate puts weights in place."""
         if gold is not None:
             return self.negative_log_likelihood(scores, gold, lengths, states)
-        return self.decode(scores, lengths, states)
+        return self.decode(scores, lengths, states, all_tags)
 
 
 class SoftmaxDecoder(Decoder):
@@ -80,7 +85,7 @@ class SoftmaxDecoder(Decoder):
         losses = nn.functional.cross_entropy(scores.transpose(1, 2), gold, ignore_index=IGNORED, reduction="none")
         return losses.sum(1)
 
-    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
         """The most probable tag of each word."""
         log_probs = scores.log_softmax(-1)
         path = scores.argmax(-1)
@@ -128,11 +133,11 @@ class CrfDecoder(Decoder):
         """By the forward algorithm."""
         return negative_log_likelihood(self.chain(scores, states), lengths, gold)
 
-    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
         """By the Viterbi and the forward-backward algorithm."""
         chain = self.chain(scores, states)
         path = best_path(chain, lengths)
-        return Decoded(path, *posterior(chain, lengths, path))
+        return Decoded(path, *posterior(chain, lengths, path, all_tags))
 
     def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
         """Emissions, transitions, start and end in at least float32; −∞ for what is forbidden."""

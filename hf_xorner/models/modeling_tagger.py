@@ -35,6 +35,7 @@ class TaggerOutput(ModelOutput):
             layer of the encoder, of which the last are classified. Sizes differ; values at padding are arbitrary.
         attentions: With `output_attentions`, one tensor (B, heads, T, T) for each layer of attention; None for models
             without attention.
+        path: (B, T), without `output_logits`: the decoded labels.
         path_log_probs: (B, T, 2), with `output_path_log_probs`: log probability of a word's decoded inner tag, by
             itself and given the decoded tag of the word before. The first of a span's first word and the second of its
             others add up to the exact log probability of the span.
@@ -44,6 +45,7 @@ class TaggerOutput(ModelOutput):
     logits: Tensor | None = None
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
+    path: Tensor | None = None
     path_log_probs: Tensor | None = None
 
 
@@ -215,6 +217,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         context_states: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        output_logits: bool = True,
         output_path_log_probs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
         longest_word: int | None = None,
@@ -233,6 +236,7 @@ class TaggerForTokenClassification(PreTrainedModel):
                 the pieces.
             output_attentions: Return attention weights; by default as the config has it.
             output_hidden_states: Return the states of all layers; by default as the config has it.
+            output_logits: False for the decoded labels in place of their posterior, which takes less time.
             output_path_log_probs: Return the log probabilities of the decoded inner tags.
             num_items_in_batch: The divisor of the summed loss when the batch is a part of a larger one: labelled
                 words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
@@ -284,8 +288,12 @@ class TaggerForTokenClassification(PreTrainedModel):
             losses = [self.loss(*each, gold, lengths, num_items_in_batch) for each in judged]
             output["loss"] = torch.stack(losses).mean()
         if gold is None or not self.training:
-            decoded = self.decoder(scores, lengths, encoded.states)
-            output["logits"] = _restore(self.public_logits(decoded, lengths), order)[:batch, :time]
+            decoded = self.decoder(scores, lengths, encoded.states, all_tags=output_logits)
+            path = self.public_path(decoded, lengths)
+            if output_logits:
+                output["logits"] = _restore(self.public_logits(decoded, path), order)[:batch, :time]
+            else:
+                output["path"] = _restore(path, order)[:batch, :time]
             if output_path_log_probs:
                 output["path_log_probs"] = _restore(decoded.path_log_probs, order)[:batch, :time]
         if output_hidden_states:
@@ -356,11 +364,15 @@ class TaggerForTokenClassification(PreTrainedModel):
         # The loss of a batch without any label is 0.
         return losses.sum() / torch.as_tensor(num_items_in_batch).clamp(min=1)
 
-    def public_logits(self, decoded: Decoded, lengths: Tensor) -> Tensor:
-        """Log posterior of the public labels (B, T, L), in which the decoded ones are the maxima."""
+    def public_path(self, decoded: Decoded, lengths: Tensor) -> Tensor:
+        """The decoded public labels (B, T)."""
         lengths = lengths.to(decoded.path.device)
         mask = torch.arange(decoded.path.shape[1], device=lengths.device) < lengths.unsqueeze(1)
-        path = self.tags.to_public_path(decoded.path, mask, repair=self.config.malformed_spans == "repair")
+        return self.tags.to_public_path(decoded.path, mask, repair=self.config.malformed_spans == "repair")
+
+    def public_logits(self, decoded: Decoded, path: Tensor) -> Tensor:
+        """Log posterior of the public labels (B, T, L), in which the decoded ones (B, T) are the maxima."""
+        assert decoded.log_probs is not None
         path = path.unsqueeze(-1)
         log_probs = self.tags.to_public_log_probs(decoded.log_probs)
         best = log_probs.gather(-1, path)

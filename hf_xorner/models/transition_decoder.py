@@ -340,7 +340,7 @@ class TransitionDecoder(Decoder):
             return losses.new_zeros(len(lengths)).index_add(0, sentence, losses)
 
     @torch.compiler.disable
-    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Decoded:
+    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
         """Greedy or beam search."""
         system, words = self.scorer.system, self.words(states)
         batch, time, _ = words.shape

@@ -126,9 +126,10 @@ class LogMessages:
         last = self.alignment.at_last(self.leaving[:, 0]) + self.chain.end
         return last.logsumexp(1) + self.alignment.total(self.tops[:, 0, :, 0])
 
-    def log_marginals(self) -> Tensor:
-        """Log probability of each tag of each word: (T, B, K)."""
-        return (self.leaving[:, 0] + self.alignment.mirror(self.arriving[:, 1])).log_softmax(2)
+    def log_marginals(self, path: Tensor | None = None) -> Tensor:
+        """Log probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
+        both = (self.leaving[:, 0] + self.alignment.mirror(self.arriving[:, 1])).log_softmax(2)
+        return both if path is None else both.gather(2, path.unsqueeze(2)).squeeze(2)
 
     def marginals(self) -> Tensor:
         """Probability of each tag of each word, (T, B, K); 0 where no path is possible at all."""
@@ -238,14 +239,15 @@ class ScaledMessages:
         moves = alignment.total(tops.t()[1:]) if self.chain.conditioned else alignment.last * tops
         return last + words + moves + self.start_top + self.end_top
 
-    def log_marginals(self) -> Tensor:
-        """Log probability of each tag of each word: (T, B, K)."""
-        return self.marginals().log_()
+    def log_marginals(self, path: Tensor | None = None) -> Tensor:
+        """Log probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
+        return self.marginals(path).log_()
 
-    def marginals(self) -> Tensor:
-        """Probability of each tag of each word: (T, B, K)."""
+    def marginals(self, path: Tensor | None = None) -> Tensor:
+        """Probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
         both = self.leaving[:, 0] * self.alignment.mirror(self.arriving[:, 1])
-        return both.div_(both.sum(2, keepdim=True))
+        total = both.sum(2, keepdim=True)
+        return both.div_(total) if path is None else (both.gather(2, path.unsqueeze(2)) / total).squeeze(2)
 
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
@@ -363,8 +365,8 @@ def negative_log_likelihood(chain: Chain, lengths: Tensor, gold: Tensor) -> Tens
 
 
 @torch.compiler.disable
-def posterior(chain: Chain, lengths: Tensor, path: Tensor) -> tuple[Tensor, Tensor]:
-    """Log posterior marginals (B, T, K), and log probabilities (B, T, 2) of the tags of a path (B, T).
+def posterior(chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True) -> tuple[Tensor | None, Tensor]:
+    """Log posterior marginals (B, T, K), if of all tags, and log probabilities (B, T, 2) of those of a path (B, T).
 
     The latter are those of each tag by itself and given the tag before it on the path (by itself for the first word).
     By the Markov property, the first of a span's first word and the second of its other words add up to the exact log
@@ -373,9 +375,9 @@ def posterior(chain: Chain, lengths: Tensor, path: Tensor) -> tuple[Tensor, Tens
     if chain.emissions.shape[1] == 0:
         return torch.zeros_like(chain.emissions), chain.emissions.new_zeros(*path.shape, 2)
     sums = messages(chain, lengths)
-    marginals = _log_marginals(sums, chain.emissions)
+    marginals = _log_marginals(sums, chain.emissions) if all_tags else None
     inside = sums.alignment.inside.t()
-    alone = marginals.gather(2, path.unsqueeze(2)).squeeze(2).where(inside, 0)
+    alone = _finite(sums.log_marginals(path.t()), chain.emissions).t().where(inside, 0)
     # NaN after a forbidden tag.
     given = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
     given = torch.cat([alone[:, :1], _finite(given, chain.emissions).t()], 1).where(inside, 0)

@@ -240,3 +240,15 @@ def test_encoders_return_one_state_per_word(variant, tokenizer, training):
     encoded = model.encode(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1))
     for states in (encoded.states, *encoded.earlier):
         assert states.shape == (len(LENGTHS), max(LENGTHS), model.encoder.output_size)
+
+
+def test_the_decoded_path_in_place_of_logits_is_their_argmax(tokenizer, variant):
+    model = build_model(variant, tokenizer).eval()
+    batch = helpers.pad(helpers.random_sentences(model.config, [5, 0, 3, 1]))
+    with torch.inference_mode():
+        whole = model(**batch, output_path_log_probs=True)
+        path = model(**batch, output_logits=False, output_path_log_probs=True)
+    words = batch["attention_mask"].bool()
+    assert path.logits is None
+    assert torch.equal(path.path[words], whole.logits.argmax(-1)[words])
+    torch.testing.assert_close(path.path_log_probs[words], whole.path_log_probs[words])

@@ -7,7 +7,15 @@ import references as ref
 import torch
 from conftest import LI2020, build_model
 
-from hf_xorner.models.recurrent import BiLstmLayer, Packing, VariationalDropout, build_layer, in_one_chunk
+from hf_xorner.models.recurrent import (
+    BiLstmLayer,
+    DistinctWords,
+    Packing,
+    VariationalDropout,
+    both_directions,
+    build_layer,
+    in_one_chunk,
+)
 
 LENGTHS = torch.tensor([5, 0, 3, 1])
 INPUT, HIDDEN, TIME = 3, 4, 5
@@ -92,6 +100,19 @@ def test_the_fused_and_the_stepped_recurrence_agree_in_states_and_gradients(laye
 def test_the_stepped_recurrence_passes_gradcheck(layer, inputs, mask):
     leaves = [inputs.requires_grad_(), *layer.parameters()]  # gradcheck changes the weights in place
     assert torch.autograd.gradcheck(lambda *_: within(layer(inputs, LENGTHS, mask)), leaves)
+
+
+@pytest.mark.parametrize("cell", ["standard", "coupled", "rnn"])
+def test_states_of_distinct_words_are_those_of_all_words(cell):
+    torch.manual_seed(0)
+    layer = build_layer(cell, INPUT, HIDDEN).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    table, place = torch.randn(3, INPUT, dtype=torch.float64), torch.randint(3, (len(LENGTHS), TIME))
+    with torch.inference_mode():
+        states = layer(DistinctWords(layer.word_products(table), place), LENGTHS)
+        expected = layer(both_directions(table[place]), LENGTHS)
+    torch.testing.assert_close(within(states), within(expected), rtol=0, atol=1e-12)
 
 
 def test_weights_are_brought_into_one_chunk_for_cudnn():
