@@ -267,9 +267,10 @@ class TaggerForTokenClassification(PreTrainedModel):
             mask = _one_word(mask)
             inputs = {name: _one_word(values, IGNORED * (name == "labels")) for name, values in inputs.items()}
         # Padding is moved to the right: encoders and decoders only know lengths.
-        order = torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
+        order = None if _is_right_padded(mask) else torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
         lengths = mask.sum(1)
-        inputs = {name: _reorder(values, order) for name, values in inputs.items()}
+        if order is not None:
+            inputs = {name: _reorder(values, order) for name, values in inputs.items()}
         gold = self.gold(inputs.pop("labels"), lengths) if labels is not None else None
         encoded = self.encode(
             inputs.pop("input_ids"),
@@ -439,8 +440,15 @@ def _reorder(values: Tensor, order: Tensor) -> Tensor:
     return values.gather(1, _along(order, values, 1))
 
 
-def _restore(values: Tensor, order: Tensor, dim: int = 1) -> Tensor:
-    """Undo `_reorder` in dimension `dim`, on the device of the order."""
+def _is_right_padded(mask: Tensor) -> bool:
+    """True if no word of a mask (B, T) comes after padding; false if that is not readable."""
+    return readable(mask) and not bool((mask[:, 1:] & ~mask[:, :-1]).any())
+
+
+def _restore(values: Tensor, order: Tensor | None, dim: int = 1) -> Tensor:
+    """Undo `_reorder`, if there was one, in dimension `dim`, on the device of the order."""
+    if order is None:
+        return values.cpu()  # where the readable mask is
     values = values.to(order.device)
     return torch.empty_like(values).scatter(dim, _along(order, values, dim), values)
 
