@@ -242,7 +242,8 @@ class Tagger:
         model = self.model
         compute = getattr(model, "word_states", None)  # not in the code of models saved before
         few, many = len(words.place) < FEW_WORDS, len(words.input_ids) > MANY_WORDS
-        if compute is None or few or many or model.device.type != "cpu" or model.features.context is not None:
+        on_cpu = model.device.type == "cpu" and self.graphs is None
+        if compute is None or few or many or not on_cpu or model.features.context is not None:
             return None
         inputs = self._inputs(words)
         parts = (inputs["char_ids"] != 0).sum(1).argsort().split(WORDS_AT_ONCE)  # like lengths together
