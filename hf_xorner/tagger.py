@@ -28,11 +28,11 @@ BATCHES_AHEAD = 32
 #: Average words per sentence above which a batch has fewer sentences: bounds the memory of long documents.
 WORDS_PER_SENTENCE = 256
 
-#: With fewer words, or more distinct ones, the model computes these in each batch, not once for all batches.
-FEW_WORDS, MANY_WORDS = 256, 32768
+#: With fewer words, the model computes distinct ones in each batch, not once for all batches.
+FEW_WORDS = 256
 
 #: Distinct words that are computed at a time.
-WORDS_AT_ONCE = 512
+DISTINCT_AT_ONCE = 512
 
 
 class Entity(NamedTuple):
@@ -241,16 +241,16 @@ class Tagger:
         """What the model computes of the distinct words by themselves, if that is faster than by batch."""
         model = self.model
         compute = getattr(model, "word_states", None)  # not in the code of models saved before
-        few, many = len(words.place) < FEW_WORDS, len(words.input_ids) > MANY_WORDS
         on_cpu = model.device.type == "cpu" and self.graphs is None
-        if compute is None or few or many or not on_cpu or model.features.context is not None:
+        if compute is None or len(words.place) < FEW_WORDS or not on_cpu or model.features.context is not None:
             return None
         inputs = self._inputs(words)
-        parts = (inputs["char_ids"] != 0).sum(1).argsort().split(WORDS_AT_ONCE)  # like lengths together
+        parts = (inputs["char_ids"] != 0).sum(1).argsort().split(DISTINCT_AT_ONCE)  # like lengths together
         states: list[Any] = [None] * len(parts)
+        products = model.has_products(len(words.input_ids))
 
         def compute_part(number: int, part: Tensor) -> None:
-            states[number] = compute(**{name: values[part] for name, values in inputs.items()})
+            states[number] = compute(**{name: values[part] for name, values in inputs.items()}, products=products)
 
         _in_threads(compute_part, enumerate(parts), threads)
         with torch.inference_mode():

@@ -304,7 +304,7 @@ def test_results_do_not_depend_on_the_number_of_threads(tagger, two_threads, thr
 
 @pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
 def test_words_computed_once_and_in_each_batch_give_the_same_results(tagger, items, monkeypatch):
-    monkeypatch.setattr("hf_xorner.tagger.WORDS_AT_ONCE", 5)
+    monkeypatch.setattr("hf_xorner.tagger.DISTINCT_AT_ONCE", 5)
     found = []
     for few in (0, 10**9):
         monkeypatch.setattr("hf_xorner.tagger.FEW_WORDS", few)
@@ -347,6 +347,34 @@ def test_long_document_is_tagged_to_its_end(tokenizer, model_type):
     ]
 
 
+@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+def test_a_document_in_blocks_gives_the_same_entities(tokenizer, model_type, decoder, monkeypatch):
+    document = [word for words in GIVEN for word in words] * 20
+    tagger = Tagger(lively_model(model_type, tokenizer, decoder, given=[document]).double(), tokenizer)
+    expected = tagger(document)
+    monkeypatch.setattr("hf_xorner.models.recurrent.WORDS_IN_BLOCK", 100)
+    monkeypatch.setattr("hf_xorner.models.modeling_id_cnn.CONVOLVED_AT_ONCE", 100)
+    monkeypatch.setattr("hf_xorner.models.decoders.DECODED_AT_ONCE", 100)
+    monkeypatch.setattr("hf_xorner.models.crf.DECODED_AT_ONCE", 100)
+    for most_products in (0, 10**9):
+        monkeypatch.setattr("hf_xorner.models.modeling_tagger.MOST_PRODUCTS", most_products)
+        found = tagger(document)
+        assert [entity[:-1] for entity in found] == [entity[:-1] for entity in expected]
+        assert [entity.score for entity in found] == pytest.approx([entity.score for entity in expected], abs=1e-5)
+
+
+@pytest.mark.parametrize("relation", ["gated", "scalar_gate", "direct"])
+def test_documents_too_long_to_compare_all_words_are_refused(tokenizer, relation, monkeypatch):
+    tagger = Tagger(build_model("grn", tokenizer, relation=relation), tokenizer)
+    monkeypatch.setattr("hf_xorner.models.modeling_grn.LONGEST_COMPARED", 1000)
+    tagger(["Ann"] * 1000)
+    if relation == "direct":
+        tagger(["Ann"] * 1001)
+    else:
+        with pytest.raises(ValueError, match=r"has 1,001 words, .* for at most 1,000; split the text"):
+            tagger(["Ann"] * 1001)
+
+
 # Runs by itself and on one thread, so that peak memory and processor time are those of this document.
 LONG_DOCUMENT = """
 import resource, sys, time
@@ -367,7 +395,7 @@ tagger = hf_xorner.Tagger(model, tokenizer)
 sentence = [word for words in SENTENCES for word in words]
 tagger(sentence)
 before = peak_mb()
-for size in (100_000, 200_000):
+for size in map(int, sys.argv[2:]):
     document = (sentence * (size // len(sentence) + 1))[:size]
     start = time.process_time()
     entities = tagger(document)
@@ -375,20 +403,25 @@ for size in (100_000, 200_000):
 """
 
 
+#: Memory in MB that a document of 500,000 words may take beyond that of a short one, where the aim of 1,600 is missed.
+MORE_MEMORY = {"att-bilstm-cnn": 2_000, "stack-lstm": 8_000}
+
+
 @pytest.mark.slow
-def test_document_of_200_000_words_takes_linear_time(model_type, request, capsys):
-    command = [sys.executable, "-c", LONG_DOCUMENT, model_type]
+def test_a_document_of_500_000_words_takes_linear_time(model_type, request, capsys):
+    sizes = [16_000, 32_000] if model_type == "grn" else [250_000, 500_000]  # GRN compares all words
+    command = [sys.executable, "-c", LONG_DOCUMENT, model_type, *map(str, sizes)]
     tests = request.config.rootpath / "tests"
     result = subprocess.run(command, cwd=tests, capture_output=True, text=True, timeout=1800)
     assert result.returncode == 0, result.stderr
     rows = [line.split() for line in result.stdout.splitlines()]
     (_, half_time, _, half_right), (_, time, memory, right) = rows
-    figures = f"100,000 words {float(half_time):.1f} s, 200,000 words {float(time):.1f} s, {float(memory):.0f} MB more"
+    figures = f"{sizes[0]:,} words {float(half_time):.1f} s, {sizes[1]:,} words {float(time):.1f} s, {memory} MB more"
     with capsys.disabled():
         sys.stdout.write(f"\n{model_type}: {figures}\n")
     assert half_right == right == "True"
-    assert float(time) < 2.6 * float(half_time)
-    assert float(memory) < 12_000
+    assert float(time) < (5 if model_type == "grn" else 2.6) * float(half_time)
+    assert float(memory) < MORE_MEMORY.get(model_type, 1_600)
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])

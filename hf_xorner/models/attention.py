@@ -54,44 +54,39 @@ class WindowedSelfAttention(nn.Module):
         Returns:
             Context (B, T, heads · head_dim) and the weights or None.
         """
+        if states.shape[1] > self.window:
+            return self.attend_in_windows(states, lengths, with_weights)
+        return self.attend_to_all(states, lengths, with_weights)
+
+    def attend_to_all(self, states: Tensor, lengths: Tensor, with_weights: bool) -> tuple[Tensor, Tensor | None]:
+        """Attend within each sentence as a whole; see `forward`."""
         batch, time, _ = states.shape
         split = (batch, time, self.num_heads, self.head_dim)
         query, key, value = (
             project(states).view(split).transpose(1, 2) for project in (self.query, self.key, self.value)
         )  # (B, heads, T, head_dim)
-        if time <= self.window:
-            allowed = torch.arange(time, device=states.device) < lengths.unsqueeze(1)  # (B, T)
-            context, weights = attend(query, key, value, allowed, with_weights)
-        else:
-            context, weights = self.attend_in_windows(query, key, value, lengths, with_weights)
+        allowed = torch.arange(time, device=states.device) < lengths.unsqueeze(1)  # (B, T)
+        context, weights = attend(query, key, value, allowed, with_weights)
         return context.transpose(1, 2).flatten(2), weights
 
-    def attend_in_windows(
-        self, query: Tensor, key: Tensor, value: Tensor, lengths: Tensor, with_weights: bool
-    ) -> tuple[Tensor, Tensor | None]:
+    def attend_in_windows(self, states: Tensor, lengths: Tensor, with_weights: bool) -> tuple[Tensor, Tensor | None]:
         """Attend window by window, and take each word's context from the window that holds it most centrally."""
-        time, step = query.shape[2], self.window - self.overlap
-        count = -(-(time - self.overlap) // step)
-        padded = (count - 1) * step + self.window
-        query, key, value = (F.pad(states, (0, 0, 0, padded - time)) for states in (query, key, value))
-        results = []
-        for start in range(0, count * step, step):
-            q, k, v = (states[:, :, start : start + self.window] for states in (query, key, value))
-            allowed = torch.arange(start, start + self.window, device=lengths.device) < lengths.unsqueeze(1)
-            results.append(attend(q, k, v, allowed, with_weights))
+        batch, time, _ = states.shape
+        step = self.window - self.overlap
         home = self.home_windows(lengths, time)  # (B, T)
-        sentence = torch.arange(len(home), device=home.device).unsqueeze(1)
-        # Padding may lie beyond its sentence's last window; its context is arbitrary.
-        within = (torch.arange(time, device=home.device) - home * step).clamp(max=self.window - 1)
-        context = torch.stack([context for context, _ in results], 1)  # (B, windows, heads, window, head_dim)
-        context = context[sentence, home, :, within].transpose(1, 2)
-        if not with_weights:
-            return context, None
-        local = torch.stack([weights for _, weights in results if weights is not None], 1)
-        local = local[sentence, home, :, within]  # (B, T, heads, window)
-        columns = (home * step).unsqueeze(-1) + torch.arange(self.window, device=home.device)
-        weights = local.new_zeros(*local.shape[:3], padded).scatter(3, columns.unsqueeze(2).expand_as(local), local)
-        return context, weights[..., :time].transpose(1, 2)
+        contexts, weights = states.new_zeros(batch, time, self.output_size), None
+        if with_weights:
+            weights = states.new_zeros(batch, self.num_heads, time, time)
+        for number in range(-(-(time - self.overlap) // step)):
+            start = number * step
+            window = slice(start, start + self.window)
+            context, local = self.attend_to_all(states[:, window], (lengths - start).clamp(min=0), with_weights)
+            at_home = (home[:, window] == number).unsqueeze(2)
+            contexts[:, window] = torch.where(at_home, context, contexts[:, window])
+            if weights is not None and local is not None:
+                rows = weights[:, :, window, window]
+                rows.copy_(torch.where(at_home.unsqueeze(1), local, rows))
+        return contexts, weights
 
     def home_windows(self, lengths: Tensor, time: int) -> Tensor:
         """The number of the window from which each word takes its context: lengths (B,) → (B, T)."""

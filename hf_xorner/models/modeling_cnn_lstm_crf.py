@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from .attention import WindowedSelfAttention
 from .configuration_cnn_lstm_crf import CnnLstmCrfConfig
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLayer, DistinctWords, both_directions, build_layer
+from .recurrent import BiLayer, DistinctWords, both_directions, build_layer, concatenated
 
 
 class CnnLstmCrfEncoder(Encoder):
     """H = [H→ ; H←] of one recurrent layer over [word ; characters]; with self-attention, [H ; C]."""
+
+    reads_distinct_words = True
 
     def __init__(self, config: CnnLstmCrfConfig, input_size: int) -> None:
         super().__init__()
@@ -37,7 +38,7 @@ class CnnLstmCrfEncoder(Encoder):
     ) -> Encoded:
         """features (B, T, d) → H (B, T, 2 · hidden_size) or [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
         directions = self.layer(both_directions(features), lengths)
-        states = self.dropout(torch.cat(directions.unbind(0), -1))
+        states = self.dropout(concatenated(directions))
         below = Encoded(states, (states,) if output_hidden_states else ())
         if self.attention is None:
             return below

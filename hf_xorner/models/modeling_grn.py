@@ -19,6 +19,9 @@ from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 #: Elements of a slice of the computation over pairs of words, to fit a CPU's caches and to occupy a GPU.
 CPU_SLICE, GPU_SLICE = 1 << 17, 1 << 24
 
+#: Longer sentences are refused where every word is compared with every other: twice as many take four times as long.
+LONGEST_COMPARED = 32768
+
 #: Slices of fewer words are computed word by word, which saves two of seven passes over the slice.
 FEW_WORDS = 3
 
@@ -49,6 +52,8 @@ class Relation(nn.Module):
 
     #: Size of r_ij; None for that of x.
     relation_size: ClassVar[int | None] = None
+    #: True if every word is compared with every other one.
+    quadratic: ClassVar[bool] = True
 
     def __init__(self, input_size: int) -> None:
         super().__init__()
@@ -89,6 +94,8 @@ class GatedRelation(Relation):
 
 class DirectRelation(Relation):
     """r_i = 1/T Σ_j r_ij, without any gate (DFN, chen2019, eq. 5); that is W₁ x_i + W₂ x̄ + b with the mean word x̄."""
+
+    quadratic = False
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
         """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
@@ -330,6 +337,11 @@ class GrnEncoder(Encoder):
 
         In place of attention weights it returns norms of relations, (B, 1, T, T), if requested.
         """
+        if self.relation is not None and self.relation.quadratic and features.shape[1] > LONGEST_COMPARED:
+            raise ValueError(
+                f"A sentence has {features.shape[1]:,} words, and this model compares every word with every other, "
+                f"which it does for at most {LONGEST_COMPARED:,}; split the text."
+            )
         states = features if self.context is None else self.context(features, lengths)
         below, norms = () if self.context is None or self.relation is None else (states,), None
         if self.relation is not None:

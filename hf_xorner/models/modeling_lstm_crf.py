@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from .configuration_lstm_crf import LstmCrfConfig
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLayer, DistinctWords, both_directions, build_layer
+from .recurrent import BiLayer, DistinctWords, both_directions, build_layer, concatenated
 
 
 class LstmCrfEncoder(Encoder):
     """tanh(W [H→ ; H←] + b), H→ and H← the states of one bidirectional LSTM layer over [word ; characters]."""
+
+    reads_distinct_words = True
 
     def __init__(self, config: LstmCrfConfig, input_size: int) -> None:
         super().__init__()
@@ -32,7 +33,7 @@ class LstmCrfEncoder(Encoder):
         output_hidden_states: bool = False,
     ) -> Encoded:
         """features (B, T, d) → (B, T, tanh_size)."""
-        below = torch.cat(self.lstm(both_directions(features), lengths).unbind(0), -1)
+        below = concatenated(self.lstm(both_directions(features), lengths))
         states = self.hidden(below).tanh()
         return Encoded(states, (below, states) if output_hidden_states else ())
 

@@ -25,8 +25,11 @@ class WordPieces:
         if isinstance(tokenizer, str):
             tokenizer = Tokenizer.from_str(tokenizer)
         # `to_str` loops over all numbers up to the highest.
-        if _highest_id(tokenizer) > _LIMIT:
+        highest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
+        if highest > _LIMIT:
             raise ValueError(f"its pieces must be numbered from 0 to at most {_LIMIT}")
+        #: Number of ids of pieces; a vocabulary may have gaps.
+        self.size = highest + 1
         parts = json.loads(tokenizer.to_str())
         # Byte-level BPE distinguishes words after a blank. The blank is added here, since `add_prefix_space` would also
         # add it inside words that another rule has split before.
@@ -48,11 +51,6 @@ class WordPieces:
     def to_str(self) -> str:
         """The JSON of the tokenizer."""
         return self.tokenizer.to_str(pretty=True)
-
-    @property
-    def size(self) -> int:
-        """Number of ids of pieces; a vocabulary may have gaps."""
-        return _highest_id(self.tokenizer) + 1
 
     def frame(self) -> tuple[list[int], list[int]]:
         """The encoder's ids of the special pieces before and after a sentence."""
@@ -76,10 +74,6 @@ class WordPieces:
         rows = np.zeros((len(ids), width), dtype=np.int64)
         rows[np.arange(width) < counts[:, None]] = np.fromiter(chain.from_iterable(ids), np.int64, counts.sum()) + 1
         return rows[np.fromiter(map(place_of.__getitem__, words), np.int64, len(words))]
-
-
-def _highest_id(tokenizer: Tokenizer) -> int:
-    return max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
 
 
 def _disable_prefix_space(pre_tokenizer: Any) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from .configuration_bilstm_cnn import BiLstmCnnConfig, CrossBiLstmCnnConfig
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLstmLayer, DistinctWords, VariationalDropout, both_directions
+from .recurrent import BiLstmLayer, DistinctWords, VariationalDropout, both_directions, concatenated
 
 
 class BaselineEncoder(Encoder):
     """H→ = LSTM₂(LSTM₁(X)), H← = LSTM₄(LSTM₃(X)), H = [H→ ; H←]: the two directions never meet below the top."""
+
+    reads_distinct_words = True
 
     def __init__(self, config: BiLstmCnnConfig, input_size: int) -> None:
         super().__init__()
@@ -52,13 +53,13 @@ class BaselineEncoder(Encoder):
         hidden_states: tuple[Tensor, ...] = ()
         for depth, layer in enumerate(self.layers):
             if depth and output_hidden_states:
-                hidden_states += (torch.cat(states.unbind(0), -1),)
+                hidden_states += (concatenated(states),)
             inputs = self.layer_inputs(states) if depth else states
             recurrent_mask = None
             if self.dropout.active:
                 recurrent_mask = self.dropout.mask(inputs, 2, inputs.shape[1], self.hidden_size)
             states = layer(self.dropout(inputs), lengths, recurrent_mask)
-        top = torch.cat(self.dropout(states).unbind(0), -1)
+        top = concatenated(self.dropout(states))
         return Encoded(top, (*hidden_states, top) if output_hidden_states else ())
 
 
@@ -73,7 +74,7 @@ class CrossEncoder(BaselineEncoder):
     @staticmethod
     def layer_inputs(states: Tensor) -> Tensor:
         """Both directions, for either direction: states (2, B, T, H) → (2, B, T, 2H)."""
-        return torch.cat(states.unbind(0), -1).unsqueeze(0).expand(2, -1, -1, -1)
+        return concatenated(states).expand(2, -1, -1, -1)
 
 
 class BiLstmCnnForTokenClassification(TaggerForTokenClassification):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -12,6 +13,9 @@ from transformers import initialization as init
 from transformers.utils.generic import maybe_autocast
 
 from .devices import readable
+
+#: Words whose products are in memory at a time, in inference.
+WORDS_IN_BLOCK = 1 << 14
 
 
 class Packing(NamedTuple):
@@ -57,6 +61,18 @@ class Packing(NamedTuple):
         before = torch.arange(max(time - 1, 0) * len(rows), device=lengths.device)
         return cls(rows, [len(rows)] * time, words.transpose(1, 2).flatten(1), before)
 
+    def blocks(self) -> Iterator[tuple[list[int], Tensor]]:
+        """Yield consecutive steps, their sizes and `words` (2, n), of about WORDS_IN_BLOCK words."""
+        if self.words.shape[1] <= WORDS_IN_BLOCK:
+            yield self.sizes, self.words
+            return
+        first = 0
+        while first < len(self.sizes):
+            steps = self.sizes[first : first + max(1, WORDS_IN_BLOCK // self.sizes[first])]
+            begin = sum(self.sizes[:first])
+            yield steps, self.words[:, begin : begin + sum(steps)]
+            first += len(steps)
+
     def pack(self, values: Tensor) -> Tensor:
         """Bring (2, B, T, d) into packed order: (2, N, d)."""
         flat = values.flatten(1, 2)
@@ -69,15 +85,25 @@ class Packing(NamedTuple):
         return torch.stack(states).unflatten(1, (batch, time))
 
 
+#: The h and c of sentences under way, (D, sentences, H) each; of a plain recurrent layer, twice h.
+RecurrentStates = tuple[Tensor, Tensor]
+
+
 class DistinctWords(NamedTuple):
     """The words of a batch as rows of a table of distinct words."""
 
     table: Tensor  # (D, e)
     place: Tensor  # (B, T) rows of the table
+    of_layer: bool  # the table has the first layer's `word_products`, not features
 
     def expanded(self) -> Tensor:
         """(B, T, e)."""
         return nn.functional.embedding(self.place, self.table)
+
+
+def concatenated(states: Tensor) -> Tensor:
+    """[H→ ; H←] of the states of both directions: (2, B, T, H) → (B, T, 2H)."""
+    return states.permute(1, 2, 0, 3).flatten(2)  # a copy unless they lie so in memory
 
 
 def both_directions(features: Tensor | DistinctWords) -> Tensor | DistinctWords:
@@ -225,10 +251,21 @@ def coupled_states(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, start
     return _CoupledRecurrence.apply(products, weight_hh, weight_ch, starts, packing)
 
 
-def lstm_states(products: Tensor, weight_hh: Tensor, packing: Packing) -> Tensor:
+def lstm_states(
+    products: Tensor, weight_hh: Tensor, sizes: list[int], states: RecurrentStates | None
+) -> tuple[Tensor, RecurrentStates]:
     """The states (D, N, H) of D standard LSTMs, from input products (D, N, 4H) in packed order, which are overwritten.
 
     For inference on CPUs, where PyTorch's tanh takes three times as long as its sigmoid: tanh(x) = 2 σ(2x) − 1.
+
+    Args:
+        products: Of the words of some steps.
+        weight_hh: (D, 4H, H).
+        sizes: Sentences under way at each step.
+        states: Those after the steps before; None for zeros.
+
+    Returns:
+        All h, and the states after these steps.
     """
     directions, words, gate_size = products.shape
     size = gate_size // 4
@@ -236,10 +273,9 @@ def lstm_states(products: Tensor, weight_hh: Tensor, packing: Packing) -> Tensor
     for values in (products, recurrent):
         values[..., 2 * size : 3 * size] *= 2
     hidden = products.new_empty(directions, words, size)
-    cells = products.new_zeros(directions, len(packing.rows), size)
-    gates, squashed = products.new_empty(directions, len(packing.rows), gate_size), torch.empty_like(cells)
-    previous = None
-    for product, state in zip(products.split(packing.sizes, 1), hidden.split(packing.sizes, 1), strict=True):
+    previous, cells = states if states is not None else (None, products.new_zeros(directions, sizes[0], size))
+    gates, squashed = products.new_empty(directions, sizes[0], gate_size), torch.empty_like(cells[:, : sizes[0]])
+    for product, state in zip(products.split(sizes, 1), hidden.split(sizes, 1), strict=True):
         count = state.shape[1]
         gate, cell, squash = gates[:, :count], cells[:, :count], squashed[:, :count]
         if previous is None:
@@ -250,7 +286,7 @@ def lstm_states(products: Tensor, weight_hh: Tensor, packing: Packing) -> Tensor
         cell.mul_(f).sub_(i).addcmul_(i, g, value=2)
         torch.mul(cell, 2, out=squash).sigmoid_()
         previous = torch.mul(o, squash, out=state).mul_(2).sub_(o)
-    return hidden
+    return hidden, (hidden[:, words - sizes[-1] :], cells)
 
 
 def lstm_cell(gates: Tensor, c: Tensor, peepholes: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -280,6 +316,44 @@ def unrolled(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Ten
     return torch.cat(hidden, 1)
 
 
+def coupled_steps(
+    products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Tensor, sizes: list[int]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gates (D, N, 3H), tanh(c) (D, N, H), and h and c (D, S + N, H), which begin with those before the first step.
+
+    Args:
+        products: (D, N, 3H).
+        weight_hh: (D, 3H, H).
+        weight_ch: (D, 2H, H).
+        starts: (D, 2, S, H), the h and c of the S sentences before the first step.
+        sizes: Sentences under way at each step.
+    """
+    directions, words, gate_size = products.shape
+    size, sentences = gate_size // 3, starts.shape[2]
+    gates = torch.empty_like(products)
+    squashed = products.new_empty(directions, words, size)
+    hidden, cells = products.new_empty(2, directions, sentences + words, size).unbind(0)
+    hidden[:, :sentences], cells[:, :sentences] = starts.unbind(1)
+    previous, cell = hidden[:, :sentences], cells[:, :sentences]
+    recurrent, peephole = (weight.transpose(1, 2).contiguous() for weight in (weight_hh, weight_ch))
+    peeped = torch.bmm(cell, peephole)  # c's part of the next step's i and of its own step's o
+    begin = 0
+    for count in sizes:
+        here = slice(begin, begin + count)
+        there = slice(sentences + begin, sentences + begin + count)
+        gate = torch.baddbmm(products[:, here], previous[:, :count], recurrent, out=gates[:, here])
+        i, g, o = gate.chunk(3, -1)
+        i.add_(peeped[:, :count, :size]).sigmoid_()
+        g.tanh_()
+        cell = torch.lerp(cell[:, :count], g, i, out=cells[:, there])
+        peeped = torch.bmm(cell, peephole)
+        o.add_(peeped[..., size:]).sigmoid_()
+        torch.tanh(cell, out=squashed[:, here])
+        previous = torch.mul(o, squashed[:, here], out=hidden[:, there])
+        begin += count
+    return gates, squashed, hidden, cells
+
+
 class _CoupledRecurrence(torch.autograd.Function):
     """The states of all words, with a backward pass that keeps no graph through time.
 
@@ -291,32 +365,10 @@ class _CoupledRecurrence(torch.autograd.Function):
         ctx: Any, products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Tensor, packing: Packing
     ) -> Tensor:
         """Step from the first word to the last: products (D, N, 3H), starts (D, 2, S, H)."""
-        directions, words, gate_size = products.shape
-        size, sentences = gate_size // 3, starts.shape[2]
-        gates = torch.empty_like(products)
-        squashed = products.new_empty(directions, words, size)
-        hidden, cells = products.new_empty(2, directions, sentences + words, size).unbind(0)
-        hidden[:, :sentences], cells[:, :sentences] = starts.unbind(1)
-        previous, cell = hidden[:, :sentences], cells[:, :sentences]
-        recurrent, peephole = (weight.transpose(1, 2).contiguous() for weight in (weight_hh, weight_ch))
-        peeped = torch.bmm(cell, peephole)  # c's part of the next step's i and of its own step's o
-        begin = 0
-        for count in packing.sizes:
-            here = slice(begin, begin + count)
-            there = slice(sentences + begin, sentences + begin + count)
-            gate = torch.baddbmm(products[:, here], previous[:, :count], recurrent, out=gates[:, here])
-            i, g, o = gate.chunk(3, -1)
-            i.add_(peeped[:, :count, :size]).sigmoid_()
-            g.tanh_()
-            cell = torch.lerp(cell[:, :count], g, i, out=cells[:, there])
-            peeped = torch.bmm(cell, peephole)
-            o.add_(peeped[..., size:]).sigmoid_()
-            torch.tanh(cell, out=squashed[:, here])
-            previous = torch.mul(o, squashed[:, here], out=hidden[:, there])
-            begin += count
+        gates, squashed, hidden, cells = coupled_steps(products, weight_hh, weight_ch, starts, packing.sizes)
         ctx.save_for_backward(gates, squashed, hidden, cells, weight_hh, weight_ch)
         ctx.packing = packing
-        return hidden[:, sentences:].contiguous()
+        return hidden[:, starts.shape[2] :].contiguous()
 
     @staticmethod
     @once_differentiable
@@ -414,8 +466,16 @@ class BiLayer(nn.Module):
         """Input products of the gates of both directions, for words by themselves: (D, d) → (D, 2 · gates · H)."""
         return torch.addmm(self.bias.flatten(), features.to(self.bias.dtype), self.weight_ih.flatten(0, 1).t())
 
-    def states_of_products(self, products: Tensor, packing: Packing) -> Tensor:
-        """The states (2, N, H) in packed order, for inference; the products (2, N, gates · H) are overwritten."""
+    def states_of_products(
+        self, products: Tensor, sizes: list[int], states: RecurrentStates | None
+    ) -> tuple[Tensor, RecurrentStates]:
+        """For inference, all h of some steps, (2, N, H) in packed order, and the states after them.
+
+        Args:
+            products: (2, N, gates · H); they are overwritten.
+            sizes: Sentences under way at each step.
+            states: Those after the steps before; None at the first.
+        """
         raise NotImplementedError
 
     def forward(self, inputs: Tensor | DistinctWords, lengths: Tensor, recurrent_mask: Tensor | None = None) -> Tensor:
@@ -432,16 +492,35 @@ class BiLayer(nn.Module):
         """
         with maybe_autocast(lengths.device.type, enabled=False):
             if isinstance(inputs, DistinctWords):
-                return self.run_distinct(inputs, lengths)
-            return self.run(inputs.to(self.weight_ih.dtype), lengths, recurrent_mask)
+                return self.run_in_blocks(inputs, lengths)
+            inputs = inputs.to(self.weight_ih.dtype)
+            long = inputs.shape[1] * inputs.shape[2] > WORDS_IN_BLOCK
+            if long and recurrent_mask is None and readable(lengths) and not torch.is_grad_enabled():
+                return self.run_in_blocks(inputs, lengths)
+            return self.run(inputs, lengths, recurrent_mask)
 
-    def run_distinct(self, words: DistinctWords, lengths: Tensor) -> Tensor:
-        """`forward` from the products of distinct words; padding is not computed."""
-        batch, time = words.place.shape
+    def run_in_blocks(self, inputs: Tensor | DistinctWords, lengths: Tensor) -> Tensor:
+        """`forward` for inference, some steps at a time; padding is not computed."""
+        batch, time = inputs.place.shape if isinstance(inputs, DistinctWords) else inputs.shape[1:3]
         packing = Packing.of(lengths, time)
-        rows = words.place.flatten()[packing.words]  # (2, N)
-        products = [table.index_select(0, row) for table, row in zip(words.table.chunk(2, 1), rows, strict=True)]
-        return packing.unpack(self.states_of_products(torch.stack(products), packing), batch, time)
+        both = self.bias.new_zeros(batch * time, 2, self.hidden_size)
+        states = None
+        for sizes, words in packing.blocks():
+            block, states = self.states_of_products(self.products_of(inputs, words), sizes, states)
+            for direction in range(2):
+                both[:, direction].index_copy_(0, words[direction], block[direction])
+        return both.unflatten(0, (batch, time)).permute(2, 0, 1, 3)
+
+    def products_of(self, inputs: Tensor | DistinctWords, words: Tensor) -> Tensor:
+        """The products (2, n, gates · H) of some words (2, n) of the flattened (B, T), for either direction."""
+        if not isinstance(inputs, DistinctWords):
+            flat = inputs.flatten(1, 2)
+            return self.products(torch.stack([flat[direction][words[direction]] for direction in range(2)]))
+        rows = inputs.place.flatten()[words]
+        if not inputs.of_layer:
+            return self.products(inputs.table[rows].to(self.bias.dtype))
+        halves = zip(inputs.table.chunk(2, 1), rows, strict=True)
+        return torch.stack([table.index_select(0, row) for table, row in halves])
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
         """`forward` in the dtype of the weights, by the backend's fused kernel."""
@@ -463,14 +542,16 @@ class BiRnnLayer(BiLayer):
 
     gates = 1
 
-    def states_of_products(self, products: Tensor, packing: Packing) -> Tensor:
+    def states_of_products(
+        self, products: Tensor, sizes: list[int], states: RecurrentStates | None
+    ) -> tuple[Tensor, RecurrentStates]:
         """Step through the words."""
         recurrent = self.weight_hh.transpose(1, 2).contiguous()
-        states = products.split(packing.sizes, 1)
-        states[0].tanh_()
-        for before, here in itertools.pairwise(states):
-            here.baddbmm_(before[:, : here.shape[1]], recurrent).tanh_()
-        return products
+        before = None if states is None else states[0]
+        for here in products.split(sizes, 1):
+            before = (here if before is None else here.baddbmm_(before[:, : here.shape[1]], recurrent)).tanh_()
+        last = products[:, products.shape[1] - sizes[-1] :]
+        return products, (last, last)
 
 
 class BiLstmLayer(BiLayer):
@@ -488,9 +569,11 @@ class BiLstmLayer(BiLayer):
         bias[:, self.hidden_size : 2 * self.hidden_size] = 1
         init.copy_(self.bias, bias)  # unless it was loaded; `init` does not see that of a slice
 
-    def states_of_products(self, products: Tensor, packing: Packing) -> Tensor:
+    def states_of_products(
+        self, products: Tensor, sizes: list[int], states: RecurrentStates | None
+    ) -> tuple[Tensor, RecurrentStates]:
         """See `lstm_states`."""
-        return lstm_states(products, self.weight_hh, packing)
+        return lstm_states(products, self.weight_hh, sizes, states)
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
         """Step by step if every sentence has its own mask, else by the fused kernel."""
@@ -529,9 +612,17 @@ class CoupledBiLstmLayer(BiLayer):
         """The peepholes (2, H, 2H) of i and o."""
         return self.weight_ch.transpose(1, 2)
 
-    def states_of_products(self, products: Tensor, packing: Packing) -> Tensor:
-        """See `coupled_states`."""
-        return coupled_states(products, self.weight_hh, self.weight_ch, self.first_states(), packing)
+    def states_of_products(
+        self, products: Tensor, sizes: list[int], states: RecurrentStates | None
+    ) -> tuple[Tensor, RecurrentStates]:
+        """See `coupled_steps`."""
+        if states is None:
+            starts = self.first_states().unsqueeze(2).expand(-1, -1, sizes[0], -1)
+        else:
+            starts = torch.stack([each[:, : sizes[0]] for each in states], 1)
+        _, _, hidden, cells = coupled_steps(products, self.weight_hh, self.weight_ch, starts, sizes)
+        rest = slice(hidden.shape[1] - sizes[-1], None)
+        return hidden[:, sizes[0] :], (hidden[:, rest], cells[:, rest])
 
     def first_states(self) -> Tensor:
         """h and c of either direction before the first word: (2, 2, H)."""

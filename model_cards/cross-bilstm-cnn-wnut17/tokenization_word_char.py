@@ -641,9 +641,10 @@ def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> Non
 def character_types() -> np.ndarray:
     """The type of every code point, an index into CHARACTER_TYPE_CODES, by Unicode category."""
     types = np.zeros(_CODE_POINTS, dtype=np.uint8)
-    categories = map(unicodedata.category, map(chr, range(_TYPED_CODE_POINTS)))
-    codes = [_TYPES_BY_CATEGORY.get(name) or _TYPES_BY_CATEGORY.get(name[0], ".") for name in categories]
-    types[:_TYPED_CODE_POINTS] = [CHARACTER_TYPE_CODES.index(code) for code in codes]
+    categories = list(map(unicodedata.category, map(chr, range(_TYPED_CODE_POINTS))))
+    codes = {name: _TYPES_BY_CATEGORY.get(name) or _TYPES_BY_CATEGORY.get(name[0], ".") for name in set(categories)}
+    by_name = {name: CHARACTER_TYPE_CODES.index(code) for name, code in codes.items()}
+    types[:_TYPED_CODE_POINTS] = np.fromiter(map(by_name.__getitem__, categories), np.uint8, len(categories))
     return types
 
 

@@ -7,6 +7,7 @@ import references as ref
 import torch
 from conftest import LI2020, build_model
 
+from hf_xorner.models import recurrent
 from hf_xorner.models.recurrent import (
     BiLstmLayer,
     DistinctWords,
@@ -102,19 +103,6 @@ def test_the_stepped_recurrence_passes_gradcheck(layer, inputs, mask):
     assert torch.autograd.gradcheck(lambda *_: within(layer(inputs, LENGTHS, mask)), leaves)
 
 
-@pytest.mark.parametrize("cell", ["standard", "coupled", "rnn"])
-def test_states_of_distinct_words_are_those_of_all_words(cell):
-    torch.manual_seed(0)
-    layer = build_layer(cell, INPUT, HIDDEN).double()
-    for parameter in layer.parameters():
-        torch.nn.init.normal_(parameter)
-    table, place = torch.randn(3, INPUT, dtype=torch.float64), torch.randint(3, (len(LENGTHS), TIME))
-    with torch.inference_mode():
-        states = layer(DistinctWords(layer.word_products(table), place), LENGTHS)
-        expected = layer(both_directions(table[place]), LENGTHS)
-    torch.testing.assert_close(within(states), within(expected), rtol=0, atol=1e-12)
-
-
 def test_weights_are_brought_into_one_chunk_for_cudnn():
     weights = [torch.randn(8, 3), torch.randn(8, 2), torch.randn(8), torch.randn(8)] * 2
     chunk = in_one_chunk(weights)
@@ -154,6 +142,23 @@ def test_every_cell_matches_its_equations(any_layer, inputs):
             words = inputs[direction, sentence, :length].numpy()
             expected = ref.bidirectional(weights, "layer", direction, words)
             helpers.close(states[direction, sentence, :length], expected, 1e-12)
+
+
+@pytest.mark.parametrize("words_in_block", [1, 4, 1000])
+@pytest.mark.parametrize("given", ["features", "distinct words", "products"])
+def test_every_cell_gives_the_same_states_block_by_block(any_layer, given, words_in_block, monkeypatch):
+    table, place = torch.randn(3, INPUT, dtype=torch.float64), torch.randint(3, (len(LENGTHS), TIME))
+    features = both_directions(table[place])
+    inputs = {
+        "features": features,
+        "distinct words": DistinctWords(table, place, of_layer=False),
+        "products": DistinctWords(any_layer.word_products(table), place, of_layer=True),
+    }[given]
+    with torch.inference_mode():
+        expected = any_layer(features, LENGTHS)
+        monkeypatch.setattr(recurrent, "WORDS_IN_BLOCK", words_in_block)
+        states = any_layer(inputs, LENGTHS)
+    torch.testing.assert_close(within(states), within(expected), rtol=0, atol=1e-12)
 
 
 def test_every_cell_passes_gradcheck(any_layer, inputs):
