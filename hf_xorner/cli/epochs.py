@@ -21,15 +21,20 @@ from transformers import TrainerCallback
 from ..registration import CONFIGS
 from ..training import TaggerTrainer, TaggingCollator, parse, prepare
 from ..training.recipes import read_recipe, recipe_names
+from . import spacy_speed
+from .benchmark import CONTESTANTS, sentences_of
 from .parser import Parser
+from .spacy_speed import process_with_spacy
 
 EXAMPLES = (
     "hf-xorner epochs cross-bilstm-cnn grn --sentences 640",
     "hf-xorner epochs recipes --dataset wnut17 conll2003 --json epochs.json",
+    "hf-xorner epochs bilstm-cnn cnn-lstm-crf/small --dataset conll2003 --sentences 14041 --against spacy",
 )
 DESCRIPTION = (
-    "A NAME is a recipe, an architecture (with the defaults of `hf-xorner train`), or `recipes` for all recipes of "
-    "the package; by default all architectures are timed. The bare loop is the least that training can cost: forward, "
+    "A NAME is a recipe, an architecture or variant of `hf-xorner benchmark` (with the defaults of `hf-xorner train`), "
+    "or `recipes` for all recipes of the package; by default all architectures are timed. The bare loop is the least "
+    "that training can cost: forward, "
     "backward and a step of the same optimizer on the same model, over batches of the same size that were encoded "
     "before. Their rounds alternate; the best of each counts. The time of the whole split is extrapolated from the "
     "words that were timed. Trained vectors of the same size replace pretrained ones. Recipes that read an encoder "
@@ -75,7 +80,11 @@ def trainer_of(name: str, dataset: str, options: argparse.Namespace, folder: str
         if options.context is None:
             raise ValueError("it reads an encoder's states; name the encoder by --context.")
         told["context"] = options.context
-    words = ["--model_type", name] if name in CONFIGS else [name]
+    words = [name]
+    if name in CONTESTANTS:
+        model_type, fields = CONTESTANTS[name]
+        words = ["--model_type", model_type]
+        words += [word for field, value in fields.items() for word in (f"--{field}", str(value).lower())]
     with contextlib.redirect_stdout(io.StringIO()):
         trainer = prepare(
             *parse([*words, *(word for option in told for word in (f"--{option}", told[option]))])
@@ -87,8 +96,8 @@ def trainer_of(name: str, dataset: str, options: argparse.Namespace, folder: str
 
 
 def recipe_of(name: str) -> dict:
-    """The options of a recipe; of an architecture, none."""
-    return {} if name in CONFIGS else read_recipe(name).options
+    """The options of a recipe; of an architecture or a variant, none."""
+    return {} if name in CONTESTANTS else read_recipe(name).options
 
 
 def epochs(trainer: TaggerTrainer) -> dict[str, Callable[[], float]]:
@@ -151,7 +160,8 @@ def measure(options: argparse.Namespace, names: list[str]) -> list[dict]:
     print(
         f"seconds of an epoch on {options.device}, {torch.get_num_threads()} threads, best of {options.rounds} rounds"
     )
-    print(f"{'':<44}{'corpus':<12}{'bare loop':>10}{'Trainer':>10}{'overhead':>10}", flush=True)
+    more = f"{'spaCy':>10}{'x spaCy':>10}" if options.against else ""
+    print(f"{'':<44}{'corpus':<12}{'bare loop':>10}{'Trainer':>10}{'overhead':>10}{more}", flush=True)
     rows: list[dict] = []
     for (name, same), dataset in product(distinct(names).items(), options.dataset):
         row: dict = {"name": name, "same": same[1:], "dataset": dataset}
@@ -164,11 +174,22 @@ def measure(options: argparse.Namespace, names: list[str]) -> list[dict]:
                 rows.append(row)
                 continue
             seconds = timed(trainer, options.rounds)
+            spacy = epoch_of_spacy(trainer.train_dataset) if options.against else None
         row |= {kind: round(taken * factor, 3) for kind, taken in seconds.items()}
         row["overhead"] = round(seconds["trainer"] / seconds["bare"] - 1, 4)
-        print(f"{name:<44}{dataset:<12}{row['bare']:>10.2f}{row['trainer']:>10.2f}{row['overhead']:>10.1%}", flush=True)
+        line = f"{name:<44}{dataset:<12}{row['bare']:>10.2f}{row['trainer']:>10.2f}{row['overhead']:>10.1%}"
+        if spacy is not None:
+            row |= {"spacy": round(spacy * factor, 3), "share_of_spacy": round(seconds["trainer"] / spacy, 4)}
+            line += f"{row['spacy']:>10.2f}{row['share_of_spacy']:>10.2f}"
+        print(line, flush=True)
         rows.append(row)
     return rows
+
+
+def epoch_of_spacy(split: Any) -> float:
+    """The seconds of the second epoch of spaCy's default NER for CPUs on the same sentences; the first is slower."""
+    with process_with_spacy() as process:
+        return process.submit(spacy_speed.epoch_seconds, sentences_of(split)).result()[1]
 
 
 def fault_of(options: argparse.Namespace) -> str | None:
@@ -194,6 +215,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--context", help="The encoder of recipes that read one: a folder or owner/name.")
     parser.add_argument("--sentences", type=int, default=640, help="Number of sentences that are timed.")
     parser.add_argument("--rounds", type=int, default=3, help="Number of rounds.")
+    parser.add_argument(
+        "--against", choices=("spacy",), help="Also time the second epoch of spaCy's NER on the same sentences."
+    )
     parser.add_argument("--device", default="cpu", help="The device: cpu, cuda, …")
     parser.add_argument("--json", type=Path, help="Write the figures to this file.")
     return parser
@@ -204,7 +228,7 @@ def run(words: Sequence[str]) -> None:
     options = parser().parse_args(words)
     known = recipe_names()
     names = known if options.names == ["recipes"] else options.names or list(CONFIGS)
-    if unknown := set(names) - set(known) - set(CONFIGS):
+    if unknown := set(names) - set(known) - set(CONTESTANTS):
         raise ValueError(f"{', '.join(sorted(unknown))} is neither a recipe nor an architecture.")
     if fault := fault_of(options):
         raise ValueError(fault)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, TaggerConfig
 from .contextual import ComposedVectors, ContextualFeatures
 from .devices import readable
+from .dropout import dropout
 from .recurrent import build_layer
 from .tokenization_word_char import UNKNOWN_ID
 
@@ -89,7 +93,7 @@ class WordFeatures(nn.Module):
             vectors.append(self.composed(piece_ids))
         if self.context is not None:
             vectors.append(self.context(piece_ids, context_states).to(words.dtype))
-        return F.dropout(torch.cat(vectors, -1), self.config.feature_dropout, self.training)
+        return dropout(torch.cat(vectors, -1), self.config.feature_dropout, self.training)
 
     def without_singletons(self, input_ids: Tensor) -> Tensor:
         """In training, replace words seen once by the unknown word with a probability (lample2016)."""
@@ -261,8 +265,8 @@ class CharacterEncoder(nn.Module):
             longest_word = int(used[-1]) + 1 if len(used) else 0
         if longest_word is not None:
             rows = rows[:, : max(longest_word + self.padding_needed(), 1)]
-        if readable(rows) and not self.dropping:
-            rows, place = _distinct_rows(rows)
+        if readable(rows):
+            rows, place = _real_rows(rows) if self.dropping else _distinct_rows(rows)
         words = self.encode(rows, char_types)
         if place is not None:
             words = F.embedding(place, words)
@@ -285,7 +289,7 @@ class CharacterEncoder(nn.Module):
         vectors = self.embedding(chars)
         if not self.dropping:
             return vectors
-        return torch.where((chars == PADDING).unsqueeze(-1), vectors, F.dropout(vectors, self.dropout))
+        return torch.where((chars == PADDING).unsqueeze(-1), vectors, dropout(vectors, self.dropout))
 
 
 class CharacterFilters(nn.Conv1d):
@@ -316,12 +320,43 @@ class CharacterFilters(nn.Conv1d):
     def maxima(self, rows: Tensor, table: Tensor) -> Tensor:
         """Maxima without bias: rows (N, W), table (C, width · filters) → (N, filters)."""
         (width,) = self.kernel_size
-        parts = F.embedding(rows, table).unflatten(-1, (width, -1))  # (N, W, width, filters)
-        positions = rows.shape[1] - width + 1
-        responses = parts[:, :positions, 0]
-        for offset in range(1, width):
-            responses = responses + parts[:, offset : offset + positions, offset]
-        return responses.amax(1)
+        if torch.is_grad_enabled() and readable(rows):
+            return _Maxima.apply(rows, table, width)
+        return _responses(rows, table, width).amax(1)
+
+
+def _responses(rows: Tensor, table: Tensor, width: int) -> Tensor:
+    """Responses of filters at each position: rows (N, W), table (C, width · filters) → (N, W − width + 1, filters)."""
+    parts = F.embedding(rows, table).unflatten(-1, (width, -1))  # (N, W, width, filters)
+    positions = rows.shape[1] - width + 1
+    responses = parts[:, :positions, 0]
+    for offset in range(1, width):
+        responses = responses + parts[:, offset : offset + positions, offset]
+    return responses
+
+
+class _Maxima(torch.autograd.Function):
+    """The maxima of the responses over positions, with a backward pass through the characters of the maxima alone."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, table: Tensor, width: int) -> Tensor:
+        """rows (N, W), table (C, width · filters) → (N, filters)."""
+        strongest, position = _responses(rows, table, width).max(1)
+        ctx.save_for_backward(rows, position)
+        ctx.width, ctx.shape = width, table.shape
+        return strongest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, None]:
+        """Add each filter's gradient to its entries of the table."""
+        rows, position = ctx.saved_tensors
+        columns = torch.arange(ctx.shape[1], device=rows.device).unflatten(0, (ctx.width, -1))  # (width, filters)
+        entries = [rows.gather(1, position + offset) * ctx.shape[1] + columns[offset] for offset in range(ctx.width)]
+        table = gradients[0].new_zeros(ctx.shape[0] * ctx.shape[1])
+        for entry in entries:
+            table.index_add_(0, entry.flatten(), gradients[0].flatten())
+        return None, table.view(ctx.shape), None
 
 
 class CharacterCnn(CharacterEncoder):
@@ -430,6 +465,12 @@ def _occurrences(rows: Tensor) -> tuple[Tensor, Tensor]:
     real = rows != PADDING
     places = real.flatten().cumsum(0).view_as(rows)
     return F.pad(rows[real], (1, 0), value=PADDING), places.masked_fill(~real, 0)
+
+
+def _real_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of (N, W) that are not padding, behind one that is, and the index of every row among them."""
+    real = (rows != PADDING).any(1)
+    return F.pad(rows[real], (0, 0, 1, 0), value=PADDING), real.cumsum(0).masked_fill(~real, 0)
 
 
 def _distinct_rows(rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from .attention import WindowedSelfAttention
 from .configuration_cnn_lstm_crf import CnnLstmCrfConfig
+from .dropout import dropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .recurrent import BiLayer, DistinctWords, both_directions, build_layer, concatenated
 
@@ -18,7 +19,7 @@ class CnnLstmCrfEncoder(Encoder):
     def __init__(self, config: CnnLstmCrfConfig, input_size: int) -> None:
         super().__init__()
         self.layer = build_layer("standard" if config.encoder == "lstm" else "rnn", input_size, config.hidden_size)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = config.dropout
         self.output_size = 2 * config.hidden_size
         self.attention = WindowedSelfAttention(config, self.output_size) if config.self_attention else None
         if self.attention is not None:
@@ -38,7 +39,7 @@ class CnnLstmCrfEncoder(Encoder):
     ) -> Encoded:
         """features (B, T, d) → H (B, T, 2 · hidden_size) or [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
         directions = self.layer(both_directions(features), lengths)
-        states = self.dropout(concatenated(directions))
+        states = dropout(concatenated(directions), self.dropout, self.training)
         below = Encoded(states, (states,) if output_hidden_states else ())
         if self.attention is None:
             return below

@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from .configuration_grn import GrnConfig
 from .convolutions import Layout
 from .devices import readable
+from .dropout import dropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 #: Elements of a slice of the computation over pairs of words, to fit a CPU's caches and to occupy a GPU.
@@ -348,7 +349,7 @@ class GrnEncoder(Encoder):
             if output_attentions:
                 norms = (self.relation.norms(states, lengths).unsqueeze(1),)
             states = self.relation(states, lengths)
-        states = F.dropout(states, self.dropout, self.training)
+        states = dropout(states, self.dropout, self.training)
         return Encoded(states, (*below, states) if output_hidden_states else (), norms)
 
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from .configuration_id_cnn import IdCnnConfig
 from .convolutions import Layout
+from .dropout import dropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .recurrent import DistinctWords
 
@@ -80,7 +81,7 @@ class IdCnnEncoder(Encoder):
             layers.append(states)
         judged = self.iterations if self.training and self.loss_each_iteration else 1
         taken_back = torch.cat([layout.take_back(rows) for rows in layers[-judged:]])
-        *earlier, states = F.dropout(taken_back, self.dropout, self.training).chunk(judged)
+        *earlier, states = dropout(taken_back, self.dropout, self.training).chunk(judged)
         below = [layout.take_back(rows) for rows in layers[:-1]] if output_hidden_states else []
         return Encoded(states, (*below, states) if output_hidden_states else (), earlier=tuple(earlier))
 

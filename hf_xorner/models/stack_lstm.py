@@ -11,6 +11,7 @@ from transformers import initialization as init
 
 from .configuration_stack_lstm import StackLstmConfig
 from .devices import readable
+from .dropout import dropout
 from .features import draw_vectors
 from .recurrent import BiLstmLayer, Packing, build_layer, coupled_states, in_one_chunk, lstm_cell, reversed_order
 from .tags import TagSpace
@@ -98,9 +99,9 @@ class StackLstm(nn.Module):
         layers = list(zip(self.readers(), self.weight_hh, self.bias, strict=True))
         weights = [weight for layer in layers for weight in (*layer, no_bias)]
         weights = in_one_chunk(weights) if inputs.is_cuda else weights
-        dropout = self.config.dropout if self.training else 0.0
+        rate = self.config.dropout if self.training else 0.0
         # cuDNN needs `train` for a backward pass.
-        states = torch.lstm(inputs, initial, weights, True, len(layers), dropout, torch.is_grad_enabled(), False, True)
+        states = torch.lstm(inputs, initial, weights, True, len(layers), rate, torch.is_grad_enabled(), False, True)
         return torch.cat([empty, states[0]], 1)
 
     def readers(self) -> list[Tensor]:
@@ -136,7 +137,7 @@ def states_of(lstms: Sequence[StackLstm], inputs: Sequence[Tensor], lengths: Seq
 
     for layer, start in enumerate(starts):
         if layer:
-            below = F.dropout(states, lstms[0].config.dropout, lstms[0].training)
+            below = dropout(states, lstms[0].config.dropout, lstms[0].training)
             products = torch.baddbmm(stacked("bias", layer).unsqueeze(1), below, stacked("weight_up", layer - 1).mT)
         states = coupled_states(products, stacked("weight_hh", layer), stacked("weight_ch", layer), start, packing)
     flat = states.new_zeros(len(lstms), batch * time, states.shape[-1]).index_copy(1, order, states)

@@ -7,8 +7,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from .configuration_bilstm_cnn import BiLstmCnnConfig, CrossBiLstmCnnConfig
+from .dropout import VariationalDropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLstmLayer, DistinctWords, VariationalDropout, both_directions, concatenated
+from .recurrent import BiLstmLayer, DistinctWords, both_directions, concatenated
 
 
 class BaselineEncoder(Encoder):

@@ -1,4 +1,4 @@
-"""Bidirectional recurrent layers (plain, LSTM, coupled LSTM) and variational dropout on the recurrent state."""
+"""Bidirectional recurrent layers: plain, LSTM, coupled LSTM."""
 
 from __future__ import annotations
 
@@ -120,9 +120,9 @@ def reversed_order(lengths: Tensor, time: int) -> Tensor:
 
 @torch.compiler.disable
 def masked_recurrence(
-    inputs: Tensor, lengths: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor, recurrent_mask: Tensor
+    inputs: Tensor, lengths: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor, recurrent_mask: Tensor | None
 ) -> Tensor:
-    """An LSTM whose recurrent h has a dropout mask for each sentence.
+    """An LSTM that computes nothing for padding, and whose recurrent h may have a dropout mask for each sentence.
 
     Excluded from compiled graphs, which would unroll it.
 
@@ -132,14 +132,14 @@ def masked_recurrence(
         weight_ih: (2, 4H, d).
         weight_hh: (2, 4H, H).
         bias: (2, 4H).
-        recurrent_mask: (2, B, H).
+        recurrent_mask: (2, B, H), or None.
 
     Returns:
         (2, B, T, H), zeros for padding.
     """
     packing = Packing.for_device(lengths, inputs.shape[2])
     products = torch.baddbmm(bias.unsqueeze(1), packing.pack(inputs), weight_ih.transpose(1, 2))
-    mask = recurrent_mask[:, packing.rows].to(products.dtype)
+    mask = None if recurrent_mask is None else recurrent_mask[:, packing.rows].to(products.dtype)
     hidden = _MaskedRecurrence.apply(products, weight_hh, mask, packing)
     return packing.unpack(hidden, *inputs.shape[1:3])
 
@@ -148,12 +148,13 @@ class _MaskedRecurrence(torch.autograd.Function):
     """h' = LSTM(products + U(m ⊙ h)) step by step, with a backward pass that keeps no graph through time."""
 
     @staticmethod
-    def forward(ctx: Any, products: Tensor, weight_hh: Tensor, mask: Tensor, packing: Packing) -> Tensor:
-        """Step from the first word to the last: products (2, N, 4H), weight_hh (2, 4H, H), mask (2, B, H)."""
+    def forward(ctx: Any, products: Tensor, weight_hh: Tensor, mask: Tensor | None, packing: Packing) -> Tensor:
+        """Step from the first word to the last: products (2, N, 4H), weight_hh (2, 4H, H), mask (2, B, H) if any."""
         directions, words, gate_size = products.shape
         size = gate_size // 4
         gates = torch.empty_like(products)
-        hidden, cells, squashed, masked = products.new_empty(4, directions, words, size).unbind(0)
+        hidden, cells, squashed = products.new_empty(3, directions, words, size).unbind(0)
+        masked = hidden if mask is None else torch.empty_like(hidden)
         cell = previous = products.new_zeros(directions, len(packing.rows), size)
         recurrent = weight_hh.transpose(1, 2).contiguous()
         begin = 0
@@ -166,8 +167,9 @@ class _MaskedRecurrence(torch.autograd.Function):
             o.sigmoid_()
             cell = torch.mul(f, cell[:, :count], out=cells[:, here]).addcmul_(i, g)
             torch.tanh(cell, out=squashed[:, here])
-            torch.mul(o, squashed[:, here], out=hidden[:, here])
-            previous = torch.mul(hidden[:, here], mask[:, :count], out=masked[:, here])
+            previous = torch.mul(o, squashed[:, here], out=hidden[:, here])
+            if mask is not None:
+                previous = torch.mul(previous, mask[:, :count], out=masked[:, here])
             begin += count
         ctx.save_for_backward(gates, cells, squashed, masked, weight_hh, mask)
         ctx.packing = packing
@@ -198,7 +200,7 @@ class _MaskedRecurrence(torch.autograd.Function):
         for count in reversed(packing.sizes):
             here, later = slice(end - count, end), grad_cell.shape[1]
             grad_state = grad_hidden[:, here]
-            grad_state[:, :later].addcmul_(grad_previous, mask[:, :later])
+            grad_state[:, :later] += grad_previous if mask is None else grad_previous * mask[:, :later]
             grad_now = grad_state * hidden_to_cell[:, here]
             grad_now[:, :later] += grad_cell
             torch.mul(cell_to_gates[:, here], grad_now.unsqueeze(2), out=by_gate[:, here, :3])
@@ -576,8 +578,9 @@ class BiLstmLayer(BiLayer):
         return lstm_states(products, self.weight_hh, sizes, states)
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
-        """Step by step if every sentence has its own mask, else by the fused kernel."""
-        if recurrent_mask is not None and recurrent_mask.shape[1] != 1:
+        """Step by step if every sentence has its own mask, or without padding on a CPU; else by the fused kernel."""
+        own_masks = recurrent_mask is not None and recurrent_mask.shape[1] != 1
+        if own_masks or (recurrent_mask is None and torch.is_grad_enabled() and readable(lengths)):
             return masked_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.bias, recurrent_mask)
         return super().run(inputs, lengths, recurrent_mask)
 
@@ -662,30 +665,3 @@ def in_one_chunk(weights: list[Tensor]) -> list[Tensor]:
     parts = chunk.split([weights[number].numel() for number in order])
     found = {number: part.view_as(weights[number]) for number, part in zip(order, parts, strict=True)}
     return [found[number] for number in range(len(weights))]
-
-
-class VariationalDropout(nn.Module):
-    """Dropout with one mask for all words of a sentence (Gal and Ghahramani 2016)."""
-
-    def __init__(self, rate: float, shared: bool = False) -> None:
-        super().__init__()
-        self.rate = rate
-        self.shared = shared
-
-    @property
-    def active(self) -> bool:
-        """True if values are dropped now."""
-        return self.training and self.rate > 0
-
-    def mask(self, like: Tensor, *shape: int) -> Tensor:
-        """A mask of the shape (…, B, d): zeros, and elsewhere 1 / (1 - rate); (…, 1, d) if the batch shares it."""
-        *leading, batch, size = shape
-        keep = like.new_empty(*leading, 1 if self.shared else batch, size)
-        return keep.bernoulli_(1 - self.rate).div_(1 - self.rate)
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Drop features of (2, B, T, d), with one mask per direction and sentence."""
-        if not self.active:
-            return values
-        directions, batch, _, size = values.shape
-        return values * self.mask(values, directions, batch, size).unsqueeze(2)

@@ -8,6 +8,7 @@ import references as ref
 import torch
 
 from hf_xorner import CnnLstmCrfConfig, LstmCrfConfig
+from hf_xorner.models import features
 from hf_xorner.models.features import build_character_encoder, shape_of
 
 CHARS, WIDTH = 20, 12
@@ -146,3 +147,20 @@ def test_word_shapes_match_strubell2017(word, shape):
     rows = torch.tensor(types + [0] * (WIDTH - len(word)))
     assert shape_of(rows, rows).item() == shape
     assert ref.shape_index(rows.numpy(), rows.numpy()) == shape
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("name", [name for name in ENCODERS if name.startswith("cnn")])
+def test_gradients_are_those_of_the_maxima(name, dropout, monkeypatch):
+    """The backward pass through the maxima alone agrees with that of all responses."""
+
+    def gradients():
+        encoder = build(name, char_dropout=dropout).double().train()
+        torch.manual_seed(1)
+        encoder(words([1, 5, 0, 12, 3, 0]), TYPES).pow(2).sum().backward()
+        return [parameter.grad for parameter in encoder.parameters()]
+
+    by_maxima = gradients()
+    monkeypatch.setattr(features._Maxima, "apply", lambda *inputs: features._responses(*inputs).amax(1))
+    for one, other in zip(by_maxima, gradients(), strict=True):
+        helpers.close(one, other, 1e-12)

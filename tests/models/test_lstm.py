@@ -12,7 +12,6 @@ from hf_xorner.models.recurrent import (
     BiLstmLayer,
     DistinctWords,
     Packing,
-    VariationalDropout,
     both_directions,
     build_layer,
     in_one_chunk,
@@ -209,39 +208,6 @@ def test_every_cell_is_initialised_glorot_uniform_per_gate(any_layer):
             bound = (6 / (weights.shape[2] + 50)) ** 0.5
             assert 0.97 * bound < weights.abs().max() <= bound
     assert layer.bias.sum() == (2 * 50 if isinstance(layer, BiLstmLayer) else 0)
-
-
-def test_dropout_masks_are_shared_by_all_words_of_a_sentence():
-    dropped = VariationalDropout(0.5)(torch.ones(2, 3, 7, 50))
-    assert set(dropped.unique().tolist()) == {0.0, 2.0}
-    assert torch.equal(dropped, dropped[:, :, :1].expand_as(dropped))
-
-
-def test_sentences_directions_and_calls_have_separate_masks():
-    dropout = VariationalDropout(0.5)
-    first, second = (dropout(torch.ones(2, 3, 1, 50)).flatten(0, 2) for _ in range(2))
-    masks = torch.cat([first, second])  # (2 calls · 2 directions · 3 sentences, features)
-    assert len(masks.unique(dim=0)) == len(masks) == 12
-
-
-@pytest.mark.parametrize("rate", [0.2, 0.35, 0.8])
-def test_dropout_keeps_the_mean(rate):
-    torch.manual_seed(0)
-    dropped = VariationalDropout(rate)(torch.ones(2, 200, 1, 200))
-    helpers.close(dropped.mean(), 1.0, 0.02)
-    helpers.close((dropped == 0).double().mean(), rate, 0.01)
-
-
-def test_one_mask_can_be_shared_by_the_whole_batch():
-    dropped = VariationalDropout(0.5, shared=True)(torch.ones(2, 3, 4, 50))
-    assert torch.equal(dropped, dropped[:, :1, :1].expand_as(dropped))
-    assert not torch.equal(dropped[0], dropped[1])
-
-
-def test_dropout_does_nothing_outside_of_training_or_at_rate_zero():
-    values = torch.randn(2, 3, 4, 5)
-    assert VariationalDropout(0.5).eval()(values) is values
-    assert VariationalDropout(0.0).train()(values) is values
 
 
 def recorded_layer_inputs(model, batch):

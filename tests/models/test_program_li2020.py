@@ -15,7 +15,7 @@ from torch.func import functional_call
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.evaluation.chunk_tags import raw_chunk_tags
-from hf_xorner.models.recurrent import VariationalDropout
+from hf_xorner.models.dropout import VariationalDropout
 from hf_xorner.registration import CONFIGS, MODELS
 
 #: The options that make ours the program; all others are defaults.
