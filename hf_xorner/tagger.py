@@ -29,7 +29,7 @@ BATCHES_AHEAD = 32
 WORDS_PER_SENTENCE = 256
 
 #: With fewer words, the model computes distinct ones in each batch, not once for all batches.
-FEW_WORDS = 256
+FEWEST_WORDS = 256
 
 #: Distinct words that are computed at a time.
 DISTINCT_AT_ONCE = 512
@@ -242,7 +242,7 @@ class Tagger:
         model = self.model
         compute = getattr(model, "word_states", None)  # not in the code of models saved before
         on_cpu = model.device.type == "cpu" and self.graphs is None
-        if compute is None or len(words.place) < FEW_WORDS or not on_cpu or model.features.context is not None:
+        if compute is None or len(words.place) < FEWEST_WORDS or not on_cpu or model.features.context is not None:
             return None
         inputs = self._inputs(words)
         parts = (inputs["char_ids"] != 0).sum(1).argsort().split(DISTINCT_AT_ONCE)  # like lengths together
@@ -290,6 +290,12 @@ class Tagger:
         distinct = torch.from_numpy(words.place)
         begins = torch.from_numpy(words.counts.cumsum() - words.counts)
         counts = torch.from_numpy(words.counts)
+        if len(counts) == 1 and len(distinct) and self.graphs is None and word_states is None:
+            # One sentence, as in interactive use, needs neither order nor padding.
+            place = torch.arange(len(distinct))
+            whole = {name: values[distinct].unsqueeze(0).to(self.model.device) for name, values in inputs.items()}
+            yield whole, torch.ones(1, len(distinct), dtype=torch.bool), place
+            return
         by_length = torch.argsort(counts, descending=True, stable=True)
         by_length = by_length[counts[by_length] > 0]
         while len(by_length):

@@ -307,7 +307,7 @@ def test_words_computed_once_and_in_each_batch_give_the_same_results(tagger, ite
     monkeypatch.setattr("hf_xorner.tagger.DISTINCT_AT_ONCE", 5)
     found = []
     for few in (0, 10**9):
-        monkeypatch.setattr("hf_xorner.tagger.FEW_WORDS", few)
+        monkeypatch.setattr("hf_xorner.tagger.FEWEST_WORDS", few)
         found.append(tagger.tag(items, batch_size=4))
     for one, other in zip(*found, strict=True):
         assert [entity[:-1] for entity in one] == [entity[:-1] for entity in other]
