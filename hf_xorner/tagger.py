@@ -26,7 +26,7 @@ from .models.tokenization_word_char import WordCharTokenizer, Words, check_sente
 BATCHES_AHEAD = 32
 
 #: Average words per sentence above which a batch has fewer sentences: bounds the memory of long documents.
-WORDS_PER_SENTENCE = 256
+WORDS_PER_SENTENCE = 32
 
 #: With fewer words, the model computes distinct ones in each batch, not once for all batches.
 FEWEST_WORDS = 256

@@ -234,3 +234,16 @@ for module in ("transformers.modeling_utils", "datasets", "hf_xorner.models.mode
     while len(times) < 3 and not (times and min(times) <= 0.2):
         times.append(float(run_python(code)))
     assert min(times) <= 0.2, times
+
+
+def test_tagging_imports_nothing_heavy_beside_torch_and_transformers(folders):
+    code = """
+import sys
+import transformers.modeling_utils
+before = set(sys.modules)
+from hf_xorner import Tagger
+Tagger.from_pretrained(sys.argv[1])("Ann lives in Rome .")
+packages = {name.split(".")[0] for name in set(sys.modules) - before}
+print(*sorted(packages - {"hf_xorner", "torch", "transformers", "tokenizers"} - set(sys.stdlib_module_names)))
+"""
+    assert run_python(code, folders[0]).split() in ([], ["tabulate"])  # imported by torch

@@ -152,25 +152,26 @@ class _MaskedRecurrence(torch.autograd.Function):
         """Step from the first word to the last: products (2, N, 4H), weight_hh (2, 4H, H), mask (2, B, H) if any."""
         directions, words, gate_size = products.shape
         size = gate_size // 4
-        gates = torch.empty_like(products)
         hidden, cells, squashed = products.new_empty(3, directions, words, size).unbind(0)
         masked = hidden if mask is None else torch.empty_like(hidden)
-        cell = previous = products.new_zeros(directions, len(packing.rows), size)
-        recurrent = weight_hh.transpose(1, 2).contiguous()
-        begin = 0
-        for count in packing.sizes:
-            here = slice(begin, begin + count)
-            gate = torch.baddbmm(products[:, here], previous[:, :count], recurrent, out=gates[:, here])
-            i, f, g, o = gate.chunk(4, -1)
-            gate[..., : 2 * size].sigmoid_()
-            g.tanh_()
-            o.sigmoid_()
-            cell = torch.mul(f, cell[:, :count], out=cells[:, here]).addcmul_(i, g)
-            torch.tanh(cell, out=squashed[:, here])
-            previous = torch.mul(o, squashed[:, here], out=hidden[:, here])
+        # PyTorch's tanh takes three times as long as its sigmoid on a CPU: tanh(x) = 2 σ(2x) − 1.
+        gates, recurrent = products.clone(), weight_hh.transpose(1, 2).contiguous()
+        for values in (gates, recurrent):
+            values[..., 2 * size : 3 * size] *= 2
+        cell, previous = products.new_zeros(directions, len(packing.rows), size), None
+        steps = (values.split(packing.sizes, 1) for values in (gates, cells, squashed, hidden, masked))
+        for gate, new_cell, squash, state, kept in zip(*steps, strict=True):
+            count = gate.shape[1]
+            if previous is not None:
+                gate.baddbmm_(previous[:, :count], recurrent)
+            i, f, g, o = gate.sigmoid_().chunk(4, -1)
+            cell = torch.mul(f, cell[:, :count], out=new_cell).sub_(i).addcmul_(i, g, value=2)
+            torch.mul(cell, 2, out=squash).sigmoid_()
+            previous = torch.mul(o, squash, out=state).mul_(2).sub_(o)
             if mask is not None:
-                previous = torch.mul(previous, mask[:, :count], out=masked[:, here])
-            begin += count
+                previous = torch.mul(state, mask[:, :count], out=kept)
+        for values in (gates[..., 2 * size : 3 * size], squashed):
+            values.mul_(2).sub_(1)
         ctx.save_for_backward(gates, cells, squashed, masked, weight_hh, mask)
         ctx.packing = packing
         return hidden
@@ -181,7 +182,6 @@ class _MaskedRecurrence(torch.autograd.Function):
         """Step back; all that does not depend on the step before is computed at once."""
         gates, cells, squashed, masked, weight_hh, mask = ctx.saved_tensors
         packing: Packing = ctx.packing
-        (grad_hidden,) = gradients
         directions, words, gate_size = gates.shape
         size = gate_size // 4
         i, f, g, o = gates.chunk(4, -1)
@@ -192,22 +192,20 @@ class _MaskedRecurrence(torch.autograd.Function):
         hidden_to_output = squashed * o * (1 - o)
         hidden_to_cell = o * (1 - squashed * squashed)
         grad_gates = torch.empty_like(gates)
-        by_gate = grad_gates.view(directions, words, 4, size)
-        grad_hidden = grad_hidden.clone()
-        grad_cell = gates.new_zeros(directions, 0, size)
-        grad_previous = grad_cell
-        end = words
-        for count in reversed(packing.sizes):
-            here, later = slice(end - count, end), grad_cell.shape[1]
-            grad_state = grad_hidden[:, here]
+        grad_cell = grad_previous = gates.new_zeros(directions, 0, size)
+        grad_states = gradients[0].clone()
+        by_step = (grad_states, hidden_to_cell, hidden_to_output, cell_to_gates, f, grad_gates)
+        steps = [values.split(packing.sizes, 1) for values in by_step]
+        for grad_state, to_cell, to_output, to_gates, forget, grad_gate in zip(*map(reversed, steps), strict=True):
+            later = grad_cell.shape[1]
             grad_state[:, :later] += grad_previous if mask is None else grad_previous * mask[:, :later]
-            grad_now = grad_state * hidden_to_cell[:, here]
+            grad_now = grad_state * to_cell
             grad_now[:, :later] += grad_cell
-            torch.mul(cell_to_gates[:, here], grad_now.unsqueeze(2), out=by_gate[:, here, :3])
-            torch.mul(grad_state, hidden_to_output[:, here], out=by_gate[:, here, 3])
-            grad_cell = grad_now * f[:, here]
-            grad_previous = torch.bmm(grad_gates[:, here], weight_hh)
-            end -= count
+            by_gate = grad_gate.unflatten(2, (4, size))
+            torch.mul(to_gates, grad_now.unsqueeze(2), out=by_gate[:, :, :3])
+            torch.mul(grad_state, to_output, out=by_gate[:, :, 3])
+            grad_cell = grad_now * forget
+            grad_previous = torch.bmm(grad_gate, weight_hh)
         earlier = masked.index_select(1, packing.before)
         return grad_gates, torch.bmm(grad_gates[:, first:].transpose(1, 2), earlier), None, None
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
 from torch.optim import SGD, AdamW, Optimizer
 
 from .optimization import Nadam
@@ -77,6 +79,22 @@ class RowUpdates:
         for hook in self._hooks:
             hook.remove()
 
+    def clip(self, parameters: Iterable[Tensor], largest: float) -> Tensor:
+        """`torch.nn.utils.clip_grad_norm_`, for which only the rows that were read are looked at."""
+        weight = self.embedding.weight
+        if weight.grad is not self.gradient:
+            return clip_grad_norm_(parameters, largest)
+        rows = self._rows()
+        read = nn.Parameter(self.gradient[rows])
+        read.grad = self.gradient[rows]
+        norm = clip_grad_norm_([*(each for each in parameters if each is not weight), read], largest)
+        self.gradient[rows] = read.grad
+        return norm
+
+    def _rows(self) -> Tensor:
+        """Return the rows that were read since the last step."""
+        return self._read[0] if len(self._read) == 1 else torch.cat(self._read).unique()
+
     # --- What the hooks do --------------------------------------------------------------------------------------------
 
     def _before_reading(self, embedding: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -100,7 +118,7 @@ class RowUpdates:
         if weight.grad is not self.gradient:
             self.catch_up()  # the optimizer updates the whole table
             return
-        rows = self._read[0] if len(self._read) == 1 else torch.cat(self._read).unique()
+        rows = self._rows()
         self._note_step()
         self._update(rows, self.gradient[rows])
         self.current[rows] = self.steps

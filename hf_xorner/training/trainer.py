@@ -182,6 +182,12 @@ class TaggerTrainer(ResumableTrainer):
                 optimizer.add_param_group({**group, "params": apart, "lr": rate})
         return optimizer
 
+    def _clip_grad_norm(self, model: Any) -> Tensor:
+        """Clip gradients, of the word vectors only those that the batch has."""
+        if self._row_updates is None:
+            return super()._clip_grad_norm(model)
+        return self._row_updates.clip(model.parameters(), self.args.max_grad_norm)
+
     def push_to_hub(
         self,
         commit_message: str | None = "End of training",
