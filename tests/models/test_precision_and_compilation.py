@@ -74,7 +74,8 @@ def assert_compiled_is_eager(model, backend):
     torch.compiler.reset()
     batch = labelled_batch(model)
     compiled = torch.compile(model, backend=backend)
-    torch.testing.assert_close(compiled(**batch).logits, model(**batch).logits, rtol=1e-5, atol=1e-5)
+    words = batch["input_ids"] != model.config.pad_token_id  # values at padding are arbitrary
+    torch.testing.assert_close(compiled(**batch).logits[words], model(**batch).logits[words], rtol=1e-5, atol=1e-5)
     model.train()
     loss, expected = compiled(**batch).loss, model(**batch).loss
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
