@@ -44,3 +44,19 @@ def test_an_invalid_option_is_refused_before_timing(script, option, value):
     code, out, errors = script("epochs.py", "lstm-crf", f"--{option}", value)
     assert code == 1 and out == ""
     assert errors.startswith("hf-xorner epochs: ") and str(value) in errors and len(errors.splitlines()) == 1
+
+
+def test_a_comparison_with_spacy_is_refused_without_spacy(script, monkeypatch):
+    monkeypatch.setattr("hf_xorner.cli.spacy_speed.find_spec", lambda name: None)
+    code, out, errors = script("epochs.py", "lstm-crf", "--against", "spacy")
+    assert (code, out) == (1, "")
+    assert errors == 'hf-xorner epochs: --against spacy needs spaCy: pip install "hf_xorner[spacy]".\n'
+
+
+def test_an_epoch_is_compared_with_that_of_spacy(tmp_path):
+    pytest.importorskip("spacy")
+    done, (row,) = epochs(tmp_path, "grn/branch-3", "--against", "spacy")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert row["spacy"] > 0
+    assert row["share_of_spacy"] == pytest.approx(row["trainer"] / row["spacy"], rel=0.02, abs=0.02)
+    assert done.stdout.splitlines()[-1].split()[-2:] == [f"{row['spacy']:.2f}", f"{row['share_of_spacy']:.2f}"]

@@ -10,6 +10,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,9 @@ from transformers import TrainerCallback
 from ..registration import CONFIGS
 from ..training import TaggerTrainer, TaggingCollator, parse, prepare
 from ..training.recipes import read_recipe, recipe_names
-from . import spacy_speed
 from .benchmark import CONTESTANTS, sentences_of
 from .parser import Parser
-from .spacy_speed import process_with_spacy
+from .spacy_speed import epoch_seconds, process_with_spacy
 
 EXAMPLES = (
     "hf-xorner epochs cross-bilstm-cnn grn --sentences 640",
@@ -80,15 +80,14 @@ def trainer_of(name: str, dataset: str, options: argparse.Namespace, folder: str
         if options.context is None:
             raise ValueError("it reads an encoder's states; name the encoder by --context.")
         told["context"] = options.context
-    words = [name]
+    source = name
     if name in CONTESTANTS:
         model_type, fields = CONTESTANTS[name]
-        words = ["--model_type", model_type]
-        words += [word for field, value in fields.items() for word in (f"--{field}", str(value).lower())]
+        source = str(Path(folder, "recipe.yaml"))
+        Path(source).write_text(json.dumps({"model_type": model_type, **fields}), encoding="utf-8")
     with contextlib.redirect_stdout(io.StringIO()):
-        trainer = prepare(
-            *parse([*words, *(word for option in told for word in (f"--{option}", told[option]))])
-        ).trainer
+        words = [source, *(word for option in told for word in (f"--{option}", told[option]))]
+        trainer = prepare(*parse(words)).trainer
     whole = trainer.train_dataset
     trainer.train_dataset = whole.select(range(min(options.sentences, len(whole))))
     counts = [sum(map(len, split["tokens"])) for split in (whole, trainer.train_dataset)]
@@ -155,12 +154,12 @@ def distinct(names: list[str]) -> dict[str, list[str]]:
     return {group[0]: group for group in groups.values()}
 
 
-def measure(options: argparse.Namespace, names: list[str]) -> list[dict]:
-    """Time each of the names on each corpus, and print as it goes."""
+def measure(options: argparse.Namespace, names: list[str], spacy: ProcessPoolExecutor | None) -> list[dict]:
+    """Time each of the names on each corpus, beside spaCy if there is a process with it, and print as it goes."""
     print(
         f"seconds of an epoch on {options.device}, {torch.get_num_threads()} threads, best of {options.rounds} rounds"
     )
-    more = f"{'spaCy':>10}{'x spaCy':>10}" if options.against else ""
+    more = f"{'spaCy':>10}{'x spaCy':>10}" if spacy else ""
     print(f"{'':<44}{'corpus':<12}{'bare loop':>10}{'Trainer':>10}{'overhead':>10}{more}", flush=True)
     rows: list[dict] = []
     for (name, same), dataset in product(distinct(names).items(), options.dataset):
@@ -174,22 +173,17 @@ def measure(options: argparse.Namespace, names: list[str]) -> list[dict]:
                 rows.append(row)
                 continue
             seconds = timed(trainer, options.rounds)
-            spacy = epoch_of_spacy(trainer.train_dataset) if options.against else None
+            # The second epoch; the first is slower.
+            theirs = spacy.submit(epoch_seconds, sentences_of(trainer.train_dataset)).result()[1] if spacy else None
         row |= {kind: round(taken * factor, 3) for kind, taken in seconds.items()}
         row["overhead"] = round(seconds["trainer"] / seconds["bare"] - 1, 4)
         line = f"{name:<44}{dataset:<12}{row['bare']:>10.2f}{row['trainer']:>10.2f}{row['overhead']:>10.1%}"
-        if spacy is not None:
-            row |= {"spacy": round(spacy * factor, 3), "share_of_spacy": round(seconds["trainer"] / spacy, 4)}
+        if theirs is not None:
+            row |= {"spacy": round(theirs * factor, 3), "share_of_spacy": round(seconds["trainer"] / theirs, 4)}
             line += f"{row['spacy']:>10.2f}{row['share_of_spacy']:>10.2f}"
         print(line, flush=True)
         rows.append(row)
     return rows
-
-
-def epoch_of_spacy(split: Any) -> float:
-    """The seconds of the second epoch of spaCy's default NER for CPUs on the same sentences; the first is slower."""
-    with process_with_spacy() as process:
-        return process.submit(spacy_speed.epoch_seconds, sentences_of(split)).result()[1]
 
 
 def fault_of(options: argparse.Namespace) -> str | None:
@@ -232,6 +226,7 @@ def run(words: Sequence[str]) -> None:
         raise ValueError(f"{', '.join(sorted(unknown))} is neither a recipe nor an architecture.")
     if fault := fault_of(options):
         raise ValueError(fault)
-    rows = measure(options, names)
+    with process_with_spacy() if options.against else contextlib.nullcontext() as spacy:
+        rows = measure(options, names, spacy)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")

@@ -11,7 +11,7 @@ _PER_DRAW, _VALUES = 4, 1 << 16
 
 
 def dropout(values: Tensor, rate: float, training: bool = True) -> Tensor:
-    """`torch.nn.functional.dropout`, in a sixth of the time on a CPU; the rate is rounded to a multiple of 2⁻¹⁶."""
+    """`torch.nn.functional.dropout`, in about half the time on a CPU; the rate is rounded to a multiple of 2⁻¹⁶."""
     if values.device.type != "cpu" or torch.compiler.is_compiling() or not training or not 0 < rate < 1:
         return F.dropout(values, rate, training)
     draws = torch.empty(-(-values.numel() // _PER_DRAW), dtype=torch.int64).random_(-(2**63), None)

@@ -66,12 +66,12 @@ class Packing(NamedTuple):
         if self.words.shape[1] <= WORDS_IN_BLOCK:
             yield self.sizes, self.words
             return
-        first = 0
+        first = begin = 0
         while first < len(self.sizes):
             steps = self.sizes[first : first + max(1, WORDS_IN_BLOCK // self.sizes[first])]
-            begin = sum(self.sizes[:first])
-            yield steps, self.words[:, begin : begin + sum(steps)]
-            first += len(steps)
+            end = begin + sum(steps)
+            yield steps, self.words[:, begin:end]
+            first, begin = first + len(steps), end
 
     def pack(self, values: Tensor) -> Tensor:
         """Bring (2, B, T, d) into packed order: (2, N, d)."""
@@ -119,7 +119,7 @@ def reversed_order(lengths: Tensor, time: int) -> Tensor:
 
 
 @torch.compiler.disable
-def masked_recurrence(
+def packed_recurrence(
     inputs: Tensor, lengths: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias: Tensor, recurrent_mask: Tensor | None
 ) -> Tensor:
     """An LSTM that computes nothing for padding, and whose recurrent h may have a dropout mask for each sentence.
@@ -139,12 +139,13 @@ def masked_recurrence(
     """
     packing = Packing.for_device(lengths, inputs.shape[2])
     products = torch.baddbmm(bias.unsqueeze(1), packing.pack(inputs), weight_ih.transpose(1, 2))
-    mask = None if recurrent_mask is None else recurrent_mask[:, packing.rows].to(products.dtype)
-    hidden = _MaskedRecurrence.apply(products, weight_hh, mask, packing)
-    return packing.unpack(hidden, *inputs.shape[1:3])
+    dtype = torch.promote_types(products.dtype, torch.float32)
+    mask = None if recurrent_mask is None else recurrent_mask[:, packing.rows].to(dtype)
+    hidden = _PackedRecurrence.apply(products.to(dtype), weight_hh.to(dtype), mask, packing)
+    return packing.unpack(hidden.to(products.dtype), *inputs.shape[1:3])
 
 
-class _MaskedRecurrence(torch.autograd.Function):
+class _PackedRecurrence(torch.autograd.Function):
     """h' = LSTM(products + U(m ⊙ h)) step by step, with a backward pass that keeps no graph through time."""
 
     @staticmethod
@@ -154,7 +155,6 @@ class _MaskedRecurrence(torch.autograd.Function):
         size = gate_size // 4
         hidden, cells, squashed = products.new_empty(3, directions, words, size).unbind(0)
         masked = hidden if mask is None else torch.empty_like(hidden)
-        # PyTorch's tanh takes three times as long as its sigmoid on a CPU: tanh(x) = 2 σ(2x) − 1.
         gates, recurrent = products.clone(), weight_hh.transpose(1, 2).contiguous()
         for values in (gates, recurrent):
             values[..., 2 * size : 3 * size] *= 2
@@ -164,10 +164,8 @@ class _MaskedRecurrence(torch.autograd.Function):
             count = gate.shape[1]
             if previous is not None:
                 gate.baddbmm_(previous[:, :count], recurrent)
-            i, f, g, o = gate.sigmoid_().chunk(4, -1)
-            cell = torch.mul(f, cell[:, :count], out=new_cell).sub_(i).addcmul_(i, g, value=2)
-            torch.mul(cell, 2, out=squash).sigmoid_()
-            previous = torch.mul(o, squash, out=state).mul_(2).sub_(o)
+            previous = lstm_step(gate, cell[:, :count], new_cell, squash, state)
+            cell = new_cell
             if mask is not None:
                 previous = torch.mul(state, mask[:, :count], out=kept)
         for values in (gates[..., 2 * size : 3 * size], squashed):
@@ -256,10 +254,8 @@ def lstm_states(
 ) -> tuple[Tensor, RecurrentStates]:
     """The states (D, N, H) of D standard LSTMs, from input products (D, N, 4H) in packed order, which are overwritten.
 
-    For inference on CPUs, where PyTorch's tanh takes three times as long as its sigmoid: tanh(x) = 2 σ(2x) − 1.
-
     Args:
-        products: Of the words of some steps.
+        products: Of the words of some steps, in at least float32.
         weight_hh: (D, 4H, H).
         sizes: Sentences under way at each step.
         states: Those after the steps before; None for zeros.
@@ -279,14 +275,30 @@ def lstm_states(
         count = state.shape[1]
         gate, cell, squash = gates[:, :count], cells[:, :count], squashed[:, :count]
         if previous is None:
-            torch.sigmoid(product, out=gate)
+            gate.copy_(product)
         else:
-            torch.baddbmm(product, previous[:, :count], recurrent, out=gate).sigmoid_()
-        i, f, g, o = gate.chunk(4, -1)
-        cell.mul_(f).sub_(i).addcmul_(i, g, value=2)
-        torch.mul(cell, 2, out=squash).sigmoid_()
-        previous = torch.mul(o, squash, out=state).mul_(2).sub_(o)
+            torch.baddbmm(product, previous[:, :count], recurrent, out=gate)
+        previous = lstm_step(gate, cell, cell, squash, state)
     return hidden, (hidden[:, words - sizes[-1] :], cells)
+
+
+def lstm_step(gates: Tensor, cell: Tensor, new_cell: Tensor, squashed: Tensor, hidden: Tensor) -> Tensor:
+    """One step of D LSTMs, written to the last three arguments and to the gates; returns h.
+
+    PyTorch's tanh takes three times as long as its sigmoid on a CPU: tanh(x) = 2 σ(2x) − 1. In less than float32, the
+    subtraction would lose digits.
+
+    Args:
+        gates: (D, n, 4H) before their activations, those of g doubled; i, f, o and (g + 1) / 2 after the call.
+        cell: The c before, (D, n, H).
+        new_cell: The new c; it may be `cell`.
+        squashed: (tanh(c) + 1) / 2.
+        hidden: The new h.
+    """
+    i, f, g, o = gates.sigmoid_().chunk(4, -1)
+    torch.mul(f, cell, out=new_cell).sub_(i).addcmul_(i, g, value=2)
+    torch.mul(new_cell, 2, out=squashed).sigmoid_()
+    return torch.mul(o, squashed, out=hidden).mul_(2).sub_(o)
 
 
 def lstm_cell(gates: Tensor, c: Tensor, peepholes: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -575,13 +587,15 @@ class BiLstmLayer(BiLayer):
         self, products: Tensor, sizes: list[int], states: RecurrentStates | None
     ) -> tuple[Tensor, RecurrentStates]:
         """See `lstm_states`."""
-        return lstm_states(products, self.weight_hh, sizes, states)
+        dtype = torch.promote_types(products.dtype, torch.float32)
+        hidden, states = lstm_states(products.to(dtype), self.weight_hh.to(dtype), sizes, states)
+        return hidden.to(products.dtype), states
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
         """Step by step if every sentence has its own mask, or without padding on a CPU; else by the fused kernel."""
         own_masks = recurrent_mask is not None and recurrent_mask.shape[1] != 1
         if own_masks or (recurrent_mask is None and torch.is_grad_enabled() and readable(lengths)):
-            return masked_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.bias, recurrent_mask)
+            return packed_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.bias, recurrent_mask)
         return super().run(inputs, lengths, recurrent_mask)
 
 

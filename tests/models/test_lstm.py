@@ -102,6 +102,17 @@ def test_the_stepped_recurrence_passes_gradcheck(layer, inputs, mask):
     assert torch.autograd.gradcheck(lambda *_: within(layer(inputs, LENGTHS, mask)), leaves)
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_small_states_keep_their_digits_in_half_precision(layer, inputs, training, monkeypatch):
+    monkeypatch.setattr(recurrent, "WORDS_IN_BLOCK", 8)
+    layer, inputs = layer.to(torch.bfloat16), (inputs / 100).to(torch.bfloat16)
+    torch.nn.init.zeros_(layer.bias)
+    with torch.set_grad_enabled(training):
+        found = within(layer(inputs, LENGTHS)).double()
+        exact = within(layer.double()(inputs.double(), LENGTHS))
+    torch.testing.assert_close(found, exact, rtol=0.03, atol=1e-4)
+
+
 def test_weights_are_brought_into_one_chunk_for_cudnn():
     weights = [torch.randn(8, 3), torch.randn(8, 2), torch.randn(8), torch.randn(8)] * 2
     chunk = in_one_chunk(weights)

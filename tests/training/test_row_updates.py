@@ -239,3 +239,20 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path, tokenizer, for_any_tabl
     resumed.train(resume_from_checkpoint=True)
     for (name, found), expected in zip(resumed.model.named_parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(found, expected), name
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("largest", [1e-3, 1e3])
+def test_gradients_are_clipped_as_dense_ones(batches, largest):
+    found, expected = (build(OPTIMIZERS["sgd"])[0] for _ in range(2))
+    updates = RowUpdates(found, OPTIMIZERS["sgd"](found.parameters()))
+    norms = []
+    for embedding, clip in ((found, updates.clip), (expected, nn.utils.clip_grad_norm_)):
+        other = nn.Parameter(torch.ones(3, dtype=torch.float64))
+        for number in range(batches):
+            backward(embedding, number)
+        other.sum().backward()
+        norms.append((clip([other, embedding.weight], largest), other.grad))
+    torch.testing.assert_close(norms[0], norms[1])
+    torch.testing.assert_close(found.weight.grad, expected.weight.grad)
+    assert updates.embedding.weight.grad is updates.gradient
