@@ -1,0 +1,1 @@
+"""Export of taggers to run without PyTorch."""

@@ -1,0 +1,155 @@
+"""The encoders of all architectures as nodes of an ONNX graph (see `models/modeling_*.py`)."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from ..models.attention import WindowedSelfAttention
+from ..models.modeling_att_bilstm_cnn import AttEncoder
+from ..models.modeling_bilstm_cnn import BaselineEncoder, CrossEncoder
+from ..models.modeling_cnn_lstm_crf import CnnLstmCrfEncoder
+from ..models.modeling_grn import DirectRelation, GatedRelation, GrnEncoder, Relation
+from ..models.modeling_id_cnn import IdCnnEncoder
+from ..models.modeling_lstm_crf import LstmCrfEncoder
+from ..models.modeling_stack_lstm import WordVectors
+from .graph import Graph, Value
+from .recurrent import add_recurrence
+
+#: A score so low that its exponential is 0, unless all are.
+_NEVER = -1e30
+
+
+@singledispatch
+def add_encoder(encoder: Any, graph: Graph, features: Value, lengths: Value) -> Value:
+    """The states (T, B, output_size) of an encoder, from features (T, B, d) of sentences of lengths (B,)."""
+    raise ValueError(f"{type(encoder).__name__} cannot be exported to ONNX.")
+
+
+@add_encoder.register
+def _(encoder: BaselineEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+    forward = backward = features
+    for depth, layer in enumerate(encoder.layers):
+        if depth and isinstance(encoder, CrossEncoder):
+            forward = backward = graph.concat(forward, backward)
+        forward, backward = add_recurrence(graph, layer, forward, backward, lengths)
+    return graph.concat(forward, backward)
+
+
+@add_encoder.register
+def _(encoder: AttEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+    states = add_encoder.dispatch(BaselineEncoder)(encoder, graph, features, lengths)
+    return graph.concat(states, _attention(graph, encoder.attention, states, lengths))
+
+
+@add_encoder.register
+def _(encoder: CnnLstmCrfEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+    states = graph.concat(*add_recurrence(graph, encoder.layer, features, features, lengths))
+    if encoder.attention is None:
+        return states
+    return graph.concat(states, _attention(graph, encoder.attention, states, lengths))
+
+
+@add_encoder.register
+def _(encoder: LstmCrfEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+    states = graph.concat(*add_recurrence(graph, encoder.lstm, features, features, lengths))
+    return graph.Tanh(graph.linear(states, encoder.hidden))
+
+
+@add_encoder.register
+def _(encoder: WordVectors, graph: Graph, features: Value, lengths: Value) -> Value:
+    return features if encoder.hidden is None else graph.Relu(graph.linear(features, encoder.hidden))
+
+
+@add_encoder.register
+def _(encoder: IdCnnEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+    within = _within(graph, features, lengths)
+    words = graph.transpose(within, 1, 2, 0)
+    states = graph.transpose(features * within, 1, 2, 0)  # (B, C, T)
+    states = graph.Relu(_convolution(graph, encoder.input, states, encoder.input.padding[0])) * words
+    for _ in range(encoder.iterations):
+        for layer in encoder.block:
+            states = graph.Relu(_convolution(graph, layer, states, layer.padding, layer.dilation)) * words
+    return graph.transpose(states, 2, 0, 1)
+
+
+@add_encoder.register
+def _(encoder: GrnEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+    within = _within(graph, features, lengths)
+    states = features
+    if encoder.context is not None:
+        words = graph.transpose(features * within, 1, 2, 0)
+        branches = [_convolution(graph, layer, words, layer.padding[0]) for layer in encoder.context.convolutions]
+        states = graph.transpose(graph.Tanh(graph.Max(*branches)), 2, 0, 1)
+    if encoder.relation is None:
+        return states
+    return graph.Tanh(_related(graph, encoder.relation, states, within, lengths))
+
+
+def _within(graph: Graph, states: Value, lengths: Value) -> Value:
+    """1 for words and 0 for padding, (T, B, 1)."""
+    inside = graph.unsqueeze(graph.arange(graph.size(states, 0)), 1) < lengths
+    return graph.cast(graph.unsqueeze(inside, 2), "float32")
+
+
+def _convolution(graph: Graph, layer: nn.Module, words: Value, padding: int, dilation: int = 1) -> Value:
+    """A convolution over words (B, C, T)."""
+    return graph.Conv(words, graph.weight(layer.weight), layer.bias, pads=[padding] * 2, dilations=[dilation])
+
+
+def _related(graph: Graph, relation: Relation, states: Value, within: Value, lengths: Value) -> Value:
+    """r_i of all words: states (T, B, C) → (T, B, C)."""
+    own_weight, other_weight = (graph.weight(part.t()) for part in relation.projection.weight.chunk(2, 1))
+    values = states * within
+    count = graph.unsqueeze(graph.cast(graph.Max(lengths, 1), "float32"), 1)  # (B, 1)
+    own = states @ own_weight + relation.projection.bias
+    if isinstance(relation, DirectRelation):
+        return own + (graph.sum(values, 0) / count) @ other_weight
+    other = states @ other_weight
+    if isinstance(relation, GatedRelation):
+
+        def add_word(sums: Value, part: Value, value: Value) -> tuple[Value]:
+            return (sums + graph.Sigmoid(own + part) * value,)
+
+        # One word at a time, in memory linear in the length.
+        nothing = graph.Expand(0.0, graph.Shape(own))
+        (sums,) = graph.scan(add_word, [nothing], [other, values])
+        return sums / count
+    gates = graph.Sigmoid(graph.transpose(own, 1, 0, 2) + graph.transpose(other, 1, 2, 0))  # (B, T, T)
+    return graph.transpose(gates @ graph.transpose(values, 1, 0, 2), 1, 0, 2) / count
+
+
+def _attention(graph: Graph, attention: WindowedSelfAttention, states: Value, lengths: Value) -> Value:
+    """The context (T, B, heads · head_dim) of self-attention; all windows are computed side by side."""
+    heads, size = attention.num_heads, attention.head_dim
+    step, time, batch = attention.window - attention.overlap, graph.size(states, 0), graph.size(states, 1)
+    width = graph.Min(time, [attention.window])
+    windows = graph.Max(time + [step - 1 - attention.overlap], [step]) / [step]
+    starts = graph.arange(windows) * step
+    word = graph.unsqueeze(starts, 1) + graph.arange(width)  # (windows, width)
+    place = graph.Min(word, time - [1])
+
+    def projected(layer: nn.Module) -> Value:
+        every = graph.transpose(states, 1, 0, 2) @ graph.weight(layer.weight.t())
+        cut = graph.Gather(every, place, axis=1)  # (B, windows, width, heads · head_dim)
+        split = graph.reshape(cut, batch, windows, width, heads, size)
+        return graph.transpose(split, 0, 1, 3, 2, 4)
+
+    query, key, value = map(projected, (attention.query, attention.key, attention.value))
+    scores = query @ graph.transpose(key, 0, 1, 2, 4, 3) / float(np.sqrt(size))
+    allowed = graph.unsqueeze(word, 0) < graph.unsqueeze(lengths, 1, 2)  # (B, windows, width)
+    scores = graph.Where(graph.unsqueeze(allowed, 2, 3), scores, _NEVER)
+    context = graph.transpose(graph.Softmax(scores, axis=-1) @ value, 0, 1, 3, 2, 4)
+    context = graph.reshape(context, batch, windows * width, heads * size)
+    # Each word takes its context from the window that holds it most centrally.
+    last = graph.Max(lengths + (step - 1 - attention.overlap), step) / step - 1  # a sentence's own last window
+    home = graph.Min(
+        graph.Max(graph.arange(time) - attention.overlap // 2, 0) / step, graph.unsqueeze(last, 1)
+    )  # (B, T)
+    index = home * width + graph.arange(time) - home * step
+    # Padding may lie outside of its sentence's last window.
+    index = graph.Min(graph.Max(index, 0), windows * width - [1])
+    return graph.transpose(graph.pick_rows(context, index), 1, 0, 2)

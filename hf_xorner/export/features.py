@@ -1,0 +1,166 @@
+"""The features of words as nodes of an ONNX graph (see `models/features.py` and `models/contextual.py`)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from ..models.configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, TaggerConfig
+from ..models.contextual import ComposedVectors
+from ..models.features import (
+    CASINGS,
+    CHARACTER_TYPES,
+    LOWER,
+    PADDING,
+    UNTYPED_UPPER,
+    UPPER,
+    CharacterCnn,
+    CharacterLstm,
+    StaticVectors,
+    WordFeatures,
+    first_added_id,
+    one_hot,
+    trained_words,
+)
+from ..models.tokenization_word_char import UNKNOWN_ID
+from .graph import Graph, Value
+from .recurrent import add_recurrence
+
+
+def add_features(graph: Graph, features: WordFeatures, words: Value, chars: Value, pieces: Value | None) -> Value:
+    """Features (T, B, d) of words (T, B), of characters (T, B, W) and, where there are any, pieces (T, B, P)."""
+    config = features.config
+    vectors: list[Value] = []
+    codes = features.char_types.long()
+    types = graph.Gather(torch.where(codes < UNTYPED_UPPER, codes, codes - (UNTYPED_UPPER - UPPER)), chars)
+    if config.word_dim:
+        vectors.append(graph.rows(features.words.weight, _rows_of_words(graph, config, words)))
+    if features.static is not None:
+        vectors.append(_add_static(graph, features.static, words))
+    if config.casing_features:
+        vectors.append(graph.Gather(torch.eye(CASINGS), _casing(graph, types)))
+    if config.unknown_word == "vector_and_casing":
+        unknown = graph.unsqueeze(words.equals(UNKNOWN_ID), -1)
+        vectors = [graph.Where(unknown, features.unknown, graph.concat(*vectors))]
+    if features.shapes is not None:
+        vectors.append(graph.rows(features.shapes.weight, _shape(graph, types, chars)))
+    if isinstance(features.chars, CharacterCnn):
+        vectors.append(_add_cnn(graph, features.chars, codes, chars, config.max_word_chars))
+    elif isinstance(features.chars, CharacterLstm):
+        vectors.append(_add_lstm(graph, features.chars, chars))
+    if features.composed is not None and pieces is not None:
+        vectors.append(_add_composed(graph, features.composed, pieces))
+    return graph.concat(*vectors)
+
+
+# --- Vectors of words and pieces -------------------------------------------------------------------------------------
+
+
+def _rows_of_words(graph: Graph, config: TaggerConfig, words: Value) -> Value:
+    trained, first_added = trained_words(config), first_added_id(config)
+    rows = graph.Where(words >= trained, UNKNOWN_ID, words)
+    return graph.Where(words < first_added, rows, words - (first_added - trained)) if config.added_vocab_size else rows
+
+
+def _add_static(graph: Graph, static: StaticVectors, words: Value) -> Value:
+    known = graph.unsqueeze(graph.Gather(static.has_vector, words), -1)
+    return graph.Where(known, graph.rows(static.weight, words), static.unknown)
+
+
+def _add_composed(graph: Graph, composed: ComposedVectors, pieces: Value) -> Value:
+    vectors = graph.rows(composed.weight, pieces)  # (T, B, P, d)
+    count = graph.sum(graph.cast(pieces > 0, "int64"), -1)  # (T, B)
+    first = graph.squeeze(graph.slice(vectors, 0, 1, axis=2), 2)
+    whole = graph.unsqueeze(graph.cast(graph.Max(count, 1), "float32"), -1)
+    last = graph.GatherND(vectors, graph.unsqueeze(graph.Max(count - 1, 0), -1), batch_dims=2)
+    parts = graph.concat(first, graph.sum(vectors, 2) / whole, last)
+    mixed = parts @ graph.weight(composed.mix.t()) + composed.bias
+    return graph.Where(graph.unsqueeze(count > 1, -1), mixed, first)
+
+
+# --- Casing and shape ------------------------------------------------------------------------------------------------
+
+
+def _casing(graph: Graph, types: Value) -> Value:
+    upper, lower = graph.any(types.equals(UPPER), -1), graph.any(types.equals(LOWER), -1)
+    rest = graph.Where(lower & ~upper, 2, 3)
+    return graph.Where(upper & ~lower, 0, graph.Where(_first(graph, types).equals(UPPER), 1, rest))
+
+
+def _shape(graph: Graph, types: Value, chars: Value) -> Value:
+    capital = types.equals(UPPER)
+    some = graph.any(capital, -1)
+    without_all = graph.Where(_first(graph, types).equals(UPPER), 1, graph.Where(some, 2, 3))
+    exception = graph.any(~(capital | chars.equals(PADDING)), -1)
+    return graph.Where(some & ~exception, 0, without_all)
+
+
+def _first(graph: Graph, types: Value) -> Value:
+    """The type of the first character of each word."""
+    return graph.squeeze(graph.slice(types, 0, 1, axis=2), 2)
+
+
+# --- Characters ------------------------------------------------------------------------------------------------------
+
+
+def _add_cnn(graph: Graph, cnn: CharacterCnn, codes: torch.Tensor, chars: Value, max_word_chars: int) -> Value:
+    # Columns that the caller has cut off, as far as they matter.
+    room = graph.Max(graph.Min([cnn.padding_needed()], [max_word_chars] - graph.size(chars, 2)), [0])
+    # One more entry, the first, is the padding on either side of the rows.
+    place = torch.cat([torch.tensor([PADDING]), torch.arange(len(codes))])
+    characters = cnn.embedding.weight.detach()[place]
+    if cnn.with_types:
+        types = one_hot(codes[place], len(CHARACTER_TYPE_CODES))[:, 1 : CHARACTER_TYPES + 1]
+        characters = torch.cat([characters, types.to(characters.dtype)], 1)
+    padding = place == PADDING
+    if cnn.pads == "zeros":
+        characters = characters.masked_fill(padding.unsqueeze(1), 0)
+    elif cnn.pads == "word_end":
+        characters = F.pad(characters[1:], (0, 0, 1, 0))
+    rows = graph.Pad(chars + 1, graph.shape([0, 0, 0, 0, 0], room), 1)
+    rows = graph.Pad(rows, [0, 0, cnn.padding, 0, 0, cnn.padding], 0)
+    table = graph.weight(characters)
+    strongest = []
+    for width, filters in zip(cnn.widths, cnn.convolutions, strict=True):
+        positions = graph.size(rows, 2) - [width - 1]
+        responses = None
+        for offset in range(width):
+            part = table @ graph.weight(filters.weight[:, :, offset].t())  # (C, filters)
+            if cnn.centred and offset == (width - 1) // 2:
+                part = graph.Where(padding.unsqueeze(1), -torch.inf, part)
+            read = graph.Gather(part, graph.slice(rows, offset, positions + [offset], axis=2))
+            responses = read if responses is None else responses + read
+        assert responses is not None
+        found = graph.max(responses, 2)
+        if cnn.centred:
+            found = graph.Where(graph.IsInf(found), 0.0, found)
+        strongest.append(found if filters.bias is None else found + filters.bias)
+    vectors = graph.concat(*strongest)
+    return graph.Tanh(vectors) if cnn.with_tanh else vectors
+
+
+def _add_lstm(graph: Graph, lstm: CharacterLstm, chars: Value) -> Value:
+    time, batch, width = (graph.size(chars, axis) for axis in range(3))
+    rows = graph.reshape(chars, graph.Mul(time, batch), width)  # (N, W)
+    if lstm.skip_unknown:
+        rows = graph.Where(rows < len(RESERVED_CHARACTER_TYPES), PADDING, rows)
+        place = graph.arange(width)
+        order = graph.Where(rows > PADDING, place, place + width)
+        _, order = graph.TopK(order, width, axis=1, largest=0, outputs=2)
+        rows = graph.GatherElements(rows, order, axis=1)
+    lengths = graph.sum(graph.cast(rows > PADDING, "int64"), 1)
+    vectors = graph.rows(lstm.embedding.weight, graph.transpose(rows, 1, 0))  # (W, N, d)
+    if lstm.boundaries is not None:
+        nothing = graph.zeros(1, graph.size(vectors, 1), lstm.embedding.embedding_dim)
+        vectors = graph.concat(nothing, vectors, nothing, axis=0)
+        place = graph.unsqueeze(graph.arange(width + [2]), 1, 2)
+        last = place.equals(graph.unsqueeze(lengths + 1, 0, 2))
+        vectors = graph.Where(place.equals(0), lstm.boundaries[0], graph.Where(last, lstm.boundaries[1], vectors))
+        lengths = lengths + 2
+    forward = backward = vectors
+    for layer in (lstm.lstm, *lstm.above):
+        forward, backward = add_recurrence(graph, layer, forward, backward, lengths)
+    last = graph.unsqueeze(graph.Max(lengths - 1, 0), -1)
+    ends = [graph.GatherND(graph.transpose(forward, 1, 0, 2), last, batch_dims=1), graph.Gather(backward, 0, axis=0)]
+    words = graph.Where(graph.unsqueeze(lengths > 0, 1), graph.concat(*ends), 0.0)
+    return graph.reshape(words, time, batch, lstm.output_size)

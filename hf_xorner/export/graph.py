@@ -1,0 +1,307 @@
+"""A graph of ONNX nodes that is written like a program: every call of an operator adds a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+#: The version of ONNX's operators, of 2022, and that of the file format which goes with it.
+OPSET, IR_VERSION = 18, 8
+
+#: Precisions in which weights are saved; all of them compute in float32.
+PRECISIONS = ("fp32", "fp16", "int8")
+
+#: Smaller weights are not saved as int8.
+FEWEST_QUANTIZED = 1024
+
+_TYPES = {
+    "bool": TensorProto.BOOL,
+    "int32": TensorProto.INT32,
+    "int64": TensorProto.INT64,
+    "float32": TensorProto.FLOAT,
+    "float64": TensorProto.DOUBLE,
+}
+
+#: What stands for a value: one of the graph, a tensor, or numbers (whole ones are int64, others float32).
+ValueLike = Any
+
+
+class Value:
+    """A tensor of a graph, with Python's operators."""
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def __add__(self, other: ValueLike) -> Value:
+        return self.graph.Add(self, other)
+
+    def __sub__(self, other: ValueLike) -> Value:
+        return self.graph.Sub(self, other)
+
+    def __rsub__(self, other: ValueLike) -> Value:
+        return self.graph.Sub(other, self)
+
+    def __mul__(self, other: ValueLike) -> Value:
+        return self.graph.Mul(self, other)
+
+    def __truediv__(self, other: ValueLike) -> Value:
+        """Division; of whole numbers, rounded towards 0."""
+        return self.graph.Div(self, other)
+
+    def __matmul__(self, other: ValueLike) -> Value:
+        return self.graph.MatMul(self, other)
+
+    def __and__(self, other: ValueLike) -> Value:
+        return self.graph.And(self, other)
+
+    def __or__(self, other: ValueLike) -> Value:
+        return self.graph.Or(self, other)
+
+    def __invert__(self) -> Value:
+        return self.graph.Not(self)
+
+    def __lt__(self, other: ValueLike) -> Value:
+        return self.graph.Less(self, other)
+
+    def __gt__(self, other: ValueLike) -> Value:
+        return self.graph.Greater(self, other)
+
+    def __ge__(self, other: ValueLike) -> Value:
+        return self.graph.GreaterOrEqual(self, other)
+
+    def equals(self, other: ValueLike) -> Value:
+        """Where two tensors are equal."""
+        return self.graph.Equal(self, other)
+
+
+class Graph:
+    """Nodes in the order in which they were added, and the weights that they read.
+
+    `graph.Relu(x)` adds a node of that operator and returns its output; keyword arguments are its attributes.
+    """
+
+    def __init__(self, precision: str = "fp32") -> None:
+        self.precision = precision
+        self.nodes: list[onnx.NodeProto] = []  # of the main graph, or of the body of a loop while that is written
+        self.initializers: list[onnx.TensorProto] = []
+        self._constants: dict[tuple[str, Any], Value] = {}
+        self._count = 0
+
+    def __getattr__(self, operator: str) -> Callable[..., Any]:
+        if operator.startswith("_"):
+            raise AttributeError(operator)
+
+        def add_node(*inputs: ValueLike, outputs: int = 1, **attributes: Any) -> Any:
+            names = ["" if value is None else self.value(value).name for value in inputs]
+            made = [self._new() for _ in range(outputs)]
+            self.nodes.append(helper.make_node(operator, names, [value.name for value in made], **attributes))
+            return made[0] if outputs == 1 else made
+
+        return add_node
+
+    # --- Constants and weights ---------------------------------------------------------------------------------------
+
+    def value(self, value: ValueLike) -> Value:
+        """The value of the graph that stands for a tensor or numbers."""
+        if isinstance(value, Value):
+            return value
+        if isinstance(value, torch.Tensor):
+            return self._initializer(value.detach().cpu().numpy())
+        if isinstance(value, np.ndarray):
+            return self._initializer(value)
+        array = np.asarray(value)
+        array = array.astype(np.float32) if array.dtype == np.float64 else array
+        key = (str(array.dtype), (array.shape, array.tobytes()))
+        if key not in self._constants:
+            self._constants[key] = self._initializer(array)
+        return self._constants[key]
+
+    def weight(self, weight: torch.Tensor) -> Value:
+        """A weight in float32, which is saved in the precision of the graph."""
+        stored, scale = self._stored(weight)
+        values = self.cast(self.value(stored), "float32")
+        return values if scale is None else values * scale
+
+    def rows(self, table: torch.Tensor, index: Value) -> Value:
+        """Rows (…, d) in float32 of a weight (N, d), which is saved, and read, in the precision of the graph."""
+        stored, scale = self._stored(table)
+        rows = self.cast(self.Gather(stored, index), "float32")
+        return rows if scale is None else rows * self.Gather(scale, index)
+
+    def _stored(self, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """The weight as it is saved, and the scale by which each of its rows is multiplied, if there are any."""
+        if self.precision == "int8" and weight.dim() > 1 and weight.numel() >= FEWEST_QUANTIZED:
+            weight = weight.detach().float()
+            scale = (weight.abs().amax(-1, keepdim=True) / 127).clamp(min=torch.finfo(torch.float32).tiny)
+            return (weight / scale).round().to(torch.int8), scale
+        return (weight.half() if self.precision == "fp16" else weight), None
+
+    def linear(self, inputs: Value, layer: torch.nn.Module) -> Value:
+        """A linear layer: (…, d) → (…, out_features)."""
+        products = inputs @ self.transpose(self.weight(layer.weight), 1, 0)
+        return products if layer.bias is None else products + self.weight(layer.bias)
+
+    # --- Shapes and types --------------------------------------------------------------------------------------------
+
+    def cast(self, value: ValueLike, dtype: str) -> Value:
+        """The value in another type."""
+        return self.Cast(value, to=_TYPES[dtype])
+
+    def size(self, value: Value, axis: int) -> Value:
+        """The size of an axis, (1,)."""
+        return self.Shape(value, start=axis, end=axis + 1)
+
+    def shape(self, *sizes: Value | int) -> Value:
+        """A shape from sizes (1,) and numbers."""
+        return self.Concat(*([size] if isinstance(size, int) else size for size in sizes), axis=0)
+
+    def reshape(self, value: Value, *sizes: Value | int) -> Value:
+        """The value in another shape."""
+        if all(isinstance(size, int) for size in sizes):
+            return self.Reshape(value, list(sizes))
+        return self.Reshape(value, self.shape(*sizes))
+
+    def transpose(self, value: Value, *axes: int) -> Value:
+        """The value with its axes in this order."""
+        return self.Transpose(value, perm=axes)
+
+    def unsqueeze(self, value: ValueLike, *axes: int) -> Value:
+        """The value with more axes, of size 1."""
+        return self.Unsqueeze(value, list(axes))
+
+    def squeeze(self, value: Value, *axes: int) -> Value:
+        """The value without axes of size 1."""
+        return self.Squeeze(value, list(axes))
+
+    def concat(self, *values: ValueLike, axis: int = -1) -> Value:
+        """The values side by side."""
+        return self.Concat(*values, axis=axis) if len(values) > 1 else self.value(values[0])
+
+    def stack(self, *values: Value, axis: int = 0) -> Value:
+        """The values along a new axis."""
+        return self.Concat(*(self.unsqueeze(value, axis) for value in values), axis=axis)
+
+    def slice(self, value: Value, start: Value | int, stop: Value | int | None, axis: int) -> Value:
+        """A part of the value along an axis; no `stop` is its end."""
+        bounds = [[each] if isinstance(each, int) else each for each in (start, 2**62 if stop is None else stop)]
+        return self.Slice(value, *bounds, [axis])
+
+    def split(self, value: Value, parts: int, axis: int = -1) -> list[Value]:
+        """Parts of equal size."""
+        return self.Split(value, axis=axis, num_outputs=parts, outputs=parts) if parts > 1 else [value]
+
+    def arange(self, size: Value) -> Value:
+        """Whole numbers from 0 up to a size (1,)."""
+        return self.Range(0, self.squeeze(size, 0), 1)
+
+    def zeros(self, *sizes: Value | int, dtype: Any = np.float32) -> Value:
+        """A tensor of zeros."""
+        return self.filled(0, *sizes, dtype=dtype)
+
+    def filled(self, number: float, *sizes: Value | int, dtype: Any = np.float32) -> Value:
+        """A tensor of one number."""
+        fill = numpy_helper.from_array(np.array([number], dtype))
+        return self.ConstantOfShape(self.shape(*sizes), value=fill)
+
+    # --- Computations ------------------------------------------------------------------------------------------------
+
+    def sum(self, value: Value, axis: int, keep: bool = False) -> Value:
+        """The sum along an axis."""
+        return self.ReduceSum(value, [axis], keepdims=int(keep))
+
+    def max(self, value: Value, axis: int, keep: bool = False) -> Value:
+        """The maximum along an axis."""
+        return self.ReduceMax(value, [axis], keepdims=int(keep))
+
+    def any(self, value: Value, axis: int) -> Value:
+        """Where any entry along an axis is true."""
+        return self.cast(self.max(self.cast(value, "int32"), axis), "bool")
+
+    def log_softmax(self, value: Value) -> Value:
+        """The logarithm of the softmax along the last axis."""
+        return self.LogSoftmax(value, axis=-1)
+
+    def pick(self, values: Value, index: Value) -> Value:
+        """One entry of the last axis: values (…, K), index (…) → (…)."""
+        return self.squeeze(self.GatherElements(values, self.unsqueeze(index, -1), axis=-1), -1)
+
+    def pick_rows(self, values: Value, index: Value) -> Value:
+        """Rows of each sentence: values (B, N, d), index (B, …) → (B, …, d)."""
+        return self.GatherND(values, self.unsqueeze(index, -1), batch_dims=1)
+
+    def scan(
+        self,
+        body: Callable[..., Sequence[Value]],
+        states: Sequence[ValueLike],
+        inputs: Sequence[ValueLike],
+        backwards: bool = False,
+    ) -> list[Value]:
+        """Loop over the first axis of the inputs.
+
+        Args:
+            body: Called with the states and one entry of each input; returns the new states, and outputs.
+            states: The states before the first step.
+            inputs: Tensors of one number of entries.
+            backwards: Start with the last entries; the outputs are in the order of the inputs.
+
+        Returns:
+            The last states, and the outputs of all steps, stacked.
+        """
+        outer, self.nodes = self.nodes, []
+        places = [self._new() for _ in (*states, *inputs)]
+        results = [self.Identity(value) for value in body(*places)]
+        graph = _graph(self.nodes, "body", places, results)
+        self.nodes = outer
+        count = len(results) - len(states)
+        directions = {}
+        if backwards:
+            directions = {"scan_input_directions": [1] * len(inputs), "scan_output_directions": [1] * count}
+        found = self.Scan(
+            *states, *inputs, outputs=len(results), body=graph, num_scan_inputs=len(inputs), **directions
+        )
+        return found if len(results) > 1 else [found]
+
+    # --- The model ---------------------------------------------------------------------------------------------------
+
+    def input(self, name: str) -> Value:
+        """An input of the graph."""
+        return Value(self, name)
+
+    def model(
+        self, inputs: dict[str, tuple[str, list[str | int]]], outputs: dict[str, tuple[Value, str, list[str | int]]]
+    ) -> onnx.ModelProto:
+        """The finished model.
+
+        Args:
+            inputs: Types and shapes of the inputs; names stand for sizes that differ from call to call.
+            outputs: The values that are returned, with types and shapes.
+        """
+        for name, (value, _, _) in outputs.items():
+            self.nodes.append(helper.make_node("Identity", [value.name], [name]))
+        places = [
+            [helper.make_tensor_value_info(name, _TYPES[dtype], shape) for name, (*_, dtype, shape) in group.items()]
+            for group in (inputs, outputs)
+        ]
+        graph = helper.make_graph(self.nodes, "tagger", *places, self.initializers)
+        opsets = [helper.make_opsetid("", OPSET)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="hf_xorner")
+
+    def _new(self) -> Value:
+        self._count += 1
+        return Value(self, f"value_{self._count}")
+
+    def _initializer(self, array: np.ndarray) -> Value:
+        value = self._new()
+        self.initializers.append(numpy_helper.from_array(array, value.name))
+        return value
+
+
+def _graph(nodes: list[onnx.NodeProto], name: str, inputs: list[Value], outputs: list[Value]) -> onnx.GraphProto:
+    """The body of a loop, whose types follow from those around it."""
+    places = [[onnx.ValueInfoProto(name=value.name) for value in values] for values in (inputs, outputs)]
+    return helper.make_graph(nodes, name, *places)

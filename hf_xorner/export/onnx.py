@@ -1,0 +1,65 @@
+"""Export of a tagger to one ONNX graph, from the ids of words, characters and pieces to labels and probabilities.
+
+The graph is written node by node from the modules of the model. ONNX's own `LSTM` and `Scan` then do the recurrences at
+any length, the model's code needs no second, traceable form, and an export takes a fraction of a second.
+`torch.onnx.export` would need both and unrolls loops. The tests compare every architecture with PyTorch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import torch
+
+from ..models.modeling_tagger import TaggerForTokenClassification
+from .decoders import add_decoder, add_labels, add_probability
+from .encoders import add_encoder
+from .features import add_features
+from .graph import Graph
+
+
+@torch.no_grad()
+def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> onnx.ModelProto:
+    """The ONNX model of a tagger.
+
+    Its inputs are right-padded: `input_ids` and `attention_mask` (batch, words), `char_ids` (batch, words, characters)
+    and, for models that read them, `piece_ids` (batch, words, pieces); columns of `char_ids` in which all words have
+    ended may be cut off. Outputs: `labels` and `probabilities` (batch, words), and `path_log_probs` (batch, words, 2).
+
+    Args:
+        model: The tagger.
+        precision: That of the saved weights; computations are in float32.
+    """
+    graph, config = Graph(precision), model.config
+    shapes: dict[str, list[str | int]] = {
+        "input_ids": ["batch", "words"],
+        "char_ids": ["batch", "words", "characters"],
+        "piece_ids": ["batch", "words", config.max_word_pieces],
+        "attention_mask": ["batch", "words"],
+    }
+    if not config.composed_dim and not config.context_encoder:
+        del shapes["piece_ids"]
+    ids = {name: graph.input(name) for name in shapes}
+    # From here on, words come first: recurrences run over the first axis.
+    words = graph.transpose(ids["input_ids"], 1, 0)
+    chars = graph.transpose(ids["char_ids"], 1, 0, 2)
+    lengths = graph.sum(ids["attention_mask"], 1)
+    pieces = None
+    if "piece_ids" in ids:
+        there = graph.unsqueeze(graph.cast(ids["attention_mask"], "bool"), 2)
+        pieces = graph.transpose(graph.Where(there, ids["piece_ids"], 0), 1, 0, 2)
+    features = add_features(graph, model.features, words, chars, pieces)
+    states = add_encoder(model.encoder, graph, features, lengths)
+    decoded = add_decoder(graph, model, states, lengths)
+    labels = add_labels(graph, model.tags, decoded.path, lengths, config.malformed_spans == "repair")
+    probability = add_probability(graph, model.tags, decoded.log_probs, labels)
+    path_log_probs = graph.stack(decoded.alone, decoded.given, axis=2)
+    return graph.model(
+        {name: ("int64", shape) for name, shape in shapes.items()},
+        {
+            "labels": (graph.transpose(labels, 1, 0), "int64", ["batch", "words"]),
+            "probabilities": (graph.transpose(probability, 1, 0), "float32", ["batch", "words"]),
+            "path_log_probs": (graph.transpose(path_log_probs, 1, 0, 2), "float32", ["batch", "words", 2]),
+        },
+    )
