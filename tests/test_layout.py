@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "tagger": {"cuda_graphs", "errors", "loading", "models"},
     "corpora": {"errors", "files", "models"},
     "vectors": {"corpora", "errors", "files", "models"},
+    "export": {"errors", "files", "loading", "models"},
     "evaluation": {"corpora", "errors", "files", "models", "registration", "tagger"},
     "tagging": {"corpora", "errors", "files", "models", "tagger"},
     "training": {
@@ -38,8 +39,8 @@ MAY_IMPORT = {
     "papers": {"corpora", "errors", "evaluation", "files", "models", "registration", "tagger", "training", "vectors"},
     "recipes": set(),
     "cli": {
-        *("corpora", "errors", "evaluation", "files", "hub", "loading", "models", "papers", "registration", "tagger"),
-        *("tagging", "training", "vectors", "hf_xorner"),
+        *("corpora", "errors", "evaluation", "export", "files", "hub", "loading", "models", "papers", "registration"),
+        *("tagger", "tagging", "training", "vectors", "hf_xorner"),
     },
     "__main__": {"cli"},
     "hub": {"corpora", "errors", "evaluation", "files", "models", "registration", "tagger", "training"},

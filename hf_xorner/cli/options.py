@@ -26,6 +26,7 @@ COMMANDS = {
     "vectors": "Inspect, convert, join or distill word vectors.",
     "card": "Write a model card.",
     "publish": "Check a model and publish it on the Hub.",
+    "export": "Export a model to ONNX, to run without PyTorch.",
     "reproduce": "Run a table of a paper again.",
     "benchmark": "Measure tokens per second.",
     "epochs": "Time a training epoch.",

@@ -77,10 +77,8 @@ def _add_crf(
 def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecoder, states: Value) -> _Chain:
     tags = model.tags.num_inner
     time, batch = graph.size(states, 0), graph.size(states, 1)
-    if model.config.pairs_only:
-        emissions = graph.zeros(time, batch, tags)
-    else:
-        emissions = graph.linear(states, model.classifier)
+    nothing = model.config.pairs_only
+    emissions = graph.zeros(time, batch, tags) if nothing else graph.linear(states, model.classifier)
     start: torch.Tensor | Value = torch.zeros(tags)
     end = graph.value(torch.zeros(tags) if decoder.end is None else decoder.end)
     conditioned = isinstance(decoder, ConditionedCrfDecoder)
@@ -111,9 +109,7 @@ def _viterbi(graph: Graph, chain: _Chain, steps: Value, lengths: Value) -> Value
     # The transitions into the next word.
     moves = [_earlier(graph, chain.transitions)] if chain.conditioned else []
     _, scores, sources = graph.scan(best, [chain.start], [chain.emissions, *moves])
-    last = graph.GatherND(
-        graph.transpose(scores, 1, 0, 2), graph.unsqueeze(graph.Max(lengths - 1, 0), 1), batch_dims=1
-    )
+    last = graph.GatherND(graph.transpose(scores, 1, 0, 2), graph.unsqueeze(graph.Max(lengths - 1, 0), 1), batch_dims=1)
     tag = graph.ArgMax(last + chain.end, axis=1, keepdims=0)
 
     def back(tag: Value, source: Value, goes_on: Value) -> tuple[Value, Value]:
@@ -190,9 +186,7 @@ def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair
     if not repair:
         found = found & _well_formed(graph, kind, continues)
     type_ = graph.Max(type_, 0)
-    label = graph.Where(
-        continues, graph.Gather(tables.inside_label, type_), graph.Gather(tables.begin_label, type_)
-    )
+    label = graph.Where(continues, graph.Gather(tables.inside_label, type_), graph.Gather(tables.begin_label, type_))
     return graph.Where(found, label, tags.outside[1])
 
 
@@ -216,7 +210,7 @@ def _well_formed(graph: Graph, kind: Value, continues: Value) -> Value:
 
 
 def add_probability(graph: Graph, tags: TagSpace, log_probs: Value, labels: Value) -> Value:
-    """Probability (T, B) of the decoded labels (T, B), that of the model's logits, from the inner tags' log posterior."""
+    """Probability (T, B), as in the model's logits, of the labels (T, B), from the log posterior of inner tags."""
     public = log_probs
     if tags.chunked:
         one, other = tags.on(torch.device("cpu")).members.unbind(1)

@@ -6,7 +6,6 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from ..models.attention import WindowedSelfAttention
 from ..models.modeling_att_bilstm_cnn import AttEncoder
@@ -32,6 +31,7 @@ def add_encoder(encoder: Any, graph: Graph, features: Value, lengths: Value) -> 
 @add_encoder.register
 def _(encoder: BaselineEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
     forward = backward = features
+    layer: Any
     for depth, layer in enumerate(encoder.layers):
         if depth and isinstance(encoder, CrossEncoder):
             forward = backward = graph.concat(forward, backward)
@@ -69,10 +69,8 @@ def _(encoder: IdCnnEncoder, graph: Graph, features: Value, lengths: Value) -> V
     within = _within(graph, features, lengths)
     words = graph.transpose(within, 1, 2, 0)
     states = graph.transpose(features * within, 1, 2, 0)  # (B, C, T)
-    states = graph.Relu(_convolution(graph, encoder.input, states, encoder.input.padding[0])) * words
-    for _ in range(encoder.iterations):
-        for layer in encoder.block:
-            states = graph.Relu(_convolution(graph, layer, states, layer.padding, layer.dilation)) * words
+    for layer in (encoder.input, *(layer for _ in range(encoder.iterations) for layer in encoder.block)):
+        states = graph.Relu(_convolution(graph, layer, states)) * words
     return graph.transpose(states, 2, 0, 1)
 
 
@@ -82,7 +80,7 @@ def _(encoder: GrnEncoder, graph: Graph, features: Value, lengths: Value) -> Val
     states = features
     if encoder.context is not None:
         words = graph.transpose(features * within, 1, 2, 0)
-        branches = [_convolution(graph, layer, words, layer.padding[0]) for layer in encoder.context.convolutions]
+        branches = [_convolution(graph, layer, words) for layer in encoder.context.convolutions]
         states = graph.transpose(graph.Tanh(graph.Max(*branches)), 2, 0, 1)
     if encoder.relation is None:
         return states
@@ -95,17 +93,21 @@ def _within(graph: Graph, states: Value, lengths: Value) -> Value:
     return graph.cast(graph.unsqueeze(inside, 2), "float32")
 
 
-def _convolution(graph: Graph, layer: nn.Module, words: Value, padding: int, dilation: int = 1) -> Value:
-    """A convolution over words (B, C, T)."""
-    return graph.Conv(words, graph.weight(layer.weight), layer.bias, pads=[padding] * 2, dilations=[dilation])
+def _convolution(graph: Graph, layer: Any, words: Value) -> Value:
+    """A convolution over words (B, C, T), of which as many come out."""
+    weight, dilation = layer.weight, getattr(layer, "dilation", 1)
+    (dilation,) = dilation if isinstance(dilation, tuple) else (dilation,)
+    reach = dilation * (weight.shape[2] // 2)
+    return graph.Conv(words, graph.weight(weight), layer.bias, pads=[reach, reach], dilations=[dilation])
 
 
 def _related(graph: Graph, relation: Relation, states: Value, within: Value, lengths: Value) -> Value:
     """r_i of all words: states (T, B, C) → (T, B, C)."""
-    own_weight, other_weight = (graph.weight(part.t()) for part in relation.projection.weight.chunk(2, 1))
+    projection: Any = relation.projection
+    own_weight, other_weight = (graph.weight(part.t()) for part in projection.weight.chunk(2, 1))
     values = states * within
     count = graph.unsqueeze(graph.cast(graph.Max(lengths, 1), "float32"), 1)  # (B, 1)
-    own = states @ own_weight + relation.projection.bias
+    own = states @ own_weight + projection.bias
     if isinstance(relation, DirectRelation):
         return own + (graph.sum(values, 0) / count) @ other_weight
     other = states @ other_weight
@@ -126,13 +128,13 @@ def _attention(graph: Graph, attention: WindowedSelfAttention, states: Value, le
     """The context (T, B, heads · head_dim) of self-attention; all windows are computed side by side."""
     heads, size = attention.num_heads, attention.head_dim
     step, time, batch = attention.window - attention.overlap, graph.size(states, 0), graph.size(states, 1)
-    width = graph.Min(time, [attention.window])
-    windows = graph.Max(time + [step - 1 - attention.overlap], [step]) / [step]
+    width = graph.Min(time, attention.window)
+    windows = graph.Max(time + (step - 1 - attention.overlap), step) / step
     starts = graph.arange(windows) * step
     word = graph.unsqueeze(starts, 1) + graph.arange(width)  # (windows, width)
-    place = graph.Min(word, time - [1])
+    place = graph.Min(word, time - 1)
 
-    def projected(layer: nn.Module) -> Value:
+    def projected(layer: Any) -> Value:
         every = graph.transpose(states, 1, 0, 2) @ graph.weight(layer.weight.t())
         cut = graph.Gather(every, place, axis=1)  # (B, windows, width, heads · head_dim)
         split = graph.reshape(cut, batch, windows, width, heads, size)
@@ -151,5 +153,5 @@ def _attention(graph: Graph, attention: WindowedSelfAttention, states: Value, le
     )  # (B, T)
     index = home * width + graph.arange(time) - home * step
     # Padding may lie outside of its sentence's last window.
-    index = graph.Min(graph.Max(index, 0), windows * width - [1])
+    index = graph.Min(graph.Max(index, 0), windows * width - 1)
     return graph.transpose(graph.pick_rows(context, index), 1, 0, 2)

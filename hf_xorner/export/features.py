@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 
@@ -105,7 +107,7 @@ def _first(graph: Graph, types: Value) -> Value:
 
 def _add_cnn(graph: Graph, cnn: CharacterCnn, codes: torch.Tensor, chars: Value, max_word_chars: int) -> Value:
     # Columns that the caller has cut off, as far as they matter.
-    room = graph.Max(graph.Min([cnn.padding_needed()], [max_word_chars] - graph.size(chars, 2)), [0])
+    room = graph.Max(graph.Min(cnn.padding_needed(), max_word_chars - graph.size(chars, 2)), 0)
     # One more entry, the first, is the padding on either side of the rows.
     place = torch.cat([torch.tensor([PADDING]), torch.arange(len(codes))])
     characters = cnn.embedding.weight.detach()[place]
@@ -117,18 +119,19 @@ def _add_cnn(graph: Graph, cnn: CharacterCnn, codes: torch.Tensor, chars: Value,
         characters = characters.masked_fill(padding.unsqueeze(1), 0)
     elif cnn.pads == "word_end":
         characters = F.pad(characters[1:], (0, 0, 1, 0))
-    rows = graph.Pad(chars + 1, graph.shape([0, 0, 0, 0, 0], room), 1)
+    rows = graph.Pad(chars + 1, graph.concat([0, 0, 0, 0, 0], room), 1)
     rows = graph.Pad(rows, [0, 0, cnn.padding, 0, 0, cnn.padding], 0)
     table = graph.weight(characters)
     strongest = []
+    filters: Any
     for width, filters in zip(cnn.widths, cnn.convolutions, strict=True):
-        positions = graph.size(rows, 2) - [width - 1]
+        positions = graph.size(rows, 2) - (width - 1)
         responses = None
         for offset in range(width):
             part = table @ graph.weight(filters.weight[:, :, offset].t())  # (C, filters)
             if cnn.centred and offset == (width - 1) // 2:
                 part = graph.Where(padding.unsqueeze(1), -torch.inf, part)
-            read = graph.Gather(part, graph.slice(rows, offset, positions + [offset], axis=2))
+            read = graph.Gather(part, graph.slice(rows, offset, positions + offset, axis=2))
             responses = read if responses is None else responses + read
         assert responses is not None
         found = graph.max(responses, 2)
@@ -153,7 +156,7 @@ def _add_lstm(graph: Graph, lstm: CharacterLstm, chars: Value) -> Value:
     if lstm.boundaries is not None:
         nothing = graph.zeros(1, graph.size(vectors, 1), lstm.embedding.embedding_dim)
         vectors = graph.concat(nothing, vectors, nothing, axis=0)
-        place = graph.unsqueeze(graph.arange(width + [2]), 1, 2)
+        place = graph.unsqueeze(graph.arange(width + 2), 1, 2)
         last = place.equals(graph.unsqueeze(lengths + 1, 0, 2))
         vectors = graph.Where(place.equals(0), lstm.boundaries[0], graph.Where(last, lstm.boundaries[1], vectors))
         lengths = lengths + 2

@@ -141,7 +141,7 @@ class Graph:
             return (weight / scale).round().to(torch.int8), scale
         return (weight.half() if self.precision == "fp16" else weight), None
 
-    def linear(self, inputs: Value, layer: torch.nn.Module) -> Value:
+    def linear(self, inputs: Value, layer: Any) -> Value:
         """A linear layer: (…, d) → (…, out_features)."""
         products = inputs @ self.transpose(self.weight(layer.weight), 1, 0)
         return products if layer.bias is None else products + self.weight(layer.bias)
@@ -261,9 +261,7 @@ class Graph:
         directions = {}
         if backwards:
             directions = {"scan_input_directions": [1] * len(inputs), "scan_output_directions": [1] * count}
-        found = self.Scan(
-            *states, *inputs, outputs=len(results), body=graph, num_scan_inputs=len(inputs), **directions
-        )
+        found = self.Scan(*states, *inputs, outputs=len(results), body=graph, num_scan_inputs=len(inputs), **directions)
         return found if len(results) > 1 else [found]
 
     # --- The model ---------------------------------------------------------------------------------------------------
@@ -287,7 +285,7 @@ class Graph:
             [helper.make_tensor_value_info(name, _TYPES[dtype], shape) for name, (*_, dtype, shape) in group.items()]
             for group in (inputs, outputs)
         ]
-        graph = helper.make_graph(self.nodes, "tagger", *places, self.initializers)
+        graph = helper.make_graph(self.nodes, "tagger", places[0], places[1], self.initializers)
         opsets = [helper.make_opsetid("", OPSET)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="hf_xorner")
 
@@ -304,4 +302,4 @@ class Graph:
 def _graph(nodes: list[onnx.NodeProto], name: str, inputs: list[Value], outputs: list[Value]) -> onnx.GraphProto:
     """The body of a loop, whose types follow from those around it."""
     places = [[onnx.ValueInfoProto(name=value.name) for value in values] for values in (inputs, outputs)]
-    return helper.make_graph(nodes, name, *places)
+    return helper.make_graph(nodes, name, places[0], places[1])

@@ -1,0 +1,47 @@
+"""`hf-xorner export`: write a model as ONNX, to run without PyTorch."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from .parser import Parser
+
+EXAMPLES = (
+    "hf-xorner export my_tagger --output my_tagger_onnx",
+    "hf-xorner export my_tagger --output my_tagger_onnx --quantize int8",
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of `hf-xorner export`."""
+    parser = Parser(
+        prog="hf-xorner export",
+        description="Write a model as one ONNX graph, from the ids of words and characters to labels and their "
+        "probabilities, with its tokenizer and onnx_tagger.py, which tags with numpy, onnxruntime and tokenizers "
+        "alone. The graph gives the labels that the model gives.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", help="The folder of a model, or owner/name on the Hub.")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="The folder to write to.")
+    parser.add_argument(
+        "--quantize",
+        choices=("int8", "fp16"),
+        help="Save weights in 8 or 16 bits; computations are in 32 bits. int8: about a quarter of the size of 32 bits, "
+        "and few other labels.",
+    )
+    return parser
+
+
+def run(words: Sequence[str]) -> None:
+    """Export the model, and print the files."""
+    options = parser().parse_args(words)
+    try:
+        from ..export.onnx import export_onnx
+    except ModuleNotFoundError as error:
+        if error.name != "onnx":
+            raise
+        raise ImportError("export needs the package onnx; run: pip install 'hf_xorner[onnx]'.") from None
+    for path in export_onnx(options.model, options.output, options.quantize or "fp32"):
+        print(f"written: {path} ({path.stat().st_size / 1e6:.1f} MB)")
