@@ -11,17 +11,19 @@ from ..models.crf import IMPOSSIBLE
 from ..models.decoders import ConditionedCrfDecoder, CrfDecoder
 from ..models.modeling_tagger import MARGIN, TaggerForTokenClassification
 from ..models.tags import BEGIN, END, INSIDE, OUTSIDE, SINGLE, TagSpace
+from ..models.transition_decoder import TransitionDecoder
 from .graph import Graph, Value
 from .recurrent import reversed_words
+from .transitions import add_transitions
 
 _LOWEST = float(np.finfo(np.float32).min)
 
 
 class DecodedValues(NamedTuple):
-    """Decoded inner tags and their posterior."""
+    """Decoded inner tags, and log probabilities."""
 
     path: Value  # (T, B)
-    log_probs: Value  # (T, B, K) of all inner tags
+    log_probs: Value  # (T, B, L) log posterior of all public labels
     alone: Value  # (T, B) log probability of the path's tags by themselves
     given: Value  # (T, B) given the tag before
 
@@ -30,10 +32,13 @@ def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value
     """Decode the encoder's states (T, B, h) of sentences of lengths (B,)."""
     if isinstance(model.decoder, CrfDecoder):
         return _add_crf(graph, model, model.decoder, states, lengths)
+    if isinstance(model.decoder, TransitionDecoder):
+        path, log_probs, alone = add_transitions(graph, model.decoder, states, lengths)
+        return DecodedValues(path, log_probs, alone, alone)
     scores = graph.linear(states, model.classifier)
     path, log_probs = graph.ArgMax(scores, axis=-1, keepdims=0), graph.log_softmax(scores)
     alone = graph.pick(log_probs, path)
-    return DecodedValues(path, log_probs, alone, alone)
+    return DecodedValues(path, _public(graph, model.tags, log_probs), alone, alone)
 
 
 # --- Linear-chain CRF ------------------------------------------------------------------------------------------------
@@ -71,7 +76,8 @@ def _add_crf(
     given = graph.Where(steps.equals(0), alone, given)
     inside = steps < lengths
     alone, given = graph.Where(inside, alone, 0.0), graph.Where(inside, given, 0.0)
-    return DecodedValues(path, graph.Max(log_probs, float(IMPOSSIBLE)), alone, given)
+    log_probs = _public(graph, model.tags, graph.Max(log_probs, float(IMPOSSIBLE)))
+    return DecodedValues(path, log_probs, alone, given)
 
 
 def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecoder, states: Value) -> _Chain:
@@ -209,16 +215,20 @@ def _well_formed(graph: Graph, kind: Value, continues: Value) -> Value:
     return (first.equals(BEGIN) & last.equals(END)) | (first.equals(SINGLE) & one)
 
 
-def add_probability(graph: Graph, tags: TagSpace, log_probs: Value, labels: Value) -> Value:
-    """Probability (T, B), as in the model's logits, of the labels (T, B), from the log posterior of inner tags."""
-    public = log_probs
-    if tags.chunked:
-        one, other = tags.on(torch.device("cpu")).members.unbind(1)
-        first = graph.Gather(log_probs, one, axis=-1)
-        second = graph.Where(one == other, -torch.inf, graph.Gather(log_probs, other, axis=-1))
-        top = graph.Max(first, second)
-        public = top + graph.Log(graph.Exp(first - top) + graph.Exp(second - top))
+def _public(graph: Graph, tags: TagSpace, log_probs: Value) -> Value:
+    """The log posterior of public labels (T, B, L), from that of inner tags (T, B, K)."""
+    if not tags.chunked:
+        return log_probs
+    one, other = tags.on(torch.device("cpu")).members.unbind(1)
+    first = graph.Gather(log_probs, one, axis=-1)
+    second = graph.Where(one == other, -torch.inf, graph.Gather(log_probs, other, axis=-1))
+    top = graph.Max(first, second)
+    return top + graph.Log(graph.Exp(first - top) + graph.Exp(second - top))
+
+
+def add_probability(graph: Graph, log_probs: Value, labels: Value) -> Value:
+    """Probability (T, B), as in the model's logits, of the labels (T, B), from the log posterior (T, B, L)."""
     # A label more probable than the decoded one is lowered to just below it.
-    others = graph.Min(public - graph.unsqueeze(graph.pick(public, labels), -1), -MARGIN)
+    others = graph.Min(log_probs - graph.unsqueeze(graph.pick(log_probs, labels), -1), -MARGIN)
     own = 1 - float(np.exp(-MARGIN))  # the decoded label is among them, lowered
     return graph.Reciprocal(graph.sum(graph.Exp(others), -1) + own)

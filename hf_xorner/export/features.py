@@ -25,6 +25,7 @@ from ..models.features import (
     trained_words,
 )
 from ..models.tokenization_word_char import UNKNOWN_ID
+from .contextual import add_context
 from .graph import Graph, Value
 from .recurrent import add_recurrence
 
@@ -52,6 +53,8 @@ def add_features(graph: Graph, features: WordFeatures, words: Value, chars: Valu
         vectors.append(_add_lstm(graph, features.chars, chars))
     if features.composed is not None and pieces is not None:
         vectors.append(_add_composed(graph, features.composed, pieces))
+    if features.context is not None and pieces is not None:
+        vectors.append(add_context(graph, features.context, pieces))
     return graph.concat(*vectors)
 
 

@@ -252,17 +252,62 @@ class Graph:
         Returns:
             The last states, and the outputs of all steps, stacked.
         """
-        outer, self.nodes = self.nodes, []
-        places = [self._new() for _ in (*states, *inputs)]
-        results = [self.Identity(value) for value in body(*places)]
-        graph = _graph(self.nodes, "body", places, results)
-        self.nodes = outer
-        count = len(results) - len(states)
+        graph, count = self._body(body, len(states) + len(inputs))
+        outputs = count - len(states)
         directions = {}
         if backwards:
-            directions = {"scan_input_directions": [1] * len(inputs), "scan_output_directions": [1] * count}
-        found = self.Scan(*states, *inputs, outputs=len(results), body=graph, num_scan_inputs=len(inputs), **directions)
-        return found if len(results) > 1 else [found]
+            directions = {"scan_input_directions": [1] * len(inputs), "scan_output_directions": [1] * outputs}
+        found = self.Scan(*states, *inputs, outputs=count, body=graph, num_scan_inputs=len(inputs), **directions)
+        return found if count > 1 else [found]
+
+    def loop(
+        self, body: Callable[..., Sequence[Value]], states: Sequence[ValueLike], times: Value | None = None
+    ) -> list[Value]:
+        """Loop a number of times, or as long as the body says.
+
+        Args:
+            body: Called with the number of the step, from 0 up, and the states; returns whether to go on, the new
+                states, and outputs.
+            states: The states before the first step.
+            times: The number of steps, a scalar; by default any number, but at least one.
+
+        Returns:
+            The last states, and the outputs of all steps, stacked.
+        """
+        graph, count = self._body(lambda step, _, *rest: body(step, *rest), 2 + len(states))
+        for place, dtype in zip(graph.input, ("int64", "bool"), strict=False):
+            place.CopyFrom(helper.make_tensor_value_info(place.name, _TYPES[dtype], []))
+        found = self.Loop(times, True, *states, outputs=count - 1, body=graph)
+        return found if count > 2 else [found]
+
+    def _body(self, body: Callable[..., Sequence[Value]], count: int) -> tuple[onnx.GraphProto, int]:
+        """The body of a loop, called with a number of values, and the number of its results.
+
+        Its values have no types: these follow from those outside.
+        """
+        outer, self.nodes = self.nodes, []
+        inputs = [self._new() for _ in range(count)]
+        outputs = [self.Identity(value) for value in body(*inputs)]
+        places = [[onnx.ValueInfoProto(name=value.name) for value in values] for values in (inputs, outputs)]
+        graph = helper.make_graph(self.nodes, "body", places[0], places[1])
+        self.nodes = outer
+        return graph, len(outputs)
+
+    def include(self, model: onnx.ModelProto, inputs: Sequence[Value]) -> Value:
+        """The only output of another model, whose nodes and weights become part of this graph, under their names."""
+        for place, value in zip(model.graph.input, inputs, strict=True):
+            self.nodes.append(helper.make_node("Identity", [value.name], [place.name]))
+        for tensor in model.graph.initializer:
+            array = numpy_helper.to_array(tensor)
+            if array.dtype == np.float32:
+                weight = self.weight(torch.from_numpy(array.copy()))
+                self.nodes.append(helper.make_node("Identity", [weight.name], [tensor.name]))
+            else:
+                self.initializers.append(tensor)
+        for node in model.graph.node:
+            del node.metadata_props[:]  # the code that it was made from, with its path
+            self.nodes.append(node)
+        return Value(self, model.graph.output[0].name)
 
     # --- The model ---------------------------------------------------------------------------------------------------
 
@@ -297,9 +342,3 @@ class Graph:
         value = self._new()
         self.initializers.append(numpy_helper.from_array(array, value.name))
         return value
-
-
-def _graph(nodes: list[onnx.NodeProto], name: str, inputs: list[Value], outputs: list[Value]) -> onnx.GraphProto:
-    """The body of a loop, whose types follow from those around it."""
-    places = [[onnx.ValueInfoProto(name=value.name) for value in values] for values in (inputs, outputs)]
-    return helper.make_graph(nodes, name, places[0], places[1])

@@ -96,7 +96,7 @@ def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> 
     states = add_encoder(model.encoder, graph, features, lengths)
     decoded = add_decoder(graph, model, states, lengths)
     labels = add_labels(graph, model.tags, decoded.path, lengths, config.malformed_spans == "repair")
-    probability = add_probability(graph, model.tags, decoded.log_probs, labels)
+    probability = add_probability(graph, decoded.log_probs, labels)
     path_log_probs = graph.stack(decoded.alone, decoded.given, axis=2)
     return graph.model(
         {name: ("int64", shape) for name, shape in shapes.items()},

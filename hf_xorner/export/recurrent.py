@@ -54,19 +54,35 @@ def _add_coupled(
     both = graph.stack(forward, reversed_words(graph, backward, lengths), axis=1)  # (T, 2, B, d)
     products = both @ graph.weight(layer.weight_ih.transpose(1, 2)) + layer.bias.unsqueeze(1)
     recurrent = graph.weight(layer.weight_hh.transpose(1, 2))
-    to_input, to_output = (graph.weight(part.transpose(1, 2)) for part in layer.weight_ch.split(size, 1))
+    peepholes = peepholes_of(graph, layer.weight_ch)
     shape = graph.shape(2, graph.size(forward, 1), size)
     h, c = (graph.Expand(state.unsqueeze(1), shape) for state in layer.first_states().unbind(1))
 
     def step(h: Value, c: Value, product: Value) -> tuple[Value, Value, Value]:
-        i, g, o = graph.split(product + h @ recurrent, 3)
-        c = c + graph.Sigmoid(i + c @ to_input) * (graph.Tanh(g) - c)
-        h = graph.Sigmoid(o + c @ to_output) * graph.Tanh(c)
+        h, c = add_cell(graph, product + h @ recurrent, c, peepholes)
         return h, c, h
 
     _, _, states = graph.scan(step, [h, c], [products])
     first, second = (graph.squeeze(part, 1) for part in graph.split(states, 2, axis=1))
     return first, reversed_words(graph, second, lengths)
+
+
+def peepholes_of(graph: Graph, weight: torch.Tensor) -> tuple[Value, Value]:
+    """The peepholes of i and o, (D, H, H) each, of a weight (D, 2H, H)."""
+    to_input, to_output = (graph.weight(part.transpose(1, 2)) for part in weight.chunk(2, 1))
+    return to_input, to_output
+
+
+def add_cell(graph: Graph, gates: Value, c: Value, peepholes: tuple[Value, Value] | None) -> tuple[Value, Value]:
+    """h and c of D LSTMs after a step (D, N, H); see `lstm_cell` of `models/recurrent.py`."""
+    if peepholes is None:
+        i, f, g, o = graph.split(gates, 4)
+        c = graph.Sigmoid(f) * c + graph.Sigmoid(i) * graph.Tanh(g)
+        return graph.Sigmoid(o) * graph.Tanh(c), c
+    to_input, to_output = peepholes
+    i, g, o = graph.split(gates, 3)
+    c = c + graph.Sigmoid(i + c @ to_input) * (graph.Tanh(g) - c)
+    return graph.Sigmoid(o + c @ to_output) * graph.Tanh(c), c
 
 
 def reversed_words(graph: Graph, values: Value, lengths: Value) -> Value:

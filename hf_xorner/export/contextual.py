@@ -1,0 +1,111 @@
+"""The states of a pretrained encoder as nodes of an ONNX graph (see `models/contextual.py`)."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+import numpy as np
+import torch
+from onnx import compose
+from torch import Tensor, nn
+
+from ..models.contextual import ContextualFeatures
+from .graph import OPSET, Graph, Value
+
+#: Prefix of the names of the encoder's values in the graph.
+_PREFIX = "encoder/"
+
+
+def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Value:
+    """Features (T, B, hidden) of words from their pieces (T, B, P): ids + 1, and 0 for none.
+
+    Every sentence has as many windows as the longest one of the batch; the encoder reads them all at once.
+    """
+    config = context.config
+    time, batch, room = (graph.size(pieces, axis) for axis in range(3))
+    prefix, suffix = list(config.context_prefix), list(config.context_suffix)
+    capacity, overlap = config.context_window - len(prefix) - len(suffix), config.context_overlap
+    step = capacity - overlap
+
+    def windows(count: Value) -> Value:
+        """The number of windows over sentences of so many pieces."""
+        return graph.Max(count + (step - 1 - overlap), step) / step
+
+    # The pieces of each sentence, one after another.
+    every = graph.reshape(graph.transpose(pieces, 1, 0, 2), batch, -1)  # (B, T · P)
+    present = every > 0
+    counted = graph.CumSum(graph.cast(present, "int64"), 1)
+    rank, count = counted - 1, graph.max(counted, 1)
+    behind = graph.unsqueeze(graph.size(every, 1), 0)
+    sentence = graph.zeros(batch, graph.size(every, 1) + 1, dtype=np.int64)
+    sentence = graph.ScatterElements(sentence, graph.Where(present, rank, behind), every - 1, axis=1)
+    longest = graph.Max(graph.max(count, 0, keep=True), 1)
+
+    # Their windows, in the frame of the encoder's special pieces.
+    number, width = windows(longest), graph.Min(longest, capacity)
+    starts = graph.arange(number) * step
+    size = graph.Max(graph.Min(graph.unsqueeze(count, 1) - starts, capacity), 0)  # (B, windows)
+    size = graph.unsqueeze(size, 2)
+    total = width + (len(prefix) + len(suffix))
+    position = graph.arange(total) - len(prefix)
+    place = graph.unsqueeze(starts, 1) + graph.Max(graph.Min(position, width - 1), 0)
+    ids = graph.Gather(sentence, graph.Min(place, longest - 1), axis=1)  # (B, windows, total)
+    ids = graph.Where(position < size, ids, context.padding)
+    for index, piece in enumerate(prefix):
+        ids = graph.Where(position.equals(index - len(prefix)), piece, ids)
+    for index, piece in enumerate(suffix):
+        ids = graph.Where(position.equals(size + index), piece, ids)
+    mask = graph.cast(position < (size + len(suffix)), "int64")
+    states = _add_encoder(graph, context, *(graph.reshape(each, -1, total) for each in (ids, mask)))
+
+    # Each piece takes its state from the window that holds it most centrally, and a word the mean of its pieces'.
+    states = graph.reshape(states, batch, number * total, context.output_size)
+    home = graph.Min(graph.Max(rank - overlap // 2, 0) / step, graph.unsqueeze(windows(count), 1) - 1)
+    place = graph.Max(home * total + rank - home * step + len(prefix), 0)
+    found = graph.Where(graph.unsqueeze(present, 2), graph.pick_rows(states, place), 0.0)
+    sums = graph.sum(graph.reshape(found, batch, time, room, context.output_size), 2)
+    in_word = graph.sum(graph.cast(pieces > 0, "float32"), 2)
+    return graph.transpose(sums, 1, 0, 2) / graph.unsqueeze(graph.Max(in_word, 1.0), 2)
+
+
+class _Layers(nn.Module):
+    """The mixed hidden states of an encoder."""
+
+    def __init__(self, context: ContextualFeatures) -> None:
+        super().__init__()
+        self.context = context
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """ids and mask (N, pieces) → (N, pieces, hidden)."""
+        config = self.context.config
+        hidden = self.context.encoder(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
+        chosen = torch.stack([hidden[layer] for layer in config.context_layers])
+        if config.context_mix == "mean":
+            return chosen.mean(0)
+        weights = self.context.scale * self.context.layer_scores.softmax(0)
+        return (weights.view(-1, 1, 1, 1) * chosen).sum(0)
+
+
+def _add_encoder(graph: Graph, context: ContextualFeatures, ids: Value, mask: Value) -> Value:
+    """The encoder's own graph, by PyTorch's exporter, as a part of this one."""
+    example = torch.full((2, 7), context.padding)
+    sizes = {0: torch.export.Dim("windows"), 1: torch.export.Dim("pieces")}
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the code of transformers
+        logger.setLevel(logging.ERROR)
+        exported = torch.onnx.export(
+            _Layers(context).eval(),
+            (example, torch.ones_like(example)),
+            input_names=["ids", "mask"],
+            output_names=["states"],
+            dynamic_shapes=(sizes, sizes),
+            opset_version=OPSET,
+            dynamo=True,
+            verbose=False,
+        )
+        logger.setLevel(level)
+    assert exported is not None
+    return graph.include(compose.add_prefix(exported.model_proto, _PREFIX), [ids, mask])

@@ -1,0 +1,351 @@
+"""The greedy search of a Stack-LSTM as a loop in an ONNX graph (see `models/transition_decoder.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ..models.recurrent import BiLayer, CoupledBiLstmLayer
+from ..models.stack_lstm import SpanComposition, StackLstm
+from ..models.tags import BEGIN, END, INSIDE, SINGLE
+from ..models.transition_decoder import TransitionDecoder
+from ..models.transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
+from .graph import Graph, Value
+from .recurrent import add_cell, peepholes_of, reversed_words
+
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+def add_transitions(
+    graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Value
+) -> tuple[Value, Value, Value]:
+    """Decode words (T, B, d) of sentences of lengths (B,).
+
+    Returns:
+        Inner tags (T, B), the log posterior of public labels (T, B, L), and the log probability (T, B) of each word's
+        actions.
+    """
+    if decoder.config.beam_size > 1:
+        raise ValueError(
+            f"beam_size={decoder.config.beam_size}: beam search cannot be exported to ONNX; "
+            "set beam_size to 1 in the model's config.json, for greedy search."
+        )
+    history = _search(graph, decoder, words, lengths)
+    return _read_off(graph, decoder.scorer.system, history, words)
+
+
+# --- LSTMs -----------------------------------------------------------------------------------------------------------
+
+
+class _Lstms:
+    """D LSTMs of several layers side by side; their states are the h of all layers and then the c, (D, B, H) each."""
+
+    def __init__(self, graph: Graph, lstms: Sequence[StackLstm]) -> None:
+        def stacked(name: str, layer: int) -> torch.Tensor:
+            return torch.stack([getattr(lstm, name)[layer] for lstm in lstms])
+
+        self.graph, self.layers = graph, range(lstms[0].config.num_hidden_layers)
+        self.recurrent = [graph.weight(stacked("weight_hh", layer).mT) for layer in self.layers]
+        self.upward = [graph.weight(stacked("weight_up", layer - 1).mT) for layer in self.layers[1:]]
+        self.biases = [stacked("bias", layer).unsqueeze(1) for layer in self.layers]
+        self.peepholes = [
+            peepholes_of(graph, stacked("weight_ch", layer)) if lstms[0].coupled else None for layer in self.layers
+        ]
+        empty = [torch.stack([lstm.empty()[part] for lstm in lstms], 1).unsqueeze(2) for part in range(2)]
+        self.empty = [graph.value(state) for part in empty for state in part]  # (D, 1, H) each
+
+    def start(self, batch: Value) -> list[Value]:
+        """The states of empty stacks."""
+        return [self.graph.Expand(state, self.graph.shape(1, batch, 1)) for state in self.empty]
+
+    def push(self, gates: Value, states: Sequence[Value]) -> list[Value]:
+        """The states after a step with input products (D, B, gates · H) of the lowest layer."""
+        hidden, cells = states[: len(self.layers)], states[len(self.layers) :]
+        pushed: list[tuple[Value, Value]] = []
+        for layer in self.layers:
+            if layer:
+                gates = pushed[-1][0] @ self.upward[layer - 1] + self.biases[layer]
+            gates = gates + hidden[layer] @ self.recurrent[layer]
+            pushed.append(add_cell(self.graph, gates, cells[layer], self.peepholes[layer]))
+        return [h for h, _ in pushed] + [c for _, c in pushed]
+
+
+def _input_products(graph: Graph, lstm: StackLstm, inputs: Value) -> Value:
+    """Input products of the lowest layer: (…, d) → (…, gates · H)."""
+    return inputs @ graph.weight(lstm.weight_ih.t()) + lstm.bias[0]
+
+
+def _buffer_states(graph: Graph, lstm: StackLstm, words: Value, lengths: Value) -> Value:
+    """The states (T + 1, B, H) of the LSTM that reads words (T, B, d) from the last one on, by the words left."""
+    lstms = _Lstms(graph, [lstm])
+    products = graph.unsqueeze(_input_products(graph, lstm, reversed_words(graph, words, lengths)), 1)
+    top = len(lstms.layers) - 1
+
+    def step(*values: Value) -> list[Value]:
+        *states, product = values
+        states = lstms.push(product, states)
+        return [*states, states[top]]
+
+    start = lstms.start(graph.size(words, 1))
+    states = graph.scan(step, start, [products])[-1]
+    return graph.squeeze(graph.concat(graph.unsqueeze(start[top], 0), states, axis=0), 1)
+
+
+class _Composition:
+    """Vectors of chunks (see `SpanComposition.compose`), of words in rows of all words (N, d)."""
+
+    def __init__(self, graph: Graph, composition: SpanComposition, guard: torch.Tensor, words: Value) -> None:
+        self.graph, self.composition = graph, composition
+        self.labels = composition.label(composition.types.weight)
+        # The words, the vector of the empty stack, and the types.
+        tokens = graph.concat(words, guard.unsqueeze(0), self.labels, axis=0)
+        self.first_type = graph.squeeze(graph.size(words, 0), 0) + 1
+        layer: Any = composition.layer
+        self.products = [
+            tokens @ graph.weight(weight.t()) + bias for weight, bias in zip(layer.weight_ih, layer.bias, strict=True)
+        ]
+        self.layers: list[Any] = [layer, *composition.above]
+        self.recurrent = [graph.weight(layer.weight_hh.mT) for layer in self.layers]
+        self.upward = [graph.weight(layer.weight_ih.mT) for layer in self.layers[1:]]
+        self.peepholes = [self._peepholes(layer) for layer in self.layers]
+
+    def _peepholes(self, layer: BiLayer) -> tuple[Value, Value] | None:
+        return peepholes_of(self.graph, layer.weight_ch) if isinstance(layer, CoupledBiLstmLayer) else None
+
+    def vectors(self, place: Value, lengths: Value, types: Value, width: Value) -> Value:
+        """Vectors (n, g) of chunks of words in rows (n, L), of lengths and types (n,), L a scalar; any if L is 0."""
+        graph, token, guarded = self.graph, int(self.composition.token), int(self.composition.guarded)
+        count, size = graph.size(place, 0), self.layers[0].hidden_size
+        if guarded:
+            before = graph.Expand(self.first_type - 1, graph.shape(count, 1))
+            place, lengths = graph.concat(before, place, axis=1), lengths + 1
+        steps = graph.Where(width > 0, width + (guarded + token), 0)
+        last_column = graph.squeeze(graph.size(place, 1), 0) - 1
+        last = lengths + (token - 1)  # (n,) the step of the last token
+
+        def row(column: Value) -> Value:
+            column = graph.Max(graph.Min(column, last_column), 0)
+            return graph.pick(place, column)
+
+        def step(number: Value, *states: Value) -> list[Value]:
+            rows = [row(graph.Expand(number, graph.Shape(last))), row(last - number)]
+            if token:
+                of_type = types + self.first_type
+                rows[0] = graph.Where(last.equals(number), of_type, rows[0])
+                rows[1] = graph.Where(number.equals(0), of_type, rows[1])
+            gates = graph.stack(*(graph.Gather(table, each) for table, each in zip(self.products, rows, strict=True)))
+            under_way = graph.unsqueeze(last >= number, 1)
+            new: list[Value] = []
+            for layer, module in enumerate(self.layers):
+                h, c = states[2 * layer : 2 * layer + 2]
+                if layer:
+                    gates = new[-2] @ self.upward[layer - 1] + module.bias.unsqueeze(1)
+                after = add_cell(graph, gates + h @ self.recurrent[layer], c, self.peepholes[layer])
+                new += [graph.Where(under_way, now, before) for now, before in zip(after, (h, c), strict=True)]
+            return [graph.value(True), *new]
+
+        nothing = graph.zeros(2, count, size)
+        *_, h, _ = graph.loop(step, [nothing] * (2 * len(self.layers)), steps)
+        forward, backward = (graph.squeeze(part, 0) for part in graph.split(h, 2, axis=0))
+        ends = graph.concat(forward, backward)
+        if self.composition.states is None:
+            return ends
+        return graph.Relu(graph.linear(ends, self.composition.states) + graph.Gather(self.labels, types))
+
+
+# --- The search ------------------------------------------------------------------------------------------------------
+
+
+class _History(NamedTuple):
+    """The actions of a search (S, B), and what was there before each."""
+
+    actions: Value  # NO_ACTION after the last
+    log_probs: Value  # (S, B, actions)
+    depth: Value  # words on the stack
+
+
+def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Value) -> _History:
+    scorer, system = decoder.scorer, decoder.scorer.system
+    size, types = decoder.config.hidden_size, system.num_types
+    time, batch = (graph.squeeze(graph.size(words, axis), 0) for axis in range(2))
+    sentence = graph.arange(graph.size(words, 1))
+    flat = graph.reshape(words, -1, scorer.stack.start.shape[0])
+    # All that depends only on the words is computed in advance.
+    parts = scorer.hidden.weight.split(size, 1)  # of the output, the stack, the buffer, the actions
+    from_buffer = _buffer_states(graph, scorer.buffer, words, lengths) @ graph.weight(parts[2].t()) + scorer.hidden.bias
+    from_buffer = graph.reshape(from_buffer, -1, size)  # by words left and sentence
+    from_others = graph.weight(torch.cat([parts[0], parts[1], parts[3]], 1).t())
+    composition = _Composition(graph, scorer.composition, scorer.stack.start, flat)
+    outside = flat
+    if not scorer.raw_words_outside:
+        every_word = graph.arange(graph.size(flat, 0))
+        ones, type_ = every_word * 0 + 1, every_word * 0 + types
+        outside = composition.vectors(graph.unsqueeze(every_word, 1), ones, type_, graph.value(1))
+    of_outs = _input_products(graph, scorer.output, outside)
+    of_shifts = _input_products(graph, scorer.stack, flat)
+    of_actions = _input_products(graph, scorer.history, graph.weight(scorer.actions.weight))
+    to_output = graph.weight(scorer.output.weight_ih.t())
+    lstms = _Lstms(graph, (scorer.output, scorer.stack, scorer.history))
+
+    def step(_: Value, position: Value, depth: Value, on_stack: Value, *states: Value) -> list[Value]:
+        left = (lengths - position) * batch + sentence
+        top = graph.reshape(graph.transpose(states[len(lstms.layers) - 1], 1, 0, 2), -1, 3 * size)
+        hidden = graph.Relu(graph.Gather(from_buffer, left) + top @ from_others)
+        scores = graph.linear(hidden, scorer.classifier)
+        log_probs = graph.log_softmax(graph.Where(_valid(graph, system, position, depth, lengths), scores, -torch.inf))
+        unfinished = (position < lengths) | (depth > 0)
+        action = graph.Where(unfinished, graph.ArgMax(log_probs, axis=-1, keepdims=0), NO_ACTION)
+
+        shifts, outs, reduces = action.equals(SHIFT), action.equals(OUT), action >= FIRST_REDUCE
+        next_word = graph.Min(position, time - 1)
+        word = next_word * batch + sentence
+        # Chunks of the words on the stack, where one is reduced.
+        width = graph.ReduceMax(graph.Where(reduces, depth, 0), keepdims=0)
+        columns = graph.Range(0, width, 1)
+        if system.discontiguous:
+            place = graph.Gather(on_stack, columns, axis=1)
+        else:
+            place = graph.unsqueeze(position - depth, 1) + columns
+        place = graph.Min(place, time - 1) * batch + graph.unsqueeze(sentence, 1)
+        type_ = graph.Max(action - FIRST_REDUCE, 0)
+        chunks = composition.vectors(place, graph.Max(depth, 1), type_, width)
+        to_chunks = chunks @ to_output + scorer.output.bias[0]
+        gates = graph.stack(
+            graph.Where(graph.unsqueeze(reduces, 1), to_chunks, graph.Gather(of_outs, word)),
+            graph.Gather(of_shifts, word),
+            graph.Gather(of_actions, graph.Max(action, 0)),
+        )
+        pushes = graph.unsqueeze(graph.stack(action >= OUT, shifts, action >= 0), 2)
+        empties = graph.unsqueeze(reduces, 1) & np.array([False, True, False]).reshape(3, 1, 1)
+        pushed = lstms.push(gates, states)
+        states = tuple(
+            graph.Where(pushes, new, graph.Where(empties, empty, old))
+            for new, empty, old in zip(pushed, lstms.empty, states, strict=True)
+        )
+        if system.discontiguous:
+            place = graph.unsqueeze(graph.Min(depth, time - 1), 1)
+            there = graph.GatherElements(on_stack, place, axis=1)
+            new = graph.Where(graph.unsqueeze(shifts, 1), graph.unsqueeze(position, 1), there)
+            on_stack = graph.ScatterElements(on_stack, place, new, axis=1)
+        after = position + graph.cast(shifts | outs, "int64")
+        deeper = graph.Where(reduces, 0, depth + graph.cast(shifts, "int64"))
+        goes_on = graph.any((after < lengths) | (deeper > 0), 0)
+        return [goes_on, after, deeper, on_stack, *states, action, log_probs, depth]
+
+    nothing = lengths * 0
+    kept = graph.size(words, 0) if system.discontiguous else 0  # without gaps, these are the last words shifted
+    on_stack = graph.zeros(graph.size(words, 1), kept, dtype=np.int64)
+    start = lstms.start(graph.size(words, 1))
+    *_, actions, log_probs, depth = graph.loop(step, [nothing, nothing, on_stack, *start])
+    return _History(actions, log_probs, depth)
+
+
+def _valid(graph: Graph, system: TransitionSystem, position: Value, depth: Value, lengths: Value) -> Value:
+    """Valid actions (B, actions), all of them in finished sentences; see `TransitionSystem.valid`."""
+    many = system.of_many_words(torch.device("cpu"))
+    waiting, empty = position < lengths, depth.equals(0)
+    shift = waiting & (empty | bool(many.any()))
+    out = waiting & bool(system.tags.chunked)
+    if not system.discontiguous:
+        out = out & empty
+    reduce = graph.unsqueeze(~empty, 1) & (graph.unsqueeze(depth.equals(1), 1) | many)
+    valid = graph.concat(graph.unsqueeze(shift, 1), graph.unsqueeze(out, 1), reduce)
+    return valid | graph.unsqueeze(~graph.any(valid, 1), 1)
+
+
+# --- Tags and probabilities ------------------------------------------------------------------------------------------
+
+
+def _read_off(graph: Graph, system: TransitionSystem, history: _History, words: Value) -> tuple[Value, Value, Value]:
+    """Tags, log posterior and log probabilities of words, as `add_transitions` returns them.
+
+    See `tags_of`, `local_posterior` and `word_log_probs`.
+    """
+    actions, log_probs, depth = history
+    tags, tables = system.tags, system.tags.on(torch.device("cpu"))
+    time, steps = graph.size(words, 0), graph.size(actions, 0)
+    step = graph.unsqueeze(graph.arange(steps), 1)
+    last_step = steps - 1
+    shift = actions.equals(SHIFT)
+    shifts = graph.CumSum(graph.cast(shift, "int64"), 0, exclusive=1)  # words shifted before
+    reduces = actions >= FIRST_REDUCE
+
+    def numbered(events: Value, size: Value) -> tuple[Value, Value]:
+        """The number of events before each step, and the steps (size, B) of the events, S where there is none."""
+        number = graph.CumSum(graph.cast(events, "int64"), 0, exclusive=1)
+        room = graph.Expand(steps, graph.shape(size + 1, graph.size(actions, 1)))
+        place = graph.Where(events, number, size)
+        found = graph.ScatterElements(room, place, graph.Expand(step, graph.Shape(actions)), axis=0)
+        return number, found
+
+    number, reduced_at = numbered(reduces, steps)
+    end = graph.GatherElements(reduced_at, number, axis=0)  # the first REDUCE at or after each step, S if none
+    closed, end = end < steps, graph.Min(end, last_step)
+    _, own = numbered(shift | actions.equals(OUT), time)
+    own = graph.slice(own, 0, time, axis=0)  # (T, B) the step at which each word leaves the buffer
+    taken, own = own < steps, graph.Where(own < steps, own, 0)
+
+    def at(values: Value, place: Value) -> Value:
+        """Values (S, B) at steps (…, B)."""
+        return graph.GatherElements(values, place, axis=0)
+
+    def rows_at(values: Value, place: Value) -> Value:
+        """Values (S, B, d) at steps (…, B): (…, B, d)."""
+        by_sentence = graph.GatherND(
+            graph.transpose(values, 1, 0, 2), graph.unsqueeze(graph.transpose(place, 1, 0), 2), batch_dims=1
+        )
+        return graph.transpose(by_sentence, 1, 0, 2)
+
+    last = at(shifts, end).equals(shifts + 1)  # no other word is shifted before REDUCE
+    kind = graph.Where(depth.equals(0), graph.Where(last, SINGLE, BEGIN), graph.Where(last, END, INSIDE))
+    type_ = graph.Max(at(actions, end) - FIRST_REDUCE, 0)
+    inner = graph.Gather(tables.inner.flatten(), kind * system.num_types + type_)
+    tag = graph.Where(shift & closed, inner, tags.outside[0])
+    path = graph.Where(taken, at(tag, own), tags.outside[0])
+
+    done = graph.pick(log_probs, graph.Max(actions, 0))
+    own_end, own_shift = at(end, own), at(graph.cast(shift, "int64"), own).equals(1)
+    closes = own_shift & at(shifts, own_end).equals(at(shifts, own) + 1)
+    decided = at(done, own) + graph.Where(closes, at(done, own_end), 0.0)
+    decided = graph.Where(taken, decided, 0.0)
+
+    before = graph.Max(own - 1, 0)
+    ended = (own > 0) & (at(actions, before) >= FIRST_REDUCE)  # a chunk ended right before the word
+    arrival = graph.Where(ended, before, own)
+    going_on = at(depth, arrival) > 0
+    here, then, finally_ = (graph.Exp(rows_at(log_probs, place)) for place in (arrival, own, own_end))
+
+    def probability(rows: Value, action: int) -> Value:
+        return graph.Gather(rows, action, axis=2)
+
+    inside = graph.Where(going_on, probability(here, SHIFT), 0.0)
+    skipped = graph.Where(going_on, probability(here, OUT), 0.0)
+    closed_now = graph.Max(1.0 - inside - skipped, 0.0)
+    unknown = going_on & ~ended
+    types = system.num_types
+    unknown_outside = 1 / (types + 1) if tags.chunked else 0.0
+    begins = closed_now * graph.Where(unknown, 1 - unknown_outside, probability(then, SHIFT))
+    outside = skipped + closed_now * graph.Where(unknown, unknown_outside, probability(then, OUT))
+    started = graph.unsqueeze(own_shift & ~unknown, 2)
+
+    def of_types(rows: Value) -> Value:
+        return graph.slice(rows, FIRST_REDUCE, None, axis=2)
+
+    many = system.of_many_words(torch.device("cpu")).float()
+    type_begun = graph.Where(started, _normal(graph, of_types(finally_)), 1 / types)
+    type_inside = _normal(graph, of_types(graph.Where(graph.unsqueeze(ended, 2), here, finally_)) * many)
+    # One column a type to one a label.
+    to_label = torch.eye(len(tags.labels))
+    public = (graph.unsqueeze(begins, 2) * type_begun) @ to_label[tables.begin_label]
+    public = public + (graph.unsqueeze(inside, 2) * type_inside) @ to_label[tables.inside_label]
+    if tags.chunked:
+        public = public + graph.unsqueeze(outside, 2) * to_label[tags.outside[1]]
+    return path, graph.Log(graph.Max(public, _TINY)), decided
+
+
+def _normal(graph: Graph, weights: Value) -> Value:
+    """Weights (…, d) normalised to a sum of 1, or 0."""
+    return weights / graph.Max(graph.sum(weights, -1, keep=True), _TINY)
