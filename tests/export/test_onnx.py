@@ -1,5 +1,6 @@
 """ONNX graphs give the labels and probabilities of PyTorch, for every architecture, decoder, length and batch."""
 
+import json
 import sys
 
 import helpers
@@ -9,28 +10,41 @@ import onnxruntime
 import pytest
 import tiny_encoders as tiny
 import torch
-from conftest import SENTENCES, VARIANTS, build_model, has_field, with_decoders, without_dropout
+from conftest import REPOSITORY, SENTENCES, VARIANTS, build_model, with_decoders
 
-from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner import Tagger, WordCharTokenizer, load_corpus
 from hf_xorner.cli import main
+from hf_xorner.export.graph import Graph
 from hf_xorner.export.onnx import export_onnx, onnx_model
 
 BATCHES = ((1,), (3, 1, 2), (120, 7, 64), (5,) * 7)
+#: Variants that an ONNX graph can compute.
+EXPORTED = [kind for kind in VARIANTS if kind != "stack-lstm beam"]
 OTHER_LABELS = {
     "plain": ["NOUN", "VERB", "X"],
-    "single words only": ["O", "B-DAY", "B-PER", "I-PER"],
-    "unordered": ["I-PER", "B-LOC", "O", "B-PER", "I-LOC"],
+    "single words only": ["O", "B-DAY", "B-PER"],
+    "unordered": ["I-PER", "B-LOC", "O", "B-PER", "I-LOC", "B-GOD"],
 }
-PIECES = WordCharTokenizer.from_corpus(
-    SENTENCES, pieces=tiny.pieces_of(tiny.bert_tokenizer()), max_word_pieces=3, max_word_chars=6
-)
+BERT = tiny.pieces_of(tiny.bert_tokenizer())
+WITH_PIECES = WordCharTokenizer.from_corpus(SENTENCES, pieces=BERT, max_word_pieces=3, max_word_chars=6)
+WITH_VECTORS = WordCharTokenizer.from_corpus(SENTENCES, vector_words=["saw", "rome", "lima"], max_word_chars=10)
+#: Fields of word features: name -> (tokenizer, architecture, fields).
+FEATURES = {
+    "unknown words with casing": (WITH_VECTORS, "bilstm-cnn", {"unknown_word": "vector_and_casing", "static_dim": 4}),
+    "frozen vectors alone": (WITH_VECTORS, "bilstm-cnn", {"word_dim": 0, "static_dim": 4, "static_half": True}),
+    "tuned vectors": (WITH_VECTORS, "lstm-crf", {"pretrained_words": True, "shape_dim": 3}),
+    "composed vectors": (WITH_PIECES, "cross-bilstm-cnn", {"composed_dim": 5}),
+    "half composed vectors": (WITH_PIECES, "id-cnn", {"composed_dim": 5, "composed_half": True, "word_dim": 0}),
+    "pieces without use": (WITH_PIECES, "grn", {}),
+}
 
 
-def session(model, precision="fp32"):
+def session_of(model, precision="fp32"):
     """Return an ONNX Runtime session of one thread."""
     exported = onnx_model(model, precision)
     onnx.checker.check_model(exported, full_check=True)
     options = onnxruntime.SessionOptions()
+    # Warnings are errors here: unused weights, shapes that contradict each other.
     options.intra_op_num_threads, options.log_severity_level = 1, 3
     return onnxruntime.InferenceSession(exported.SerializeToString(), options, ["CPUExecutionProvider"])
 
@@ -42,7 +56,7 @@ def run(session, batch):
 
 @torch.no_grad()
 def expected(model, batch):
-    """Return labels, their probabilities and the path's log probabilities."""
+    """Return the labels, their probabilities and the path's log probabilities."""
     output = model(**batch, output_path_log_probs=True)
     probabilities, labels = output.logits.softmax(-1).max(-1)
     return labels.numpy(), probabilities.numpy(), output.path_log_probs.numpy()
@@ -56,24 +70,240 @@ def assert_equal(found, wanted, batch):
 
 
 def batch_of(model, lengths, seed=0):
-    batch = helpers.pad(helpers.random_sentences(model.config, lengths, seed))
-    if model.config.max_word_pieces:
-        generator = torch.Generator().manual_seed(seed)
-        shape = (*batch["input_ids"].shape, model.config.max_word_pieces)
-        ids = torch.randint(1, model.config.piece_vocab_size + 1, shape, generator=generator)
-        counts = torch.randint(0, shape[2] + 1, (*shape[:2], 1), generator=generator)
-        # Padding has pieces, too, which must not matter.
-        batch["piece_ids"] = ids.masked_fill(torch.arange(shape[2]) >= counts, 0)
+    """Return random sentences; all words, and padding as well, have random pieces."""
+    config, generator = model.config, torch.Generator().manual_seed(seed)
+    batch = helpers.pad(helpers.random_sentences(config, lengths, seed))
+    if config.max_word_pieces:
+        shape = (*batch["input_ids"].shape, config.max_word_pieces)
+        ids = torch.randint(1, config.piece_vocab_size + 1, shape, generator=generator)
+        counts = torch.randint(0, config.max_word_pieces + 1, (*shape[:2], 1), generator=generator)
+        batch["piece_ids"] = ids.masked_fill(torch.arange(config.max_word_pieces) >= counts, 0)
     return batch
 
 
-def assert_model_equals_its_graph(model, batches=BATCHES):
-    graph = session(model)
+def assert_graph_matches(model, batches=BATCHES):
+    session = session_of(model)
     for seed, lengths in enumerate(batches):
         batch = batch_of(model, lengths, seed)
-        assert_equal(run(graph, batch), expected(model, batch), batch)
+        assert_equal(run(session, batch), expected(model, batch), batch)
+    return session
 
 
-@pytest.mark.parametrize(("kind", "decoder"), with_decoders(VARIANTS, helpers.DECODERS), ids=str)
+# --- Equal results ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "decoder"), with_decoders(EXPORTED, helpers.DECODERS), ids=str)
 def test_every_architecture_and_decoder_matches_pytorch(kind, decoder, tokenizer):
-    assert_model_equals_its_graph(build_model(kind, tokenizer, **helpers.DECODERS[decoder]))
+    assert_graph_matches(build_model(kind, tokenizer, **helpers.DECODERS[decoder]))
+
+
+@pytest.mark.parametrize("kind", ["bilstm-cnn", "lstm-crf", "cnn-lstm-crf attention", "grn", "id-cnn", "stack-lstm"])
+def test_a_sentence_in_a_batch_gets_the_result_that_it_gets_alone(kind, tokenizer):
+    model = build_model(kind, tokenizer)
+    session = session_of(model)
+    batch = batch_of(model, (9, 1, 30, 4))
+    together = run(session, batch)
+    for row, length in enumerate(batch["attention_mask"].sum(1)):
+        alone = {name: values[row : row + 1, :length] for name, values in batch.items()}
+        assert_equal([values[row : row + 1, :length] for values in together], run(session, alone), alone)
+
+
+@pytest.mark.parametrize("kind", EXPORTED)
+def test_columns_behind_the_longest_word_can_be_cut_off(kind, tokenizer):
+    model = build_model(kind, tokenizer)
+    session = session_of(model)
+    batch = batch_of(model, (6, 2))
+    for longest in (1, 4):
+        batch["char_ids"][..., longest:] = 0
+        narrow = {**batch, "char_ids": batch["char_ids"][..., :longest]}
+        assert_equal(run(session, narrow), expected(model, batch), batch)
+
+
+@pytest.mark.parametrize("malformed_spans", ["drop", "repair"])
+@pytest.mark.parametrize("labels", OTHER_LABELS)
+@pytest.mark.parametrize("kind", ["bilstm-cnn", "lstm-crf", "stack-lstm", "stack-lstm with gaps"])
+def test_every_kind_of_labels_matches_pytorch(kind, labels, malformed_spans, tokenizer):
+    model = build_model(kind, tokenizer, labels=OTHER_LABELS[labels], malformed_spans=malformed_spans)
+    assert_graph_matches(model, ((1,), (40, 13, 2)))
+
+
+def test_dropped_and_repaired_spans_differ_in_these_tests(tokenizer):
+    dropping, repairing = (
+        build_model("bilstm-cnn", tokenizer, decoder="softmax", malformed_spans=policy) for policy in ("drop", "repair")
+    )
+    batch = batch_of(dropping, (40, 13, 2))
+    assert (run(session_of(dropping), batch)[0] != run(session_of(repairing), batch)[0]).any()
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_all_features_of_words_match_pytorch(name):
+    tokenizer, kind, fields = FEATURES[name]
+    model = build_model(kind, tokenizer, **fields)
+    if model.features.static is not None:
+        ids = torch.tensor(tokenizer.convert_tokens_to_ids(["saw", "rome", "lima"]))
+        model.features.static.fill(ids, torch.arange(12.0).view(3, 4) / 8)
+    if model.features.composed is not None:
+        for buffer in model.features.composed.buffers():
+            buffer.normal_(generator=torch.Generator().manual_seed(1))
+    session = assert_graph_matches(model, ((1,), (20, 5)))
+    assert ("piece_ids" in [each.name for each in session.get_inputs()]) == bool(model.config.composed_dim)
+
+
+def test_added_tokens_match_pytorch(tokenizer):
+    model = build_model("bilstm-cnn", WITH_VECTORS)
+    model.resize_token_embeddings(model.config.vocab_size + 3, mean_resizing=False)
+    model.features.words.weight.data.normal_(generator=torch.Generator().manual_seed(1))
+    assert_graph_matches(model, ((30, 9),))
+
+
+@pytest.mark.parametrize("window", [3, 7])
+def test_attention_in_windows_matches_pytorch(window, tokenizer):
+    fields = {"attention_window": window, "attention_overlap": window // 2}
+    assert_graph_matches(build_model("att-bilstm-cnn", tokenizer, **fields), ((1,), (7, 3), (60, 21, 22, 8, 1)))
+
+
+@pytest.mark.parametrize("kind", ["lstm-crf", "cnn-lstm-crf"])
+def test_huge_transition_scores_match_pytorch(kind, tokenizer):
+    model = build_model(kind, tokenizer, decoder="crf", constrain_transitions=True)
+    with torch.no_grad():
+        for parameter in model.decoder.parameters():
+            parameter.mul_(200)
+    assert_graph_matches(model, ((1,), (50, 8)))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "mix"),
+    [
+        ("roberta", "learned"),
+        pytest.param("bert", "mean", marks=pytest.mark.slow),
+        pytest.param("gpt2", "mean", marks=pytest.mark.slow),
+    ],
+)
+def test_contextual_models_match_pytorch(encoder, mix):
+    pieces = tiny.pieces_of(getattr(tiny, f"{encoder}_tokenizer")())
+    tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=5, max_word_chars=6)
+    model = build_model("grn", tokenizer, **tiny.context_fields(getattr(tiny, encoder)(), pieces, context_mix=mix))
+    assert_graph_matches(model, ((1,), (3, 1, 2), (40, 7, 24)))
+    # No path of this machine.
+    assert b"site-packages" not in onnx_model(model).SerializeToString()
+
+
+# --- Precisions ------------------------------------------------------------------------------------------------------
+
+
+def test_weights_are_saved_in_eight_bits_by_rows():
+    weight = torch.randn(40, 50, generator=torch.Generator().manual_seed(0)) * torch.logspace(-3, 3, 40).unsqueeze(1)
+    graph = Graph("int8")
+    found = {"all": (graph.weight(weight), "float32", [40, 50])}
+    found["rows"] = (graph.rows(weight, graph.value([3, 39])), "float32", [2, 50])
+    model = graph.model({}, found)
+    assert len(model.SerializeToString()) < 2 * (40 * 50 + 40 * 4) + 1000
+    whole, rows = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {})
+    step = weight.abs().amax(1, keepdim=True).numpy() / 127
+    assert (np.abs(whole - weight.numpy()) <= 0.501 * step).all()
+    np.testing.assert_array_equal(rows, whole[[3, 39]])
+
+
+@pytest.mark.parametrize(("precision", "share", "tolerance"), [("fp16", 0.55, 0.01), ("int8", 0.35, 0.1)])
+@pytest.mark.parametrize("kind", ["cross-bilstm-cnn", "lstm-crf", "cnn-lstm-crf attention"])
+def test_quantised_graphs_are_smaller_and_give_close_probabilities(kind, precision, share, tolerance, tokenizer):
+    model = build_model(kind, tokenizer, hidden_size=64, spread=0.1)
+    exact, small = onnx_model(model).ByteSize(), onnx_model(model, precision).ByteSize()
+    nodes = sum(node.ByteSize() for node in onnx_model(model).graph.node)
+    assert small - nodes < share * (exact - nodes) + 0.2 * nodes
+    batch = batch_of(model, (30, 4))
+    found, wanted = run(session_of(model, precision), batch), expected(model, batch)
+    words = batch["attention_mask"].bool().numpy() & (found[0] == wanted[0])
+    assert words.sum() >= 0.9 * 34
+    assert np.abs(found[1] - wanted[1])[words].mean() < tolerance
+
+
+def test_quantised_results_do_not_depend_on_the_batch(tokenizer):
+    model = build_model("cross-bilstm-cnn", tokenizer, hidden_size=64)
+    session, batch = session_of(model, "int8"), batch_of(model, (12, 3))
+    alone = {name: values[1:, :3] for name, values in batch.items()}
+    assert_equal([values[1:, :3] for values in run(session, batch)], run(session, alone), alone)
+
+
+# --- The command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tokenizer, tmp_path):
+    """A saved model."""
+    Tagger(build_model("lstm-crf", tokenizer), tokenizer).save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_the_command_writes_graph_config_and_tokenizer(saved, tmp_path, capsys):
+    output = tmp_path / "deep" / "onnx"
+    main("export", [str(saved), "--output", str(output)])
+    names = sorted(path.name for path in output.iterdir())
+    assert [name for name in names if name != "onnx_tagger.py"] == [
+        *("config.json", "model.onnx", "tokenizer.json", "tokenizer_config.json"),
+    ]
+    assert all(f"written: {output / name} (" in capsys.readouterr().out for name in names[:1])
+    for name in ("config.json", "tokenizer.json"):
+        assert json.loads((output / name).read_text()) == json.loads((saved / name).read_text())
+    tagger = Tagger.from_pretrained(str(saved))
+    batch = batch_of(tagger.model, (4, 2))
+    session = onnxruntime.InferenceSession(output / "model.onnx")
+    assert_equal(run(session, batch), expected(tagger.model, batch), batch)
+
+
+def test_an_export_into_the_folder_of_the_model_leaves_its_files(saved):
+    before = {path.name: path.read_bytes() for path in saved.iterdir()}
+    export_onnx(str(saved), saved, "int8")
+    after = {path.name: path.read_bytes() for path in saved.iterdir()}
+    assert before.items() <= after.items()
+    assert set(after) - set(before) <= {"model.onnx", "onnx_tagger.py"}
+
+
+def failure(arguments, capsys):
+    """Return the one line that a failing command prints."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        main("export", [str(argument) for argument in arguments])
+    assert stop.value.code in (1, 2)
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    return line
+
+
+def test_faults_are_one_sentence(saved, tokenizer, tmp_path, capsys, monkeypatch):
+    assert "required: --output" in failure([saved], capsys)
+    assert "invalid choice: 'int4'" in failure([saved, "--output", tmp_path / "a", "--quantize", "int4"], capsys)
+    assert "cannot be loaded" in failure([tmp_path / "nothing", "--output", tmp_path / "a"], capsys)
+    beam = tmp_path / "beam"
+    Tagger(build_model("stack-lstm beam", tokenizer), tokenizer).save_pretrained(beam)
+    line = failure([beam, "--output", tmp_path / "a"], capsys)
+    assert line.endswith(
+        "beam_size=3: beam search cannot be exported to ONNX; set beam_size to 1 in the model's config.json, for "
+        "greedy search."
+    )
+    assert not (tmp_path / "a").exists()
+    for name in [name for name in sys.modules if name.startswith("hf_xorner.export")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    line = failure([saved, "--output", tmp_path / "a"], capsys)
+    assert line == "hf-xorner export: export needs the package onnx; run: pip install 'hf_xorner[onnx]'."
+
+
+# --- The shipped model -----------------------------------------------------------------------------------------------
+
+
+def test_the_shipped_model_gives_the_labels_of_tagger_on_wnut17(corpora):
+    tagger = Tagger.from_pretrained(str(REPOSITORY / "model_cards" / "cross-bilstm-cnn-wnut17"))
+    sentences = load_corpus("wnut17", data_dir=str(corpora / "wnut17"))["test"]["tokens"]
+    wanted = [labels for labels, _ in tagger.label(sentences)]
+    words = tagger.tokenizer.words_of(sentences, True)
+    names = np.array(tagger.model.config.labels)
+    sizes = {}
+    for precision, least in (("fp32", 1.0), ("fp16", 0.999), ("int8", 0.997)):
+        session = session_of(tagger.model, precision)
+        sizes[precision] = onnx_model(tagger.model, precision).ByteSize()
+        found = np.empty(len(words.place), dtype=names.dtype)
+        for inputs, mask, place in tagger.batches(words, 64):
+            labels = run(session, {**inputs, "attention_mask": mask.long()})[0]
+            found[place.numpy()] = names[labels[mask.numpy()]]
+        assert np.mean(found == np.concatenate(wanted)) >= least, precision
+    assert sizes["int8"] <= sizes["fp32"] / 2
