@@ -27,7 +27,7 @@ from ..models.features import (
 from ..models.tokenization_word_char import UNKNOWN_ID
 from .contextual import add_context
 from .graph import Graph, Value
-from .recurrent import add_recurrence
+from .recurrent import Cells
 
 
 def add_features(graph: Graph, features: WordFeatures, words: Value, chars: Value, pieces: Value | None) -> Value:
@@ -146,27 +146,44 @@ def _add_cnn(graph: Graph, cnn: CharacterCnn, codes: torch.Tensor, chars: Value,
 
 
 def _add_lstm(graph: Graph, lstm: CharacterLstm, chars: Value) -> Value:
+    """All words of the batch at once, longest first; at each step the first ones, which have not ended."""
     time, batch, width = (graph.size(chars, axis) for axis in range(3))
-    rows = graph.reshape(chars, graph.Mul(time, batch), width)  # (N, W)
+    rows = graph.reshape(chars, -1, width)  # (N, W)
     if lstm.skip_unknown:
         rows = graph.Where(rows < len(RESERVED_CHARACTER_TYPES), PADDING, rows)
         place = graph.arange(width)
-        order = graph.Where(rows > PADDING, place, place + width)
-        _, order = graph.TopK(order, width, axis=1, largest=0, outputs=2)
+        _, order = graph.TopK(graph.Where(rows > PADDING, place, place + width), width, largest=0, outputs=2)
         rows = graph.GatherElements(rows, order, axis=1)
     lengths = graph.sum(graph.cast(rows > PADDING, "int64"), 1)
-    vectors = graph.rows(lstm.embedding.weight, graph.transpose(rows, 1, 0))  # (W, N, d)
+    vectors = lstm.embedding.weight
     if lstm.boundaries is not None:
-        nothing = graph.zeros(1, graph.size(vectors, 1), lstm.embedding.embedding_dim)
-        vectors = graph.concat(nothing, vectors, nothing, axis=0)
-        place = graph.unsqueeze(graph.arange(width + 2), 1, 2)
-        last = place.equals(graph.unsqueeze(lengths + 1, 0, 2))
-        vectors = graph.Where(place.equals(0), lstm.boundaries[0], graph.Where(last, lstm.boundaries[1], vectors))
-        lengths = lengths + 2
-    forward = backward = vectors
-    for layer in (lstm.lstm, *lstm.above):
-        forward, backward = add_recurrence(graph, layer, forward, backward, lengths)
-    last = graph.unsqueeze(graph.Max(lengths - 1, 0), -1)
-    ends = [graph.GatherND(graph.transpose(forward, 1, 0, 2), last, batch_dims=1), graph.Gather(backward, 0, axis=0)]
-    words = graph.Where(graph.unsqueeze(lengths > 0, 1), graph.concat(*ends), 0.0)
-    return graph.reshape(words, time, batch, lstm.output_size)
+        column = graph.unsqueeze(lengths * 0, 1)
+        rows = graph.concat(column + len(vectors), rows, column)
+        last = graph.arange(width + 2).equals(graph.unsqueeze(lengths + 1, 1))
+        rows, lengths = graph.Where(last, len(vectors) + 1, rows), lengths + 2
+        vectors = torch.cat([vectors, lstm.boundaries])
+    something = graph.unsqueeze(lengths > 0, 1)
+    lengths, order = graph.TopK(lengths, graph.size(rows, 0), outputs=2)
+    rows = graph.Gather(rows, order)
+    layer: Any = lstm.lstm
+    table = graph.weight(vectors)
+    products = [
+        table @ graph.weight(weight.t()) + bias for weight, bias in zip(layer.weight_ih, layer.bias, strict=True)
+    ]
+    cells = Cells.of_layers(graph, [layer, *lstm.above])
+
+    def step(number: Value, *states: Value) -> list[Value]:
+        count = graph.sum(graph.cast(lengths > number, "int64"), 0, keep=True)
+        words = graph.slice(rows, 0, count, axis=0)
+        left = graph.slice(lengths, 0, count, axis=0) - number
+        forward, backward = graph.Gather(words, number, axis=1), graph.pick(words, left - 1)
+        gates = graph.stack(graph.Gather(products[0], forward), graph.Gather(products[1], backward))
+        pushed = cells.push(gates, [graph.slice(state, 0, count, axis=1) for state in states])
+        ended = [graph.slice(state, count, None, axis=1) for state in states]
+        return [graph.value(True), *(graph.concat(*both, axis=1) for both in zip(pushed, ended, strict=True))]
+
+    *_, h, _ = graph.loop(step, cells.start(graph.size(rows, 0)), graph.Gather(lengths, 0))
+    ends = graph.reshape(graph.transpose(h, 1, 0, 2), -1, lstm.output_size)
+    # Back to the order of the words.
+    place = graph.ScatterElements(order, order, graph.arange(graph.size(rows, 0)), axis=0)
+    return graph.reshape(graph.Where(something, graph.Gather(ends, place), 0.0), time, batch, lstm.output_size)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from ..models.recurrent import BiLayer, BiLstmLayer, BiRnnLayer, CoupledBiLstmLayer
 from .graph import Graph, Value
@@ -30,7 +34,7 @@ def _add_fused(graph: Graph, layer: BiLayer, which: list[int], direction: str, i
     """The states (T, directions, B, H) of a standard LSTM or a plain recurrent layer."""
     gates = _ONNX_GATES if isinstance(layer, BiLstmLayer) else [0]
 
-    def ordered(weight: torch.Tensor) -> torch.Tensor:
+    def ordered(weight: Tensor) -> Tensor:
         return weight[which].unflatten(1, (len(gates), -1))[:, gates].flatten(1, 2)
 
     bias = torch.cat([ordered(layer.bias), torch.zeros_like(layer.bias[which])], 1)
@@ -50,41 +54,90 @@ def _add_coupled(
     graph: Graph, layer: CoupledBiLstmLayer, forward: Value, backward: Value, lengths: Value
 ) -> tuple[Value, Value]:
     """The same of a coupled LSTM, step by step."""
-    size = layer.hidden_size
     both = graph.stack(forward, reversed_words(graph, backward, lengths), axis=1)  # (T, 2, B, d)
-    products = both @ graph.weight(layer.weight_ih.transpose(1, 2)) + layer.bias.unsqueeze(1)
-    recurrent = graph.weight(layer.weight_hh.transpose(1, 2))
-    peepholes = peepholes_of(graph, layer.weight_ch)
-    shape = graph.shape(2, graph.size(forward, 1), size)
-    h, c = (graph.Expand(state.unsqueeze(1), shape) for state in layer.first_states().unbind(1))
+    products = both @ graph.weight(layer.weight_ih.mT) + layer.bias.unsqueeze(1)
+    cells = Cells.of_layers(graph, [layer])
 
-    def step(h: Value, c: Value, product: Value) -> tuple[Value, Value, Value]:
-        h, c = add_cell(graph, product + h @ recurrent, c, peepholes)
-        return h, c, h
+    def step(h: Value, c: Value, product: Value) -> list[Value]:
+        h, c = cells.push(product, [h, c])
+        return [h, c, h]
 
-    _, _, states = graph.scan(step, [h, c], [products])
+    _, _, states = graph.scan(step, cells.start(graph.size(forward, 1)), [products])
     first, second = (graph.squeeze(part, 1) for part in graph.split(states, 2, axis=1))
     return first, reversed_words(graph, second, lengths)
-
-
-def peepholes_of(graph: Graph, weight: torch.Tensor) -> tuple[Value, Value]:
-    """The peepholes of i and o, (D, H, H) each, of a weight (D, 2H, H)."""
-    to_input, to_output = (graph.weight(part.transpose(1, 2)) for part in weight.chunk(2, 1))
-    return to_input, to_output
-
-
-def add_cell(graph: Graph, gates: Value, c: Value, peepholes: tuple[Value, Value] | None) -> tuple[Value, Value]:
-    """h and c of D LSTMs after a step (D, N, H); see `lstm_cell` of `models/recurrent.py`."""
-    if peepholes is None:
-        i, f, g, o = graph.split(gates, 4)
-        c = graph.Sigmoid(f) * c + graph.Sigmoid(i) * graph.Tanh(g)
-        return graph.Sigmoid(o) * graph.Tanh(c), c
-    to_input, to_output = peepholes
-    i, g, o = graph.split(gates, 3)
-    c = c + graph.Sigmoid(i + c @ to_input) * (graph.Tanh(g) - c)
-    return graph.Sigmoid(o + c @ to_output) * graph.Tanh(c), c
 
 
 def reversed_words(graph: Graph, values: Value, lengths: Value) -> Value:
     """Values of words (T, B, …) in the reverse order of each sentence, padding last."""
     return graph.ReverseSequence(values, lengths, time_axis=0, batch_axis=1)
+
+
+class Cells:
+    """The cells of D recurrences side by side, of several layers, each of which reads the states below.
+
+    States are the h and c of the lowest layer, those of the one above, and so on, (D, N, H) each.
+
+    Args:
+        graph: The graph.
+        recurrent: Of each layer, the weight (D, gates · H, H) of h.
+        upward: Of each layer but the lowest, the weight (D, gates · H, H) and the bias (D, gates · H) of the h below.
+        peepholes: Of each layer of coupled LSTMs, the weight (D, 2H, H) of c for i and o; empty for standard ones.
+        first: Of each layer, h and c before the first step, (D, 2, H).
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        recurrent: Sequence[Tensor],
+        upward: Sequence[tuple[Tensor, Tensor]],
+        peepholes: Sequence[Tensor],
+        first: Sequence[Tensor],
+    ) -> None:
+        self.graph = graph
+        self.recurrent = [graph.weight(weight.mT) for weight in recurrent]
+        self.upward = [(graph.weight(weight.mT), bias.unsqueeze(1)) for weight, bias in upward]
+        self.peepholes = [[graph.weight(part.mT) for part in weight.chunk(2, 1)] for weight in peepholes]
+        self.first = [graph.value(state.unsqueeze(1)) for states in first for state in states.unbind(1)]  # (D, 1, H)
+
+    @classmethod
+    def of_layers(cls, graph: Graph, layers: Sequence[Any]) -> Cells:
+        """The cells of both directions of recurrent layers, of which each direction reads its own states below."""
+        return cls(
+            graph,
+            [layer.weight_hh for layer in layers],
+            [(layer.weight_ih, layer.bias) for layer in layers[1:]],
+            [layer.weight_ch for layer in layers if isinstance(layer, CoupledBiLstmLayer)],
+            [
+                layer.first_states()
+                if isinstance(layer, CoupledBiLstmLayer)
+                else layer.bias.new_zeros(2, 2, layer.hidden_size)
+                for layer in layers
+            ],
+        )
+
+    def start(self, count: Value) -> list[Value]:
+        """The states of N recurrences before the first step."""
+        return [self.graph.Expand(state, self.graph.shape(1, count, 1)) for state in self.first]
+
+    def push(self, gates: Value, states: Sequence[Value]) -> list[Value]:
+        """The states after a step, from the input products (D, N, gates · H) of the lowest layer."""
+        pushed: list[Value] = []
+        for layer, weight in enumerate(self.recurrent):
+            h, c = states[2 * layer : 2 * layer + 2]
+            if layer:
+                upward, bias = self.upward[layer - 1]
+                gates = pushed[-2] @ upward + bias
+            pushed += self._cell(gates + h @ weight, c, layer)
+        return pushed
+
+    def _cell(self, gates: Value, c: Value, layer: int) -> tuple[Value, Value]:
+        """See `lstm_cell` of `models/recurrent.py`."""
+        graph = self.graph
+        if not self.peepholes:
+            i, f, g, o = graph.split(gates, 4)
+            c = graph.Sigmoid(f) * c + graph.Sigmoid(i) * graph.Tanh(g)
+            return graph.Sigmoid(o) * graph.Tanh(c), c
+        to_input, to_output = self.peepholes[layer]
+        i, g, o = graph.split(gates, 3)
+        c = c + graph.Sigmoid(i + c @ to_input) * (graph.Tanh(g) - c)
+        return graph.Sigmoid(o + c @ to_output) * graph.Tanh(c), c

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..models.recurrent import BiLayer, CoupledBiLstmLayer
 from ..models.stack_lstm import SpanComposition, StackLstm
 from ..models.tags import BEGIN, END, INSIDE, SINGLE
 from ..models.transition_decoder import TransitionDecoder
 from ..models.transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
 from .graph import Graph, Value
-from .recurrent import add_cell, peepholes_of, reversed_words
+from .recurrent import Cells, reversed_words
 
 _TINY = float(np.finfo(np.float32).tiny)
 
@@ -40,37 +39,18 @@ def add_transitions(
 # --- LSTMs -----------------------------------------------------------------------------------------------------------
 
 
-class _Lstms:
-    """D LSTMs of several layers side by side; their states are the h of all layers and then the c, (D, B, H) each."""
+def _cells(graph: Graph, lstms: Sequence[StackLstm]) -> Cells:
+    """The cells of LSTMs of equal size."""
 
-    def __init__(self, graph: Graph, lstms: Sequence[StackLstm]) -> None:
-        def stacked(name: str, layer: int) -> torch.Tensor:
-            return torch.stack([getattr(lstm, name)[layer] for lstm in lstms])
+    def stacked(name: str) -> list[torch.Tensor]:
+        """That weight of all LSTMs, of each layer."""
+        return [torch.stack(weights) for weights in zip(*(getattr(lstm, name) for lstm in lstms), strict=True)]
 
-        self.graph, self.layers = graph, range(lstms[0].config.num_hidden_layers)
-        self.recurrent = [graph.weight(stacked("weight_hh", layer).mT) for layer in self.layers]
-        self.upward = [graph.weight(stacked("weight_up", layer - 1).mT) for layer in self.layers[1:]]
-        self.biases = [stacked("bias", layer).unsqueeze(1) for layer in self.layers]
-        self.peepholes = [
-            peepholes_of(graph, stacked("weight_ch", layer)) if lstms[0].coupled else None for layer in self.layers
-        ]
-        empty = [torch.stack([lstm.empty()[part] for lstm in lstms], 1).unsqueeze(2) for part in range(2)]
-        self.empty = [graph.value(state) for part in empty for state in part]  # (D, 1, H) each
-
-    def start(self, batch: Value) -> list[Value]:
-        """The states of empty stacks."""
-        return [self.graph.Expand(state, self.graph.shape(1, batch, 1)) for state in self.empty]
-
-    def push(self, gates: Value, states: Sequence[Value]) -> list[Value]:
-        """The states after a step with input products (D, B, gates · H) of the lowest layer."""
-        hidden, cells = states[: len(self.layers)], states[len(self.layers) :]
-        pushed: list[tuple[Value, Value]] = []
-        for layer in self.layers:
-            if layer:
-                gates = pushed[-1][0] @ self.upward[layer - 1] + self.biases[layer]
-            gates = gates + hidden[layer] @ self.recurrent[layer]
-            pushed.append(add_cell(self.graph, gates, cells[layer], self.peepholes[layer]))
-        return [h for h, _ in pushed] + [c for _, c in pushed]
+    upward = stacked("weight_up") if lstms[0].weight_up is not None else []
+    peepholes = stacked("weight_ch") if lstms[0].coupled else []
+    first = [torch.stack(states) for states in zip(*(torch.stack(lstm.empty(), 1) for lstm in lstms), strict=True)]
+    biases = stacked("bias")[1:]
+    return Cells(graph, stacked("weight_hh"), list(zip(upward, biases, strict=True)), peepholes, first)
 
 
 def _input_products(graph: Graph, lstm: StackLstm, inputs: Value) -> Value:
@@ -80,18 +60,17 @@ def _input_products(graph: Graph, lstm: StackLstm, inputs: Value) -> Value:
 
 def _buffer_states(graph: Graph, lstm: StackLstm, words: Value, lengths: Value) -> Value:
     """The states (T + 1, B, H) of the LSTM that reads words (T, B, d) from the last one on, by the words left."""
-    lstms = _Lstms(graph, [lstm])
+    cells = _cells(graph, [lstm])
     products = graph.unsqueeze(_input_products(graph, lstm, reversed_words(graph, words, lengths)), 1)
-    top = len(lstms.layers) - 1
 
     def step(*values: Value) -> list[Value]:
         *states, product = values
-        states = lstms.push(product, states)
-        return [*states, states[top]]
+        states = cells.push(product, states)
+        return [*states, states[-2]]
 
-    start = lstms.start(graph.size(words, 1))
+    start = cells.start(graph.size(words, 1))
     states = graph.scan(step, start, [products])[-1]
-    return graph.squeeze(graph.concat(graph.unsqueeze(start[top], 0), states, axis=0), 1)
+    return graph.squeeze(graph.concat(graph.unsqueeze(start[-2], 0), states, axis=0), 1)
 
 
 class _Composition:
@@ -107,20 +86,13 @@ class _Composition:
         self.products = [
             tokens @ graph.weight(weight.t()) + bias for weight, bias in zip(layer.weight_ih, layer.bias, strict=True)
         ]
-        self.layers: list[Any] = [layer, *composition.above]
-        self.recurrent = [graph.weight(layer.weight_hh.mT) for layer in self.layers]
-        self.upward = [graph.weight(layer.weight_ih.mT) for layer in self.layers[1:]]
-        self.peepholes = [self._peepholes(layer) for layer in self.layers]
-
-    def _peepholes(self, layer: BiLayer) -> tuple[Value, Value] | None:
-        return peepholes_of(self.graph, layer.weight_ch) if isinstance(layer, CoupledBiLstmLayer) else None
+        self.cells = Cells.of_layers(graph, [layer, *composition.above])
 
     def vectors(self, place: Value, lengths: Value, types: Value, width: Value) -> Value:
         """Vectors (n, g) of chunks of words in rows (n, L), of lengths and types (n,), L a scalar; any if L is 0."""
         graph, token, guarded = self.graph, int(self.composition.token), int(self.composition.guarded)
-        count, size = graph.size(place, 0), self.layers[0].hidden_size
         if guarded:
-            before = graph.Expand(self.first_type - 1, graph.shape(count, 1))
+            before = graph.Expand(self.first_type - 1, graph.shape(graph.size(place, 0), 1))
             place, lengths = graph.concat(before, place, axis=1), lengths + 1
         steps = graph.Where(width > 0, width + (guarded + token), 0)
         last_column = graph.squeeze(graph.size(place, 1), 0) - 1
@@ -138,17 +110,10 @@ class _Composition:
                 rows[1] = graph.Where(number.equals(0), of_type, rows[1])
             gates = graph.stack(*(graph.Gather(table, each) for table, each in zip(self.products, rows, strict=True)))
             under_way = graph.unsqueeze(last >= number, 1)
-            new: list[Value] = []
-            for layer, module in enumerate(self.layers):
-                h, c = states[2 * layer : 2 * layer + 2]
-                if layer:
-                    gates = new[-2] @ self.upward[layer - 1] + module.bias.unsqueeze(1)
-                after = add_cell(graph, gates + h @ self.recurrent[layer], c, self.peepholes[layer])
-                new += [graph.Where(under_way, now, before) for now, before in zip(after, (h, c), strict=True)]
-            return [graph.value(True), *new]
+            pushed = zip(self.cells.push(gates, states), states, strict=True)
+            return [graph.value(True), *(graph.Where(under_way, *both) for both in pushed)]
 
-        nothing = graph.zeros(2, count, size)
-        *_, h, _ = graph.loop(step, [nothing] * (2 * len(self.layers)), steps)
+        *_, h, _ = graph.loop(step, self.cells.start(graph.size(place, 0)), steps)
         forward, backward = (graph.squeeze(part, 0) for part in graph.split(h, 2, axis=0))
         ends = graph.concat(forward, backward)
         if self.composition.states is None:
@@ -188,11 +153,11 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
     of_shifts = _input_products(graph, scorer.stack, flat)
     of_actions = _input_products(graph, scorer.history, graph.weight(scorer.actions.weight))
     to_output = graph.weight(scorer.output.weight_ih.t())
-    lstms = _Lstms(graph, (scorer.output, scorer.stack, scorer.history))
+    cells = _cells(graph, (scorer.output, scorer.stack, scorer.history))
 
     def step(_: Value, position: Value, depth: Value, on_stack: Value, *states: Value) -> list[Value]:
         left = (lengths - position) * batch + sentence
-        top = graph.reshape(graph.transpose(states[len(lstms.layers) - 1], 1, 0, 2), -1, 3 * size)
+        top = graph.reshape(graph.transpose(states[-2], 1, 0, 2), -1, 3 * size)
         hidden = graph.Relu(graph.Gather(from_buffer, left) + top @ from_others)
         scores = graph.linear(hidden, scorer.classifier)
         log_probs = graph.log_softmax(graph.Where(_valid(graph, system, position, depth, lengths), scores, -torch.inf))
@@ -220,10 +185,10 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
         )
         pushes = graph.unsqueeze(graph.stack(action >= OUT, shifts, action >= 0), 2)
         empties = graph.unsqueeze(reduces, 1) & np.array([False, True, False]).reshape(3, 1, 1)
-        pushed = lstms.push(gates, states)
+        pushed = cells.push(gates, states)
         states = tuple(
             graph.Where(pushes, new, graph.Where(empties, empty, old))
-            for new, empty, old in zip(pushed, lstms.empty, states, strict=True)
+            for new, empty, old in zip(pushed, cells.first, states, strict=True)
         )
         if system.discontiguous:
             place = graph.unsqueeze(graph.Min(depth, time - 1), 1)
@@ -238,7 +203,7 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
     nothing = lengths * 0
     kept = graph.size(words, 0) if system.discontiguous else 0  # without gaps, these are the last words shifted
     on_stack = graph.zeros(graph.size(words, 1), kept, dtype=np.int64)
-    start = lstms.start(graph.size(words, 1))
+    start = cells.start(graph.size(words, 1))
     *_, actions, log_probs, depth = graph.loop(step, [nothing, nothing, on_stack, *start])
     return _History(actions, log_probs, depth)
 
