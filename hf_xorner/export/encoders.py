@@ -29,7 +29,7 @@ def add_encoder(encoder: Any, graph: Graph, features: Value, lengths: Value) -> 
 
 
 @add_encoder.register
-def _(encoder: BaselineEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+def _bilstm_cnn(encoder: BaselineEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
     forward = backward = features
     layer: Any
     for depth, layer in enumerate(encoder.layers):
@@ -40,13 +40,13 @@ def _(encoder: BaselineEncoder, graph: Graph, features: Value, lengths: Value) -
 
 
 @add_encoder.register
-def _(encoder: AttEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
-    states = add_encoder.dispatch(BaselineEncoder)(encoder, graph, features, lengths)
+def _att_bilstm_cnn(encoder: AttEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+    states = _bilstm_cnn(encoder, graph, features, lengths)
     return graph.concat(states, _attention(graph, encoder.attention, states, lengths))
 
 
 @add_encoder.register
-def _(encoder: CnnLstmCrfEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+def _cnn_lstm_crf(encoder: CnnLstmCrfEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
     states = graph.concat(*add_recurrence(graph, encoder.layer, features, features, lengths))
     if encoder.attention is None:
         return states
@@ -54,18 +54,18 @@ def _(encoder: CnnLstmCrfEncoder, graph: Graph, features: Value, lengths: Value)
 
 
 @add_encoder.register
-def _(encoder: LstmCrfEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+def _lstm_crf(encoder: LstmCrfEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
     states = graph.concat(*add_recurrence(graph, encoder.lstm, features, features, lengths))
     return graph.Tanh(graph.linear(states, encoder.hidden))
 
 
 @add_encoder.register
-def _(encoder: WordVectors, graph: Graph, features: Value, lengths: Value) -> Value:
+def _stack_lstm(encoder: WordVectors, graph: Graph, features: Value, lengths: Value) -> Value:
     return features if encoder.hidden is None else graph.Relu(graph.linear(features, encoder.hidden))
 
 
 @add_encoder.register
-def _(encoder: IdCnnEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+def _id_cnn(encoder: IdCnnEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
     within = _within(graph, features, lengths)
     words = graph.transpose(within, 1, 2, 0)
     states = graph.transpose(features * within, 1, 2, 0)  # (B, C, T)
@@ -75,7 +75,7 @@ def _(encoder: IdCnnEncoder, graph: Graph, features: Value, lengths: Value) -> V
 
 
 @add_encoder.register
-def _(encoder: GrnEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
+def _grn(encoder: GrnEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
     within = _within(graph, features, lengths)
     states = features
     if encoder.context is not None:
@@ -98,7 +98,8 @@ def _convolution(graph: Graph, layer: Any, words: Value) -> Value:
     weight, dilation = layer.weight, getattr(layer, "dilation", 1)
     (dilation,) = dilation if isinstance(dilation, tuple) else (dilation,)
     reach = dilation * (weight.shape[2] // 2)
-    return graph.Conv(words, graph.weight(weight), layer.bias, pads=[reach, reach], dilations=[dilation])
+    flat = graph.weight(weight.flatten(1))  # one scale a filter where it is quantised
+    return graph.Conv(words, graph.reshape(flat, *weight.shape), layer.bias, pads=[reach, reach], dilations=[dilation])
 
 
 def _related(graph: Graph, relation: Relation, states: Value, within: Value, lengths: Value) -> Value:

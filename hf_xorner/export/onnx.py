@@ -1,8 +1,9 @@
 """Export of a tagger to one ONNX graph, from the ids of words, characters and pieces to labels and probabilities.
 
-The graph is written node by node from the modules of the model. ONNX's own `LSTM` and `Scan` then do the recurrences at
-any length, the model's code needs no second, traceable form, and an export takes a fraction of a second.
-`torch.onnx.export` would need both and unrolls loops. The tests compare every architecture with PyTorch.
+The graph is written node by node from the modules of the model: recurrences are ONNX's own `LSTM`, `Scan` and `Loop`,
+for any length, and an export takes less than a second. `torch.onnx.export` unrolls loops and cannot trace the model's
+code, which reads values to save time; a second, traceable form of it would be as long. The tests compare every
+architecture with PyTorch. Only the encoder of a contextual model is exported by PyTorch.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> lis
     Returns:
         The written files: `model.onnx`, config and tokenizer, and `onnx_tagger.py`, which runs them.
     """
-    model, tokenizer = load(source)
+    model, tokenizer = load(source, dtype=torch.float32)
     content = onnx_model(model, precision)
     if (size := content.ByteSize()) > _MOST_BYTES:
         raise ValueError(f"{source}: the graph has {size:,} bytes, and a file at most {_MOST_BYTES:,}; use --quantize.")

@@ -44,7 +44,6 @@ def session_of(model, precision="fp32"):
     exported = onnx_model(model, precision)
     onnx.checker.check_model(exported, full_check=True)
     options = onnxruntime.SessionOptions()
-    # Warnings are errors here: unused weights, shapes that contradict each other.
     options.intra_op_num_threads, options.log_severity_level = 1, 3
     return onnxruntime.InferenceSession(exported.SerializeToString(), options, ["CPUExecutionProvider"])
 
