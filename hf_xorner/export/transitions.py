@@ -32,8 +32,10 @@ def add_transitions(
             f"beam_size={decoder.config.beam_size}: beam search cannot be exported to ONNX; "
             "set beam_size to 1 in the model's config.json, for greedy search."
         )
-    history = _search(graph, decoder, words, lengths)
-    return _read_off(graph, decoder.scorer.system, history, words)
+    system = decoder.scorer.system
+    steps = _Steps(graph, _search(graph, decoder, words, lengths), graph.size(words, 0))
+    log_posterior = graph.Log(graph.Max(_posterior(graph, system, steps), _TINY))
+    return _tags(graph, system, steps), log_posterior, _word_log_probs(graph, steps)
 
 
 # --- LSTMs -----------------------------------------------------------------------------------------------------------
@@ -89,7 +91,10 @@ class _Composition:
         self.cells = Cells.of_layers(graph, [layer, *composition.above])
 
     def vectors(self, place: Value, lengths: Value, types: Value, width: Value) -> Value:
-        """Vectors (n, g) of chunks of words in rows (n, L), of lengths and types (n,), L a scalar; any if L is 0."""
+        """Vectors (n, g) of chunks of the words in rows `place` (n, L), of lengths and types (n,).
+
+        L is the scalar `width`; if it is 0, nothing is computed and the vectors are arbitrary.
+        """
         graph, token, guarded = self.graph, int(self.composition.token), int(self.composition.guarded)
         if guarded:
             before = graph.Expand(self.first_type - 1, graph.shape(graph.size(place, 0), 1))
@@ -114,8 +119,7 @@ class _Composition:
             return [graph.value(True), *(graph.Where(under_way, *both) for both in pushed)]
 
         *_, h, _ = graph.loop(step, self.cells.start(graph.size(place, 0)), steps)
-        forward, backward = (graph.squeeze(part, 0) for part in graph.split(h, 2, axis=0))
-        ends = graph.concat(forward, backward)
+        ends = graph.concat(*(graph.squeeze(part, 0) for part in graph.split(h, 2, axis=0)))
         if self.composition.states is None:
             return ends
         return graph.Relu(graph.linear(ends, self.composition.states) + graph.Gather(self.labels, types))
@@ -165,8 +169,7 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
         action = graph.Where(unfinished, graph.ArgMax(log_probs, axis=-1, keepdims=0), NO_ACTION)
 
         shifts, outs, reduces = action.equals(SHIFT), action.equals(OUT), action >= FIRST_REDUCE
-        next_word = graph.Min(position, time - 1)
-        word = next_word * batch + sentence
+        word = graph.Min(position, time - 1) * batch + sentence
         # Chunks of the words on the stack, where one is reduced.
         width = graph.ReduceMax(graph.Where(reduces, depth, 0), keepdims=0)
         columns = graph.Range(0, width, 1)
@@ -224,91 +227,96 @@ def _valid(graph: Graph, system: TransitionSystem, position: Value, depth: Value
 # --- Tags and probabilities ------------------------------------------------------------------------------------------
 
 
-def _read_off(graph: Graph, system: TransitionSystem, history: _History, words: Value) -> tuple[Value, Value, Value]:
-    """Tags, log posterior and log probabilities of words, as `add_transitions` returns them.
+class _Steps:
+    """The steps of a search at which words leave the buffer and chunks end."""
 
-    See `tags_of`, `local_posterior` and `word_log_probs`.
-    """
-    actions, log_probs, depth = history
-    tags, tables = system.tags, system.tags.on(torch.device("cpu"))
-    time, steps = graph.size(words, 0), graph.size(actions, 0)
-    step = graph.unsqueeze(graph.arange(steps), 1)
-    last_step = steps - 1
-    shift = actions.equals(SHIFT)
-    shifts = graph.CumSum(graph.cast(shift, "int64"), 0, exclusive=1)  # words shifted before
-    reduces = actions >= FIRST_REDUCE
+    def __init__(self, graph: Graph, history: _History, time: Value) -> None:
+        self.graph, self.history = graph, history
+        actions = history.actions
+        self.count = graph.size(actions, 0)
+        self.shift = actions.equals(SHIFT)
+        self.shifts = graph.CumSum(graph.cast(self.shift, "int64"), 0, exclusive=1)  # words shifted before
+        number, reduced_at = self._events(actions >= FIRST_REDUCE, self.count)
+        end = self.at(reduced_at, number)
+        self.closed = end < self.count  # (S, B) whether there is a REDUCE at or after each step
+        self.end = graph.Min(end, self.count - 1)  # (S, B) the first one
+        _, own = self._events(self.shift | actions.equals(OUT), time)
+        own = graph.slice(own, 0, time, axis=0)
+        self.taken = own < self.count  # (T, B) whether each word leaves the buffer
+        self.own = graph.Where(self.taken, own, 0)  # (T, B) the step at which it does
+        self.shifted = self.at(graph.cast(self.shift, "int64"), self.own).equals(1)  # (T, B) by SHIFT
 
-    def numbered(events: Value, size: Value) -> tuple[Value, Value]:
-        """The number of events before each step, and the steps (size, B) of the events, S where there is none."""
+    def _events(self, events: Value, size: Value) -> tuple[Value, Value]:
+        """The number of events before each step, and the steps (size + 1, B) of events, S where there is none."""
+        graph, shape = self.graph, self.graph.Shape(events)
         number = graph.CumSum(graph.cast(events, "int64"), 0, exclusive=1)
-        room = graph.Expand(steps, graph.shape(size + 1, graph.size(actions, 1)))
-        place = graph.Where(events, number, size)
-        found = graph.ScatterElements(room, place, graph.Expand(step, graph.Shape(actions)), axis=0)
-        return number, found
+        nowhere = graph.Expand(self.count, graph.shape(size + 1, graph.size(events, 1)))
+        step = graph.Expand(graph.unsqueeze(graph.arange(self.count), 1), shape)
+        # Steps without event go to the last row, which is not read.
+        return number, graph.ScatterElements(nowhere, graph.Where(events, number, size), step, axis=0)
 
-    number, reduced_at = numbered(reduces, steps)
-    end = graph.GatherElements(reduced_at, number, axis=0)  # the first REDUCE at or after each step, S if none
-    closed, end = end < steps, graph.Min(end, last_step)
-    _, own = numbered(shift | actions.equals(OUT), time)
-    own = graph.slice(own, 0, time, axis=0)  # (T, B) the step at which each word leaves the buffer
-    taken, own = own < steps, graph.Where(own < steps, own, 0)
-
-    def at(values: Value, place: Value) -> Value:
+    def at(self, values: Value, steps: Value) -> Value:
         """Values (S, B) at steps (…, B)."""
-        return graph.GatherElements(values, place, axis=0)
+        return self.graph.GatherElements(values, steps, axis=0)
 
-    def rows_at(values: Value, place: Value) -> Value:
-        """Values (S, B, d) at steps (…, B): (…, B, d)."""
-        by_sentence = graph.GatherND(
-            graph.transpose(values, 1, 0, 2), graph.unsqueeze(graph.transpose(place, 1, 0), 2), batch_dims=1
-        )
-        return graph.transpose(by_sentence, 1, 0, 2)
+    def log_probs_at(self, steps: Value) -> Value:
+        """Log probabilities of the actions at steps (T, B): (T, B, actions)."""
+        graph = self.graph
+        by_sentence = graph.transpose(self.history.log_probs, 1, 0, 2)
+        return graph.transpose(graph.pick_rows(by_sentence, graph.transpose(steps, 1, 0)), 1, 0, 2)
 
-    last = at(shifts, end).equals(shifts + 1)  # no other word is shifted before REDUCE
-    kind = graph.Where(depth.equals(0), graph.Where(last, SINGLE, BEGIN), graph.Where(last, END, INSIDE))
-    type_ = graph.Max(at(actions, end) - FIRST_REDUCE, 0)
-    inner = graph.Gather(tables.inner.flatten(), kind * system.num_types + type_)
-    tag = graph.Where(shift & closed, inner, tags.outside[0])
-    path = graph.Where(taken, at(tag, own), tags.outside[0])
 
-    done = graph.pick(log_probs, graph.Max(actions, 0))
-    own_end, own_shift = at(end, own), at(graph.cast(shift, "int64"), own).equals(1)
-    closes = own_shift & at(shifts, own_end).equals(at(shifts, own) + 1)
-    decided = at(done, own) + graph.Where(closes, at(done, own_end), 0.0)
-    decided = graph.Where(taken, decided, 0.0)
+def _tags(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
+    """The inner tags (T, B); see `TransitionSystem.tags_of`."""
+    outside, _ = system.tags.outside
+    last = steps.at(steps.shifts, steps.end).equals(steps.shifts + 1)  # no other word is shifted before REDUCE
+    first = steps.history.depth.equals(0)
+    kind = graph.Where(first, graph.Where(last, SINGLE, BEGIN), graph.Where(last, END, INSIDE))
+    type_ = graph.Max(steps.at(steps.history.actions, steps.end) - FIRST_REDUCE, 0)
+    inner = system.tags.on(torch.device("cpu")).inner.flatten()
+    tag = graph.Where(steps.shift & steps.closed, graph.Gather(inner, kind * system.num_types + type_), outside)
+    return graph.Where(steps.taken, steps.at(tag, steps.own), outside)
 
-    before = graph.Max(own - 1, 0)
-    ended = (own > 0) & (at(actions, before) >= FIRST_REDUCE)  # a chunk ended right before the word
-    arrival = graph.Where(ended, before, own)
-    going_on = at(depth, arrival) > 0
-    here, then, finally_ = (graph.Exp(rows_at(log_probs, place)) for place in (arrival, own, own_end))
 
-    def probability(rows: Value, action: int) -> Value:
+def _word_log_probs(graph: Graph, steps: _Steps) -> Value:
+    """The log probability (T, B) of each word's actions; see `word_log_probs` of `models/transition_decoder.py`."""
+    done = graph.pick(steps.history.log_probs, graph.Max(steps.history.actions, 0))
+    end = steps.at(steps.end, steps.own)
+    last = steps.shifted & steps.at(steps.shifts, end).equals(steps.at(steps.shifts, steps.own) + 1)
+    decided = steps.at(done, steps.own) + graph.Where(last, steps.at(done, end), 0.0)
+    return graph.Where(steps.taken, decided, 0.0)
+
+
+def _posterior(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
+    """Probabilities (T, B, L) of public labels; see `local_posterior` of `models/transition_decoder.py`."""
+    tags, tables, types = system.tags, system.tags.on(torch.device("cpu")), system.num_types
+    before = graph.Max(steps.own - 1, 0)
+    ended = (steps.own > 0) & (steps.at(steps.history.actions, before) >= FIRST_REDUCE)  # a chunk, before the word
+    arrival = graph.Where(ended, before, steps.own)
+    going_on = steps.at(steps.history.depth, arrival) > 0
+    places = (arrival, steps.own, steps.at(steps.end, steps.own))
+    here, then, finally_ = (graph.Exp(steps.log_probs_at(place)) for place in places)
+
+    def of(rows: Value, action: int) -> Value:
         return graph.Gather(rows, action, axis=2)
-
-    inside = graph.Where(going_on, probability(here, SHIFT), 0.0)
-    skipped = graph.Where(going_on, probability(here, OUT), 0.0)
-    closed_now = graph.Max(1.0 - inside - skipped, 0.0)
-    unknown = going_on & ~ended
-    types = system.num_types
-    unknown_outside = 1 / (types + 1) if tags.chunked else 0.0
-    begins = closed_now * graph.Where(unknown, 1 - unknown_outside, probability(then, SHIFT))
-    outside = skipped + closed_now * graph.Where(unknown, unknown_outside, probability(then, OUT))
-    started = graph.unsqueeze(own_shift & ~unknown, 2)
 
     def of_types(rows: Value) -> Value:
         return graph.slice(rows, FIRST_REDUCE, None, axis=2)
 
-    many = system.of_many_words(torch.device("cpu")).float()
+    inside, skipped = (graph.Where(going_on, of(here, action), 0.0) for action in (SHIFT, OUT))
+    closed = graph.Max(1.0 - inside - skipped, 0.0)
+    unknown = going_on & ~ended
+    unknown_outside = 1 / (types + 1) if tags.chunked else 0.0
+    begins = closed * graph.Where(unknown, 1 - unknown_outside, of(then, SHIFT))
+    outside = skipped + closed * graph.Where(unknown, unknown_outside, of(then, OUT))
+    started = graph.unsqueeze(steps.shifted & ~unknown, 2)
     type_begun = graph.Where(started, _normal(graph, of_types(finally_)), 1 / types)
+    many = system.of_many_words(torch.device("cpu")).float()
     type_inside = _normal(graph, of_types(graph.Where(graph.unsqueeze(ended, 2), here, finally_)) * many)
-    # One column a type to one a label.
-    to_label = torch.eye(len(tags.labels))
-    public = (graph.unsqueeze(begins, 2) * type_begun) @ to_label[tables.begin_label]
-    public = public + (graph.unsqueeze(inside, 2) * type_inside) @ to_label[tables.inside_label]
-    if tags.chunked:
-        public = public + graph.unsqueeze(outside, 2) * to_label[tags.outside[1]]
-    return path, graph.Log(graph.Max(public, _TINY)), decided
+    label = torch.eye(len(tags.labels))
+    public = (graph.unsqueeze(begins, 2) * type_begun) @ label[tables.begin_label]
+    public = public + (graph.unsqueeze(inside, 2) * type_inside) @ label[tables.inside_label]
+    return public + graph.unsqueeze(outside, 2) * label[tags.outside[1]] if tags.chunked else public
 
 
 def _normal(graph: Graph, weights: Value) -> Value:
