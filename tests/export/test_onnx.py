@@ -40,8 +40,8 @@ FEATURES = {
 
 
 def session_of(model, precision="fp32"):
-    """Return an ONNX Runtime session of one thread."""
-    exported = onnx_model(model, precision)
+    """Return an ONNX Runtime session of one thread for a tagger, or for what was exported of it."""
+    exported = model if isinstance(model, onnx.ModelProto) else onnx_model(model, precision)
     onnx.checker.check_model(exported, full_check=True)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 3
@@ -80,8 +80,8 @@ def batch_of(model, lengths, seed=0):
     return batch
 
 
-def assert_graph_matches(model, batches=BATCHES):
-    session = session_of(model)
+def assert_graph_matches(model, batches=BATCHES, exported=None):
+    session = session_of(exported or model)
     for seed, lengths in enumerate(batches):
         batch = batch_of(model, lengths, seed)
         assert_equal(run(session, batch), expected(model, batch), batch)
@@ -182,9 +182,9 @@ def test_contextual_models_match_pytorch(encoder, mix):
     pieces = tiny.pieces_of(getattr(tiny, f"{encoder}_tokenizer")())
     tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=5, max_word_chars=6)
     model = build_model("grn", tokenizer, **tiny.context_fields(getattr(tiny, encoder)(), pieces, context_mix=mix))
-    assert_graph_matches(model, ((1,), (3, 1, 2), (40, 7, 24)))
-    # No path of this machine.
-    assert b"site-packages" not in onnx_model(model).SerializeToString()
+    exported = onnx_model(model)
+    assert_graph_matches(model, ((1,), (3, 1, 2), (40, 7, 24)), exported)
+    assert b"site-packages" not in exported.SerializeToString()  # no paths of this machine
 
 
 # --- Precisions ------------------------------------------------------------------------------------------------------
@@ -298,8 +298,8 @@ def test_the_shipped_model_gives_the_labels_of_tagger_on_wnut17(corpora):
     names = np.array(tagger.model.config.labels)
     sizes = {}
     for precision, least in (("fp32", 1.0), ("fp16", 0.999), ("int8", 0.997)):
-        session = session_of(tagger.model, precision)
-        sizes[precision] = onnx_model(tagger.model, precision).ByteSize()
+        exported = onnx_model(tagger.model, precision)
+        session, sizes[precision] = session_of(exported), exported.ByteSize()
         found = np.empty(len(words.place), dtype=names.dtype)
         for inputs, mask, place in tagger.batches(words, 64):
             labels = run(session, {**inputs, "attention_mask": mask.long()})[0]
