@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus
     from .evaluation.evaluate import evaluate
+    from .export.runtime import Entities, Entity
     from .hub import publish
     from .models.configuration_tagger import TaggerConfig
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
     from .models.tokenization_word_char import WordCharTokenizer
-    from .tagger import Entities, Entity, Tagger
+    from .tagger import Tagger
     from .training import TaggerTrainer
     from .training.train import train
 
@@ -36,8 +37,8 @@ __all__ = [
 
 #: The modules of the public names, which are imported when they are first used.
 _LAZY = {
-    "Entities": "tagger",
-    "Entity": "tagger",
+    "Entities": "export.runtime",
+    "Entity": "export.runtime",
     "Tagger": "tagger",
     "TaggerConfig": "models.configuration_tagger",
     "TaggerForTokenClassification": "models.modeling_tagger",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from html import escape
-from itertools import chain, islice
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,15 +16,10 @@ from torch import Tensor
 
 from .cuda_graphs import CudaCapture, Replayed, longest_word, on_stream, rounded_size
 from .errors import first_line
+from .export.runtime import WORDS_PER_SENTENCE, BaseTagger
 from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
-from .models.tokenization_word_char import WordCharTokenizer, Words, check_sentence
-
-#: Batches that are read ahead to group sentences of similar length.
-BATCHES_AHEAD = 32
-
-#: Average words per sentence above which a batch has fewer sentences: bounds the memory of long documents.
-WORDS_PER_SENTENCE = 32
+from .models.tokenization_word_char import WordCharTokenizer, Words
 
 #: With fewer words, the model computes distinct ones in each batch, not once for all batches.
 FEWEST_WORDS = 256
@@ -35,52 +28,7 @@ FEWEST_WORDS = 256
 DISTINCT_AT_ONCE = 512
 
 
-class Entity(NamedTuple):
-    """An entity of a text; the text of given words is these words joined by blanks."""
-
-    label: str
-    text: str
-    start: int
-    end: int
-    word_start: int
-    word_end: int
-    score: float  # probability that its words have their tags, B I* E or S of its type, given the sentence
-
-
-class Entities(list[Entity]):
-    """The entities of a text, shown in colour in notebooks.
-
-    Attributes:
-        text: The text, or the given words joined by blanks.
-    """
-
-    def __init__(self, entities: Iterable[Entity] = (), text: str = "") -> None:
-        super().__init__(entities)
-        self.text = text
-
-    def _repr_html_(self) -> str:
-        parts, end = [], 0
-        for entity in self:
-            hue = sum(map(ord, entity.label)) * 47 % 360
-            parts += [
-                escape(self.text[end : entity.start]),
-                f'<mark style="background: hsl({hue}, 80%, 85%); color: black; border-radius: 4px; padding: 0 3px" '
-                f'title="{entity.score:.3f}">{escape(self.text[entity.start : entity.end])} '
-                f"<small><b>{escape(entity.label)}</b></small></mark>",
-            ]
-            end = entity.end
-        return f'<div style="white-space: pre-wrap">{"".join(parts)}{escape(self.text[end:])}</div>'
-
-
-class Annotation(NamedTuple):
-    """The words, labels and entities of one text or list of n words."""
-
-    places: np.ndarray  # (n, 2) start and end of every word in the text, or in the given words joined by blanks
-    labels: np.ndarray  # (n,) the label id of every word
-    entities: Entities
-
-
-class Tagger:
+class Tagger(BaseTagger):
     """A model with its tokenizer, to tag many texts at once.
 
     Args:
@@ -101,20 +49,14 @@ class Tagger:
         cuda_graphs: bool = True,
     ) -> None:
         check_fit(model.config, tokenizer)
+        super().__init__(model.config.labels, tokenizer)
         self.model = model.eval() if device is None else _moved(model.eval(), device)
-        self.tokenizer = tokenizer
         self.graphs: Replayed | None = None
         can_be_captured = getattr(model, "can_be_captured", None)  # not in the code of models saved before
         if cuda_graphs and self.model.device.type == "cuda" and can_be_captured is not None and can_be_captured(()):
             self.graphs = Replayed(self.score, self.model, CudaCapture(self.model.device))
         #: The scores of the held-out splits by their names, if the tagger comes from `hf_xorner.train`.
         self.scores: dict[str, dict[str, Any]] | None = None
-        labels = model.config.labels
-        self.types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
-        order = sorted(set(self.types), key=self.types.index)
-        self._type = np.array([order.index(name) for name in self.types])  # (L,)
-        self._begins = np.array([label.startswith("B-") for label in labels])
-        self._outside = np.array([label == "O" for label in labels])
 
     @classmethod
     def from_pretrained(
@@ -146,82 +88,8 @@ class Tagger:
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
-    def __call__(self, item: str | Sequence[str]) -> Entities:
-        """Return the entities of one text, or of one list of words."""
-        return next(self.stream([item]))
-
-    def tag(self, items: Iterable[str | Sequence[str]], batch_size: int = 128) -> list[Entities]:
-        """Return the entities of every text or list of words, in the order of the items."""
-        return list(self.stream(items, batch_size))
-
-    def stream(self, items: Iterable[str | Sequence[str]], batch_size: int = 128) -> Iterator[Entities]:
-        """Yield the entities of every text or list of words, reading a few batches of the items at a time."""
-        if isinstance(items, str):
-            raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
-        return (annotation.entities for annotation in self.annotate(items, batch_size))
-
-    def annotate(self, items: Iterable[str | Sequence[str]], batch_size: int = 128) -> Iterator[Annotation]:
-        """Yield words, labels and entities of every text or list of words, as `stream` does."""
-        if isinstance(items, str):
-            raise TypeError("annotate() reads an iterable of texts; give a list.")
-        _check_batch_size(batch_size)
-        ahead = self._ahead(iter(items), batch_size)
-        return chain.from_iterable(self._annotate_together(batch, batch_size) for batch in ahead)
-
-    def label(
-        self, sentences: Iterable[Sequence[str]], batch_size: int = 128
-    ) -> Iterator[tuple[list[str], np.ndarray]]:
-        """Yield the label of every word and its probability, for sentences of given words."""
-        _check_batch_size(batch_size)
-        ahead = self._ahead(iter(sentences), batch_size)
-        return chain.from_iterable(self._label_together(batch, batch_size) for batch in ahead)
-
-    def _ahead(self, stream: Iterator[Any], batch_size: int) -> Iterator[list[Any]]:
-        """Checked items of a stream, `batch_size * BATCHES_AHEAD` at a time."""
-        count = 0
-        while ahead := list(islice(stream, batch_size * BATCHES_AHEAD)):
-            for number, item in enumerate(ahead, count):
-                if not isinstance(item, (str, list, tuple)):
-                    raise TypeError(f"Text {number} is a {type(item).__name__}, not a text or a list of words.")
-                check_sentence(item, not isinstance(item, str), number)
-            count += len(ahead)
-            yield ahead
-
-    def _label_together(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
-        """Label lists of words."""
-        if any(isinstance(item, str) for item in items):
-            raise TypeError("label() reads lists of words; use tag() for texts.")
-        words = self.tokenizer.words_of(items, True)
-        labels, probabilities = self._label(words, batch_size, of_spans=False)
-        names = [self.model.config.labels[label] for label in labels.tolist()]
-        for begin, end in _bounds(words):
-            yield names[begin:end], probabilities[begin:end]
-
-    def _annotate_together(self, items: list[Any], batch_size: int) -> list[Annotation]:
-        """Annotate texts and lists of words."""
-        results: list[Any] = [None] * len(items)
-        for given_words in (False, True):
-            numbers = [number for number, item in enumerate(items) if isinstance(item, str) != given_words]
-            if not numbers:
-                continue
-            batch = [items[number] for number in numbers]
-            words = self.tokenizer.words_of(batch, given_words)
-            places = _joined_places(words) if given_words else words.offsets
-            labels, path_log_probs = self._label(words, batch_size, of_spans=True)
-            texts = [" ".join(item) for item in batch] if given_words else batch
-            for number, text, (begin, end) in zip(numbers, texts, _bounds(words), strict=True):
-                results[number] = Annotation(places[begin:end], labels[begin:end], Entities((), text))
-            for place, entity in self._entities(texts, words, places, labels, path_log_probs):
-                results[numbers[place]].entities.append(entity)
-        return results
-
-    def _label(self, words: Words, batch_size: int, of_spans: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Label words in batches of sentences of similar length.
-
-        Returns:
-            The label of every word, (N,), and its probability, (N,); or, for the probabilities of spans, the log
-            probability of its inner tag, by itself and given the tag of the word before, (N, 2).
-        """
+    def label_words(self, words: Words, batch_size: int, of_spans: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Label words in batches of sentences of similar length; see `BaseTagger.label_words`."""
         labels = np.zeros(len(words.place), dtype=np.int64)
         probabilities = np.zeros((len(words.place), 2) if of_spans else len(words.place), dtype=np.float32)
         score = self.score if self.graphs is None else self.graphs
@@ -319,39 +187,6 @@ class Tagger:
                 padded["longest_word"] = longest_word(inputs["char_ids"][rows])
             yield padded, mask, place
 
-    def _entities(
-        self,
-        texts: list[str],
-        words: Words,
-        places: np.ndarray,
-        labels: np.ndarray,
-        path_log_probs: np.ndarray,
-    ) -> Iterator[tuple[int, Entity]]:
-        """Entities, each with the number of its text: neighbours of one type, up to the next B- label."""
-        sentence = np.arange(len(texts)).repeat(words.counts)
-        first_word = (words.counts.cumsum() - words.counts)[sentence]
-        types = self._type[labels]
-        starts_anew = np.ones(len(labels) + 1, dtype=bool)
-        starts_anew[1:-1] = (types[1:] != types[:-1]) | (sentence[1:] != sentence[:-1]) | self._begins[labels[1:]]
-        firsts = np.flatnonzero(starts_anew)
-        inside = ~self._outside[labels[firsts[:-1]]]
-        firsts, ends = firsts[:-1][inside], firsts[1:][inside]
-        # The first word by itself, the others given the word before: exact for a chain (see crf.py).
-        upto = path_log_probs[:, 1].cumsum(dtype=np.float64)
-        scores = np.exp(np.minimum(path_log_probs[firsts, 0] + upto[ends - 1] - upto[firsts], 0))
-        columns = (
-            sentence[firsts],
-            labels[firsts],
-            places[firsts, 0],
-            places[ends - 1, 1],
-            firsts - first_word[firsts],
-            ends - first_word[firsts],
-            scores,
-        )
-        for number, label, start, end, word_start, word_end, score in zip(*(c.tolist() for c in columns), strict=True):
-            text = texts[number][start:end]
-            yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
-
 
 @torch.inference_mode()
 def _in_threads(call: Callable[..., None], batches: Iterable[tuple[Any, ...]], threads: int) -> None:
@@ -379,20 +214,6 @@ def _in_threads(call: Callable[..., None], batches: Iterable[tuple[Any, ...]], t
         future.result()
 
 
-def _bounds(words: Words) -> Iterator[tuple[int, int]]:
-    """First and one past the last word of every sentence."""
-    ends = words.counts.cumsum()
-    return zip((ends - words.counts).tolist(), ends.tolist(), strict=True)
-
-
-def _joined_places(words: Words) -> np.ndarray:
-    """Start and end (N, 2) of given words joined by blanks."""
-    lengths = words.offsets[:, 1]
-    stops = (lengths + 1).cumsum()
-    before = np.append(0, stops)[(words.counts.cumsum() - words.counts).repeat(words.counts)]
-    return np.stack([stops - 1 - lengths, stops - 1], 1) - before[:, None]
-
-
 def _pad(values: Tensor, mask: Tensor) -> Tensor:
     """Pad the values (N, …) of the words of a batch: (B, T, …) with mask (B, T)."""
     padded = values.new_zeros(*mask.shape, *values.shape[1:])
@@ -406,8 +227,3 @@ def _moved(model: TaggerForTokenClassification, device: str | torch.device) -> T
     # AssertionError if PyTorch was not built for the device.
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device={str(device)!r}: {first_line(error)}.") from None
-
-
-def _check_batch_size(size: int) -> None:
-    if size < 1:
-        raise ValueError(f"batch_size={size} must be at least 1.")

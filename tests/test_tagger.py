@@ -17,8 +17,8 @@ from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
 from transformers import PreTrainedTokenizerFast, pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner.export.runtime import BATCHES_AHEAD
 from hf_xorner.models.tags import INSIDE
-from hf_xorner.tagger import BATCHES_AHEAD
 
 
 @pytest.fixture(scope="module", params=with_decoders(ARCHITECTURES, DECODERS), ids="-".join)

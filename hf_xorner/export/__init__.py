@@ -1,1 +1,1 @@
-"""Export of taggers to run without PyTorch."""
+"""Export taggers to ONNX, and run them without PyTorch and transformers."""

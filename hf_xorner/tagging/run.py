@@ -19,8 +19,9 @@ import torch
 from tqdm import tqdm
 
 from ..errors import DataError, first_line
+from ..export.runtime import BATCHES_AHEAD
 from ..files import locked
-from ..tagger import BATCHES_AHEAD, Tagger
+from ..tagger import Tagger
 from .output import Counts, Output, partial_of
 from .plan import SKIP, Part, TaggingOptions, plan_tagging
 from .read import STDIN_NAME, ParquetColumn, Record, Source, check_words

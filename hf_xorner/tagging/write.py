@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from ..corpora.formats.tables import ParquetRows
 from ..corpora.schemes import OUTSIDE_TAG
 from ..errors import DataError
-from ..tagger import Annotation
+from ..export.runtime import Annotation
 from .read import Record, RecordBlock
 
 SPANS, CONLL, SAME = "spans", "conll", "same"

@@ -19,11 +19,11 @@ import yaml
 from conftest import REPOSITORY
 from huggingface_hub import ModelCard
 
+from hf_xorner.export.runtime import Entity
 from hf_xorner.hub import card as module
 from hf_xorner.hub.card import Card, varied, write_card
 from hf_xorner.hub.card_content import code, error_rows, fence, renewed, shown
 from hf_xorner.registration import CONFIGS
-from hf_xorner.tagger import Entity
 from hf_xorner.training import parse, prepare
 from hf_xorner.training.facts import Facts
 

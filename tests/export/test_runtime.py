@@ -1,0 +1,482 @@
+"""The runtime of exported models: words like the tokenizer's, entities like Tagger's, a session of ONNX Runtime."""
+
+import ast
+import json
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tiny_encoders as tiny
+import torch
+import torch.nn.functional as F
+from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model, with_decoders
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
+from tokenizer_oracle import GIVEN as ODD_GIVEN
+from tokenizer_oracle import TEXTS as ODD_TEXTS
+from tokenizers import AddedToken
+
+from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner.export import runtime
+from hf_xorner.export.runtime import OnnxTagger, OnnxTokenizer
+
+ALL_OUTPUTS = ("labels", "probabilities", "path_log_probs")
+
+
+# --- Words -----------------------------------------------------------------------------------------------------------
+
+#: Every option of the tokenizer.
+OPTIONS = {
+    "default": {},
+    "lower": {"casing": "lower", "max_word_chars": 5},
+    "zero": {"digits": "zero", "max_word_chars": 3, "min_char_count": 2},
+    "lower and zero": {"casing": "lower", "digits": "zero", "min_count": 2, "min_char_count": 3},
+    "fallback": {"fallback": ["lower", "zero", "lower_zero"]},
+    "fallback of digits": {"digits": "zero", "fallback": ["lower"], "max_word_chars": 200},
+    "ascii": {"character_types": "ascii", "vector_words": ["zeus", "New York", "東京"]},
+    "characters beyond the BMP": {"vector_words": ["𠮷"]},
+    "wordpiece": {"pieces": tiny.pieces_of(tiny.bert_tokenizer()), "max_word_pieces": 3},
+    "byte-level": {"pieces": tiny.pieces_of(tiny.roberta_tokenizer()), "max_word_pieces": 12},
+    "unigram": {"pieces": tiny.pieces_of(tiny.unigram_tokenizer()), "max_word_pieces": 1},
+}
+ADDED = {
+    "added words": ["New York", "zeus!", AddedToken("xx", lstrip=True, single_word=True), "", "İ"],
+    "special words": [],
+}
+CORPUS = [*SENTENCES, ["İstanbul", "ΑΣ", "𠮷𝟗", "1996", "٣٥", "𐐀", "…", "e\u0301", "zeus", "0", "12:30", "\u200d"]]
+
+#: Characters that Unicode makes difficult, each with its neighbours of one category.
+ODD = "\0\t\n\r\x1f\x7f\x85\xa0\xad\u0130\u0131ßǅʰ\u0300\u0301\u0345\u05d0\u0627\u061c\u06f0\u0660\u0e33\u1e9e"
+ODD += "\u1680\u180e\u2000\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202e\u2060\u2066\u20e3\u3000\u3099\u30fc\uac00"
+ODD += (
+    "\ue000\ue001\ufe0f\ufeff\uff10\uff21\ufffd\ufffe\uffff𐐀𝟗\U0001f1e6\U0001f1f8👩🏽🚀𠮷\U000e0067\U000e007f\U0010ffff"
+)
+PARTS = [*ODD, *"aZ09.,:'’-@#$&/([{<>}])!?*+=_|~^%", *(word for words in CORPUS for word in words)]
+PARTS += ["[PAD]", "[UNK]", " ", "  ", "New York", "xx", "n't", "U.S.", "https://x.org/a", "x" * 201, "##s", "Ġ", "▁"]
+
+
+def odd_strings(count, seed):
+    chooser = random.Random(seed)
+    anything = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    for _ in range(count):
+        parts = chooser.choices(PARTS, k=chooser.randrange(12))
+        parts += map(chr, chooser.choices(anything, k=chooser.randrange(3)))
+        chooser.shuffle(parts)
+        yield chooser.choice(["", "", " "]).join(parts)
+
+
+@pytest.fixture(scope="module", params=[*OPTIONS, *ADDED])
+def both(request, tmp_path_factory):
+    """A saved tokenizer, loaded by transformers and by the runtime."""
+    tokenizer = WordCharTokenizer.from_corpus(CORPUS, **OPTIONS.get(request.param, {"casing": "lower"}))
+    tokenizer.add_tokens(ADDED.get(request.param, []))
+    if request.param == "special words":
+        tokenizer.add_special_tokens({"additional_special_tokens": ["<e>", "Ann Smith"], "sep_token": "zeus"})
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tokenizer.save_pretrained(folder)
+    return WordCharTokenizer.from_pretrained(folder), OnnxTokenizer.from_pretrained(folder)
+
+
+def assert_same_words(both, items, given_words):
+    tokenizer, read = both
+    expected, found = tokenizer.words_of(items, given_words), read.words_of(items, given_words)
+    assert found._fields == expected._fields
+    for name, one, other in zip(expected._fields, found, expected, strict=True):
+        if other is None:
+            assert one is None
+            continue
+        assert (name, one.dtype, one.shape) == (name, other.dtype, other.shape)
+        assert np.array_equal(one, other), name
+
+
+def test_words_of_odd_texts_match_the_tokenizer(both):
+    assert_same_words(both, ODD_TEXTS, False)
+    assert_same_words(both, ODD_GIVEN, True)
+    assert_same_words(both, [tiny.ODD_WORDS, *CORPUS], True)
+    assert_same_words(both, [], False)
+    assert_same_words(both, [[]], True)
+    for text in (*ODD_TEXTS, *PARTS):
+        assert_same_words(both, [text], False)
+        assert both[1].tokenize(text) == both[0].tokenize(text)
+
+
+def test_words_of_random_texts_match_the_tokenizer(both):
+    texts = list(odd_strings(800, seed=1))
+    assert_same_words(both, texts, False)
+    assert_same_words(both, [texts[begin : begin + 7] for begin in range(0, len(texts), 7)], True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(PIECES | st.sampled_from(PARTS), max_size=8).map("".join), max_size=4))
+def test_words_of_any_texts_match_the_tokenizer(both, texts):
+    assert_same_words(both, texts, False)
+    assert_same_words(both, [texts], True)
+
+
+def test_every_character_has_the_tokenizers_id(both):
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    tokenizer, read = both
+    assert np.array_equal(read._character_ids(characters), tokenizer._character_ids(characters))
+
+
+def test_a_read_tokenizer_has_no_padding_and_no_truncation(tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["truncation"] = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+    content["padding"] = {
+        "strategy": {"Fixed": 9},
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "[PAD]",
+    }
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert OnnxTokenizer.from_pretrained(tmp_path).tokenize("Ann met Zeus") == ["Ann", "met", "Zeus"]
+
+
+# --- Entities --------------------------------------------------------------------------------------------------------
+
+
+class TorchSession:
+    """A model of PyTorch in place of a session of ONNX Runtime."""
+
+    def __init__(self, model, *, char_width="chars", outputs=ALL_OUTPUTS):
+        self.model = model
+        self.shapes = {
+            "input_ids": ["batch", "words"],
+            "char_ids": ["batch", "words", char_width],
+            "attention_mask": ["batch", "words"],
+        }
+        if model.config.max_word_pieces:
+            self.shapes["piece_ids"] = ["batch", "words", model.config.max_word_pieces]
+        self.outputs = outputs
+        self.fed = []
+
+    def get_inputs(self):
+        return [SimpleNamespace(name=name, shape=shape) for name, shape in self.shapes.items()]
+
+    def get_outputs(self):
+        return [SimpleNamespace(name=name) for name in self.outputs]
+
+    def get_providers(self):
+        return ["TorchProvider"]
+
+    @torch.inference_mode()
+    def run(self, names, inputs):
+        self.fed.append({name: values.shape for name, values in inputs.items()})
+        assert inputs.keys() == self.shapes.keys()
+        assert {values.dtype for values in inputs.values()} == {np.dtype(np.int64)}
+        assert (np.diff(inputs["attention_mask"]) <= 0).all()  # right-padded
+        tensors = {name: torch.from_numpy(values) for name, values in inputs.items()}
+        missing = self.model.config.max_word_chars - inputs["char_ids"].shape[2]
+        tensors["char_ids"] = F.pad(tensors["char_ids"], (0, missing))
+        output = self.model(**tensors, output_path_log_probs=True)
+        probability, label = output.logits.softmax(-1).max(-1)
+        values = {"labels": label, "probabilities": probability, "path_log_probs": output.path_log_probs}
+        return [values[name].numpy() for name in names]
+
+
+def load(tokenizer, model, folder, threads=1, **options):
+    """Return an OnnxTagger of a tokenizer, with a model of PyTorch."""
+    tokenizer.save_pretrained(folder)
+    session = TorchSession(model, **options)
+    return OnnxTagger(session, OnnxTokenizer.from_pretrained(folder), model.config.labels, threads)
+
+
+def assert_same_entities(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.text == other.text
+        assert [entity[:-1] for entity in one] == [entity[:-1] for entity in other]
+        assert [entity.score for entity in one] == pytest.approx([entity.score for entity in other], abs=1e-5)
+
+
+@pytest.fixture(scope="module", params=with_decoders(ARCHITECTURES, DECODERS), ids="-".join)
+def taggers(request, tokenizer, tmp_path_factory):
+    """An OnnxTagger and a Tagger of one model."""
+    kind, decoder = request.param
+    model = lively_model(kind, tokenizer, decoder)
+    return load(tokenizer, model, tmp_path_factory.mktemp("tagger")), Tagger(model, tokenizer)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 128])
+def test_entities_match_those_of_tagger(taggers, batch_size):
+    tagger, reference = taggers
+    items = [*TEXTS, *GIVEN, "", [], " ", ("Ann",), *ODD_TEXTS[:8]]
+    random.Random(0).shuffle(items)
+    expected = reference.tag(items)
+    assert sum(map(len, expected)) > 20
+    assert_same_entities(tagger.tag(items, batch_size), expected)
+    assert_same_entities(list(tagger.stream(iter(items), batch_size)), expected)
+    assert_same_entities([tagger(item) for item in items], expected)
+
+
+def test_annotations_and_labels_match_those_of_tagger(taggers):
+    tagger, reference = taggers
+    for items in (TEXTS, GIVEN):
+        for one, other in zip(tagger.annotate(items, 5), reference.annotate(items, 5), strict=True):
+            assert np.array_equal(one.places, other.places)
+            assert np.array_equal(one.labels, other.labels)
+            assert_same_entities([one.entities], [other.entities])
+    for one, other in zip(tagger.label(GIVEN, 5), reference.label(GIVEN, 5), strict=True):
+        assert one[0] == other[0]
+        assert one[1] == pytest.approx(other[1], abs=1e-5)
+
+
+def test_pieces_are_fed_to_a_model_that_reads_them(tmp_path):
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, **OPTIONS["byte-level"])
+    model = lively_model("cross-bilstm-cnn", tokenizer, "crf", composed_dim=6)
+    tagger = load(tokenizer, model, tmp_path)
+    assert_same_entities(tagger.tag(TEXTS), Tagger(model, tokenizer).tag(TEXTS))
+    assert tagger.session.fed[0]["piece_ids"][2] == 12
+
+
+@pytest.mark.parametrize("char_width", ["chars", None, 10])
+def test_characters_are_cut_to_the_longest_word_unless_their_number_is_fixed(tokenizer, tmp_path, char_width):
+    model = lively_model("cross-bilstm-cnn", tokenizer, "crf")
+    tagger = load(tokenizer, model, tmp_path, char_width=char_width)
+    items = [["Ann", "saw", ""], [""], ["New York", "internationally"], ["me"]]
+    assert_same_entities(tagger.tag(items, 1), Tagger(model, tokenizer).tag(items))
+    widths = [shapes["char_ids"][2] for shapes in tagger.session.fed]
+    assert widths == ([10] * 4 if char_width == 10 else [3, 10, 1, 2])
+
+
+def test_batches_hold_sentences_of_similar_length_and_few_long_ones(tokenizer, tmp_path):
+    tagger = load(tokenizer, build_model("bilstm-cnn", tokenizer), tmp_path)
+    tagger.tag([["Ann"] * size for size in (1, 100, 2, 99, 3, 0, 500)], 4)
+    shapes = [shapes["input_ids"] for shapes in tagger.session.fed]
+    assert shapes == [(1, 500), (1, 100), (1, 99), (3, 3)]
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+def test_results_do_not_depend_on_threads(tokenizer, tmp_path, threads):
+    model = lively_model("cross-bilstm-cnn", tokenizer, "crf")
+    alone, together = load(tokenizer, model, tmp_path), load(tokenizer, model, tmp_path, threads)
+    items = [*TEXTS, *GIVEN] * 4
+    assert together.tag(items, 4) == alone.tag(items, 4)
+
+
+def test_an_error_in_a_thread_is_raised(tokenizer, tmp_path, monkeypatch):
+    tagger = load(tokenizer, build_model("bilstm-cnn", tokenizer), tmp_path, threads=2)
+    monkeypatch.setattr(tagger, "score", lambda inputs, of_spans: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        tagger.tag(TEXTS, 1)
+
+
+# --- A session of ONNX Runtime ---------------------------------------------------------------------------------------
+
+
+def stub_graph(path, *, pieces=0, char_width="chars", words="words", outputs=ALL_OUTPUTS):
+    """Save a graph whose outputs are simple functions of word ids and of the sum of character ids."""
+    onnx = pytest.importorskip("onnx")
+    helper, types = onnx.helper, onnx.TensorProto
+    shape = ["batch", words]
+    inputs = {"input_ids": shape, "char_ids": [*shape, char_width], "attention_mask": shape}
+    if pieces:
+        inputs["piece_ids"] = [*shape, pieces]
+    nodes = [
+        helper.make_node("Mod", ["input_ids", "count"], ["labels"]),
+        helper.make_node("ReduceSum", ["char_ids", "last"], ["sums"], keepdims=0),
+        helper.make_node("Cast", ["sums"], ["sum"], to=types.FLOAT),
+        helper.make_node("Div", ["sum", "thousand"], ["probabilities"]),
+        helper.make_node("Neg", ["probabilities"], ["negative"]),
+        helper.make_node("Cast", ["attention_mask"], ["mask"], to=types.FLOAT),
+        helper.make_node("Neg", ["mask"], ["minus_one"]),
+        helper.make_node("Unsqueeze", ["negative", "last"], ["first_column"]),
+        helper.make_node("Unsqueeze", ["minus_one", "last"], ["second_column"]),
+        helper.make_node("Concat", ["first_column", "second_column"], ["path_log_probs"], axis=2),
+    ]
+    constants = [
+        helper.make_tensor("count", types.INT64, [], [len(LABELS)]),
+        helper.make_tensor("last", types.INT64, [1], [2]),
+        helper.make_tensor("thousand", types.FLOAT, [], [1000.0]),
+    ]
+    given_outputs = {
+        "labels": helper.make_tensor_value_info("labels", types.INT64, shape),
+        "probabilities": helper.make_tensor_value_info("probabilities", types.FLOAT, shape),
+        "path_log_probs": helper.make_tensor_value_info("path_log_probs", types.FLOAT, [*shape, 2]),
+    }
+    graph = helper.make_graph(
+        nodes,
+        "stub",
+        [helper.make_tensor_value_info(name, types.INT64, size) for name, size in inputs.items()],
+        [given_outputs[name] for name in outputs],
+        constants,
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
+
+
+@pytest.fixture
+def folder(tokenizer, tmp_path):
+    """An exported folder with a stub in place of the model."""
+    pytest.importorskip("onnxruntime")
+    build_model("bilstm-cnn", tokenizer).config.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    stub_graph(tmp_path / "model.onnx")
+    return tmp_path
+
+
+@pytest.mark.parametrize("char_width", ["chars", 10])
+@pytest.mark.parametrize("threads", [None, 1, 3])
+def test_a_graph_is_run_on_batches_of_any_shape(folder, tokenizer, char_width, threads):
+    stub_graph(folder / "model.onnx", char_width=char_width)
+    tagger = OnnxTagger.from_pretrained(folder, threads=threads)
+    for batch_size in (1, 3, 128):
+        found = list(tagger.label(GIVEN, batch_size))
+        for words, (labels, probabilities) in zip(GIVEN, found, strict=True):
+            output = tokenizer(words, is_split_into_words=True)
+            assert labels == [LABELS[index % len(LABELS)] for index in output["input_ids"]]
+            assert probabilities == pytest.approx([sum(row) / 1000 for row in output["char_ids"]], abs=1e-6)
+    for entities, words in zip(tagger.tag(GIVEN, 3), GIVEN, strict=True):
+        sums = [sum(row) / 1000 for row in tokenizer(words, is_split_into_words=True)["char_ids"]]
+        for entity in entities:
+            assert entity.score == pytest.approx(
+                np.exp(-sums[entity.word_start] - (entity.word_end - entity.word_start - 1)), abs=1e-6
+            )
+
+
+def test_representation_names_types_and_provider(folder):
+    assert repr(OnnxTagger.from_pretrained(folder)) == "OnnxTagger(CPUExecutionProvider, types: PER, LOC, GOD)"
+
+
+def test_a_model_may_have_another_name(folder):
+    (folder / "model.onnx").rename(folder / "small.onnx")
+    assert OnnxTagger.from_pretrained(str(folder), "small.onnx").tag(TEXTS)
+
+
+@pytest.mark.parametrize(
+    "name", ["model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json", "piece_tokenizer.json"]
+)
+def test_a_missing_file_is_named(folder, name):
+    WordCharTokenizer.from_corpus(SENTENCES, **OPTIONS["wordpiece"]).save_pretrained(folder)
+    (folder / name).unlink()
+    with pytest.raises(ValueError, match=rf"^{name} is missing in {folder}; .*\.$"):
+        OnnxTagger.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["model.onnx", "config.json", "tokenizer.json", "tokenizer_config.json", "piece_tokenizer.json"]
+)
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff\xfe", b"{}"])
+def test_a_broken_file_is_named(folder, name, content):
+    WordCharTokenizer.from_corpus(SENTENCES, **OPTIONS["wordpiece"]).save_pretrained(folder)
+    (folder / name).write_bytes(content)
+    with pytest.raises(ValueError, match=rf"(?s)^(?=.*{name}).*; (copy it|export the model) again\.$"):
+        OnnxTagger.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"casing": None}, "lacks 'casing'"),
+        ({"fallback": ["upper"]}, "'upper' is unknown"),
+        ({"max_word_chars": "20"}, "lacks 'max_word_chars'"),
+    ],
+)
+def test_broken_policies_are_named(folder, fields, message):
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    with pytest.raises(ValueError, match=message):
+        OnnxTagger.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pieces": 3}, r"reads attention_mask, char_ids, input_ids, piece_ids and its tokenizer gives attention_mask"),
+        ({"char_width": 20}, r"reads char_ids of shape \(batch, words, 20\) and its tokenizer gives .*10\)"),
+        ({"words": 8}, r"reads input_ids of shape \(batch, 8\) and its tokenizer gives \(batch, words\)"),
+        ({"outputs": ALL_OUTPUTS[:2]}, "gives no path_log_probs"),
+    ],
+)
+def test_a_graph_that_does_not_fit_the_tokenizer_is_refused(folder, options, message):
+    stub_graph(folder / "model.onnx", **options)
+    with pytest.raises(ValueError, match=message):
+        OnnxTagger.from_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def tagger(tokenizer, tmp_path_factory):
+    return load(tokenizer, build_model("bilstm-cnn", tokenizer), tmp_path_factory.mktemp("tagger"))
+
+
+@pytest.mark.parametrize(
+    ("item", "error", "message"),
+    [
+        (None, TypeError, "Text 40 is a NoneType"),
+        (b"Ann", TypeError, "Text 40 is a bytes"),
+        (["Ann", 3], ValueError, "list of words.*text 40"),
+        (["Ann", ["Ann"]], ValueError, "list of words.*text 40"),
+        ("Ann \ud800", ValueError, r"Text 40 holds a lone surrogate, U\+D800, at character 4"),
+        (["Ann", "\ud800"], ValueError, "Text 40 holds a lone surrogate"),
+    ],
+)
+def test_an_invalid_item_is_reported_by_its_position(tagger, item, error, message):
+    with pytest.raises(error, match=message):
+        tagger.tag([*(["Ann"] * 40), item, "Ann"], 1)
+
+
+def test_calls_refuse_what_they_do_not_read(tagger):
+    with pytest.raises(TypeError, match=r"tagger\(text\)"):
+        tagger.tag("Ann Smith")
+    with pytest.raises(TypeError, match="annotate"):
+        tagger.annotate("Ann Smith")
+    with pytest.raises(TypeError, match=r"label\(\) reads lists of words"):
+        list(tagger.label(["Ann Smith"]))
+    with pytest.raises(ValueError, match="batch_size=0"):
+        tagger.tag(["Ann"], 0)
+    with pytest.raises(ValueError, match="batch_size=0"):
+        tagger.label([["Ann"]], 0)
+
+
+# --- Alone -----------------------------------------------------------------------------------------------------------
+
+NEEDED = {"numpy", "onnxruntime", "tokenizers"}
+
+
+def test_the_file_imports_only_what_it_needs():
+    tree = ast.parse(Path(runtime.__file__).read_text(encoding="utf-8"))
+    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert not any(node.level for node in imports)
+    tops = {name.split(".")[0] for name in [*names, *(node.module for node in imports)]}
+    assert tops - set(sys.stdlib_module_names) == NEEDED
+
+
+ALONE = """
+import sys
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names and top not in {"numpy", "onnxruntime", "tokenizers", "onnx_tagger"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refused())
+folder = sys.argv[1]
+sys.path.insert(0, folder)
+from onnx_tagger import OnnxTagger
+
+tagger = OnnxTagger.from_pretrained(folder)
+print(tagger(sys.argv[2]))
+assert not {"torch", "transformers", "hf_xorner"} & sys.modules.keys()
+"""
+
+
+def test_a_copy_runs_where_nothing_else_is_installed(folder):
+    shutil.copy(runtime.__file__, folder / "onnx_tagger.py")
+    text = "Ann Smith met Zeus in New York ."
+    command = [sys.executable, "-c", ALONE, folder, text]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = OnnxTagger.from_pretrained(folder)(text)
+    assert expected
+    assert done.stdout == f"{expected}\n"
