@@ -480,9 +480,7 @@ class OnnxTagger(BaseTagger):
         super().__init__(labels, tokenizer)
         self.session = session
         self.threads = threads
-        shapes = _checked_shapes(session, tokenizer)
-        #: The width of every batch's `char_ids`, or None if it is that of the longest word.
-        self._char_width = shapes["char_ids"][2] if isinstance(shapes["char_ids"][2], int) else None
+        self._shapes = _checked_shapes(session, tokenizer)
 
     @classmethod
     def from_pretrained(
@@ -527,22 +525,13 @@ class OnnxTagger(BaseTagger):
         labels = np.zeros(len(words.place), dtype=np.int64)
         probabilities = np.zeros((len(words.place), 2) if of_spans else len(words.place), dtype=np.float32)
         begins = words.counts.cumsum() - words.counts
-        lengths = np.count_nonzero(words.char_ids, axis=1)
 
         def label(batch: np.ndarray) -> None:
             counts = words.counts[batch, None]
             mask = np.arange(counts[0, 0]) < counts  # (B, T)
             place = (begins[batch, None] + np.arange(counts[0, 0]))[mask]
-            rows = words.place[place]
-            width = self._char_width or max(int(lengths[rows].max()), 1)
-            inputs = {
-                "input_ids": _padded(words.input_ids[rows], mask),
-                "char_ids": _padded(words.char_ids[rows, :width], mask, width),
-                "attention_mask": mask.astype(np.int64),
-            }
-            if words.piece_ids is not None:
-                inputs["piece_ids"] = _padded(words.piece_ids[rows], mask, words.piece_ids.shape[1])
-            labels[place], probabilities[place] = (values[mask] for values in self.score(inputs, of_spans))
+            found = self.score(self._inputs(words, words.place[place], mask), of_spans)
+            labels[place], probabilities[place] = (values[mask] for values in found)
 
         batches = _batches(words.counts, batch_size)
         if self.threads == 1 or len(batches) < 2:
@@ -552,6 +541,22 @@ class OnnxTagger(BaseTagger):
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(label, batches))
         return labels, probabilities
+
+    def _inputs(self, words: _Words, rows: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
+        """The inputs of a batch: `rows` are the distinct words at the places of its mask (B, T)."""
+        inputs = {"attention_mask": mask.astype(np.int64)}
+        distinct = "word_index" in self._shapes
+        if distinct:
+            rows, index = np.unique(rows, return_inverse=True)
+            inputs["word_index"] = _padded(index, mask)
+        for name, values in words._asdict().items():
+            if name not in self._shapes or values is None:
+                continue
+            found = values[rows]
+            if found.ndim == 2:
+                found = _fitted(found, self._shapes[name][-1])
+            inputs[name] = found if distinct else _padded(found, mask)
+        return inputs
 
 
 def _session(path: Path, providers: Sequence[Any]) -> Any:
@@ -563,6 +568,7 @@ def _session(path: Path, providers: Sequence[Any]) -> Any:
         raise ImportError("ONNX Runtime is missing: pip install onnxruntime") from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # Threads compute batches of their own.
+    options.enable_mem_pattern = False  # Batches have many shapes.
     options.log_severity_level = 3
     try:
         return onnxruntime.InferenceSession(path, options, providers=list(providers))
@@ -573,24 +579,32 @@ def _session(path: Path, providers: Sequence[Any]) -> Any:
 
 
 def _checked_shapes(session: Any, tokenizer: OnnxTokenizer) -> dict[str, list[Any]]:
-    """The shapes of the inputs of a session, which must be those that the tokenizer fills."""
-    widths = {"input_ids": None, "char_ids": tokenizer.max_word_chars, "attention_mask": None}
-    if tokenizer.max_word_pieces:
-        widths["piece_ids"] = tokenizer.max_word_pieces
+    """The shapes of the inputs of a session, which must be those that the tokenizer fills.
+
+    A graph with the input `word_index` computes each distinct word once: it reads their ids, and the index among them
+    of every word of a batch. Others read the ids of every word of a batch.
+    """
     shapes = {one.name: list(one.shape) for one in session.get_inputs()}
-    if shapes.keys() != widths.keys():
+    batch = ["batch", "words"]
+    rows = ["distinct"] if "word_index" in shapes else batch
+    expected: dict[str, list[Any]] = {"input_ids": rows, "char_ids": [*rows, tokenizer.max_word_chars]}
+    if tokenizer.max_word_pieces:
+        expected["piece_ids"] = [*rows, tokenizer.max_word_pieces]
+    expected |= {"attention_mask": batch} | ({"word_index": batch} if "word_index" in shapes else {})
+    if shapes.keys() != expected.keys():
         raise ValueError(
-            f"The model reads {', '.join(sorted(shapes))} and its tokenizer gives {', '.join(sorted(widths))}; "
+            f"The model reads {', '.join(sorted(shapes))} and its tokenizer gives {', '.join(sorted(expected))}; "
             "export the model again."
         )
-    for name, width in widths.items():
-        expected = ["batch", "words", *([width] if width else [])]
-        fixed = [size for size in shapes[name][:2] if isinstance(size, int)]
-        wrong = width and isinstance(shapes[name][-1], int) and shapes[name][-1] != width
-        if len(shapes[name]) != len(expected) or fixed or wrong:
+    for name, shape in shapes.items():
+        # Of what the tokenizer gives, only the widths of characters and pieces are numbers.
+        fits = len(shape) == len(expected[name]) and all(
+            given == size for given, size in zip(expected[name], shape, strict=True) if isinstance(size, int)
+        )
+        if not fits:
             raise ValueError(
-                f"The model reads {name} of shape {_written(shapes[name])} and its tokenizer gives "
-                f"{_written(expected)}; export the model again."
+                f"The model reads {name} of shape {_written(shape)} and its tokenizer gives "
+                f"{_written(expected[name])}; export the model again."
             )
     missing = {"labels", "probabilities", "path_log_probs"} - {one.name for one in session.get_outputs()}
     if missing:
@@ -614,14 +628,19 @@ def _batches(counts: np.ndarray, batch_size: int) -> list[np.ndarray]:
     return batches
 
 
-def _padded(values: np.ndarray, mask: np.ndarray, width: int | None = None) -> np.ndarray:
-    """Pad the values (n,) or (n, W) of the words of a batch: (B, T) or (B, T, width) with mask (B, T)."""
-    padded = np.zeros(mask.shape if width is None else (*mask.shape, width), dtype=np.int64)
-    if width is None:
-        padded[mask] = values
-    else:
-        padded[..., : values.shape[1]][mask] = values
+def _padded(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Pad the values (n, …) of the words of a batch: (B, T, …) with mask (B, T)."""
+    padded = np.zeros((*mask.shape, *values.shape[1:]), dtype=np.int64)
+    padded[mask] = values
     return padded
+
+
+def _fitted(values: np.ndarray, width: Any) -> np.ndarray:
+    """Cut the columns in which all values are 0, or pad to a width that a graph has fixed."""
+    if isinstance(width, int):
+        return np.pad(values, ((0, 0), (0, width - values.shape[1])))
+    used = np.flatnonzero(values.any(0))
+    return values[:, : used[-1] + 1 if len(used) else 1]
 
 
 def _processors() -> int:

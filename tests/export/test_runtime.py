@@ -145,26 +145,31 @@ def test_a_read_tokenizer_has_no_padding_and_no_truncation(tokenizer, tmp_path):
 # --- Entities --------------------------------------------------------------------------------------------------------
 
 
+def _zeroed(values, mask):
+    """Return the ids (B, T, …) of words as they are right-padded."""
+    values[mask == 0] = 0
+    return values
+
+
 class TorchSession:
     """A model of PyTorch in place of a session of ONNX Runtime."""
 
-    def __init__(self, model, *, char_width="chars", outputs=ALL_OUTPUTS):
+    def __init__(self, model, *, char_width="chars", piece_width="pieces", distinct=False):
         self.model = model
-        self.shapes = {
-            "input_ids": ["batch", "words"],
-            "char_ids": ["batch", "words", char_width],
-            "attention_mask": ["batch", "words"],
-        }
+        batch = ["batch", "words"]
+        words = ["distinct"] if distinct else batch
+        self.shapes = {"input_ids": words, "char_ids": [*words, char_width], "attention_mask": batch}
         if model.config.max_word_pieces:
-            self.shapes["piece_ids"] = ["batch", "words", model.config.max_word_pieces]
-        self.outputs = outputs
+            self.shapes["piece_ids"] = [*words, piece_width]
+        if distinct:
+            self.shapes["word_index"] = batch
         self.fed = []
 
     def get_inputs(self):
         return [SimpleNamespace(name=name, shape=shape) for name, shape in self.shapes.items()]
 
     def get_outputs(self):
-        return [SimpleNamespace(name=name) for name in self.outputs]
+        return [SimpleNamespace(name=name) for name in ALL_OUTPUTS]
 
     def get_providers(self):
         return ["TorchProvider"]
@@ -176,9 +181,15 @@ class TorchSession:
         assert {values.dtype for values in inputs.values()} == {np.dtype(np.int64)}
         assert (np.diff(inputs["attention_mask"]) <= 0).all()  # right-padded
         tensors = {name: torch.from_numpy(values) for name, values in inputs.items()}
-        missing = self.model.config.max_word_chars - inputs["char_ids"].shape[2]
-        tensors["char_ids"] = F.pad(tensors["char_ids"], (0, missing))
-        output = self.model(**tensors, output_path_log_probs=True)
+        mask, index = tensors.pop("attention_mask"), tensors.pop("word_index", None)
+        if index is not None:
+            assert len(tensors["input_ids"]) == len(index[mask == 1].unique())
+            tensors = {name: _zeroed(values[index], mask) for name, values in tensors.items()}
+        for name in ("char_ids", "piece_ids"):
+            if name in tensors:
+                width = self.model.config.max_word_chars if name == "char_ids" else self.model.config.max_word_pieces
+                tensors[name] = F.pad(tensors[name], (0, width - tensors[name].shape[2]))
+        output = self.model(**tensors, attention_mask=mask, output_path_log_probs=True)
         probability, label = output.logits.softmax(-1).max(-1)
         values = {"labels": label, "probabilities": probability, "path_log_probs": output.path_log_probs}
         return [values[name].numpy() for name in names]
@@ -231,12 +242,21 @@ def test_annotations_and_labels_match_those_of_tagger(taggers):
         assert one[1] == pytest.approx(other[1], abs=1e-5)
 
 
-def test_pieces_are_fed_to_a_model_that_reads_them(tmp_path):
+@pytest.mark.parametrize("distinct", [False, True], ids=["all words", "distinct words"])
+@pytest.mark.parametrize("width", ["pieces", 12])
+def test_pieces_are_fed_to_a_model_that_reads_them(tmp_path, width, distinct):
     tokenizer = WordCharTokenizer.from_corpus(SENTENCES, **OPTIONS["byte-level"])
     model = lively_model("cross-bilstm-cnn", tokenizer, "crf", composed_dim=6)
-    tagger = load(tokenizer, model, tmp_path)
-    assert_same_entities(tagger.tag(TEXTS), Tagger(model, tokenizer).tag(TEXTS))
-    assert tagger.session.fed[0]["piece_ids"][2] == 12
+    tagger = load(tokenizer, model, tmp_path, piece_width=width, distinct=distinct)
+    for batch_size in (1, 5, 128):
+        assert_same_entities(tagger.tag([*TEXTS, *GIVEN], batch_size), Tagger(model, tokenizer).tag([*TEXTS, *GIVEN]))
+    tagger.session.fed.clear()
+    sentences = [["Ann", "internationally"], ["x"], [""]]
+    tagger.tag(sentences, 1)
+    rows = [tokenizer(words, is_split_into_words=True)["piece_ids"] for words in sentences]
+    most = [max(1, *(sum(piece != 0 for piece in row) for row in one)) for one in rows]
+    assert most[0] > most[1]
+    assert [shapes["piece_ids"][-1] for shapes in tagger.session.fed] == ([12] * 3 if width == 12 else most)
 
 
 @pytest.mark.parametrize("char_width", ["chars", None, 10])
@@ -274,17 +294,25 @@ def test_an_error_in_a_thread_is_raised(tokenizer, tmp_path, monkeypatch):
 # --- A session of ONNX Runtime ---------------------------------------------------------------------------------------
 
 
-def stub_graph(path, *, pieces=0, char_width="chars", words="words", outputs=ALL_OUTPUTS):
+def stub_graph(path, *, pieces=0, char_width="chars", words="words", outputs=ALL_OUTPUTS, distinct=False):
     """Save a graph whose outputs are simple functions of word ids and of the sum of character ids."""
     onnx = pytest.importorskip("onnx")
     helper, types = onnx.helper, onnx.TensorProto
     shape = ["batch", words]
-    inputs = {"input_ids": shape, "char_ids": [*shape, char_width], "attention_mask": shape}
+    rows = ["distinct"] if distinct else shape
+    inputs = {"input_ids": rows, "char_ids": [*rows, char_width], "attention_mask": shape}
+    if distinct:
+        inputs["word_index"] = shape
     if pieces:
         inputs["piece_ids"] = [*shape, pieces]
-    nodes = [
-        helper.make_node("Mod", ["input_ids", "count"], ["labels"]),
-        helper.make_node("ReduceSum", ["char_ids", "last"], ["sums"], keepdims=0),
+    names = ["input_ids", "char_ids"]
+    nodes = []
+    if distinct:
+        nodes = [helper.make_node("Gather", [name, "word_index"], [f"each_{name}"]) for name in names]
+        names = [f"each_{name}" for name in names]
+    nodes += [
+        helper.make_node("Mod", [names[0], "count"], ["labels"]),
+        helper.make_node("ReduceSum", [names[1], "last"], ["sums"], keepdims=0),
         helper.make_node("Cast", ["sums"], ["sum"], to=types.FLOAT),
         helper.make_node("Div", ["sum", "thousand"], ["probabilities"]),
         helper.make_node("Neg", ["probabilities"], ["negative"]),
@@ -324,10 +352,11 @@ def folder(tokenizer, tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("distinct", [False, True], ids=["all words", "distinct words"])
 @pytest.mark.parametrize("char_width", ["chars", 10])
 @pytest.mark.parametrize("threads", [None, 1, 3])
-def test_a_graph_is_run_on_batches_of_any_shape(folder, tokenizer, char_width, threads):
-    stub_graph(folder / "model.onnx", char_width=char_width)
+def test_a_graph_is_run_on_batches_of_any_shape(folder, tokenizer, char_width, threads, distinct):
+    stub_graph(folder / "model.onnx", char_width=char_width, distinct=distinct)
     tagger = OnnxTagger.from_pretrained(folder, threads=threads)
     for batch_size in (1, 3, 128):
         found = list(tagger.label(GIVEN, batch_size))
@@ -394,6 +423,7 @@ def test_broken_policies_are_named(folder, fields, message):
         ({"pieces": 3}, r"reads attention_mask, char_ids, input_ids, piece_ids and its tokenizer gives attention_mask"),
         ({"char_width": 20}, r"reads char_ids of shape \(batch, words, 20\) and its tokenizer gives .*10\)"),
         ({"words": 8}, r"reads input_ids of shape \(batch, 8\) and its tokenizer gives \(batch, words\)"),
+        ({"words": 8, "distinct": True}, r"reads attention_mask of shape \(batch, 8\)"),
         ({"outputs": ALL_OUTPUTS[:2]}, "gives no path_log_probs"),
     ],
 )
