@@ -588,7 +588,8 @@ def _checked_shapes(session: Any, tokenizer: OnnxTokenizer) -> dict[str, list[An
     batch = ["batch", "words"]
     rows = ["distinct"] if "word_index" in shapes else batch
     expected: dict[str, list[Any]] = {"input_ids": rows, "char_ids": [*rows, tokenizer.max_word_chars]}
-    if tokenizer.max_word_pieces:
+    # A model need not read the pieces that its tokenizer gives.
+    if tokenizer.max_word_pieces and "piece_ids" in shapes:
         expected["piece_ids"] = [*rows, tokenizer.max_word_pieces]
     expected |= {"attention_mask": batch} | ({"word_index": batch} if "word_index" in shapes else {})
     if shapes.keys() != expected.keys():

@@ -259,6 +259,16 @@ def test_pieces_are_fed_to_a_model_that_reads_them(tmp_path, width, distinct):
     assert [shapes["piece_ids"][-1] for shapes in tagger.session.fed] == ([12] * 3 if width == 12 else most)
 
 
+def test_pieces_are_not_fed_to_a_model_that_does_not_read_them(tmp_path):
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, **OPTIONS["wordpiece"])
+    model = lively_model("cross-bilstm-cnn", tokenizer, "crf")
+    tagger = load(tokenizer, model, tmp_path)
+    del tagger.session.shapes["piece_ids"]
+    tagger = OnnxTagger(tagger.session, tagger.tokenizer, LABELS)
+    assert_same_entities(tagger.tag(TEXTS), Tagger(model, tokenizer).tag(TEXTS))
+    assert all("piece_ids" not in shapes for shapes in tagger.session.fed)
+
+
 @pytest.mark.parametrize("char_width", ["chars", None, 10])
 def test_characters_are_cut_to_the_longest_word_unless_their_number_is_fixed(tokenizer, tmp_path, char_width):
     model = lively_model("cross-bilstm-cnn", tokenizer, "crf")
