@@ -1,4 +1,4 @@
-"""`hf-xorner export`: write a model as ONNX, to run without PyTorch."""
+"""`hf-xorner export`: write a model as ONNX, to run without PyTorch, or as a page that tags in the browser."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .parser import Parser
 EXAMPLES = (
     "hf-xorner export my_tagger --output my_tagger_onnx",
     "hf-xorner export my_tagger --output my_tagger_onnx --quantize int8",
+    "hf-xorner export my_tagger --to web --output site",
 )
 
 
@@ -20,11 +21,19 @@ def parser() -> argparse.ArgumentParser:
         prog="hf-xorner export",
         description="Write a model as one ONNX graph, from the ids of words and characters to labels and their "
         "probabilities, with its tokenizer and onnx_tagger.py, which tags with numpy, onnxruntime and tokenizers "
-        "alone. The graph gives the labels that the model gives.",
+        "alone. The graph gives the labels that the model gives. `--to web` writes a static page that tags "
+        "in the browser, with the npm packages onnxruntime-web and, for models that read an encoder's pieces, "
+        "@huggingface/tokenizers, which must be installed.",
         allow_abbrev=False,
     )
     parser.add_argument("model", metavar="MODEL", help="The folder of a model, or owner/name on the Hub.")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="The folder to write to.")
+    parser.add_argument("--to", choices=("onnx", "web"), default="onnx", help="What to write.")
+    parser.add_argument(
+        "--node_modules",
+        metavar="DIR",
+        help="The folder of that name with the npm packages; by default in the current folder or above it.",
+    )
     parser.add_argument(
         "--quantize",
         choices=("int8", "fp16"),
@@ -37,11 +46,19 @@ def parser() -> argparse.ArgumentParser:
 def run(words: Sequence[str]) -> None:
     """Export the model, and print the files."""
     options = parser().parse_args(words)
+    precision = options.quantize or "fp32"
     try:
-        from ..export.onnx import export_onnx
+        if options.to == "web":
+            from ..export.web import export_page
+
+            written = export_page(options.model, options.output, precision, options.node_modules)
+        else:
+            from ..export.onnx import export_onnx
+
+            written = export_onnx(options.model, options.output, precision)
     except ModuleNotFoundError as error:
         if error.name != "onnx":
             raise
         raise ImportError("export needs the package onnx; run: pip install 'hf_xorner[onnx]'.") from None
-    for path in export_onnx(options.model, options.output, options.quantize or "fp32"):
+    for path in written:
         print(f"written: {path} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -1,0 +1,138 @@
+r"""The word rule as a JavaScript regular expression with the flag `v`.
+
+What differs between Oniguruma and JavaScript: the names of scripts, `\s`, `\z`, escapes, possessive quantifiers, atomic
+groups and `(?i:…)`. An atomic part X becomes `(?=(?<name>X))\k<name>`, which matches the same.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SCRIPTS = ("Katakana", "Han", "Hiragana", "Hebrew", "Latin", "Greek", "Cyrillic")
+#: Escapes that mean the same in both, but for those of properties.
+_ESCAPES = {"s": r"\p{White_Space}", "S": r"\P{White_Space}", "z": "$", "n": r"\n", "r": r"\r"}
+#: Characters that fold to a letter of ASCII beside its other case.
+_FOLDED = {"s": "\u017f", "k": "\u212a"}
+
+_QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})")
+_OPENING = re.compile(r"\((?:\?(?:[:=!>]|<[=!]|i:))?")
+_ESCAPE = re.compile(r"\\(?:x\{([0-9A-Fa-f]+)\}|([pP])\{(\w+)\}|(.))", re.DOTALL)
+
+
+def javascript_pattern(pattern: str) -> str:
+    """The source of a JavaScript expression that matches as an Oniguruma one of the kind in `word_rule.py`.
+
+    Raises:
+        ValueError: If the pattern has a construct that is not known here.
+    """
+    translation = _Translation(pattern)
+    found = translation.alternatives()
+    if translation.place < len(pattern):
+        raise ValueError(f"the word rule has an unexpected {pattern[translation.place]!r} at {translation.place}.")
+    return found
+
+
+class _Translation:
+    """Reads a pattern from left to right."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern, self.place, self.atomics = pattern, 0, 0
+        self.ignores_case = False
+
+    def alternatives(self) -> str:
+        """Alternatives up to the end of a group or of the pattern."""
+        found = [self.sequence()]
+        while self.skip("|"):
+            found.append(self.sequence())
+        return "|".join(found)
+
+    def sequence(self) -> str:
+        """Parts, each with its quantifier."""
+        found = []
+        while self.place < len(self.pattern) and self.pattern[self.place] not in "|)":
+            part = self.part()
+            quantifier = self.take(_QUANTIFIER)
+            if quantifier is None:
+                found.append(part)
+            elif len(quantifier) == 1 and self.skip("+"):
+                found.append(self.atomic(part + quantifier))
+            else:
+                found.append(part + quantifier)
+        return "".join(found)
+
+    def part(self) -> str:
+        """A group, a class of characters, or one character."""
+        if self.pattern[self.place] == "[":
+            return self.characters()
+        opening = self.take(_OPENING)
+        if opening is None:
+            return self.character(in_class=False)
+        outside = self.ignores_case
+        self.ignores_case = outside or opening == "(?i:"
+        inside = self.alternatives()
+        self.ignores_case = outside
+        if not self.skip(")"):
+            raise ValueError("the word rule has a group without an end.")
+        if opening == "(?>":
+            return f"(?:{self.atomic(inside)})"
+        return f"{'(?:' if opening in ('(', '(?i:') else opening}{inside})"
+
+    def atomic(self, part: str) -> str:
+        """What matches as the part does, and is not tried again."""
+        self.atomics += 1
+        return rf"(?:(?=(?<a{self.atomics}>{part}))\k<a{self.atomics}>)"
+
+    def characters(self) -> str:
+        """A class in brackets, which may hold others."""
+        self.place += 1
+        found = ["[^" if self.skip("^") else "["]
+        while not self.skip("]"):
+            if self.pattern[self.place] == "[":
+                found.append(self.characters())
+            elif self.skip("&&"):
+                found.append("&&")
+            else:
+                found.append(self.character(in_class=True))
+                # A hyphen is a range between two characters, else itself.
+                if self.pattern[self.place] == "-" and self.pattern[self.place + 1] != "]":
+                    self.place += 1
+                    found += ["-", self.character(in_class=True)]
+        return "".join([*found, "]"])
+
+    def character(self, in_class: bool) -> str:
+        """One character, or a property of characters."""
+        escape = _ESCAPE.match(self.pattern, self.place)
+        if escape is None:
+            literal = self.pattern[self.place]
+            self.place += 1
+            if literal == "." and not in_class:
+                raise ValueError("the word rule has a dot for any character, which is not translated.")
+        else:
+            self.place = escape.end()
+            code_point, letter, name, literal = escape.groups()
+            if name is not None:
+                return rf"\{letter}{{{'Script=' if name in _SCRIPTS else ''}{name}}}"
+            if code_point is not None:
+                literal = chr(int(code_point, 16))
+            elif literal in _ESCAPES:
+                return _ESCAPES[literal]
+            elif literal.isalnum():
+                raise ValueError(rf"the word rule has \{literal}, which is not translated.")
+        if self.ignores_case and literal.isascii() and literal.isalpha():
+            both = literal.lower() + literal.upper() + _FOLDED.get(literal.lower(), "")
+            return both if in_class else f"[{both}]"
+        return literal if literal.isascii() and literal.isalnum() else rf"\u{{{ord(literal):X}}}"
+
+    def take(self, expression: re.Pattern[str]) -> str | None:
+        """What an expression matches here, and step behind it."""
+        match = expression.match(self.pattern, self.place)
+        if match is None:
+            return None
+        self.place = match.end()
+        return match.group()
+
+    def skip(self, text: str) -> bool:
+        """True if a text is here; then step behind it."""
+        here = self.pattern.startswith(text, self.place)
+        self.place += len(text) * here
+        return here

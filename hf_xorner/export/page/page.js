@@ -1,0 +1,56 @@
+import * as ort from "./ort/ort.wasm.min.mjs";
+import { Tagger } from "./tagger.js";
+
+const [field, state, marked, list] = ["text", "state", "marked", "list"].map((id) => document.getElementById(id));
+const percent = (score) => `${Math.round(100 * score)} %`;
+const element = (name, ...children) => {
+  const made = document.createElement(name);
+  made.append(...children);
+  return made;
+};
+
+/** A hue for each label, the same as in Python's notebooks. */
+const hue = (label) => (Array.from(label).reduce((sum, character) => sum + character.codePointAt(0), 0) * 47) % 360;
+
+function show(text, entities) {
+  let end = 0;
+  const parts = [];
+  for (const entity of entities) {
+    const mark = element("mark", entity.text, element("small", `${entity.label} ${percent(entity.score)}`));
+    mark.style.setProperty("--hue", hue(entity.label));
+    parts.push(text.slice(end, entity.startUnit), mark);
+    end = entity.endUnit;
+  }
+  marked.replaceChildren(...parts, text.slice(end));
+  list.replaceChildren(
+    ...entities.map(({ text: words, label, score }) =>
+      element("tr", ...[words, label, percent(score)].map((value) => element("td", value))),
+    ),
+  );
+}
+
+try {
+  const begun = performance.now();
+  const tagger = await Tagger.load(new URL(".", import.meta.url), ort);
+  const loaded = performance.now() - begun;
+  globalThis.tagger = tagger; // for those who try it in the console
+  let asked = 0;
+  const tag = async () => {
+    const number = ++asked;
+    const text = field.value.toWellFormed();
+    const start = performance.now();
+    const entities = await tagger.tag(text);
+    if (number !== asked) return; // the text has changed since
+    show(text, entities);
+    const taken = (performance.now() - start).toFixed(1);
+    const count = entities.length === 1 ? "1 entity" : `${entities.length} entities`;
+    state.textContent = `${count}, found in ${taken} ms; the model was loaded in ${(loaded / 1000).toFixed(1)} s.`;
+  };
+  // One call of the model at a time; the newest text last.
+  let running = Promise.resolve();
+  field.addEventListener("input", () => (running = running.then(tag)));
+  await tag();
+} catch (error) {
+  state.textContent = `The tagger could not be loaded: ${error.message}`;
+  throw error;
+}

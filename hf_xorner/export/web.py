@@ -1,0 +1,117 @@
+"""A static page that tags text in the browser, for one model."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from importlib.resources import files
+from pathlib import Path
+
+from ..files import write_whole
+from ..loading import load
+from ..models.configuration_tagger import TaggerConfig
+from ..models.pieces import WordPieces
+from ..models.tokenization_word_char import FALLBACKS, WordCharTokenizer, character_ids
+from ..models.word_rule import WORD_PATTERN
+from .javascript import javascript_pattern
+
+#: The npm packages that the page needs, where their files go, and the files. The second one is for pieces alone.
+RUNTIME = "onnxruntime-web"
+TOKENIZERS = "@huggingface/tokenizers"
+PACKAGES = {
+    RUNTIME: ("ort", ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")),
+    TOKENIZERS: ("tokenizers", ("tokenizers.min.mjs",)),
+}
+
+
+def export_page(
+    source: str, output: str | Path, precision: str = "fp32", node_modules: str | Path | None = None
+) -> list[Path]:
+    """Write a page for a saved model, which needs nothing but a server of static files.
+
+    Args:
+        source: The model's folder, or its repository on the Hub.
+        output: The folder to write to.
+        precision: See `onnx_model`.
+        node_modules: The folder of that name with the npm packages; by default in the current folder or above it.
+
+    Returns:
+        The written files.
+
+    Raises:
+        ValueError: If a package is missing, or the page cannot do what the tokenizer does.
+    """
+    from .onnx import onnx_model  # the page itself needs no package onnx
+
+    model, tokenizer = load(source)
+    return write_page(
+        Path(output), model.config, tokenizer, onnx_model(model, precision).SerializeToString(), node_modules
+    )
+
+
+def write_page(
+    folder: Path, config: TaggerConfig, tokenizer: WordCharTokenizer, model: bytes, node_modules: str | Path | None
+) -> list[Path]:
+    """Write the files of a page for the ONNX model of a tagger; see `export_page`."""
+    if len(tokenizer) > tokenizer.vocab_size:
+        raise ValueError("the page does not know tokens that were added to a tokenizer; export a model without them.")
+    names = [RUNTIME, *([TOKENIZERS] if tokenizer.pieces else [])]
+    contents = {
+        file.name: file.read_bytes() for file in files(__package__).joinpath("page").iterdir() if file.is_file()
+    }
+    for name, package in zip(names, find_packages(names, node_modules), strict=True):
+        target, scripts = PACKAGES[name]
+        contents |= {f"{target}/{script}": (package / "dist" / script).read_bytes() for script in scripts}
+    facts = json.dumps(page_facts(config, tokenizer), ensure_ascii=False)
+    contents |= {"model.onnx": model, "tagger.json": facts.encode()}
+    return [write_whole(folder / name, content) for name, content in sorted(contents.items())]
+
+
+def page_facts(config: TaggerConfig, tokenizer: WordCharTokenizer) -> dict:
+    """What the page has to know of a tagger and its tokenizer."""
+    policies = tokenizer.init_kwargs
+    casing, digits = policies["casing"], policies["digits"]
+    forms = [(casing, digits)]
+    for lower, zero in (FALLBACKS[step] for step in policies["fallback"]):
+        forms.append((lower if casing == "keep" else casing, zero if digits == "keep" else digits))
+    table = character_ids(tokenizer.characters, digits == "zero").tolist()
+    vocabulary = tokenizer.get_vocab()
+    return {
+        "pattern": javascript_pattern(WORD_PATTERN),
+        "words": sorted(vocabulary, key=vocabulary.__getitem__),
+        "forms": forms,
+        "max_word_chars": tokenizer.max_word_chars,
+        "character_runs": [(value, len(list(run))) for value, run in itertools.groupby(table)],
+        "pieces": tokenizer.pieces and piece_facts(tokenizer.pieces, tokenizer.max_word_pieces),
+        "labels": config.labels,
+    }
+
+
+def piece_facts(pieces: WordPieces, width: int) -> dict:
+    """What the page has to know of an encoder's pieces."""
+    parts = json.loads(pieces.to_str())
+    # A word like "[SEP]" is a word.
+    parts["added_tokens"] = [token for token in parts["added_tokens"] if not token["special"]]
+    normalizer = parts["normalizer"] or {}
+    lowers = normalizer.get("type") == "BertNormalizer" and normalizer["lowercase"]
+    return {"tokenizer": parts, "blank": pieces.blank, "width": width, "lowers": lowers}
+
+
+def find_packages(names: list[str], node_modules: str | Path | None) -> list[Path]:
+    """The folders of npm packages.
+
+    Raises:
+        ValueError: If one is missing, or lacks files of the page.
+    """
+    above = [Path.cwd(), *Path.cwd().parents]
+    places = [Path(node_modules)] if node_modules else [folder / "node_modules" for folder in above]
+    found = []
+    for name in names:
+        having = [
+            place for place in places if all((place / name / "dist" / file).is_file() for file in PACKAGES[name][1])
+        ]
+        if not having:
+            where = node_modules or "a folder node_modules here or above"
+            raise ValueError(f"the npm package {name} is not in {where}: npm install {' '.join(names)}")
+        found.append(having[0] / name)
+    return found

@@ -1,0 +1,270 @@
+"""The page of an export: its tokenizer against the Python one, its files, and what it shows in Chromium."""
+
+import functools
+import http.server
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from importlib.resources import files
+
+import pytest
+import tiny_encoders as tiny
+from conftest import REPOSITORY, SENTENCES
+from random_texts import KNOWN, TEXTS, UNKNOWN
+
+from hf_xorner import BiLstmCnnConfig, Tagger, WordCharTokenizer, load_corpus
+from hf_xorner.cli import main
+from hf_xorner.export.javascript import javascript_pattern
+from hf_xorner.export.web import PACKAGES, find_packages, page_facts, write_page
+
+SCRIPT = str(files("hf_xorner.export") / "page" / "tagger.js")
+#: Reads texts and facts of a tokenizer, and prints words with their offsets and ids.
+IN_NODE = f"""
+import {{ readFileSync }} from "node:fs";
+import {{ WordTokenizer }} from {json.dumps("file://" + SCRIPT)};
+const {{ facts, texts }} = JSON.parse(readFileSync(0, "utf8"));
+const tokenizer = new WordTokenizer(facts);
+console.log(JSON.stringify(texts.map((text) => {{
+  const places = tokenizer.words(text);
+  const {{ input_ids: [ids], char_ids: [charIds, width] }} = tokenizer.inputs(places.map(([a, b]) => text.slice(a, b)));
+  return [places, Array.from(ids, Number), Array.from(charIds, Number), width];
+}})));
+"""
+#: Tags texts in the page, and times it.
+TAG_ALL = """async (texts) => {
+  const all = [], begun = performance.now();
+  for (const text of texts) all.push(await tagger.tag(text));
+  return [all, performance.now() - begun];
+}"""
+SIGNS = [
+    *("don't", "U.S.", "Mr.", "'s", "http://x.co/a_(b)", "WWW.a", "#", "@me", "<3", ":-)", "^_^", "3.5", "1,000", "-2"),
+    *(
+        "&amp;",
+        "&#39;",
+        "'90s",
+        "C#",
+        "AC/DC",
+        "r/abc",
+        "...",
+        "--",
+        "東京",
+        "タワー",
+        "한국",
+        "שלום",
+        'צה"ל',
+        "٣٫٥",
+        "ſ",
+    ),
+    *(
+        "\u0301",
+        "\u00ad",
+        "\u200d",
+        "\ufeff",
+        "\u0085",
+        "\u00a0",
+        "\n",
+        "\t",
+        "\0",
+        "İ",
+        "ß",
+        "Σ",
+        "🇸🇪",
+        "👩🏽‍🚀",
+        "K",
+        "１",
+    ),
+    *("'LL", "N'T", "a@b.com", "[PAD]", "[UNK]", "no. 5", "C++", "\U00010400", "\U0010ffff", "\ue000"),
+]
+
+
+@pytest.fixture(scope="module")
+def node():
+    """The program Node.js, with the expressions of Unicode sets."""
+    program = shutil.which("node")
+    if program is None or subprocess.run([program, "-e", "/[a&&b]/v"], capture_output=True).returncode:
+        pytest.skip("there is no Node.js from version 20 up")
+    return program
+
+
+def config_of(tokenizer):
+    return BiLstmCnnConfig(**tokenizer.model_fields(), id2label={0: "O", 1: "B-PER"})
+
+
+def nasty_texts(count):
+    chooser = random.Random(0)
+
+    def part():
+        kind = chooser.random()
+        if kind < 0.6:
+            return chooser.choice([*SIGNS, *KNOWN, *UNKNOWN])
+        if kind < 0.8:
+            return chr(chooser.choice([chooser.randrange(0x20, 0x250), chooser.randrange(0x370, 0x530)]))
+        return "".join(chooser.choices("abXY09.,:;!?'\"-_/\\()[]{}<>@#$%^&*+=~`| ", k=3))
+
+    return ["".join(part() + chooser.choice(["", " "]) for _ in range(chooser.randrange(12))) for _ in range(count)]
+
+
+def in_units(text, places):
+    """Offsets in UTF-16 units of those in code points."""
+    return [[len(text[:place].encode("utf-16-le")) // 2 for place in pair] for pair in places]
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        {},
+        {"casing": "lower", "max_word_chars": 3},
+        {"digits": "zero", "fallback": ["lower"]},
+        {"fallback": ["lower", "lower_zero"]},
+    ],
+    ids=str,
+)
+def test_words_and_ids_in_javascript_are_those_in_python(node, policies):
+    tokenizer = WordCharTokenizer.from_corpus([*SENTENCES, ["E\u0301TE", "i", "στος", "40", "4"]], **policies)
+    texts = [*nasty_texts(1500), *TEXTS, "", "a" * 3000, "a." * 20_000, "(" * 5000]
+    sent = json.dumps({"facts": page_facts(config_of(tokenizer), tokenizer), "texts": texts})
+    command = [node, "--input-type=module", "-e", IN_NODE]
+    done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    for text, (places, ids, char_ids, width) in zip(texts, json.loads(done.stdout), strict=True):
+        words = tokenizer.words_of([text], False)
+        assert places == in_units(text, words.offsets.tolist()), repr(text[:100])
+        assert ids == words.input_ids[words.place].tolist(), repr(text[:100])
+        assert width == words.char_ids.shape[1]
+        assert char_ids == words.char_ids[words.place].flatten().tolist()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"(?i:sk)\s", r"(?:[sSſ][kK\u212a])\p{White_Space}".replace(r"\u212a", "\u212a")),
+        (r"[a-z\x{2D}&&[^-b]]\z", r"[a-z\u{2D}&&[^\u{2D}b]]$"),
+        (r"(?>a|b)c?+d{2,3}", r"(?:(?:(?=(?<a1>a|b))\k<a1>))(?:(?=(?<a2>c?))\k<a2>)d{2,3}"),
+        (r"(?<!\p{Han})\.", r"(?<!\p{Script=Han})\u{2E}"),
+    ],
+)
+def test_expressions_are_translated(pattern, expected):
+    assert javascript_pattern(pattern) == expected
+
+
+@pytest.mark.parametrize("pattern", [r"\h", ".", "(a", "a)"])
+def test_expressions_that_are_not_known_are_refused(pattern):
+    with pytest.raises(ValueError, match="the word rule has"):
+        javascript_pattern(pattern)
+
+
+@pytest.fixture
+def packages(tmp_path):
+    """A folder of npm packages, whose files are empty."""
+    for name, (_, names) in PACKAGES.items():
+        (tmp_path / "node_modules" / name / "dist").mkdir(parents=True)
+        for script in names:
+            (tmp_path / "node_modules" / name / "dist" / script).touch()
+    return tmp_path / "node_modules"
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_a_page_has_all_that_it_names_and_names_nothing_elsewhere(tmp_path, packages, tokenizer, pieces):
+    if pieces:
+        tokenizer = WordCharTokenizer.from_corpus(SENTENCES, pieces=tiny.pieces_of(tiny.bert_tokenizer()))
+    site = tmp_path / "site"
+    written = write_page(site, config_of(tokenizer), tokenizer, b"model", packages)
+    assert set(written) == {path for path in site.rglob("*") if path.is_file()}
+    assert (site / "tokenizers").exists() == pieces
+    for name in ("index.html", "page.js", "tagger.js", "style.css"):
+        text = (site / name).read_text()
+        assert "//" not in re.sub(r"^\s*(//|/?\*).*|\s// .*", "", text, flags=re.MULTILINE), name
+        for named in re.findall(r'(?:href|src|from) ?=? ?"(?:\./)?([\w./-]+)"', text):
+            assert (site / named).is_file(), named
+    assert (site / "model.onnx").read_bytes() == b"model"
+
+
+def test_a_missing_package_is_named(tmp_path, monkeypatch, packages):
+    monkeypatch.chdir(tmp_path)
+    assert find_packages(["onnxruntime-web"], None) == [packages / "onnxruntime-web"]
+    (packages / "onnxruntime-web" / "dist" / "ort.wasm.min.mjs").unlink()
+    with pytest.raises(ValueError, match=r"the npm package onnxruntime-web is not in .*: npm install onnxruntime-web"):
+        find_packages(["onnxruntime-web"], packages)
+
+
+def test_added_tokens_are_refused(tmp_path, packages):
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES)
+    tokenizer.add_tokens(["<user>"])
+    with pytest.raises(ValueError, match="tokens that were added"):
+        write_page(tmp_path / "site", config_of(tokenizer), tokenizer, b"model", packages)
+    assert not (tmp_path / "site").exists()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A server of files that logs nothing."""
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def served():
+    """Serve a folder; returns the address of its page."""
+    servers = []
+
+    def serve(folder):
+        handler = functools.partial(Quiet, directory=str(folder))
+        servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}/index.html"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+
+
+@pytest.fixture
+def chromium_page():
+    """An empty page of Chromium, and the addresses that it asks for."""
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = shutil.which("chromium") or pytest.skip("Chromium is not installed")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        yield page, asked
+        browser.close()
+
+
+@pytest.mark.slow
+def test_the_shipped_model_in_chromium_finds_what_it_finds_in_python(tmp_path, chromium_page, served, corpora, capsys):
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    node_modules = os.environ.get("HF_XORNER_NODE_MODULES") or pytest.skip(
+        "HF_XORNER_NODE_MODULES does not name a folder with the npm packages of the page"
+    )
+    source = str(REPOSITORY / "model_cards" / "cross-bilstm-cnn-wnut17")
+    tagger = Tagger.from_pretrained(source)
+    main("export", [source, "--to", "web", "--output", str(tmp_path), "--node_modules", node_modules])
+    capsys.readouterr()
+    (page, asked), address = chromium_page, served(tmp_path)
+    page.goto(address)
+    page.wait_for_function("document.getElementById('list').children.length > 0")
+    assert page.inner_text("#list tr td:first-child") == "Ann Smith"
+    sentences = load_corpus("wnut17", data_dir=str(corpora / "wnut17"))["test"]["tokens"][:1000]
+    texts = [*map(" ".join, sentences), *nasty_texts(1000)]
+    found, milliseconds = page.evaluate(TAG_ALL, texts)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{page.inner_text('#state')} 2,000 texts: {milliseconds / 2000:.2f} ms each\n")
+    for text, entities, expected in zip(texts, found, tagger.tag(texts), strict=True):
+        assert [(each["label"], each["text"], each["start"], each["end"]) for each in entities] == [
+            (each.label, each.text, each.start, each.end) for each in expected
+        ]
+        units = in_units(text, [(each.start, each.end) for each in expected])
+        assert [[each["startUnit"], each["endUnit"]] for each in entities] == units
+        assert [each["score"] for each in entities] == pytest.approx([each.score for each in expected], abs=1e-4)
+    page.fill("#text", "Bob saw Ann in Paris .")
+    page.wait_for_function("document.getElementById('marked').textContent.startsWith('Bob')")
+    (last,) = [tagger("Bob saw Ann in Paris .")]
+    assert page.locator("#list tr").count() == page.locator("#marked mark").count() == len(last)
+    assert {url.split("/")[2] for url in asked if url.startswith("http")} == {address.split("/")[2]}
