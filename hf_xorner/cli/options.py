@@ -28,6 +28,7 @@ COMMANDS = {
     "publish": "Check a model and publish it on the Hub.",
     "export": "Export a model to ONNX, to run without PyTorch.",
     "reproduce": "Run a table of a paper again.",
+    "analyze": "Run a proof or an analysis of a paper.",
     "benchmark": "Measure tokens per second.",
     "epochs": "Time a training epoch.",
 }

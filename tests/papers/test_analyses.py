@@ -1,0 +1,156 @@
+"""`hf-xorner analyze`: its figures against loops in float64, its files, and its refusals."""
+
+import json
+import re
+
+import helpers
+import numpy as np
+import pytest
+from conftest import SENTENCES, build_model
+
+from hf_xorner import Tagger
+from hf_xorner.cli import main
+from hf_xorner.papers.word_pairs import pairs_to_html, word_pairs
+
+
+@pytest.fixture(scope="module")
+def taggers(tokenizer):
+    return {name: Tagger(build_model(name, tokenizer), tokenizer) for name in ("att-bilstm-cnn", "grn", "bilstm-cnn")}
+
+
+@pytest.fixture(scope="module")
+def saved(taggers, tmp_path_factory):
+    """The folders of the models."""
+    folders = {}
+    for name, tagger in taggers.items():
+        folders[name] = tmp_path_factory.mktemp(name)
+        tagger.save_pretrained(folders[name])
+    return folders
+
+
+@pytest.fixture
+def analyze(tmp_path, monkeypatch, capsys):
+    """Run `hf-xorner analyze` in an empty folder; returns the exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        code = 0
+        try:
+            main("analyze", list(map(str, words)))
+        except SystemExit as stop:
+            code = stop.code
+        out, errors = capsys.readouterr()
+        return code, out, errors
+
+    return run
+
+
+def test_attention_is_the_softmax_of_scaled_products(taggers):
+    tagger = taggers["att-bilstm-cnn"]
+    pairs = word_pairs(tagger, SENTENCES[0])
+    attention = tagger.model.encoder.attention
+    inputs = tagger.tokenizer([SENTENCES[0]], is_split_into_words=True, return_tensors="pt")
+    states = tagger.model(**inputs, output_hidden_states=True).hidden_states[-2][0]
+    h = states[:, : attention.query.weight.shape[1]].detach().double().numpy()
+    size = attention.head_dim
+    for head in range(attention.num_heads):
+        rows = slice(head * size, (head + 1) * size)
+        query, key = (h @ layer.weight[rows].detach().double().numpy().T for layer in (attention.query, attention.key))
+        for i in range(len(h)):
+            scores = [sum(query[i, d] * key[j, d] for d in range(size)) / size**0.5 for j in range(len(h))]
+            weights = np.exp(np.array(scores) - max(scores))
+            helpers.close(pairs.maps[head, i], weights / weights.sum(), 1e-5)
+    np.testing.assert_allclose(pairs.maps.sum(-1), 1, atol=1e-5)
+    assert pairs.words == SENTENCES[0] and len(pairs.tags) == len(SENTENCES[0])
+
+
+def test_relations_are_norms_scaled_to_the_range_of_the_sentence(taggers):
+    tagger = taggers["grn"]
+    text = " ".join(SENTENCES[0])
+    pairs = word_pairs(tagger, text)
+    inputs = tagger.tokenizer([text], return_tensors="pt")
+    scaled = tagger.model.relation_norms(inputs["input_ids"], inputs["char_ids"], scaled=True)[0]
+    helpers.close(pairs.maps[0], scaled, 1e-6)
+    assert pairs.maps.min() == 0 and pairs.maps.max() == 1
+    assert pairs.names == ["relation"]
+
+
+def test_the_page_of_a_sentence_has_its_words_and_weights(taggers):
+    pairs = word_pairs(taggers["att-bilstm-cnn"], ["<b>", "Ann"])
+    page = pairs_to_html(pairs)
+    assert "<b>" not in page and page.count("&lt;b&gt;") >= 2 * len(pairs.maps)
+    shown = [float(value) for value in re.findall(r">(\d\.\d\d)</td>", page)]
+    np.testing.assert_allclose(shown, pairs.maps.flatten(), atol=0.0051)
+
+
+def test_models_without_maps_and_empty_sentences_are_refused(taggers):
+    with pytest.raises(ValueError, match="bilstm-cnn has neither attention nor relations"):
+        word_pairs(taggers["bilstm-cnn"], ["Ann"])
+    with pytest.raises(ValueError, match="has no words"):
+        word_pairs(taggers["grn"], "  ")
+
+
+def test_proofs_are_printed_and_written(analyze, tmp_path):
+    code, out, _ = analyze("xor-proof", "--output", "proofs")
+    assert code == 0
+    heads = [line for line in out.splitlines() if "against" in line]
+    assert [line.split(", ", 1)[1].split(":")[0] for line in heads] == ["softmax", "crf"] * 2
+    proofs = json.loads((tmp_path / "proofs" / "xor-proof.json").read_text())["proofs"]
+    assert [proof["feasible"] for proof in proofs] == [False, True, False, False]
+    assert out.count("sum: 0 > 0") == 3
+    for proof in proofs:
+        assert bool(proof["solution"]) == proof["feasible"] != bool(proof["multipliers"])
+
+
+@pytest.mark.parametrize(("command", "model"), [("attention", "att-bilstm-cnn"), ("relation", "grn")])
+def test_maps_are_written_as_pictures_pages_and_figures(analyze, saved, tmp_path, command, model):
+    pytest.importorskip("matplotlib")
+    code, out, errors = analyze(command, saved[model], "--text", "Ann saw Bob", "Paris", "--output", "maps")
+    assert (code, errors) == (0, "")
+    names = {f"{command}-{number}.{kind}" for number in (1, 2) for kind in ("png", "html")} | {f"{command}.json"}
+    assert {path.name for path in (tmp_path / "maps").iterdir()} == names
+    assert out.count("written: ") == 5
+    first, second = json.loads((tmp_path / "maps" / f"{command}.json").read_text())["sentences"]
+    assert first["words"] == ["Ann", "saw", "Bob"] and len(second["words"]) == 1
+    assert all(np.array(rows).shape == (3, 3) for rows in first["maps"].values())
+    assert (tmp_path / "maps" / f"{command}-1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_ablation_prints_changes_against_all_vectors(analyze, saved, tmp_path):
+    pytest.importorskip("matplotlib")
+    lines = ["".join(f"{word} {tag}\n" for word, tag in (("Ann", "B-PER"), ("saw", "O"), ("Paris", "B-LOC"))), "\n"]
+    for split in ("train", "dev", "test"):
+        (tmp_path / "corpus").mkdir(exist_ok=True)
+        (tmp_path / "corpus" / f"{split}.txt").write_text("".join(lines * 3))
+    code, out, errors = analyze("ablate", saved["att-bilstm-cnn"], "--dataset", tmp_path / "corpus", "--output", "out")
+    assert (code, errors) == (0, ""), errors
+    recalls = json.loads((tmp_path / "out" / "ablate.json").read_text())
+    assert set(recalls) == set("OSBIE") and recalls["S"]["support"] == 6 and recalls["O"]["support"] == 3
+    heads = out.splitlines()[0].split()
+    for line in out.splitlines()[1:6]:
+        tag, support, whole, *changes = line.split()
+        row = recalls[tag]
+        assert (int(support), float(whole)) == (row["support"], pytest.approx(row["all"], abs=0.006))
+        for name, change in zip(heads[2:], changes, strict=True):
+            assert float(change) == pytest.approx(row[name] - row["all"], abs=0.006)
+
+
+def test_wrong_uses_are_refused(analyze, saved):
+    for words, reason in (
+        (("attention", saved["grn"], "--output", "x"), "is of type grn"),
+        (("relation", saved["grn"]), "--output is missing"),
+        (("ablate", saved["att-bilstm-cnn"], "--dataset", "xor", "--split", "dev"), "has no split 'dev'"),
+        (("xor-proof", "--pattern", "B", "I", "X"), "no pattern of three tags"),
+    ):
+        code, _, errors = analyze(*words)
+        assert code == 1 and reason in errors and len(errors.splitlines()) == 1
+
+
+def test_speed_is_a_multiple_measured_in_one_run(analyze, tmp_path):
+    code, out, _ = analyze("speed", "--sentences", "64", "--rounds", "1", "--output", ".")
+    assert code == 0
+    figures = json.loads((tmp_path / "speed.json").read_text())
+    other, grn = figures["words_per_second"].values()
+    for kind, line in zip(("train", "tag"), out.splitlines()[1:3], strict=True):
+        assert figures["multiples"][kind] == pytest.approx(grn[kind] / other[kind], abs=0.001)
+        assert line.endswith(f"measured {figures['multiples'][kind]:.2f}")

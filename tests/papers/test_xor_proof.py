@@ -1,0 +1,117 @@
+"""The proofs of the XOR limitation, against enumeration of tag sequences and exact arithmetic written again here."""
+
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from hf_xorner.papers import xor_proof
+from hf_xorner.papers.xor_demonstration import CONTENDERS, PATTERNS, outcome
+from hf_xorner.papers.xor_proof import IS_ENTITY, PHRASES, decide, holds, inequalities
+
+NOTHING = ("O", "O", "O")
+CASES = [
+    # pattern, decoder, whether it can be learnt (li2020, sections 3.3 and 3.4)
+    ("B I E", "softmax", False),
+    ("B I E", "crf", True),
+    ("O S O", "softmax", False),
+    ("O S O", "crf", False),
+    ("S O S", "softmax", True),  # the middle word is nothing in all phrases
+    ("B E O", "crf", True),
+]
+
+
+def score(solution, phrase, tags, decoder, meet):
+    """The score of a sequence of tags, from the unknowns of a solution; what is not there counts nothing."""
+    left, _, right = phrase
+    whole = " ".join(phrase)
+    total = solution.get(("first", whole, tags[0]), 0) + solution.get(("last", whole, tags[2]), 0)
+    if meet:
+        total += solution.get(("middle", whole, tags[1]), 0)
+    else:
+        total += solution.get(("left", left, tags[1]), 0) + solution.get(("right", right, tags[1]), 0)
+    if decoder == "crf":
+        total += solution.get(("move", tags[0], tags[1]), 0) + solution.get(("move", tags[1], tags[2]), 0)
+    return total
+
+
+@pytest.mark.parametrize("meet", [False, True])
+@pytest.mark.parametrize(("pattern", "decoder", "learnt"), CASES)
+def test_patterns_are_learnable_as_the_paper_proves(pattern, decoder, learnt, meet):
+    pattern = tuple(pattern.split())
+    proof = decide(inequalities(pattern, decoder, directions_meet=meet))
+    assert proof.feasible == (learnt or meet)
+    if proof.feasible:
+        # The gold tags are the best of all 125 sequences, by more than 0.
+        for phrase, is_entity in zip(PHRASES, IS_ENTITY, strict=True):
+            gold = pattern if is_entity else NOTHING
+            scores = {tags: score(proof.solution, phrase, tags, decoder, meet) for tags in product("OSBIE", repeat=3)}
+            best = scores.pop(gold)
+            assert best > max(scores.values())
+        return
+    # For any numbers at all, the weighted sum of the margins is 0, so they cannot all be more than 0.
+    assert all(isinstance(number, Fraction) and number > 0 for _, number in proof.multipliers)
+    names = {name for inequality, _ in proof.multipliers for name in inequality.terms}
+    for chosen in names:
+        numbers = {chosen: Fraction(1)}
+        margins = [
+            number
+            * (
+                score(numbers, each.phrase, each.gold, decoder, meet)
+                - score(numbers, each.phrase, each.others, decoder, meet)
+            )
+            for each, number in proof.multipliers
+        ]
+        assert sum(margins) == 0
+
+
+def test_inequalities_of_a_crf_are_those_of_all_other_sequences():
+    system = inequalities(("O", "S", "O"), "crf")
+    assert len(system) == 4 * (5**3 - 1)
+    assert {each.others for each in system if each.phrase == PHRASES[0]} == {
+        tags for tags in product("OSBIE", repeat=3) if tags != ("O", "S", "O")
+    }
+
+
+def test_wrong_proofs_do_not_hold():
+    infeasible, feasible = inequalities(("O", "S", "O"), "crf"), inequalities(("B", "I", "E"), "crf")
+    refuted, solved = decide(infeasible), decide(feasible)
+    assert holds(refuted, infeasible) and holds(solved, feasible)
+    assert not holds(refuted._replace(multipliers=[]), infeasible)
+    assert not holds(refuted._replace(multipliers=refuted.multipliers[1:]), infeasible)
+    assert not holds(
+        refuted._replace(multipliers=[(each, -number) for each, number in refuted.multipliers]), infeasible
+    )
+    assert not holds(refuted, feasible)
+    assert not holds(solved._replace(solution={name: Fraction(0) for name in solved.solution}), feasible)
+
+
+def test_what_linear_programming_finds_is_checked(monkeypatch):
+    monkeypatch.setattr(xor_proof, "_fractions", lambda values: [Fraction(0) for _ in values])
+    with pytest.raises(ArithmeticError, match="does not hold in fractions"):
+        decide(inequalities(("B", "I", "E"), "crf"))
+
+
+@pytest.mark.parametrize(("pattern", "decoder"), [(("B", "E"), "crf"), (("B", "X", "E"), "crf"), (NOTHING, "hmm")])
+def test_unknown_patterns_and_decoders_are_refused(pattern, decoder):
+    with pytest.raises(ValueError, match=r"no pattern of three tags|is unknown"):
+        inequalities(pattern, decoder)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("number", [0, 1, 3])  # fast ones, of either expectation
+def test_models_tell_the_phrases_apart_as_expected(number, pattern):
+    found = outcome(CONTENDERS[number], pattern)
+    assert found.as_expected
+    assert found.expected == ("at most 3 of 4" if pattern in CONTENDERS[number].fails else "4 of 4")
+    assert len(found.probabilities) == 4 and all(0 <= each <= 1 for each in found.probabilities)
+    if found.right == 4:
+        assert min(found.probabilities[:2]) > 0.5 > max(found.probabilities[2:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: contender.name)
+def test_all_models_tell_the_phrases_apart_as_expected(contender, pattern, seed):
+    assert outcome(contender, pattern, seed).as_expected
