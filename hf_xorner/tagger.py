@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .cuda_graphs import CudaCapture, Replayed, longest_word, on_stream, rounded_size
 from .errors import first_line
-from .export.runtime import WORDS_PER_SENTENCE, BaseTagger
+from .export.runtime import WORDS_PER_SENTENCE, BaseTagger, NumberByLabel
 from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer, Words
@@ -36,9 +36,12 @@ class Tagger(BaseTagger):
         tokenizer: Its tokenizer.
         device: Where to move the model.
         cuda_graphs: On CUDA, replay batches as CUDA graphs.
+        min_score: Entities with a lower score are left out: one number from 0 to 1, or numbers by label, such as
+            `{"PER": 0.9}`. By default `min_score` of the model's config, if there is one, or else 0, which keeps all.
 
     Attributes:
         graphs: The scoring of batches, if it is replayed, as on CUDA; else None.
+        min_score: The argument, or its default; the methods that find entities take another one.
     """
 
     def __init__(
@@ -47,9 +50,10 @@ class Tagger(BaseTagger):
         tokenizer: WordCharTokenizer,
         device: str | torch.device | None = None,
         cuda_graphs: bool = True,
+        min_score: NumberByLabel | None = None,
     ) -> None:
         check_fit(model.config, tokenizer)
-        super().__init__(model.config.labels, tokenizer)
+        super().__init__(model.config.labels, tokenizer, min_score, getattr(model.config, "min_score", None))
         self.model = model.eval() if device is None else _moved(model.eval(), device)
         self.graphs: Replayed | None = None
         can_be_captured = getattr(model, "can_be_captured", None)  # not in the code of models saved before
@@ -60,7 +64,12 @@ class Tagger(BaseTagger):
 
     @classmethod
     def from_pretrained(
-        cls, source: str, device: str | torch.device | None = None, cuda_graphs: bool = True, **options: Any
+        cls,
+        source: str,
+        device: str | torch.device | None = None,
+        cuda_graphs: bool = True,
+        min_score: NumberByLabel | None = None,
+        **options: Any,
     ) -> Tagger:
         """Load a folder or a repository on the Hub with safetensors weights.
 
@@ -68,19 +77,19 @@ class Tagger(BaseTagger):
             source: The folder, or the repository as owner/name.
             device: A device such as "cpu" or "cuda:0".
             cuda_graphs: On CUDA, replay batches as CUDA graphs.
+            min_score: See `Tagger`.
             options: Those of transformers' `from_pretrained`. Code in the folder runs only with
                 `trust_remote_code=True`.
 
         Raises:
-            ValueError: If a file is missing or broken, or the device is not available.
+            ValueError: If a file is missing or broken, the device is not available, or `min_score` does not fit.
         """
-        return cls(*load(source, **options), device, cuda_graphs)
+        return cls(*load(source, **options), device, cuda_graphs, min_score)
 
     def __repr__(self) -> str:
-        types = list(dict.fromkeys(name for name in self.types if name != "O"))
         return (
             f"Tagger({self.model.config.model_type}, {self.model.num_parameters():,} parameters, {self.model.device}, "
-            f"types: {', '.join(types)})"
+            f"types: {', '.join(self.entity_labels)})"
         )
 
     def save_pretrained(self, folder: str | Path) -> None:

@@ -33,6 +33,7 @@ NOT_RUN = {
     "--seeds": "test_seeds trains over seeds",
     "train ma2016": "needs GloVe's full file and CoNLL-2003; test_recipes reads every recipe",
     "reproduce ma2016": "trains for hours; test_reproduce_script runs a small table",
+    "--min_precision": "test_thresholds runs it with a model that finds entities",
     "zcat": "reads standard input, as test_tag_script does",
     "benchmark": "takes minutes; test_benchmark runs it on a few sentences",
     "epochs": "takes minutes; test_epochs_script runs it on a few sentences",

@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "corpora": {"errors", "files", "models"},
     "vectors": {"corpora", "errors", "files", "models"},
     "export": {"errors", "files", "loading", "models"},
-    "evaluation": {"corpora", "errors", "files", "models", "registration", "tagger"},
+    "evaluation": {"corpora", "errors", "export", "files", "models", "registration", "tagger"},
     "tagging": {"corpora", "errors", "export", "files", "models", "tagger"},
     "training": {
         *("corpora", "cuda_graphs", "errors", "evaluation", "files", "loading", "models", "registration", "tagger"),

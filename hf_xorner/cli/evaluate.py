@@ -11,11 +11,13 @@ from ..corpora.predictions import write_predictions
 from ..evaluation.evaluate import EvaluationOptions, score
 from ..evaluation.report import System
 from ..evaluation.tables import report_text
+from ..evaluation.thresholds import save_min_score
 from . import fail
 from .parser import DataclassParser
 
 EXAMPLES = (
     "hf-xorner evaluate --model my_tagger --dataset my_corpus/ --json scores.json --plots pictures/",
+    "hf-xorner evaluate --model my_tagger --dataset my_corpus/ --min_precision 95 --save_min_score true",
     "hf-xorner evaluate --predictions any_system.tsv --compare another_system.tsv",
 )
 DESCRIPTION = (
@@ -26,7 +28,7 @@ DESCRIPTION = (
 #: The options that --help shows; --help-all shows those of reading, too.
 GROUPS = {
     "model and data": ("model", "dataset", "split", "data_dir", "predictions", "train", "vector_words"),
-    "scores": ("policy", "compare", "resamples", "trials", "seed"),
+    "scores": ("policy", "compare", "min_precision", "save_min_score", "resamples", "trials", "seed"),
     "output": ("json", "plots", "save_predictions", "batch_size", "device"),
 }
 
@@ -60,6 +62,8 @@ def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -
         written[-1].parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False)
         written[-1].write_text(f"{text}\n", encoding="utf-8")
+    if options.save_min_score:
+        written.append(save_min_score(Path(str(options.model)), figures["min_score"]["value"]))
     if options.plots:
         from ..evaluation.plots import draw
 

@@ -18,11 +18,13 @@ from ..corpora.hold_out import VALIDATION, with_validation
 from ..corpora.predictions import read_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
+from ..export.runtime import NumberByLabel, checked_numbers, number_by_label
 from ..files import FACTS_FILE, open_text
 from ..tagger import Tagger
 from .chunk_tags import raw_chunk_tags
 from .report import System, Training, compare, report
 from .spans import POLICIES, Policy
+from .thresholds import ScoredEntities, choose_min_score
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +58,21 @@ class EvaluationOptions(Reading):
         metadata={"help": f"How malformed spans are read: {' (repaired) or '.join(POLICIES[::-1])} (dropped)."},
     )
     compare: str | None = field(default=None, metadata={"help": "Predictions of another system, for the paired test."})
+    min_precision: str | None = field(
+        default=None,
+        metadata={
+            "help": "Find the least score of entities (min_score) with which their precision is at least this, in "
+            "percent: a number, or a number for each label, such as PER=95,LOC=90. It is chosen on the split "
+            "validation, whatever split is scored."
+        },
+    )
+    save_min_score: bool = field(
+        default=False,
+        metadata={
+            "help": "Save this least score in the model's config.json: Tagger, hf-xorner tag and the integrations then "
+            "leave out other entities by default; the pipeline of transformers does not."
+        },
+    )
     json: str | None = field(default=None, metadata={"help": "Write all figures to this JSON file."})
     plots: str | None = field(default=None, metadata={"help": "Draw plots into this folder."})
     save_predictions: str | None = field(default=None, metadata={"help": "Write the predictions to this file."})
@@ -80,9 +97,21 @@ class EvaluationOptions(Reading):
         for name, least in (("resamples", 0), ("trials", 1), ("seed", 0), ("batch_size", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name}={getattr(self, name)} is too small; give {least} or more.")
+        if self.min_precision is not None:
+            if not self.model:
+                raise ValueError("min_precision needs a model, whose entities have scores; name it by --model.")
+            checked_numbers(self.least_precision, "min_precision", 100)
+        if self.save_min_score and (self.min_precision is None or not Path(self.model or "").is_dir()):
+            raise ValueError("save_min_score needs min_precision, and a model in a folder.")
         for name in ("json", "save_predictions"):
             if getattr(self, name) and Path(getattr(self, name)).is_dir():
                 raise ValueError(f"{name}={getattr(self, name)} is a folder; name a file.")
+
+    @property
+    def least_precision(self) -> NumberByLabel:
+        """The meaning of `min_precision`; 0 if it is not given."""
+        given: Any = self.min_precision or 0.0  # from Python, numbers are given as such
+        return number_by_label(given, "min_precision") if isinstance(given, str) else given
 
 
 def evaluate(
@@ -105,9 +134,10 @@ def evaluate(
     Raises:
         ValueError: If an option is wrong, or the model or the corpus cannot be read.
     """
-    tagger = model if isinstance(model, Tagger) else Tagger.from_pretrained(str(model), options.get("device"))
+    if not isinstance(model, Tagger):
+        model = Tagger.from_pretrained(str(model), options.get("device"), min_score=0)
     told = EvaluationOptions(model="the tagger", dataset=str(dataset), split=split, **options)
-    return score(told, tagger)[1]
+    return score(told, model)[1]
 
 
 def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[System, dict[str, Any]]:
@@ -134,6 +164,11 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
     trained_on = _TrainingData.of(tagger.model.name_or_path if tagger else options.model)
     if options.model:
         corpus = trained_on.divided(corpus, str(options.dataset))
+        if options.min_precision is not None and VALIDATION not in corpus:
+            raise ValueError(
+                f"min_precision needs the split {VALIDATION!r}, on which min_score is chosen; {options.dataset} has "
+                f"{', '.join(corpus)}."
+            )
         options = replace(options, split=_split_of(options, corpus))
         if options.split == TRAIN and trained_on.is_in(corpus):
             _log.warning("%s was trained on what is scored; the scores say little about other texts.", options.model)
@@ -149,6 +184,8 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
         system = System.of_tagger(tagger, *_sentences(corpus[options.split]), options.batch_size)
     scheme = _scheme(options, system.gold)
     figures = report(system, options.policy, scheme, training, vector_words, options.resamples, options.seed)
+    if tagger:
+        figures |= _by_score(options, corpus, tagger)
     if options.raw_chunk_tags and tagger:
         figures["raw_chunk_tags"] = raw_chunk_tags(tagger, system.tokens, system.gold, options.batch_size)
     if other:
@@ -195,6 +232,29 @@ class _TrainingData(NamedTuple):
         return corpus
 
 
+def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[str, Any]:
+    """Return scores of the entities that have at least a score, and the least score that is chosen or was saved."""
+    found = {
+        split: ScoredEntities.of_tagger(tagger, *_sentences(corpus[split]), options.policy, options.batch_size)
+        for split in dict.fromkeys([*([VALIDATION] if options.min_precision else []), str(options.split)])
+    }
+    scored = {split: entities for split, entities in found.items() if entities is not None}
+    if len(scored) < len(found):
+        if options.min_precision:
+            raise ValueError("min_precision needs tags of entities; the corpus has one label for each word.")
+        return {}
+    figures: dict[str, Any] = {"thresholds": {"split": options.split, "rows": scored[str(options.split)].table()}}
+    min_score = getattr(tagger.model.config, "min_score", None)
+    if options.min_precision is not None:
+        checked_numbers(options.least_precision, "min_precision", 100, tagger.entity_labels)
+        min_score = choose_min_score(scored[VALIDATION], options.least_precision)
+    if min_score is not None:
+        rows = {split: entities.at(min_score) for split, entities in scored.items()}
+        chosen = {"chosen_on": VALIDATION, "precision": options.least_precision} if options.min_precision else {}
+        figures["min_score"] = {"value": min_score, **chosen, "rows": rows}
+    return figures
+
+
 def _split_of(options: EvaluationOptions, corpus: Any) -> str:
     """Return the split to score: the given one, test, or else the only one beside the training data or at all."""
     split = options.split or _TEST
@@ -209,7 +269,7 @@ def _split_of(options: EvaluationOptions, corpus: Any) -> str:
 
 def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) -> Tagger:
     """Return the tagger, which must know some label of the split."""
-    tagger = tagger or Tagger.from_pretrained(str(options.model), options.device)
+    tagger = tagger or Tagger.from_pretrained(str(options.model), options.device, min_score=0)
     known, wanted = (
         [label for label in labels if label != "O"]
         for labels in (tagger.model.config.labels, corpus[options.split].features["ner_tags"].feature.names)

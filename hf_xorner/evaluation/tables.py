@@ -7,6 +7,7 @@ from typing import Any
 
 _RATIOS = {"precision": "precision", "recall": "recall", "f1": "F1"}
 _GROUP = {**_RATIOS, "support": "support"}
+_KEPT = {**_RATIOS, "entities": "found"}
 _NAME_WIDTH = 22
 _WIDTH = 11
 
@@ -66,6 +67,11 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
         title = f"Confidence of {found['count']:,} predicted entities: expected calibration error {found['ece']:.2f} %"
         rows = [(f"{row['lower']:.2f} to {row['upper']:.2f}", row) for row in found["bins"] if row["count"]]
         yield _table(title, {"confidence": "confidence", "accuracy": "precision", "count": "entities"}, rows)
+    if "thresholds" in report:
+        title = f"Entities with at least a score, on the split {report['thresholds']['split']}"
+        yield _table(title, _KEPT, report["thresholds"]["rows"].items(), "least score")
+    if "min_score" in report:
+        yield _table(_title_of(report["min_score"]), _KEPT, report["min_score"]["rows"].items(), "split")
     if "compare" in report:
         rows = [
             (name, {**row, "p": f"{row['p']:.4g}", "trials": f"{row['trials']:,}{' (all)' * row['exact']}"})
@@ -73,6 +79,18 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
         ]
         columns = {name: name for name in ("difference", "p", "trials")}
         yield _table("Difference to the other system, and its p value by randomisation", columns, rows)
+
+
+def _title_of(found: Mapping[str, Any]) -> str:
+    if "chosen_on" not in found:
+        return f"Entities with the min_score in the model's config, {_by_label(found['value'])}"
+    value, wanted = (_by_label(found[name]) for name in ("value", "precision"))
+    return f"Entities with a min_score of {value}, chosen on the split {found['chosen_on']} for {wanted} % precision"
+
+
+def _by_label(numbers: Any) -> str:
+    pairs = numbers.items() if isinstance(numbers, Mapping) else [("", numbers)]
+    return ", ".join(f"{label} {number:.10g}".strip() for label, number in pairs)
 
 
 def _overview(report: Mapping[str, Any]) -> list[str]:

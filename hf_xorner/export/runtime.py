@@ -12,19 +12,23 @@ An export copies this file to `onnx_tagger.py` beside the model, so it imports n
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from itertools import chain, islice
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from tokenizers import Encoding, Tokenizer
+
+_log = logging.getLogger(__name__)
 
 #: Batches that are read ahead to group sentences of similar length.
 BATCHES_AHEAD = 32
@@ -77,8 +81,52 @@ class Annotation(NamedTuple):
     """The words, labels and entities of one text or list of n words."""
 
     places: np.ndarray  # (n, 2) start and end of every word in the text, or in the given words joined by blanks
-    labels: np.ndarray  # (n,) the label id of every word
+    labels: np.ndarray  # (n,) the label id of every word; O in entities that are left out for their score
     entities: Entities
+
+
+# --- Least scores ----------------------------------------------------------------------------------------------------
+
+#: One number, or numbers by label; a label without a number has none to reach.
+NumberByLabel = float | Mapping[str, float]
+
+
+def number_by_label(text: str, option: str) -> NumberByLabel:
+    """Read one number, or numbers by label such as ``PER=0.9,LOC=0.8``, from the command line."""
+    try:
+        if "=" not in text:
+            return float(text)
+        pairs = (part.rpartition("=") for part in text.split(","))
+        return {label.strip(): float(number) for label, _, number in pairs}
+    except ValueError:
+        raise ValueError(
+            f"{option}={text!r} is not a number; give one, or one for each label: PER=0.9,LOC=0.8."
+        ) from None
+
+
+def checked_numbers(given: NumberByLabel, option: str, most: float, labels: Collection[str] | None = None) -> None:
+    """Check numbers that were given for an option.
+
+    Args:
+        given: One number, or numbers by label.
+        option: The option, for the error.
+        most: The largest number that is allowed; the least is 0.
+        labels: The labels of the model; None if they are not known yet.
+
+    Raises:
+        ValueError: If a number is not between the limits, or a label is unknown.
+    """
+    for label, number in (given if isinstance(given, Mapping) else {"": given}).items():
+        if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= number <= most:
+            of_label = f" of {label}" if label else ""
+            raise ValueError(f"{option}{of_label} is {number!r}; give a number from 0 to {most:g}.")
+        if label and labels is not None and label not in labels:
+            raise ValueError(f"{option}: the model has no label {label!r}; choose among {', '.join(labels)}.")
+
+
+def least_score(min_score: NumberByLabel, label: str) -> float:
+    """Return the least score of the entities of a label."""
+    return min_score.get(label, 0.0) if isinstance(min_score, Mapping) else min_score
 
 
 # --- Texts to entities -----------------------------------------------------------------------------------------------
@@ -90,18 +138,47 @@ class BaseTagger(ABC):
     Args:
         labels: The labels in the order of their ids.
         tokenizer: Its `words_of` gives the words of texts, or of lists of words.
+        min_score: Entities with a lower score are left out: one number from 0 to 1, or numbers by label, such as
+            `{"PER": 0.9}`.
+        default: What `min_score` is by default: that of the model's config, if there is one.
 
     Attributes:
         types: The type of entity of every label.
+        min_score: The argument, or its default, or 0; the methods that find entities take another one.
     """
 
-    def __init__(self, labels: Sequence[str], tokenizer: Any) -> None:
+    def __init__(
+        self,
+        labels: Sequence[str],
+        tokenizer: Any,
+        min_score: NumberByLabel | None = None,
+        default: NumberByLabel | None = None,
+    ) -> None:
         self.tokenizer = tokenizer
         self.labels = list(labels)
         self.types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
         self._type = np.array([self.types.index(name) for name in self.types])  # (L,)
         self._begins = np.array([label.startswith("B-") for label in labels])
         self._outside = np.array([label == "O" for label in labels])
+        self.min_score = self._checked(default or 0.0 if min_score is None else min_score)
+        if min_score is None and self.min_score:
+            _log.warning(
+                "Entities with a score below %s are left out, the min_score in the model's config; min_score=0 keeps "
+                "all.",
+                self.min_score,
+            )
+
+    @property
+    def entity_labels(self) -> list[str]:
+        """The labels of entities, in the order of the model's labels."""
+        return list(dict.fromkeys(name for name in self.types if name != "O"))
+
+    def _checked(self, min_score: NumberByLabel) -> NumberByLabel:
+        """Return a least score that fits the model."""
+        checked_numbers(min_score, "min_score", 1, self.entity_labels)
+        if min_score and not self._outside.any():
+            raise ValueError("min_score needs a model with the label O, for the words of entities that are left out.")
+        return min_score
 
     @abstractmethod
     def label_words(self, words: Any, batch_size: int, of_spans: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -117,30 +194,37 @@ class BaseTagger(ABC):
             probability of its inner tag, by itself and given the tag of the word before, (N, 2).
         """
 
-    def __call__(self, item: str | Sequence[str]) -> Entities:
+    def __call__(self, item: str | Sequence[str], min_score: NumberByLabel | None = None) -> Entities:
         """Return the entities of one text, or of one list of words."""
-        return next(self.stream([item]))
+        return next(self.stream([item], min_score=min_score))
 
-    def tag(self, items: Iterable[str | Sequence[str]], batch_size: int = 128) -> list[Entities]:
+    def tag(
+        self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
+    ) -> list[Entities]:
         """Return the entities of every text or list of words, in the order of the items."""
-        return list(self.stream(items, batch_size))
+        return list(self.stream(items, batch_size, min_score))
 
-    def stream(self, items: Iterable[str | Sequence[str]], batch_size: int = 128) -> Iterator[Entities]:
+    def stream(
+        self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
+    ) -> Iterator[Entities]:
         """Yield the entities of every text or list of words, reading a few batches of the items at a time."""
         if isinstance(items, str):
             raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
-        return (annotation.entities for annotation in self.annotate(items, batch_size))
+        return (annotation.entities for annotation in self.annotate(items, batch_size, min_score))
 
-    def annotate(self, items: Iterable[str | Sequence[str]], batch_size: int = 128) -> Iterator[Annotation]:
+    def annotate(
+        self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
+    ) -> Iterator[Annotation]:
         """Yield words, labels and entities of every text or list of words, as `stream` does."""
         if isinstance(items, str):
             raise TypeError("annotate() reads an iterable of texts; give a list.")
-        return chain.from_iterable(self._annotate(ahead, batch_size) for ahead in _ahead(items, batch_size))
+        least = self.min_score if min_score is None else self._checked(min_score)
+        return chain.from_iterable(self._annotate(ahead, batch_size, least) for ahead in _ahead(items, batch_size))
 
     def label(
         self, sentences: Iterable[Sequence[str]], batch_size: int = 128
     ) -> Iterator[tuple[list[str], np.ndarray]]:
-        """Yield the label of every word and its probability, for sentences of given words."""
+        """Yield the label of every word and its probability, for sentences of given words, whatever `min_score` is."""
         return chain.from_iterable(self._label(ahead, batch_size) for ahead in _ahead(sentences, batch_size))
 
     def _label(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
@@ -152,7 +236,7 @@ class BaseTagger(ABC):
         for begin, end in _bounds(words.counts):
             yield names[begin:end], probabilities[begin:end]
 
-    def _annotate(self, items: list[Any], batch_size: int) -> list[Annotation]:
+    def _annotate(self, items: list[Any], batch_size: int, least: NumberByLabel) -> list[Annotation]:
         results: list[Any] = [None] * len(items)
         for given_words in (False, True):
             numbers = [number for number, item in enumerate(items) if isinstance(item, str) != given_words]
@@ -166,7 +250,11 @@ class BaseTagger(ABC):
             for number, text, (begin, end) in zip(numbers, texts, _bounds(words.counts), strict=True):
                 results[number] = Annotation(places[begin:end], labels[begin:end], Entities((), text))
             for place, entity in self._entities(texts, words.counts, places, labels, path_log_probs):
-                results[numbers[place]].entities.append(entity)
+                found = results[numbers[place]]
+                if entity.score < least_score(least, entity.label):
+                    found.labels[entity.word_start : entity.word_end] = self._outside.argmax()
+                else:
+                    found.entities.append(entity)
         return results
 
     def _entities(
@@ -474,10 +562,20 @@ class OnnxTagger(BaseTagger):
         tokenizer: Its tokenizer.
         labels: Its labels in the order of their ids.
         threads: Batches that are computed at a time.
+        min_score: Entities with a lower score are left out; one number, or numbers by label.
+        default: What `min_score` is by default.
     """
 
-    def __init__(self, session: Any, tokenizer: OnnxTokenizer, labels: Sequence[str], threads: int = 1) -> None:
-        super().__init__(labels, tokenizer)
+    def __init__(
+        self,
+        session: Any,
+        tokenizer: OnnxTokenizer,
+        labels: Sequence[str],
+        threads: int = 1,
+        min_score: NumberByLabel | None = None,
+        default: NumberByLabel | None = None,
+    ) -> None:
+        super().__init__(labels, tokenizer, min_score, default)
         self.session = session
         self.threads = threads
         self._shapes = _checked_shapes(session, tokenizer)
@@ -489,6 +587,7 @@ class OnnxTagger(BaseTagger):
         file: str = "model.onnx",
         threads: int | None = None,
         providers: Sequence[Any] = ("CPUExecutionProvider",),
+        min_score: NumberByLabel | None = None,
     ) -> OnnxTagger:
         """Load an exported folder.
 
@@ -497,22 +596,25 @@ class OnnxTagger(BaseTagger):
             file: The model in it.
             threads: Batches that are computed at a time; by default one for each processor.
             providers: Those of ONNX Runtime, such as "CUDAExecutionProvider".
+            min_score: Entities with a lower score are left out: one number from 0 to 1, or numbers by label. By default
+                `min_score` of config.json, if it is there, or else 0.
 
         Raises:
             ValueError: If a file is missing or broken, or one does not belong to the others.
         """
         folder = Path(folder)
-        labels = _read_json(folder / "config.json").get("id2label")
+        config = _read_json(folder / "config.json")
+        labels = config.get("id2label")
         if not isinstance(labels, dict) or not all(str(index) in labels for index in range(len(labels))):
             raise ValueError(f"{folder}: the id2label of config.json does not number labels from 0; copy it again.")
         tokenizer = OnnxTokenizer.from_pretrained(folder)
         threads = threads or _processors()
         session = _session(folder / file, providers)
-        return cls(session, tokenizer, [labels[str(index)] for index in range(len(labels))], threads)
+        names = [labels[str(index)] for index in range(len(labels))]
+        return cls(session, tokenizer, names, threads, min_score, config.get("min_score"))
 
     def __repr__(self) -> str:
-        types = list(dict.fromkeys(name for name in self.types if name != "O"))
-        return f"OnnxTagger({', '.join(self.session.get_providers())}, types: {', '.join(types)})"
+        return f"OnnxTagger({', '.join(self.session.get_providers())}, types: {', '.join(self.entity_labels)})"
 
     def score(self, inputs: dict[str, np.ndarray], of_spans: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the labels (B, T) of a batch, and their probabilities (B, T) or `path_log_probs` (B, T, 2)."""

@@ -104,7 +104,7 @@ def _text_of(card: Card, folder: Path) -> str:
 
 def _examples(folder: Path, sentences: Sequence[str]) -> list[str]:
     try:
-        return varied(Tagger.from_pretrained(str(folder)), sentences)
+        return varied(Tagger.from_pretrained(str(folder), min_score=0), sentences)  # as the pipeline of the example
     # transformers raises many types of errors for wrong types in a config or a tokenizer.
     except Exception as error:
         raise ValueError(f"{folder}: the model cannot be used ({first_line(error)}); save it again.") from error

@@ -15,6 +15,7 @@ from ..corpora.formats.json_lines import sniff_json
 from ..corpora.source import AUTO
 from ..corpora.splits import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
 from ..errors import DataError
+from ..export.runtime import NumberByLabel, checked_numbers, number_by_label
 from .output import MANIFESTS
 from .read import STDIN, STDIN_NAME, Columns, HubRows, JsonLines, Lines, ParquetColumn, Source, TextLines
 from .write import CONLL, OUTPUTS, SAME, SPANS, Form, added_field
@@ -60,6 +61,11 @@ class TaggingOptions:
         default=STOP, help=f"At a faulty line: {STOP}, or {SKIP} to write it without entities and count it."
     )
     overwrite: bool = HfArg(default=False, help="Replace an output that exists, or a partial one of another run.")
+    min_score: str | None = HfArg(
+        default=None,
+        help="Leave out entities with a lower score: a number from 0 to 1, or a number for each label, such as "
+        "PER=0.9,LOC=0.8; by default the min_score in the model's config.json, or else 0.",
+    )
     batch_size: int = HfArg(default=64, help="Texts in a batch.")
     device: str | None = HfArg(default=None, help="The device of the model; by default a GPU if there is one.")
     disable_tqdm: bool = HfArg(default=False, help="Show no progress bar, not even in a terminal.")
@@ -73,8 +79,15 @@ class TaggingOptions:
             value = getattr(self, name)
             if value not in allowed:
                 raise DataError(f"{name}={value!r} is unknown; choose one of {', '.join(allowed)}.")
+        if self.least_score is not None:
+            checked_numbers(self.least_score, "min_score", 1)
         if self.batch_size < 1:
             raise DataError(f"batch_size={self.batch_size} must be at least 1.")
+
+    @property
+    def least_score(self) -> NumberByLabel | None:
+        """The meaning of `min_score`."""
+        return None if self.min_score is None else number_by_label(self.min_score, "min_score")
 
 
 class Part(NamedTuple):

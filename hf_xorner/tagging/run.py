@@ -122,7 +122,7 @@ class _Run:
         device = self.options.device
         if device is None and torch.cuda.is_available():
             device = f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
-        return Tagger.from_pretrained(self.options.model, device)
+        return Tagger.from_pretrained(self.options.model, device, min_score=self.options.least_score)
 
     def write_stream(self, part: Part, stream: IO[bytes]) -> None:
         """Tag an input into an open stream."""
@@ -174,7 +174,7 @@ class _Run:
     def _identity(self, part: Part) -> dict[str, Any]:
         """Return the description of a run by which its output is continued."""
         options, form = self.options, part.form
-        names = ("field", "output_field", "split", "on_error", "batch_size")
+        names = ("field", "output_field", "split", "on_error", "min_score", "batch_size")
         return {
             "model": digest_of(self.tagger),
             "device": self.tagger.model.device.type,

@@ -35,8 +35,10 @@ HANDLER, HANDLER_REQUIREMENTS = "handler.py", "requirements.txt"
 #: The address of an image in the card, in Markdown or HTML.
 _SHOWN = re.compile(r"""!\[[^\]]{0,500}\]\(\s*<?([^)\s>]+)|<img\b[^>]{0,500}?\bsrc\s*=\s*["']([^"']+)""")
 
-#: Entries of a saved config that describe its file or the program that wrote it.
-_OF_THE_FILE = ("_name_or_path", "transformers_version", "architectures", "auto_map", "torch_dtype", "dtype")
+#: Entries of a saved config that describe its file or the program that wrote it, or that were chosen after training.
+_OF_THE_FILE = (
+    *("_name_or_path", "transformers_version", "architectures", "auto_map", "torch_dtype", "dtype", "min_score"),
+)
 
 #: The limit of JSON's nesting.
 _DEEPEST = 100

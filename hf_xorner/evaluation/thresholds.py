@@ -1,0 +1,119 @@
+"""Precision and recall of entities that have at least a score, and the least score for a wanted precision."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..export.runtime import NumberByLabel, least_score
+from ..files import write_whole
+from ..tagger import Tagger
+from .comparison import Comparison, ratios
+from .spans import BoolArray, Policy
+
+_SHOWN = (*(tenth / 10 for tenth in range(10)), 0.95, 0.99)
+
+
+class ScoredEntities(NamedTuple):
+    """The entities that a tagger finds in labelled sentences, in any order.
+
+    Attributes:
+        scores: The score of each. Shape: (entities,), as the next two.
+        correct: Whether it is a gold entity.
+        labels: Its label.
+        gold: The number of gold entities of each label.
+    """
+
+    scores: np.ndarray
+    correct: BoolArray
+    labels: np.ndarray
+    gold: Mapping[str, int]
+
+    @classmethod
+    def of_tagger(
+        cls,
+        tagger: Tagger,
+        tokens: Sequence[Sequence[str]],
+        gold: Sequence[Sequence[str]],
+        policy: Policy,
+        batch_size: int,
+    ) -> ScoredEntities | None:
+        """Tag sentences of given words, whatever `min_score` the tagger has; None for plain tags."""
+        comparison = Comparison.of(gold, gold, policy)
+        if comparison.tag_set.plain:
+            return None
+        types, spans = comparison.tag_set.types, comparison.gold
+        names = [types[number] for number in spans.type]
+        wanted = set(zip(spans.start.tolist(), spans.end.tolist(), names, strict=True))
+        begins = (np.cumsum(comparison.lengths) - comparison.lengths).tolist()
+        found = [
+            (entity.score, (begin + entity.word_start, begin + entity.word_end, entity.label) in wanted, entity.label)
+            for begin, entities in zip(begins, tagger.stream(tokens, batch_size, min_score=0), strict=True)
+            for entity in entities
+        ]
+        scores, correct, labels = zip(*found, strict=True) if found else ((), (), ())
+        return cls(np.array(scores, dtype=float), np.array(correct, dtype=bool), np.array(labels), Counter(names))
+
+    def at(self, min_score: NumberByLabel) -> dict[str, float]:
+        """Score the entities that have at least a score.
+
+        Returns:
+            ``precision``, ``recall`` and ``f1`` in percent, ``support``, the number of gold entities, and ``entities``,
+            the number of those that have the score.
+        """
+        kept = self.scores >= [least_score(min_score, label) for label in self.labels.tolist()]
+        count = int(kept.sum())
+        return {**ratios(int(self.correct[kept].sum()), count, sum(self.gold.values())), "entities": count}
+
+    def table(self) -> dict[str, dict[str, float]]:
+        """Return `at` for scores from 0 to 0.99."""
+        return {f"{least:.2f}": self.at(least) for least in _SHOWN}
+
+    def least_score_for(self, precision: float, label: str | None = None) -> float:
+        """Return the least score with which entities reach a precision and the most of them are kept.
+
+        It lies between the scores of two entities, with as few digits as possible; 0 if all entities are kept.
+
+        Args:
+            precision: The precision in percent.
+            label: The label of the entities; None for all.
+
+        Raises:
+            ValueError: If no score reaches the precision.
+        """
+        chosen = np.full(len(self.scores), True) if label is None else self.labels == label
+        order = np.argsort(-self.scores[chosen])
+        scores, right = self.scores[chosen][order], self.correct[chosen][order].cumsum()
+        percent = 100 * right / np.arange(1, len(right) + 1)
+        # Entities of one score are kept or left out together.
+        ends = np.flatnonzero(scores != np.append(scores[1:], -1.0))
+        reached = ends[percent[ends] >= precision]
+        if not len(reached):
+            what = "no entity is found" if not len(ends) else f"the most is {percent[ends].max():.2f} %"
+            of_label = "" if label is None else f" of {label}"
+            raise ValueError(f"no min_score reaches a precision{of_label} of {precision:g} %: {what}.")
+        last = int(reached[-1])
+        if last + 1 == len(scores):
+            return 0.0
+        below, least = float(scores[last + 1]), float(scores[last])
+        rounded = (round((below + least) / 2, digits) for digits in range(2, 18))
+        return next((number for number in rounded if below < number <= least), least)
+
+
+def choose_min_score(entities: ScoredEntities, precision: NumberByLabel) -> NumberByLabel:
+    """Return the least score, or those of labels, for a precision in percent; see `ScoredEntities.least_score_for`."""
+    if isinstance(precision, Mapping):
+        return {label: entities.least_score_for(number, label) for label, number in precision.items()}
+    return entities.least_score_for(precision)
+
+
+def save_min_score(folder: Path, min_score: NumberByLabel) -> Path:
+    """Save a least score in the config of a model, where `Tagger` finds it, and return the file."""
+    path = folder / "config.json"
+    config: dict[str, Any] = {**json.loads(path.read_text(encoding="utf-8")), "min_score": min_score}
+    return write_whole(path, f"{json.dumps(config, indent=2, sort_keys=True)}\n")

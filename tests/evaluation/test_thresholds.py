@@ -1,0 +1,291 @@
+"""Entities by their scores, and the least score for a wanted precision, compared with a loop over entities."""
+
+import json
+import math
+import random
+import re
+
+import numpy as np
+import pytest
+from conftest import LABELS, SENTENCES, build_model
+from helpers import fault, ok
+from hypothesis import given
+from hypothesis import strategies as st
+from random_texts import GIVEN, TEXTS, lively_model
+from transformers import AutoConfig, pipeline
+
+from hf_xorner import Tagger, evaluate
+from hf_xorner.evaluation.thresholds import ScoredEntities, choose_min_score
+from hf_xorner.hub.checks import check_folder
+from hf_xorner.hub.publish import shelve
+
+TYPES = ["PER", "LOC", "GOD"]
+
+
+@pytest.fixture(scope="module")
+def tagger(tokenizer):
+    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
+
+
+def ratios_of(kept, gold):
+    """Precision, recall and F1 in percent of (score, correct, label) triples, counted one by one."""
+    right = sum(1 for entity in kept if entity[1])
+    found = len(kept)
+    return {
+        "precision": 100 * right / found if found else 0.0,
+        "recall": 100 * right / gold if gold else 0.0,
+        "f1": 200 * right / (found + gold) if found + gold else 0.0,
+        "support": gold,
+        "entities": found,
+    }
+
+
+entities = st.lists(
+    st.tuples(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), st.booleans(), st.sampled_from(TYPES)),
+    max_size=30,
+)
+
+
+def scored(found, gold=40):
+    scores, correct, labels = zip(*found, strict=True) if found else ((), (), ())
+    return ScoredEntities(np.array(scores, float), np.array(correct, bool), np.array(labels), {"PER": gold})
+
+
+@given(entities, st.floats(0, 1), st.dictionaries(st.sampled_from(TYPES), st.floats(0, 1)))
+def test_ratios_equal_a_loop(found, least, by_label):
+    assert scored(found).at(least) == pytest.approx(ratios_of([e for e in found if e[0] >= least], 40))
+    kept = [e for e in found if e[0] >= by_label.get(e[2], 0)]
+    assert scored(found).at(by_label) == pytest.approx(ratios_of(kept, 40))
+
+
+@given(entities, st.integers(0, 100), st.sampled_from([None, *TYPES]))
+def test_the_least_score_keeps_the_most_entities_of_the_precision(found, precision, label):
+    own = [entity for entity in found if label in (None, entity[2])]
+    sizes = []
+    for least in {entity[0] for entity in own}:
+        kept = [entity for entity in own if entity[0] >= least]
+        if 100 * sum(entity[1] for entity in kept) / len(kept) >= precision:
+            sizes.append(len(kept))
+    if not sizes:
+        with pytest.raises(ValueError, match=f"precision.* {precision} %"):
+            scored(found).least_score_for(precision, label)
+        return
+    least = scored(found).least_score_for(precision, label)
+    kept = [entity for entity in own if entity[0] >= least]
+    assert len(kept) == max(sizes)
+    assert 100 * sum(entity[1] for entity in kept) / len(kept) >= precision
+    assert least == 0 or len(kept) < len(own)
+
+
+def test_the_least_score_has_few_digits():
+    found = [(0.91234, True, "PER"), (0.87654, False, "PER"), (0.5000001, True, "PER"), (0.5, False, "PER")]
+    assert scored(found).least_score_for(100) == 0.89
+    assert scored(found).least_score_for(60) == 0.50000005
+    assert choose_min_score(scored(found), {"PER": 100}) == {"PER": 0.89}
+    adjacent = [(0.5, True, "PER"), (math.nextafter(0.5, 0), False, "PER")]
+    assert scored(adjacent).least_score_for(100) == 0.5
+
+
+# --- Tagger ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("least", [0.4, {"PER": 0.5, "GOD": 1}, {}])
+def test_a_tagger_leaves_out_entities_below_their_least_score(tagger, least):
+    by_label = {name: least.get(name, 0) if isinstance(least, dict) else least for name in TYPES}
+    items = [*TEXTS, *GIVEN]
+    left_out = 0
+    own = Tagger(tagger.model, tagger.tokenizer, min_score=least)
+    every = tagger.tag(items, min_score=0)
+    for item, entities, annotation, mine, before in zip(
+        items, every, tagger.annotate(items, min_score=least), own.annotate(items), tagger.annotate(items), strict=True
+    ):
+        kept = [entity for entity in entities if entity.score >= by_label[entity.label]]
+        assert annotation.entities == mine.entities == kept == tagger.tag([item, item], min_score=least)[1]
+        assert own(item) == tagger(item, min_score=least) == next(tagger.stream([item], min_score=least))
+        expected = before.labels.copy()
+        for entity in entities:
+            if entity not in kept:
+                expected[entity.word_start : entity.word_end] = LABELS.index("O")
+                left_out += 1
+        assert annotation.labels.tolist() == mine.labels.tolist() == expected.tolist()
+    assert (left_out > 10) == bool(least)
+
+
+def test_labels_and_probabilities_do_not_depend_on_the_least_score(tagger):
+    own = Tagger(tagger.model, tagger.tokenizer, min_score=1)
+    for found, expected in zip(own.label(GIVEN), tagger.label(GIVEN), strict=True):
+        assert found[0] == expected[0]
+        np.testing.assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("least", [-0.1, 1.01, float("nan"), "0.5", True, {"PER": 2}, {"ORG": 0.5}])
+def test_a_least_score_that_does_not_fit_is_refused(tagger, tokenizer, least):
+    for use in (
+        lambda: tagger("Ann", min_score=least),
+        lambda: Tagger(tagger.model, tokenizer, min_score=least),
+    ):
+        with pytest.raises(ValueError, match=r"min_score.*(0 to 1|PER, LOC, GOD)"):
+            use()
+
+
+def test_plain_labels_without_o_have_no_least_score(tokenizer):
+    tagger = Tagger(build_model("cross-bilstm-cnn", tokenizer, labels=["NOUN", "VERB"]), tokenizer)
+    assert tagger("Ann", min_score=0)
+    with pytest.raises(ValueError, match=r"min_score needs.*label O"):
+        tagger("Ann", min_score=0.5)
+
+
+# --- Saved with the model --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path, tagger):
+    """A model, and a corpus in which its entities of high scores are right, and a third of the others."""
+    tagger.save_pretrained(tmp_path / "m")
+    (tmp_path / "data").mkdir()
+    draw = random.Random(0)
+    for split, sentences in (("train", GIVEN[:3]), ("dev", GIVEN[:20]), ("test", GIVEN[5:24])):
+        blocks = []
+        for words, annotation in zip(sentences, tagger.annotate(sentences), strict=True):
+            tags = [LABELS[label] for label in annotation.labels]
+            for entity in annotation.entities:
+                if entity.score < 0.5 and draw.random() < 2 / 3:
+                    tags[entity.word_start : entity.word_end] = ["O"] * (entity.word_end - entity.word_start)
+            blocks.append("".join(f"{word} {tag}\n" for word, tag in zip(words, tags, strict=True)))
+        (tmp_path / "data" / f"{split}.txt").write_text("\n".join(blocks))
+    return tmp_path
+
+
+def gold_spans(path):
+    """The sentences of a file in IOB2, and the entities of each as (first word, one past the last, label)."""
+    for block in path.read_text().strip().split("\n\n"):
+        words, tags = zip(*(line.split(" ") for line in block.splitlines()), strict=True)
+        spans, start = set(), None
+        for place, tag in enumerate([*tags, "O"]):
+            if start is not None and not tag.startswith("I-"):
+                spans.add((start, place, tags[start][2:]))
+                start = None
+            if tag != "O" and start is None:
+                start = place
+        yield list(words), spans
+
+
+def loop_over(tagger, path):
+    """Every entity of a split as (score, correct, label), and the number of gold entities."""
+    found, gold = [], 0
+    for words, spans in gold_spans(path):
+        gold += len(spans)
+        for entity in tagger(words, min_score=0):
+            correct = (entity.word_start, entity.word_end, entity.label) in spans
+            found.append((entity.score, correct, entity.label))
+    return found, gold
+
+
+def test_evaluation_equals_a_loop_over_the_entities(saved, tagger):
+    figures = evaluate(saved / "m", saved / "data", min_precision=95, resamples=0)
+    found, gold = loop_over(tagger, saved / "data" / "test.txt")
+    assert figures["thresholds"]["split"] == "test"
+    assert len(figures["thresholds"]["rows"]) == 12
+    for least, row in figures["thresholds"]["rows"].items():
+        assert row == pytest.approx(ratios_of([e for e in found if e[0] >= float(least)], gold))
+    first = figures["thresholds"]["rows"]["0.00"]
+    assert [first[name] for name in ("precision", "recall", "f1")] == pytest.approx(
+        [figures[name] for name in ("precision", "recall", "f1")]
+    )
+    chosen = figures["min_score"]
+    on_dev, gold_on_dev = loop_over(tagger, saved / "data" / "dev.txt")
+    kept = [entity for entity in on_dev if entity[0] >= chosen["value"]]
+    assert chosen["chosen_on"] == "validation"
+    assert chosen["rows"]["validation"] == pytest.approx(ratios_of(kept, gold_on_dev))
+    assert chosen["rows"]["test"] == pytest.approx(ratios_of([e for e in found if e[0] >= chosen["value"]], gold))
+    assert chosen["rows"]["validation"]["precision"] >= 95 > ratios_of(on_dev, gold_on_dev)["precision"]
+
+
+def test_the_choice_does_not_depend_on_the_split_that_is_scored(saved, tagger):
+    values = {
+        evaluate(tagger, saved / "data", split, min_precision=95, resamples=0)["min_score"]["value"]
+        for split in ("test", "validation", "train")
+    }
+    assert len(values) == 1
+    (saved / "data" / "test.txt").write_text("Ann B-GOD\n")
+    assert evaluate(tagger, saved / "data", min_precision=95, resamples=0)["min_score"]["value"] in values
+
+
+def test_a_chosen_score_is_saved_and_used_by_default(saved, tagger, script, caplog):
+    options = ("--model", "m", "--dataset", "data", "--resamples", "0")
+    said = ok(script("evaluate.py", *options, "--min_precision", "95", "--save_min_score", "true"))
+    value = json.loads((saved / "m" / "config.json").read_text())["min_score"]
+    assert f"min_score of {value}, chosen on the split validation for 95 % precision" in said
+    assert "written: m/config.json" in said
+    assert "on the split test" in said
+    assert f"the model's config, {value}" in ok(script("evaluate.py", *options))
+
+    loaded = Tagger.from_pretrained(str(saved / "m"))
+    assert str(value) in caplog.text
+    assert "min_score=0 keeps all" in caplog.text
+    kept = [[entity for entity in entities if entity.score >= value] for entities in tagger.tag(TEXTS)]
+    assert loaded.tag(TEXTS) == kept != tagger.tag(TEXTS) == loaded.tag(TEXTS, min_score=0)
+    caplog.clear()
+    assert Tagger.from_pretrained(str(saved / "m"), min_score=0).tag(TEXTS) == tagger.tag(TEXTS)
+    assert not caplog.text
+
+    loaded.save_pretrained(saved / "again")
+    shelve(check_folder(saved / "m", card=False), saved / "published")
+    for folder in ("again", "published"):
+        assert AutoConfig.from_pretrained(saved / folder).min_score == value
+        assert Tagger.from_pretrained(str(saved / folder)).min_score == value
+
+
+def test_the_pipeline_shows_entities_of_every_score(saved, tagger):
+    config = json.loads((saved / "m" / "config.json").read_text())
+    (saved / "m" / "config.json").write_text(json.dumps({**config, "min_score": {"PER": 0.9}}))
+    assert Tagger.from_pretrained(str(saved / "m")).min_score == {"PER": 0.9}
+    pipe = pipeline("ner", str(saved / "m"), aggregation_strategy="simple")
+    for text, entities in zip(TEXTS, tagger.tag(TEXTS), strict=True):
+        assert [(one["start"], one["end"]) for one in pipe(text)] == [(one.start, one.end) for one in entities]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--min_precision", "101"], "0 to 100"),
+        (["--min_precision", "PER=x"], "PER=0.9"),
+        (["--min_precision", "ORG=90"], "ORG"),
+        (["--save_min_score", "true"], "min_precision"),
+        (["--min_precision", "95", "--dataset", "data/test.txt"], "validation"),
+    ],
+)
+def test_a_precision_that_cannot_be_used_is_refused(saved, script, options, reason):
+    error = fault(script("evaluate.py", "--model", "m", "--dataset", "data", "--resamples", "0", *options))
+    assert re.search(reason, error), error
+    assert "min_score" not in json.loads((saved / "m" / "config.json").read_text())
+
+
+def test_tagged_files_leave_out_entities_below_the_least_score(saved, tagger, script):
+    (saved / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    options = ("texts.txt", "--model", "m", "--device", "cpu", "--min_score", "PER=0.5,LOC=0.3")
+    lines = ok(script("tag.py", *options)).splitlines()
+    for line, text in zip(lines, TEXTS, strict=True):
+        kept = [e for e in tagger(text) if e.score >= {"PER": 0.5, "LOC": 0.3}.get(e.label, 0)]
+        assert [(e["label"], e["start"]) for e in json.loads(line)["entities"]] == [(e.label, e.start) for e in kept]
+    columns = ok(script("tag.py", *options, "--format", "conll"))
+    assert columns.count("B-") == sum(len(json.loads(line)["entities"]) for line in lines)
+    error = fault(script("tag.py", "texts.txt", "--model", "m", "--min_score", "1.5"))
+    assert "min_score" in error
+    assert "0 to 1" in error
+
+
+def test_training_from_a_model_drops_its_least_score(saved, script):
+    config = json.loads((saved / "m" / "config.json").read_text())
+    (saved / "m" / "config.json").write_text(json.dumps({**config, "min_score": 0.5}))
+    ok(script("train.py", "data", "--model_name_or_path", "m", "--output_dir", "new", "--num_train_epochs", "1"))
+    assert "min_score" not in json.loads((saved / "new" / "config.json").read_text())
+
+
+def test_sentences_without_entities_have_no_ratios(tagger):
+    gold = [["O"] * len(words) for words in SENTENCES]
+    found = ScoredEntities.of_tagger(tagger, SENTENCES, gold, "conlleval", 64)
+    assert found.at(0)["precision"] == found.at(0)["recall"] == 0
+    with pytest.raises(ValueError, match=r"the most is 0.00 %"):
+        found.least_score_for(50)
+    assert ScoredEntities.of_tagger(tagger, SENTENCES, [["NOUN"] * len(w) for w in SENTENCES], "conlleval", 8) is None
