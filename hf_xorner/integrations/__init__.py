@@ -1,0 +1,1 @@
+"""Taggers in other programs: spaCy, Ray Data and Spark; each needs the extra of its name."""

@@ -1,0 +1,181 @@
+"""A spaCy component that sets entities: `nlp.add_pipe("hf_xorner", config={"model": "my_tagger"})`.
+
+spaCy imports this module for every pipeline, so that PyTorch and the model are loaded with the first text.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import srsly
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.util import minibatch, raise_error
+
+if TYPE_CHECKING:
+    from ..tagger import Entities, Tagger
+
+#: The extension of spans that holds their scores.
+SCORE = "score"
+
+
+class TaggerComponent:
+    """A component that sets the entities of documents, each tagged as a whole from its own tokens.
+
+    Tokens of white space are left out, as the words that models are trained on are never blank; inside of an entity,
+    they are part of its span. A worker process of `nlp.pipe(…, n_process=2)` runs PyTorch with one thread.
+
+    Args:
+        name: The name of the component in the pipeline.
+        model: A folder or a repository on the Hub, which is loaded with the first text. A saved pipeline contains the
+            model, and loads that.
+        spans_key: Set `doc.spans[spans_key]` instead of `doc.ents`.
+        min_score: Leave out entities with a lower score: one number, or numbers by label. By default the `min_score` of
+            the model's config, or else 0.
+        overwrite: Remove the entities (or spans) that were set before. By default they are kept, and an entity that
+            shares a token with one of them, or with a blocked token, is left out.
+        device: A device such as "cpu" or "cuda:0".
+
+    Attributes:
+        labels: The labels of entities; empty before the model is loaded.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: str,
+        spans_key: str | None = None,
+        min_score: float | dict[str, float] | None = None,
+        overwrite: bool = False,
+        device: str | None = None,
+    ) -> None:
+        self.name, self.model, self.device = name, model, device
+        self.spans_key, self.min_score, self.overwrite = spans_key, min_score, overwrite
+        self._tagger: Tagger | None = None
+        self._process = os.getpid()
+        self._error_handler: Callable[..., Any] = raise_error
+        if not Span.has_extension(SCORE):
+            Span.set_extension(SCORE, default=None)
+
+    @property
+    def tagger(self) -> "Tagger":
+        """The tagger, which is loaded at the first use."""
+        if self._tagger is None:
+            self._load(self.model)
+        if os.getpid() != self._process:
+            # A forked process hangs where it uses the threads of its parent.
+            import torch
+
+            torch.set_num_threads(1)
+            self._process = os.getpid()
+        assert self._tagger is not None
+        return self._tagger
+
+    def _load(self, source: str) -> None:
+        from ..tagger import Tagger
+
+        self._tagger = Tagger.from_pretrained(source, self.device, min_score=self.min_score)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """See the class."""
+        return () if self._tagger is None else tuple(self._tagger.entity_labels)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Set the entities of one document."""
+        self._annotate([doc])
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Set the entities of documents, `batch_size` at a time."""
+        for batch in minibatch(stream, batch_size):
+            try:
+                self._annotate(batch)
+            except Exception as error:
+                self._error_handler(self.name, self, batch, error)
+            else:
+                yield from batch
+
+    def set_error_handler(self, error_handler: Callable[..., Any]) -> None:
+        """Set the function that is called for a batch that cannot be tagged; by default, the error is raised."""
+        self._error_handler = error_handler
+
+    def get_error_handler(self) -> Callable[..., Any]:
+        """Return that function."""
+        return self._error_handler
+
+    def _annotate(self, docs: Sequence[Doc]) -> None:
+        tokens = [[token for token in doc if not token.is_space] for doc in docs]
+        found = self.tagger.tag([[token.text for token in row] for row in tokens])
+        for doc, row, entities in zip(docs, tokens, found, strict=True):
+            self._set(doc, [token.i for token in row], entities)
+
+    def _set(self, doc: Doc, places: list[int], entities: "Entities") -> None:
+        """Set the entities of a document, given the place of each word among its tokens."""
+        taken = set() if self.overwrite else self._taken(doc)
+        kept = []
+        for entity in entities:
+            span = Span(doc, places[entity.word_start], places[entity.word_end - 1] + 1, label=entity.label)
+            if taken.isdisjoint(range(span.start, span.end)):
+                span._.set(SCORE, entity.score)
+                kept.append(span)
+        if self.spans_key is not None:
+            if self.overwrite or self.spans_key not in doc.spans:
+                doc.spans[self.spans_key] = kept
+            else:
+                doc.spans[self.spans_key].extend(kept)
+        elif self.overwrite:
+            doc.set_ents(kept)
+        else:
+            inside = {place for span in kept for place in range(span.start, span.end)}
+            # Nothing is known of these tokens yet: they are now known to be in no entity.
+            outside = [doc[token.i : token.i + 1] for token in doc if not token.ent_iob and token.i not in inside]
+            doc.set_ents(kept, outside=outside, default="unmodified")
+
+    def _taken(self, doc: Doc) -> set[int]:
+        """Return the tokens of entities or spans that were set before; those of `doc.ents` include blocked ones."""
+        if self.spans_key is None:
+            return {token.i for token in doc if token.ent_iob_ in ("B", "I")}
+        return {place for span in doc.spans.get(self.spans_key, ()) for place in range(span.start, span.end)}
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Save the model; the settings are in the config of the pipeline."""
+        self.tagger.save_pretrained(path)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "TaggerComponent":
+        """Load the model that `to_disk` saved."""
+        self._load(str(path))
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Return the files of the model in one byte string."""
+        with TemporaryDirectory() as folder:
+            self.to_disk(folder)
+            return srsly.msgpack_dumps({path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())})
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "TaggerComponent":
+        """Load the model that `to_bytes` returned."""
+        with TemporaryDirectory() as folder:
+            for name, content in srsly.msgpack_loads(data).items():
+                Path(folder, Path(name).name).write_bytes(content)
+            return self.from_disk(folder)
+
+
+@Language.factory(
+    "hf_xorner",
+    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type", f"span._.{SCORE}"],
+    default_config={"spans_key": None, "min_score": None, "overwrite": False, "device": None},
+)
+def make_component(
+    nlp: Language,
+    name: str,
+    model: str,
+    spans_key: str | None,
+    min_score: float | dict[str, float] | None,
+    overwrite: bool,
+    device: str | None,
+) -> TaggerComponent:
+    """Make the component, for the entry point of spaCy; see `TaggerComponent`."""
+    return TaggerComponent(name, model, spans_key, min_score, overwrite, device)
