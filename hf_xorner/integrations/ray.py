@@ -13,7 +13,10 @@ class TagTables:
     """A callable for `map_batches` that adds a column of entities; each actor loads the model once.
 
         dataset.map_batches(
-            TagTables, fn_constructor_kwargs={"model": "my_tagger"}, batch_format="pyarrow", concurrency=2
+            TagTables,
+            fn_constructor_kwargs={"model": "my_tagger"},
+            batch_format="pyarrow",
+            compute=ray.data.ActorPoolStrategy(size=2),
         )
 
     Args:

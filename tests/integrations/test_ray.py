@@ -44,7 +44,11 @@ def test_two_actors_give_the_entities_of_one_process(model, tagger):
     try:
         rows = [{"id": number, "text": text} for number, text in enumerate(TEXTS * 20)]
         tagged = ray.data.from_items(rows, override_num_blocks=8).map_batches(
-            TagTables, fn_constructor_kwargs={"model": model}, batch_format="pyarrow", batch_size=50, concurrency=2
+            TagTables,
+            fn_constructor_kwargs={"model": model},
+            batch_format="pyarrow",
+            batch_size=50,
+            compute=ray.data.ActorPoolStrategy(size=2),
         )
         found = sorted(tagged.take_all(), key=lambda row: row["id"])
     finally:

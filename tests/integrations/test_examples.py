@@ -1,0 +1,79 @@
+"""The examples for Presidio and Label Studio give the entities of the tagger."""
+
+import runpy
+
+import pytest
+from conftest import REPOSITORY
+from random_texts import TEXTS, lively_model
+
+from hf_xorner import Tagger
+
+EXAMPLES = REPOSITORY / "docs" / "examples"
+NAMES = {"PER": "PERSON", "LOC": "LOCATION"}
+CONFIG = """
+<View>
+  <Labels name="label" toName="text"><Label value="PER"/><Label value="GOD"/></Labels>
+  <Text name="text" value="$sentence"/>
+</View>
+"""
+
+
+@pytest.fixture(scope="module")
+def tagger(tokenizer):
+    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
+
+
+@pytest.fixture
+def model(tagger, tmp_path):
+    tagger.save_pretrained(tmp_path)
+    return str(tmp_path)
+
+
+def test_examples_are_short():
+    assert all(len(path.read_text(encoding="utf-8").splitlines()) <= 30 for path in EXAMPLES.glob("*.py"))
+
+
+def test_a_presidio_recognizer(model, tagger):
+    presidio = pytest.importorskip(
+        "presidio_analyzer", reason="Presidio is not installed: pip install presidio-analyzer"
+    )
+    spacy = pytest.importorskip("spacy")
+    from presidio_analyzer.nlp_engine import SpacyNlpEngine
+
+    recognizer = runpy.run_path(str(EXAMPLES / "presidio.py"))["TaggerRecognizer"](model, NAMES, min_score=0.3)
+    engine = SpacyNlpEngine()
+    engine.nlp = {"en": spacy.blank("en")}
+    registry = presidio.RecognizerRegistry(recognizers=[recognizer])
+    analyzer = presidio.AnalyzerEngine(registry=registry, nlp_engine=engine)
+    count = 0
+    for text in TEXTS:
+        for wanted in (["PERSON", "LOCATION"], ["LOCATION"]):
+            found = [(one.entity_type, one.start, one.end, one.score) for one in analyzer.analyze(text, "en", wanted)]
+            expected = [(NAMES.get(e.label), e.start, e.end, e.score) for e in tagger(text) if e.score >= 0.3]
+            expected = [row for row in expected if row[0] in wanted]
+            assert sorted(found) == sorted(expected)
+            count += len(expected)
+    assert count > 10
+
+
+def test_a_label_studio_backend(model, tagger, monkeypatch):
+    reason = "label-studio-ml is not installed: pip install label-studio-ml redis rq"
+    pytest.importorskip("label_studio_ml.model", reason=reason)
+    monkeypatch.setenv("MODEL", model)
+    backend = runpy.run_path(str(EXAMPLES / "label_studio.py"))["TaggerBackend"](label_config=CONFIG)
+    predictions = backend.predict([{"data": {"sentence": text}} for text in TEXTS])
+    count = 0
+    for prediction, text in zip(predictions, TEXTS, strict=True):
+        known = [entity for entity in tagger(text) if entity.label in ("PER", "GOD")]
+        about = {"from_name": "label", "to_name": "text", "type": "labels"}
+        assert prediction["result"] == [
+            {
+                **about,
+                "score": pytest.approx(e.score, abs=1e-5),
+                "value": {"start": e.start, "end": e.end, "text": text[e.start : e.end], "labels": [e.label]},
+            }
+            for e in known
+        ]
+        assert prediction["score"] == pytest.approx(min([e.score for e in known], default=1.0), abs=1e-5)
+        count += len(known)
+    assert count > 5
