@@ -65,7 +65,7 @@ class TaggerComponent:
         if self._tagger is None:
             self._load(self.model)
         if os.getpid() != self._process:
-            # A forked process hangs where it uses the threads of its parent.
+            # OpenMP does not support threads in a forked process, and several processes share the cores already.
             import torch
 
             torch.set_num_threads(1)
