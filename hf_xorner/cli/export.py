@@ -57,8 +57,8 @@ def run(words: Sequence[str]) -> None:
 
             written = export_onnx(options.model, options.output, precision)
     except ModuleNotFoundError as error:
-        if error.name != "onnx":
+        if error.name not in ("onnx", "onnxscript"):
             raise
-        raise ImportError("export needs the package onnx; run: pip install 'hf_xorner[onnx]'.") from None
+        raise ImportError(f"export needs the package {error.name}; run: pip install 'hf_xorner[onnx]'.") from None
     for path in written:
         print(f"written: {path} ({path.stat().st_size / 1e6:.1f} MB)")
