@@ -16,6 +16,7 @@ skipped. No test needs the network.
 """
 
 import atexit
+import gc
 import os
 import runpy
 import shutil
@@ -46,6 +47,14 @@ torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 
 atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
+
+
+
+def pytest_collection_finish():
+    """Exempt imported modules and collected tests from garbage collection, most of which would walk through them."""
+    gc.collect()
+    gc.freeze()
+
 
 REPOSITORY = Path(__file__).parent.parent
 ARCHITECTURES = tuple(CONFIGS)
