@@ -16,7 +16,7 @@ PHRASES = ["Key and Peele".split(), "You and I".split(), "Key and I".split(), "Y
 WHOLE_PHRASE = [["B-ART", "I-ART", "I-ART"]] * 2 + [["O", "O", "O"]] * 2
 MIDDLE_WORD = [["O", "B-ART", "O"]] * 2 + [["O", "O", "O"]] * 2
 LABELS = ["O", "B-ART", "I-ART"]
-SEEDS = range(3)
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 
 
 def train_on(tags, model_type: str, decoder: str, seed: int):

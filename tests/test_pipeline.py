@@ -1,7 +1,7 @@
 """The stock `pipeline("ner")` returns exactly the entities that a model decodes."""
 
 import copy
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import pytest
 import tiny_encoders as tiny
@@ -18,6 +18,10 @@ from hf_xorner import Tagger, WordCharTokenizer
 def model(request, tokenizer):
     kind, decoder = request.param
     return lively_model(kind, tokenizer, decoder)
+
+
+#: For what does not depend on the decoder: every architecture and every decoder, not every pair of them.
+one_of_each = pytest.mark.parametrize("model", list(zip(ARCHITECTURES, cycle(DECODERS))), indirect=True, ids="-".join)
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +118,7 @@ def short_tokenizer(tokenizer, words):
     return short
 
 
+@one_of_each
 @pytest.mark.parametrize("strategy", ["simple", "first"])
 @pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
 def test_stride_does_not_change_short_texts(model, tokenizer, pipe, items, strategy):
@@ -123,6 +128,7 @@ def test_stride_does_not_change_short_texts(model, tokenizer, pipe, items, strat
     assert [spans(found) for found in strided(items, **options)] == [spans(found) for found in pipe(items, **options)]
 
 
+@one_of_each
 @pytest.mark.parametrize("batch_size", [1, 8])
 @pytest.mark.parametrize("given_words", [False, True])
 def test_stride_merges_the_entities_of_windows(model, tokenizer, given_words, batch_size):
@@ -151,6 +157,7 @@ def test_stride_merges_the_entities_of_windows(model, tokenizer, given_words, ba
             assert any(start < other_end and other_start < end for _, other_start, other_end in found), kind
 
 
+@one_of_each
 @pytest.mark.parametrize("text", ["", " ", "\n\t \u3000"], ids=ascii)
 def test_text_without_words_has_no_entities(model, tokenizer, pipe, text):
     assert pipe(text) == []
@@ -159,6 +166,7 @@ def test_text_without_words_has_no_entities(model, tokenizer, pipe, text):
         assert pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy=strategy)(text) == []
 
 
+@one_of_each
 @pytest.mark.parametrize(
     "text",
     [

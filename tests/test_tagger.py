@@ -4,7 +4,7 @@ import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count, islice, pairwise
+from itertools import count, cycle, islice, pairwise
 
 import chain_oracle as oracle
 import numpy as np
@@ -25,6 +25,10 @@ from hf_xorner.models.tags import INSIDE
 def tagger(request, tokenizer):
     kind, decoder = request.param
     return Tagger(lively_model(kind, tokenizer, decoder), tokenizer)
+
+
+#: For what does not depend on the decoder: every architecture and every decoder, not every pair of them.
+one_of_each = pytest.mark.parametrize("tagger", list(zip(ARCHITECTURES, cycle(DECODERS))), indirect=True, ids="-".join)
 
 
 @pytest.fixture(scope="module")
@@ -292,6 +296,7 @@ def test_tokenizer_without_character_ids_is_refused(tokenizer):
 # --- Threads ---------------------------------------------------------------------------------------------------------
 
 
+@one_of_each
 @pytest.mark.parametrize("threads", [2, 3])
 def test_results_do_not_depend_on_the_number_of_threads(tagger, two_threads, threads):
     items = [*TEXTS, *GIVEN] * 8
@@ -314,6 +319,7 @@ def test_words_computed_once_and_in_each_batch_give_the_same_results(tagger, ite
         assert [entity.score for entity in one] == pytest.approx([entity.score for entity in other], abs=1e-5)
 
 
+@one_of_each
 def test_threads_may_share_a_tagger(tagger):
     items = [*TEXTS, *GIVEN] * 4
     alone = tagger.tag(items, batch_size=4)
@@ -333,11 +339,11 @@ def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):
 
 def test_long_document_is_tagged_to_its_end(tokenizer, model_type):
     words = " ".join(TEXTS).split()
-    document = list(islice((word for _ in count() for word in words), 5_000))
+    document = list(islice((word for _ in count() for word in words), 2_000))
     model = lively_model(model_type, tokenizer, "crf", given=[document])
     tagger = Tagger(model, tokenizer)
     entities = tagger(document)
-    assert entities[-1].word_end > 4_900
+    assert entities[-1].word_end > 1_900
     assert len(entities) > 50
     pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
     same_entities(entities, pipe([document], is_split_into_words=True)[0])
@@ -347,9 +353,9 @@ def test_long_document_is_tagged_to_its_end(tokenizer, model_type):
     ]
 
 
-@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+@pytest.mark.parametrize(("model_type", "decoder"), with_decoders(ARCHITECTURES, DECODERS))
 def test_a_document_in_blocks_gives_the_same_entities(tokenizer, model_type, decoder, monkeypatch):
-    document = [word for words in GIVEN for word in words] * 20
+    document = [word for words in GIVEN for word in words] * 8
     tagger = Tagger(lively_model(model_type, tokenizer, decoder, given=[document]).double(), tokenizer)
     expected = tagger(document)
     monkeypatch.setattr("hf_xorner.models.recurrent.WORDS_IN_BLOCK", 100)
