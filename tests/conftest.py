@@ -4,7 +4,8 @@ Shared code of the tests is in one of these files:
 
 - `conftest.py`: the fixtures of all tests, sentences, labels and `build_model`, which builds a small model of any
   architecture. Fixtures that only one folder uses are in its test files.
-- `helpers.py`: batches, processes, locks, and the output of scripts.
+- `helpers.py`: batches, launchers, locks, and the output of scripts.
+- `processes.py`: new Python processes.
 - `random_texts.py`: random sentences and texts, and a model that predicts many entities.
 - `tiny_encoders.py`: contextual encoders of a few weights, and tokenizers of every family.
 - `local_hub.py`: a Hub on this machine.
@@ -24,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -38,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import reference_encoders
 from local_hub import LocalHub
+from processes import run_python
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.registration import CONFIGS, MODELS
@@ -47,7 +50,6 @@ torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 
 atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
-
 
 
 def pytest_collection_finish():
@@ -200,11 +202,22 @@ def script_in_new_process(tmp_path):
 
     def run(name, *arguments):
         environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "cache")}
-        command = [sys.executable, str(REPOSITORY / "scripts" / name), *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        done = run_python([REPOSITORY / "scripts" / name, *arguments], cwd=tmp_path, env=environment)
         return done.returncode, done.stdout, done.stderr
 
     return run
+
+
+@pytest.fixture(scope="module")
+def forked_offline():
+    """Fork the processes in which `hf_xorner.hub` loads a model; test_checks starts them as they are."""
+
+    def run(command, *, input, cwd, env, timeout, **_):
+        return run_python(command[1:], given=input, cwd=cwd, env=env, timeout=timeout)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hf_xorner.hub.loading.subprocess", SimpleNamespace(**{**vars(subprocess), "run": run}))
+        yield
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
-"""Helpers of the tests: random batches, weights for the references, processes, locks, the output of scripts."""
+"""Helpers of the tests: random batches, weights for the references, launchers, locks, the output of scripts."""
 
-import os
 import random
-import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ import pytest
 import reference_encoders
 import torch
 import torch.nn.functional as F
+from processes import free_port
 
 from hf_xorner import files
 
@@ -47,27 +46,10 @@ def folders_for(file):
     return [str(here), str(here.parent)]
 
 
-def free_port():
-    """Return a free port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def accelerate():
     """Return the arguments of the interpreter that start a script in two processes with accelerate."""
     options = ["--multi_gpu", "--num_processes", "2", "--main_process_port", str(free_port())]
     return ["-m", "accelerate.commands.launch", *options]
-
-
-def run_in_two_processes(script, folder):
-    """Run a script under torchrun in two processes of one thread each."""
-    path = folder / "two.py"
-    path.write_text(script)
-    command = [sys.executable, *TORCHRUN, str(path)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
-    assert result.returncode == 0, result.stderr[-3000:]
 
 
 def write_towns(folder, seed=0):

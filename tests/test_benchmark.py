@@ -1,11 +1,10 @@
 """`hf-xorner benchmark`: its figures and its bounds."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from conftest import REPOSITORY
+from processes import run_python
 
 from hf_xorner.cli import benchmark
 
@@ -15,7 +14,7 @@ BENCHMARK = str(REPOSITORY / "scripts" / "benchmark.py")
 def test_speeds_are_written_as_json_with_their_minimums(tmp_path):
     file = tmp_path / "figures.json"
     options = ["--models", "cross-bilstm-cnn", "--sentences", "64", "--rounds", "1", "--json", str(file)]
-    result = subprocess.run([sys.executable, BENCHMARK, *options], capture_output=True, text=True, timeout=300)
+    result = run_python([BENCHMARK, *options])
     assert result.returncode == 0, result.stderr[-3000:]
     figures = json.loads(file.read_text())
     assert set(figures["floor"]) == {"train", "tag", "pipeline"}
@@ -26,9 +25,7 @@ def test_speeds_are_written_as_json_with_their_minimums(tmp_path):
 
 
 def test_an_unknown_model_is_refused():
-    result = subprocess.run(
-        [sys.executable, BENCHMARK, "--models", "bert"], capture_output=True, text=True, timeout=120
-    )
+    result = run_python([BENCHMARK, "--models", "bert"])
     assert result.returncode != 0
     assert (
         result.stderr.strip()
@@ -62,9 +59,7 @@ def test_tagging_is_compared_with_that_of_spacy(tmp_path):
     pytest.importorskip("spacy")
     file = tmp_path / "figures.json"
     options = ["--against", "spacy", "--models", "bilstm-cnn,stack-lstm", "--sentences", "40", "--rounds", "1"]
-    result = subprocess.run(
-        [sys.executable, BENCHMARK, *options, "--json", str(file)], capture_output=True, text=True, timeout=300
-    )
+    result = run_python([BENCHMARK, *options, "--json", file])
     assert result.returncode == 0, result.stderr[-3000:]
     figures = json.loads(file.read_text())
     assert list(figures) == ["spacy", "bilstm-cnn", "stack-lstm"]

@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 from conftest import REPOSITORY
+from processes import run_python
 from tiny_encoders import save_encoder
 
 from hf_xorner import __version__
@@ -212,7 +213,7 @@ def test_documented_commands_run(workplace, monkeypatch, capsys):
 # --- Progress bars ----------------------------------------------------------------------------------------------------
 
 SMALL_RUN = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu true --output_dir small --seeds 3"
-PIPED = [
+REDIRECTED = [
     SMALL_RUN,
     "evaluate --model my_tagger --dataset my_corpus --resamples 0",
     "tag texts.txt --model my_tagger",
@@ -222,14 +223,13 @@ PIPED = [
 ]
 
 
-@pytest.mark.parametrize("line", PIPED)
-def test_no_progress_bars_are_written_to_a_pipe(workplace, line, tmp_path):
+@pytest.mark.parametrize("line", REDIRECTED)
+def test_no_progress_bars_are_written_to_a_file(workplace, line, tmp_path):
     # An empty cache, so that the corpus is built.
     environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
-    words = [sys.executable, "-m", "hf_xorner", *line.split()]
-    done = subprocess.run(words, capture_output=True, cwd=workplace, env=environment)
-    assert done.returncode == 0, done.stderr.decode()
-    for sign in (b"\r", b"it/s", b"examples/s", b"Loading weights"):
+    done = run_python(["-m", "hf_xorner", *line.split()], cwd=workplace, env=environment)
+    assert done.returncode == 0, done.stderr
+    for sign in ("\r", "it/s", "examples/s", "Loading weights"):
         assert sign not in done.stdout + done.stderr
 
 

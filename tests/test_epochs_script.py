@@ -1,19 +1,17 @@
 """`hf-xorner epochs`: its times, and the refusal of unknown names."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from conftest import REPOSITORY
+from processes import run_python
 
 SCRIPT = str(REPOSITORY / "scripts" / "epochs.py")
 
 
 def epochs(tmp_path, *names):
     file = tmp_path / "figures.json"
-    command = [sys.executable, SCRIPT, *names, "--sentences", "64", "--rounds", "1", "--json", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = run_python([SCRIPT, *names, "--sentences", 64, "--rounds", 1, "--json", file])
     return done, json.loads(file.read_text()) if file.exists() else None
 
 

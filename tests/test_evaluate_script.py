@@ -1,13 +1,12 @@
 """`hf-xorner evaluate` from the command line."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import torch
 from conftest import REPOSITORY, SENTENCES, build_model
 from helpers import fault, ok
+from processes import run_python
 
 SCRIPT = str(REPOSITORY / "scripts" / "evaluate.py")
 PREDICTIONS = "Ann\tB-PER\tB-PER\nLee\tI-PER\tI-PER\nsaw\tO\tO\nOslo\tB-LOC\tB-PER\n\nrain\tO\tO\n"
@@ -69,10 +68,10 @@ def model(folder, tokenizer):
 
 def test_predictions_of_any_system_are_scored(folder):
     command = [
-        *(sys.executable, SCRIPT, "--predictions", "p.tsv", "--compare", "gold.tsv", "--policy", "strict"),
+        *(SCRIPT, "--predictions", "p.tsv", "--compare", "gold.tsv", "--policy", "strict"),
         *("--json", "new/out.json", "--plots", "new/plots", "--save_predictions", "new/p.tsv", "--resamples", "50"),
     ]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    result = run_python(command)
     assert result.returncode == 0, result.stderr[-3000:]
     said = result.stdout
     assert said.startswith(
@@ -91,7 +90,7 @@ def test_predictions_of_any_system_are_scored(folder):
 
 
 def test_an_error_is_one_line_and_an_exit_status(folder):
-    result = subprocess.run([sys.executable, SCRIPT, "--predictions", "no.tsv"], capture_output=True, text=True)
+    result = run_python([SCRIPT, "--predictions", "no.tsv"])
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == "hf-xorner evaluate: [Errno 2] No such file or directory: 'no.tsv'\n"
 

@@ -3,13 +3,12 @@
 import io
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 import tiny_encoders as tiny
 import torch
 from conftest import REPOSITORY, SENTENCES, build_model
+from processes import run_python
 from safetensors.torch import load_file, save_file
 
 from hf_xorner import Tagger, WordCharTokenizer
@@ -56,15 +55,9 @@ def foreign(tmp_path):
 
 def test_tagging_standard_input_runs_no_code_of_the_model(foreign, tmp_path):
     path, mark = foreign
-    done = subprocess.run(
-        [sys.executable, str(REPOSITORY / "scripts" / "tag.py"), "-", "--model", str(path)],
-        cwd=tmp_path,
-        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
-        input="y\n" * 20,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    command = [REPOSITORY / "scripts" / "tag.py", "-", "--model", path]
+    environment = {**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")}
+    done = run_python(command, cwd=tmp_path, env=environment, given="y\n" * 20)
     assert not mark.exists()
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert str(path) in done.stderr.strip().splitlines()[-1]
@@ -110,13 +103,8 @@ def test_trusted_published_code_matches_the_package(tokenizer, tmp_path):
         "print([type(one.model).__module__.split('.')[0] for one in taggers])\n"
         "print(len({str(one('Ann Smith met Zeus in New York .')) for one in taggers}))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "model")],
-        env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    environment = {**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")}
+    done = run_python(["-c", program, tmp_path / "model"], env=environment)
     assert done.stdout.split("\n")[-2] == "1", done.stderr
 
 

@@ -10,6 +10,7 @@ import tiny_encoders as tiny
 import torch
 from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model
 from datasets import Dataset
+from processes import run_python
 from random_texts import TEXTS as SHORT_TEXTS
 from random_texts import lively_model
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments, pipeline
@@ -20,19 +21,24 @@ DECODERS = {kind: "softmax" if kind in ("bilstm-cnn", "id-cnn") else "crf" for k
 TEXTS = ["Ann Smith saw [PAD] Zeus, 3 birds & O'Brien's dog in İstanbul 👩🏽‍🚀", "", "Nobody", *SHORT_TEXTS]
 
 
-def run_python(code, *arguments, home=None):
-    """Run code in a new process and return its output; its standard error must be empty."""
+def output_of(code, *arguments, home=None, run=run_python):
+    """Run code in a new process and return its output; its standard error must hold no complaint."""
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     if home is not None:
         environment |= {"HF_HOME": str(home), "HF_MODULES_CACHE": str(home / "modules")}
-    command = [sys.executable, "-c", code, *map(str, arguments)]
     # From a folder elsewhere, so that the package is not found because it lies there.
     folder = home or os.path.dirname(sys.executable)
-    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    result = run(["-c", code, *arguments], cwd=folder, env=environment)
     assert result.returncode == 0, result.stderr
     for complaint in ("is not supported for", "Traceback", "newly initialized", "not initialized", "unexpected"):
         assert complaint not in result.stderr
     return result.stdout
+
+
+def new_interpreter(arguments, **options):
+    """Run an interpreter that has imported nothing."""
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
 
 
 def write_outputs(folder, model, tokenizer):
@@ -142,7 +148,7 @@ def check(folder, **options):
 
 
 def test_registered_classes_load_everything(folders, trained, tmp_path):
-    kinds = run_python(
+    kinds = output_of(
         CHECK
         + """
 import hf_xorner
@@ -195,14 +201,14 @@ for number, folder in enumerate(sys.argv[2:]):
     shutil.copy(Path(folder) / "answers.json", again)
 assert not any(name.startswith("hf_xorner.") for name in sys.modules)
 """
-    run_python(without_package + code, tmp_path, *folders, trained[1], home=home)
+    output_of(without_package + code, tmp_path, *folders, trained[1], home=home)
     assert list((home / "modules").rglob("modeling_bilstm_cnn.py"))
 
     # Saved again by a process without the package, and loaded by another one.
     resaved = [tmp_path / f"again{number}" for number in (0, 1, 2, 8)]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    run_python(
+    output_of(
         without_package + "for folder in sys.argv[1:]: check(folder, trust_remote_code=True)", *resaved, home=elsewhere
     )
 
@@ -232,7 +238,7 @@ for module in ("transformers.modeling_utils", "datasets", "hf_xorner.models.mode
 """
     times = []
     while len(times) < 3 and not (times and min(times) <= 0.2):
-        times.append(float(run_python(code)))
+        times.append(float(output_of(code, run=new_interpreter)))
     assert min(times) <= 0.2, times
 
 
@@ -246,4 +252,4 @@ Tagger.from_pretrained(sys.argv[1])("Ann lives in Rome .")
 packages = {name.split(".")[0] for name in set(sys.modules) - before}
 print(*sorted(packages - {"hf_xorner", "torch", "transformers", "tokenizers"} - set(sys.stdlib_module_names)))
 """
-    assert run_python(code, folders[0]).split() in ([], ["tabulate"])  # imported by torch
+    assert output_of(code, folders[0], run=new_interpreter).split() in ([], ["tabulate"])  # imported by torch

@@ -19,6 +19,8 @@ from hf_xorner.training import parse
 from hf_xorner.training.arguments import DERIVED
 from hf_xorner.training.facts import Facts
 
+pytestmark = pytest.mark.usefixtures("forked_offline")
+
 SHELF = REPOSITORY / "model_cards"
 FOLDERS = sorted(path for path in SHELF.iterdir() if path.is_dir())
 COMPLETE = SHELF / "cross-bilstm-cnn-wnut17"

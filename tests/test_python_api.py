@@ -1,11 +1,10 @@
 """`train`, `evaluate` and `Tagger` as a developer calls them."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from conftest import REPOSITORY
+from processes import run_python
 
 import hf_xorner
 from hf_xorner import Entities, Entity, Tagger, evaluate, load_corpus, train
@@ -93,9 +92,7 @@ def test_a_tagger_is_saved_and_described(trained, tmp_path):
     assert repr(tagger).startswith("Tagger(lstm-crf, ")
     assert "PER" in repr(tagger)
     command = "from transformers import pipeline; print(len(pipeline('ner', 'copy', trust_remote_code=True)('Ann')))"
-    result = subprocess.run(
-        [sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True, env={"HF_HUB_OFFLINE": "1"}
-    )
+    result = run_python(["-c", command], cwd=tmp_path, env={"HF_HUB_OFFLINE": "1"})
     assert result.returncode == 0, result.stderr[-2000:]
 
 

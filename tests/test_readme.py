@@ -1,11 +1,10 @@
 """The Python examples of the README and the documentation run, and print the output that is shown."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 from conftest import REPOSITORY
+from processes import run_python
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (REPOSITORY / "docs").glob("*.md")}
@@ -29,9 +28,7 @@ def test_examples_print_the_documented_output(code, expected, default_run):
     cards = folder / "model_cards"
     if not cards.exists():
         cards.symlink_to(REPOSITORY / "model_cards")
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=300
-    )
+    result = run_python(["-c", code], cwd=folder)
     assert result.returncode == 0, result.stderr[-3000:]
     # Training also prints a line with times after each epoch.
     assert re.sub(r"^epoch .*\n", "", result.stdout, flags=re.MULTILINE) == expected

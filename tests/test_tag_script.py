@@ -19,6 +19,7 @@ import torch
 from conftest import LABELS, REPOSITORY, SENTENCES, build_model
 from datasets import Dataset, IterableDatasetDict
 from helpers import TORCHRUN, accelerate, fault, lock_holder, ok
+from processes import run_python, run_pythons
 from random_texts import TEXTS, lively_model, random_sentences
 
 from hf_xorner import Tagger, WordCharTokenizer
@@ -379,9 +380,9 @@ def test_an_array_is_read_as_its_objects_in_lines(tag, tmp_path, form, format):
     assert found == expected
 
 
-def test_an_array_is_read_from_standard_input(model):
-    done = run(command(model, "-"), input=b'[{"text": "Ann Smith"}, {"text": "Zeus"}]')
-    assert [found["text"] for found in objects(done.stdout.decode())] == ["Ann Smith", "Zeus"]
+def test_an_array_is_read_from_standard_input(tag, stdin):
+    stdin(b'[{"text": "Ann Smith"}, {"text": "Zeus"}]')
+    assert [found["text"] for found in objects(ok(tag("-")))] == ["Ann Smith", "Zeus"]
 
 
 @pytest.mark.parametrize(
@@ -658,20 +659,13 @@ def test_a_killed_process_is_continued_by_the_same_command(tmp_path, model):
     process.wait()
     assert partial.exists() and not (tmp_path / "out.jsonl").exists()
     assert 0 < json.loads(state.read_text())["records"] < 1200
-    assert run(command(model, source, *options)).returncode == 0
+    assert run_python(command(model, source, *options)[1:]).returncode == 0
     assert not partial.exists()
     tag_source(str(source), TaggingOptions(model, str(tmp_path / "whole.jsonl"), batch_size=2, device="cpu"))
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 # --- Several processes -----------------------------------------------------------------------------------------------
-
-
-def start(model, source, output, rank, world, *options):
-    """Start one of several processes without a launcher, which would end all if one fails."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "RANK": str(rank), "WORLD_SIZE": str(world)}
-    arguments = command(model, source, "--output", output, "--batch_size", 1, *options)
-    return subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", pytest.param("accelerate", marks=pytest.mark.slow)])
@@ -777,10 +771,10 @@ def test_a_fault_in_one_shard_leaves_the_other_complete(tmp_path, model):
     lines = source.read_bytes().split(b"\n")
     lines[150] = b"\xff"
     source.write_bytes(b"\n".join(lines))
-    processes = [start(model, source, tmp_path / "out", rank, 2) for rank in range(2)]
-    errors = [process.communicate(timeout=200)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 1]
-    assert "in.txt:151: byte 0xff" in errors[1] and "records before are kept in" in errors[1]
+    ranks = [{**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"} for rank in range(2)]
+    first, second = run_pythons(command(model, source, "--output", tmp_path / "out", "--batch_size", 1)[1:], ranks)
+    assert [first.returncode, second.returncode] == [0, 1]
+    assert "in.txt:151: byte 0xff" in second.stderr and "records before are kept in" in second.stderr
     assert [path.name for path in (tmp_path / "out").glob("*.jsonl")] == ["part-00000-of-00002.jsonl"]
 
 
@@ -864,38 +858,44 @@ def test_progress_is_shown_in_a_terminal_only(tmp_path, model, monkeypatch):
 
 # --- Memory and time -------------------------------------------------------------------------------------------------
 
-PEAK = """
-import runpy, sys
-sys.argv = sys.argv[1:]
-try:
-    runpy.run_path(sys.argv[0], run_name="__main__")
-finally:
+PEAKS = """
+import os, runpy, sys
+# The commands follow the program; each is run in a process of its own, which has the imports of this one.
+import hf_xorner.cli.tag
+for words in map(str.split, sys.argv[1:]):
+    if os.fork():
+        if os.wait()[1]:
+            sys.exit("the command failed")
+        continue
+    sys.argv = words
+    runpy.run_path(words[0], run_name="__main__")
     line = next(line for line in open("/proc/self/status") if line.startswith("VmHWM:"))
-    print("peak", int(line.split()[1]) / 1024, file=sys.stderr)
+    print("peak", int(line.split()[1]) / 1024, flush=True)
+    break
 """
 needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
 
 
-def peak(tmp_path, model, source, *options):
-    """Return the peak memory of a process that tags a file, in MB."""
-    (tmp_path / "peak.py").write_text(PEAK)
-    done = run([sys.executable, str(tmp_path / "peak.py"), *command(model, source, *options)[1:]])
+def peaks_of(*commands):
+    """Return the peak memory of each command in MB."""
+    done = run([sys.executable, "-c", PEAKS, *(" ".join(words[1:]) for words in commands)])
     assert done.returncode == 0, done.stderr.decode()[-2000:]
-    return float(done.stderr.split()[-1])
+    return [float(line.split()[1]) for line in done.stdout.decode().splitlines() if line.startswith("peak ")]
 
 
 @needs_proc
 def test_memory_does_not_grow_with_the_input(tmp_path, model):
     """The records have 5 kB each, so that keeping them in memory would be measured."""
-    draw, peaks = random.Random(0), []
+    draw, commands = random.Random(0), []
     for count in (1000, 6000):
         source = tmp_path / f"{count}.jsonl"
         with source.open("w") as file:
             for _ in range(count):
                 record = {"text": " ".join(draw.choice(SENTENCES)), "ballast": draw.randbytes(2500).hex()}
                 file.write(json.dumps(record) + "\n")
-        peaks.append(peak(tmp_path, model, source, "--output", tmp_path / f"out{count}.jsonl", "--batch_size", 16))
-    assert peaks[1] - peaks[0] < 12, peaks
+        commands.append(command(model, source, "--output", tmp_path / f"out{count}.jsonl", "--batch_size", 16))
+    less, more = peaks_of(*commands)
+    assert more - less < 12, (less, more)
 
 
 @pytest.mark.slow
@@ -904,7 +904,7 @@ def test_a_million_sentences_take_the_memory_of_a_quarter(tmp_path, model):
     peaks = []
     for count in (250_000, 1_000_000):
         source = many(tmp_path / f"{count}.txt", count)
-        peaks.append(peak(tmp_path, model, source, "--output", tmp_path / "out.jsonl", "--overwrite"))
+        peaks += peaks_of(command(model, source, "--output", tmp_path / "out.jsonl", "--overwrite"))
         with (tmp_path / "out.jsonl").open("rb") as file:
             assert sum(1 for _ in file) == count
     assert peaks[1] - peaks[0] < 25, peaks

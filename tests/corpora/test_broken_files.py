@@ -8,8 +8,6 @@ import gzip
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +16,7 @@ import pyarrow as pa
 import pytest
 from conftest import REPOSITORY
 from datasets import Dataset, DatasetDict
+from processes import run_python
 from pyarrow import feather, parquet
 
 from hf_xorner.corpora import DataError, load_corpus
@@ -700,14 +699,8 @@ def test_scripts_report_broken_sources_and_exit(folder, tmp_path, command, case)
     write(folder, case.files)
     script, *arguments = (str(source_of(case, folder)) if word == "SOURCE" else word for word in command)
     before = sorted(tmp_path.rglob("*"))
-    result = subprocess.run(
-        [sys.executable, str(REPOSITORY / "scripts" / script), *arguments],
-        cwd=tmp_path,
-        env={**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "cache")}
+    result = run_python([REPOSITORY / "scripts" / script, *arguments], cwd=tmp_path, env=environment)
     assert result.returncode == 1
     assert result.stdout == ""
     assert result.stderr.startswith(

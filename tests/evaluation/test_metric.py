@@ -1,6 +1,4 @@
 import random
-import subprocess
-import sys
 import threading
 
 import evaluate
@@ -8,6 +6,7 @@ import pytest
 import torch
 from conftest import ARCHITECTURES, LABELS, REPOSITORY, with_decoders
 from datasets import ClassLabel, Dataset, Features, List, Value
+from processes import run_python
 from random_texts import DECODERS, lively_model, random_sentences
 
 from hf_xorner import Tagger
@@ -150,7 +149,7 @@ except ImportError as error:
 else:
     raise AssertionError("the metric was built on a script")
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+    run_python(["-c", program]).check_returncode()
 
 
 # --- With the evaluator ----------------------------------------------------------------------------------------------

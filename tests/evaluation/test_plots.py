@@ -1,10 +1,9 @@
 import builtins
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from processes import run_python
 
 from hf_xorner.evaluation import plots
 from hf_xorner.evaluation.calibration import calibration
@@ -176,7 +175,7 @@ assert plots.draw({{"per_type": {{"A": dict(precision=1.0, recall=2.0, f1=3.0, s
 assert list(dict.items(matplotlib.rcParams)) == before
 assert "matplotlib.pyplot" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+    run_python(["-c", program]).check_returncode()
 
 
 def test_a_missing_matplotlib_is_reported(tmp_path, monkeypatch):

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from inspect import getsource
@@ -18,6 +16,7 @@ import pytest
 import yaml
 from conftest import REPOSITORY
 from huggingface_hub import ModelCard
+from processes import run_python
 
 from hf_xorner.export.runtime import Entity
 from hf_xorner.hub import card as module
@@ -26,6 +25,8 @@ from hf_xorner.hub.card_content import code, error_rows, fence, renewed, shown
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import parse, prepare
 from hf_xorner.training.facts import Facts
+
+pytestmark = pytest.mark.usefixtures("forked_offline")
 
 HOSTILE = [
     "a|b",
@@ -494,14 +495,7 @@ def test_without_matplotlib_the_curve_is_a_table(trained, tmp_path):
     (tmp_path / "matplotlib" / "__init__.py").write_text("raise ImportError('broken')\n")
     lines = "from hf_xorner.hub import card; card._output = lambda lines: 'x'; card.write_card('tiny')"
     paths = os.pathsep.join([str(tmp_path), str(REPOSITORY)])
-    done = subprocess.run(
-        [sys.executable, "-c", lines],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = run_python(["-c", lines], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths})
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "tiny" / "README.md").read_text(encoding="utf-8")
     curve = Facts.read(trained).curve

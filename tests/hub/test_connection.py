@@ -3,16 +3,14 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 
 import pytest
-from helpers import free_port
 from huggingface_hub import HfApi, constants, hf_hub_download, set_client_factory
 from huggingface_hub.errors import LocalEntryNotFoundError
 from huggingface_hub.utils import http_backoff
 from huggingface_hub.utils._http import default_client_factory
+from processes import free_port, run_python
 
 from hf_xorner.hub.connection import client
 
@@ -65,15 +63,8 @@ def test_commands_fail_soon_and_say_what_cannot_be_reached(unreachable, tmp_path
     variables = {"HF_ENDPOINT": unreachable, "HF_HOME": str(tmp_path / "home"), "NO_PROXY": "127.0.0.1"}
     offline = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
     environment = {name: value for name, value in os.environ.items() if name not in offline} | variables
-    done = subprocess.run(
-        [sys.executable, "-c", TIMED],
-        input=json.dumps([command.split() for command in commands.values()]),
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    given = json.dumps([command.split() for command in commands.values()])
+    done = run_python(["-c", TIMED], given=given, cwd=tmp_path, env=environment)
     times = [line.split() for line in done.stdout.splitlines()]
     assert [code for _, code in times] == ["1"] * len(commands), done.stderr
     assert all(float(seconds) < 5 for seconds, _ in times), done.stdout

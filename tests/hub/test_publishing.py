@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import time
 from datetime import datetime, timedelta, timezone
@@ -14,8 +13,8 @@ from pathlib import Path
 import pytest
 from conftest import REPOSITORY, SENTENCES
 from datasets import Dataset
-from helpers import free_port
 from huggingface_hub import HfApi, constants, get_session
+from processes import free_port, run_python
 from random_texts import lively_model
 from transformers import TrainingArguments, pipeline
 
@@ -23,7 +22,7 @@ from hf_xorner.hub import Unfit, publish
 from hf_xorner.hub.loading import Tagged
 from hf_xorner.training import TaggerTrainer
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.usefixtures("forked_offline")]
 
 TEXT = "Ann Smith met Zeus in New York ."
 CARD = f"---\nlicense: mit\nwidget:\n- text: {TEXT}\n---\n# A tagger\n"
@@ -511,15 +510,7 @@ def test_the_trainer_uploads_no_pickle(hub, api, tokenizer, tmp_path, monkeypatc
 
 
 def in_process(arguments, environment, cwd):
-    result = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    result = run_python(arguments, cwd=cwd, env={**os.environ, **environment})
     return result.returncode, result.stdout, result.stderr
 
 

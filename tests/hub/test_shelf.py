@@ -12,6 +12,8 @@ from transformers import AutoConfig, AutoTokenizer, pipeline
 from hf_xorner.hub import check_folder
 from hf_xorner.hub.publish import MANIFEST, shelve, write_files
 
+pytestmark = pytest.mark.usefixtures("forked_offline")
+
 TEXT = "Ann met Zeus"
 CARD = f"---\nlicense: mit\nwidget:\n- text: {TEXT}\n---\n# A tagger\n\n![](learning_curve.png)\n"
 

@@ -24,8 +24,8 @@ import pytest
 import torch
 import yaml
 from conftest import REPOSITORY
-from helpers import free_port
 from packaging.requirements import Requirement
+from processes import free_port, run_python
 from random_texts import lively_model
 from transformers import pipeline
 
@@ -33,6 +33,8 @@ from hf_xorner.hub import Unfit, check_folder
 from hf_xorner.hub.checks import widget_sentences
 from hf_xorner.hub.space import GRADIO, SPACE_MANIFEST, write_space
 from hf_xorner.training.model_files import files_of_model
+
+pytestmark = pytest.mark.usefixtures("forked_offline")
 
 TEXT = "zeus saw Ann Smith in New York, and 3 birds ."
 # What a browser must show, and neither run nor take for a part of the page.
@@ -101,8 +103,7 @@ def environment_in(home, **more):
 
 def answer_of(code, *arguments, home):
     """Return the JSON in the last line that a process without this package prints."""
-    command = [sys.executable, "-c", WITHOUT_PACKAGE + code, *map(str, arguments)]
-    done = subprocess.run(command, cwd=home, env=environment_in(home), capture_output=True, text=True, timeout=300)
+    done = run_python(["-c", WITHOUT_PACKAGE + code, *arguments], cwd=home, env=environment_in(home))
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.strip().splitlines()[-1])
 

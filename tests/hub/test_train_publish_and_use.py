@@ -4,13 +4,13 @@ import json
 import os
 import re
 import runpy
-import subprocess
 import sys
 
 import pytest
 import torch
 from conftest import REPOSITORY
 from local_hub import LocalHub
+from processes import run_python
 from transformers import pipeline
 
 from hf_xorner import Tagger
@@ -21,15 +21,7 @@ NAME = "ann/xor-tagger"
 
 def in_process(arguments, environment, folder):
     """Run Python in a process of its own, and return what it printed."""
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=300,
-    )
+    done = run_python(arguments, cwd=folder, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

@@ -1,10 +1,8 @@
 """`--vectors auto`: vectors from the encoder of an installed package, which is never imported."""
 
 import json
-import os
 import shlex
 import shutil
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -15,6 +13,7 @@ import runs
 import tiny_encoders as tiny
 import torch
 from huggingface_hub import cached_assets_path
+from processes import run_python
 
 from hf_xorner.errors import DataError
 from hf_xorner.training import parse
@@ -103,8 +102,7 @@ def test_the_saved_model_needs_no_package(site, corpus, tmp_path):
         "batch = tagger.tokenizer([sys.argv[2:]], is_split_into_words=True, return_tensors='pt')\n"
         "print(tagger.model(**batch).logits.tolist())"
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "out"), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=dict(os.environ))
+    done = run_python(["-c", code, tmp_path / "out", *words])
     assert done.returncode == 0, done.stderr
     torch.testing.assert_close(torch.tensor(json.loads(done.stdout)), expected)
 

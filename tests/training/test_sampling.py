@@ -8,7 +8,8 @@ import pytest
 import torch
 from conftest import LABELS, build_model
 from datasets import Dataset, List, Value
-from helpers import folders_for, run_in_two_processes
+from helpers import folders_for
+from processes import run_in_two_processes
 from runs import settings
 from torch.utils.data import RandomSampler, SequentialSampler
 from transformers import Trainer

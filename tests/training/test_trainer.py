@@ -4,7 +4,8 @@ import pytest
 import torch
 from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
-from helpers import folders_for, run_in_two_processes
+from helpers import folders_for
+from processes import run_in_two_processes
 from runs import settings
 from transformers import DataCollatorForTokenClassification, Trainer
 
