@@ -30,8 +30,24 @@ from .graph import Graph, Value
 from .recurrent import Cells
 
 
-def add_features(graph: Graph, features: WordFeatures, words: Value, chars: Value, pieces: Value | None) -> Value:
-    """Features (T, B, d) of words (T, B), of characters (T, B, W) and, where there are any, pieces (T, B, P)."""
+def add_features(graph: Graph, features: WordFeatures, ids: dict[str, Value], index: Value, mask: Value) -> Value:
+    """Features (T, B, d) of words, from the inputs for distinct words, the index of each word and the mask (T, B)."""
+    words, chars, pieces = (
+        graph.unsqueeze(ids[name], 1) if name in ids else None for name in ("input_ids", "char_ids", "piece_ids")
+    )
+    vectors = _add_word_features(graph, features, words, chars, pieces)
+    found = [graph.Gather(graph.squeeze(graph.concat(*vectors), 1), index)] if vectors else []
+    if features.context is not None and pieces is not None:
+        there = graph.unsqueeze(graph.cast(mask, "bool"), 2)
+        in_sentences = graph.Where(there, graph.Gather(ids["piece_ids"], index), 0)
+        found.append(add_context(graph, features.context, in_sentences))
+    return graph.concat(*found)
+
+
+def _add_word_features(
+    graph: Graph, features: WordFeatures, words: Any, chars: Any, pieces: Value | None
+) -> list[Value]:
+    """Features (T, B, …) of words (T, B), of characters (T, B, W) and, where there are any, pieces (T, B, P)."""
     config = features.config
     vectors: list[Value] = []
     codes = features.char_types.long()
@@ -53,9 +69,7 @@ def add_features(graph: Graph, features: WordFeatures, words: Value, chars: Valu
         vectors.append(_add_lstm(graph, features.chars, chars))
     if features.composed is not None and pieces is not None:
         vectors.append(_add_composed(graph, features.composed, pieces))
-    if features.context is not None and pieces is not None:
-        vectors.append(add_context(graph, features.context, pieces))
-    return graph.concat(*vectors)
+    return vectors
 
 
 # --- Vectors of words and pieces -------------------------------------------------------------------------------------

@@ -67,8 +67,9 @@ def _copy(source: Path, target: Path) -> Path:
 def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> onnx.ModelProto:
     """The ONNX model of a tagger.
 
-    Its inputs are right-padded: `input_ids` and `attention_mask` (batch, words), `char_ids` (batch, words, characters)
-    and, for models that read them, `piece_ids` (batch, words, pieces); columns of `char_ids` in which all words have
+    Its inputs are those of the distinct words of a batch: `input_ids` (distinct,), `char_ids` (distinct, characters)
+    and, for models that read them, `piece_ids` (distinct, pieces); and, right-padded, `word_index` (batch, words), the
+    index of each word among them, and `attention_mask` (batch, words). Columns of `char_ids` in which all words have
     ended may be cut off. Outputs: `labels` and `probabilities` (batch, words), and `path_log_probs` (batch, words, 2).
 
     Args:
@@ -77,23 +78,19 @@ def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> 
     """
     graph, config = Graph(precision), model.config
     shapes: dict[str, list[str | int]] = {
-        "input_ids": ["batch", "words"],
-        "char_ids": ["batch", "words", "characters"],
-        "piece_ids": ["batch", "words", config.max_word_pieces],
+        "input_ids": ["distinct"],
+        "char_ids": ["distinct", "characters"],
+        "piece_ids": ["distinct", config.max_word_pieces],
+        "word_index": ["batch", "words"],
         "attention_mask": ["batch", "words"],
     }
     if not config.composed_dim and not config.context_encoder:
         del shapes["piece_ids"]
     ids = {name: graph.input(name) for name in shapes}
     # From here on, words come first: recurrences run over the first axis.
-    words = graph.transpose(ids["input_ids"], 1, 0)
-    chars = graph.transpose(ids["char_ids"], 1, 0, 2)
-    lengths = graph.sum(ids["attention_mask"], 1)
-    pieces = None
-    if "piece_ids" in ids:
-        there = graph.unsqueeze(graph.cast(ids["attention_mask"], "bool"), 2)
-        pieces = graph.transpose(graph.Where(there, ids["piece_ids"], 0), 1, 0, 2)
-    features = add_features(graph, model.features, words, chars, pieces)
+    index, mask = (graph.transpose(ids[name], 1, 0) for name in ("word_index", "attention_mask"))
+    lengths = graph.sum(mask, 0)
+    features = add_features(graph, model.features, ids, index, mask)
     states = add_encoder(model.encoder, graph, features, lengths)
     decoded = add_decoder(graph, model, states, lengths)
     labels = add_labels(graph, model.tags, decoded.path, lengths, config.malformed_spans == "repair")

@@ -646,18 +646,12 @@ class OnnxTagger(BaseTagger):
 
     def _inputs(self, words: _Words, rows: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
         """The inputs of a batch: `rows` are the distinct words at the places of its mask (B, T)."""
-        inputs = {"attention_mask": mask.astype(np.int64)}
-        distinct = "word_index" in self._shapes
-        if distinct:
-            rows, index = np.unique(rows, return_inverse=True)
-            inputs["word_index"] = _padded(index, mask)
+        rows, index = np.unique(rows, return_inverse=True)
+        inputs = {"word_index": _padded(index, mask), "attention_mask": mask.astype(np.int64)}
         for name, values in words._asdict().items():
-            if name not in self._shapes or values is None:
-                continue
-            found = values[rows]
-            if found.ndim == 2:
-                found = _fitted(found, self._shapes[name][-1])
-            inputs[name] = found if distinct else _padded(found, mask)
+            if name in self._shapes and values is not None:
+                found = values[rows]
+                inputs[name] = found if found.ndim == 1 else _fitted(found, self._shapes[name][-1])
         return inputs
 
 
@@ -683,17 +677,15 @@ def _session(path: Path, providers: Sequence[Any]) -> Any:
 def _checked_shapes(session: Any, tokenizer: OnnxTokenizer) -> dict[str, list[Any]]:
     """The shapes of the inputs of a session, which must be those that the tokenizer fills.
 
-    A graph with the input `word_index` computes each distinct word once: it reads their ids, and the index among them
-    of every word of a batch. Others read the ids of every word of a batch.
+    A graph computes each distinct word of a batch once: it reads their ids, and the index among them of every word.
     """
     shapes = {one.name: list(one.shape) for one in session.get_inputs()}
-    batch = ["batch", "words"]
-    rows = ["distinct"] if "word_index" in shapes else batch
+    batch, rows = ["batch", "words"], ["distinct"]
     expected: dict[str, list[Any]] = {"input_ids": rows, "char_ids": [*rows, tokenizer.max_word_chars]}
     # A model need not read the pieces that its tokenizer gives.
     if tokenizer.max_word_pieces and "piece_ids" in shapes:
         expected["piece_ids"] = [*rows, tokenizer.max_word_pieces]
-    expected |= {"attention_mask": batch} | ({"word_index": batch} if "word_index" in shapes else {})
+    expected |= {"word_index": batch, "attention_mask": batch}
     if shapes.keys() != expected.keys():
         raise ValueError(
             f"The model reads {', '.join(sorted(shapes))} and its tokenizer gives {', '.join(sorted(expected))}; "

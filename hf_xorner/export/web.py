@@ -84,6 +84,7 @@ def page_facts(config: TaggerConfig, tokenizer: WordCharTokenizer) -> dict:
         "character_runs": [(value, len(list(run))) for value, run in itertools.groupby(table)],
         "pieces": tokenizer.pieces and piece_facts(tokenizer.pieces, tokenizer.max_word_pieces),
         "labels": config.labels,
+        "min_score": getattr(config, "min_score", None),
     }
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, get_type_hints
 
-from ..min_score import NumberByLabel
-from ..tagger import Entity, Tagger
+from ..export.runtime import Entity, NumberByLabel
+from ..tagger import Tagger
 
 
 def entity_rows(tagger: Tagger, values: Iterable[Any], min_score: NumberByLabel | None) -> list[list[dict[str, Any]]]:

@@ -15,7 +15,8 @@ from spacy.tokens import Doc, Span
 from spacy.util import minibatch, raise_error
 
 if TYPE_CHECKING:
-    from ..tagger import Entities, Tagger
+    from ..export.runtime import Entities
+    from ..tagger import Tagger
 
 #: The extension of spans that holds their scores.
 SCORE = "score"

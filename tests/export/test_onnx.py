@@ -49,8 +49,16 @@ def session_of(model, precision="fp32"):
 
 
 def run(session, batch):
-    names = [each.name for each in session.get_inputs()]
-    return session.run(None, {name: batch[name].numpy() for name in names})
+    """Run a batch of padded sentences, of which the graph reads the distinct words."""
+    columns = {"input_ids": batch["input_ids"].unsqueeze(-1), "char_ids": batch["char_ids"]}
+    if any(each.name == "piece_ids" for each in session.get_inputs()):
+        columns["piece_ids"] = batch["piece_ids"]
+    widths = [values.shape[-1] for values in columns.values()]
+    rows, index = torch.cat([*columns.values()], -1).flatten(0, 1).unique(dim=0, return_inverse=True)
+    inputs = dict(zip(columns, rows.split(widths, 1), strict=True))
+    inputs |= {"input_ids": inputs["input_ids"].squeeze(1), "word_index": index.view(batch["input_ids"].shape)}
+    inputs["attention_mask"] = batch["attention_mask"]
+    return session.run(None, {name: values.numpy() for name, values in inputs.items()})
 
 
 @torch.no_grad()

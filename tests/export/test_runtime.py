@@ -154,15 +154,13 @@ def _zeroed(values, mask):
 class TorchSession:
     """A model of PyTorch in place of a session of ONNX Runtime."""
 
-    def __init__(self, model, *, char_width="chars", piece_width="pieces", distinct=False):
+    def __init__(self, model, *, char_width="chars", piece_width="pieces"):
         self.model = model
         batch = ["batch", "words"]
-        words = ["distinct"] if distinct else batch
-        self.shapes = {"input_ids": words, "char_ids": [*words, char_width], "attention_mask": batch}
+        self.shapes = {"input_ids": ["distinct"], "char_ids": ["distinct", char_width]}
         if model.config.max_word_pieces:
-            self.shapes["piece_ids"] = [*words, piece_width]
-        if distinct:
-            self.shapes["word_index"] = batch
+            self.shapes["piece_ids"] = ["distinct", piece_width]
+        self.shapes |= {"word_index": batch, "attention_mask": batch}
         self.fed = []
 
     def get_inputs(self):
@@ -181,10 +179,9 @@ class TorchSession:
         assert {values.dtype for values in inputs.values()} == {np.dtype(np.int64)}
         assert (np.diff(inputs["attention_mask"]) <= 0).all()  # right-padded
         tensors = {name: torch.from_numpy(values) for name, values in inputs.items()}
-        mask, index = tensors.pop("attention_mask"), tensors.pop("word_index", None)
-        if index is not None:
-            assert len(tensors["input_ids"]) == len(index[mask == 1].unique())
-            tensors = {name: _zeroed(values[index], mask) for name, values in tensors.items()}
+        mask, index = tensors.pop("attention_mask"), tensors.pop("word_index")
+        assert len(tensors["input_ids"]) == len(index[mask == 1].unique())
+        tensors = {name: _zeroed(values[index], mask) for name, values in tensors.items()}
         for name in ("char_ids", "piece_ids"):
             if name in tensors:
                 width = self.model.config.max_word_chars if name == "char_ids" else self.model.config.max_word_pieces
@@ -242,12 +239,11 @@ def test_annotations_and_labels_match_those_of_tagger(taggers):
         assert one[1] == pytest.approx(other[1], abs=1e-5)
 
 
-@pytest.mark.parametrize("distinct", [False, True], ids=["all words", "distinct words"])
 @pytest.mark.parametrize("width", ["pieces", 12])
-def test_pieces_are_fed_to_a_model_that_reads_them(tmp_path, width, distinct):
+def test_pieces_are_fed_to_a_model_that_reads_them(tmp_path, width):
     tokenizer = WordCharTokenizer.from_corpus(SENTENCES, **OPTIONS["byte-level"])
     model = lively_model("cross-bilstm-cnn", tokenizer, "crf", composed_dim=6)
-    tagger = load(tokenizer, model, tmp_path, piece_width=width, distinct=distinct)
+    tagger = load(tokenizer, model, tmp_path, piece_width=width)
     for batch_size in (1, 5, 128):
         assert_same_entities(tagger.tag([*TEXTS, *GIVEN], batch_size), Tagger(model, tokenizer).tag([*TEXTS, *GIVEN]))
     tagger.session.fed.clear()
@@ -275,15 +271,27 @@ def test_characters_are_cut_to_the_longest_word_unless_their_number_is_fixed(tok
     tagger = load(tokenizer, model, tmp_path, char_width=char_width)
     items = [["Ann", "saw", ""], [""], ["New York", "internationally"], ["me"]]
     assert_same_entities(tagger.tag(items, 1), Tagger(model, tokenizer).tag(items))
-    widths = [shapes["char_ids"][2] for shapes in tagger.session.fed]
+    widths = [shapes["char_ids"][1] for shapes in tagger.session.fed]
     assert widths == ([10] * 4 if char_width == 10 else [3, 10, 1, 2])
 
 
 def test_batches_hold_sentences_of_similar_length_and_few_long_ones(tokenizer, tmp_path):
     tagger = load(tokenizer, build_model("bilstm-cnn", tokenizer), tmp_path)
     tagger.tag([["Ann"] * size for size in (1, 100, 2, 99, 3, 0, 500)], 4)
-    shapes = [shapes["input_ids"] for shapes in tagger.session.fed]
+    shapes = [shapes["word_index"] for shapes in tagger.session.fed]
     assert shapes == [(1, 500), (1, 100), (1, 99), (3, 3)]
+    assert {shapes["input_ids"] for shapes in tagger.session.fed} == {(1,)}
+
+
+@pytest.mark.parametrize("least", [0.6, {"PER": 0.9, "LOC": 0.3}])
+def test_entities_with_a_lower_score_are_left_out_as_by_tagger(tokenizer, tmp_path, least):
+    model = lively_model("cross-bilstm-cnn", tokenizer, "crf")
+    tagger, reference = load(tokenizer, model, tmp_path), Tagger(model, tokenizer)
+    expected = reference.tag(TEXTS, min_score=least)
+    assert 0 < sum(map(len, expected)) < sum(map(len, reference.tag(TEXTS)))
+    assert_same_entities(tagger.tag(TEXTS, min_score=least), expected)
+    set_once = OnnxTagger(tagger.session, tagger.tokenizer, LABELS, min_score=least)
+    assert_same_entities([set_once(text) for text in TEXTS], expected)
 
 
 @pytest.mark.parametrize("threads", [2, 5])
@@ -304,23 +312,18 @@ def test_an_error_in_a_thread_is_raised(tokenizer, tmp_path, monkeypatch):
 # --- A session of ONNX Runtime ---------------------------------------------------------------------------------------
 
 
-def stub_graph(path, *, pieces=0, char_width="chars", words="words", outputs=ALL_OUTPUTS, distinct=False):
+def stub_graph(path, *, pieces=0, char_width="chars", words="words", outputs=ALL_OUTPUTS):
     """Save a graph whose outputs are simple functions of word ids and of the sum of character ids."""
     onnx = pytest.importorskip("onnx")
     helper, types = onnx.helper, onnx.TensorProto
     shape = ["batch", words]
-    rows = ["distinct"] if distinct else shape
-    inputs = {"input_ids": rows, "char_ids": [*rows, char_width], "attention_mask": shape}
-    if distinct:
-        inputs["word_index"] = shape
+    inputs = {"input_ids": ["distinct"], "char_ids": ["distinct", char_width]}
+    inputs |= {"word_index": shape, "attention_mask": shape}
     if pieces:
-        inputs["piece_ids"] = [*shape, pieces]
-    names = ["input_ids", "char_ids"]
-    nodes = []
-    if distinct:
-        nodes = [helper.make_node("Gather", [name, "word_index"], [f"each_{name}"]) for name in names]
-        names = [f"each_{name}" for name in names]
-    nodes += [
+        inputs["piece_ids"] = ["distinct", pieces]
+    names = ["each_input_ids", "each_char_ids"]
+    nodes = [
+        *(helper.make_node("Gather", [name.removeprefix("each_"), "word_index"], [name]) for name in names),
         helper.make_node("Mod", [names[0], "count"], ["labels"]),
         helper.make_node("ReduceSum", [names[1], "last"], ["sums"], keepdims=0),
         helper.make_node("Cast", ["sums"], ["sum"], to=types.FLOAT),
@@ -362,11 +365,10 @@ def folder(tokenizer, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("distinct", [False, True], ids=["all words", "distinct words"])
 @pytest.mark.parametrize("char_width", ["chars", 10])
 @pytest.mark.parametrize("threads", [None, 1, 3])
-def test_a_graph_is_run_on_batches_of_any_shape(folder, tokenizer, char_width, threads, distinct):
-    stub_graph(folder / "model.onnx", char_width=char_width, distinct=distinct)
+def test_a_graph_is_run_on_batches_of_any_shape(folder, tokenizer, char_width, threads):
+    stub_graph(folder / "model.onnx", char_width=char_width)
     tagger = OnnxTagger.from_pretrained(folder, threads=threads)
     for batch_size in (1, 3, 128):
         found = list(tagger.label(GIVEN, batch_size))
@@ -384,6 +386,15 @@ def test_a_graph_is_run_on_batches_of_any_shape(folder, tokenizer, char_width, t
 
 def test_representation_names_types_and_provider(folder):
     assert repr(OnnxTagger.from_pretrained(folder)) == "OnnxTagger(CPUExecutionProvider, types: PER, LOC, GOD)"
+
+
+def test_the_config_may_hold_a_least_score(folder, caplog):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"min_score": 0.9}))
+    assert OnnxTagger.from_pretrained(folder, min_score=0).min_score == 0
+    assert not caplog.records
+    assert OnnxTagger.from_pretrained(folder).min_score == 0.9
+    assert "Entities with a score below 0.9 are left out" in caplog.text
 
 
 def test_a_model_may_have_another_name(folder):
@@ -430,10 +441,12 @@ def test_broken_policies_are_named(folder, fields, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"pieces": 3}, r"reads attention_mask, char_ids, input_ids, piece_ids and its tokenizer gives attention_mask"),
-        ({"char_width": 20}, r"reads char_ids of shape \(batch, words, 20\) and its tokenizer gives .*10\)"),
-        ({"words": 8}, r"reads input_ids of shape \(batch, 8\) and its tokenizer gives \(batch, words\)"),
-        ({"words": 8, "distinct": True}, r"reads attention_mask of shape \(batch, 8\)"),
+        (
+            {"pieces": 3},
+            r"reads .*, input_ids, piece_ids, word_index and its tokenizer gives .*, input_ids, word_index",
+        ),
+        ({"char_width": 20}, r"reads char_ids of shape \(distinct, 20\) and its tokenizer gives .*10\)"),
+        ({"words": 8}, r"reads word_index of shape \(batch, 8\) and its tokenizer gives \(batch, words\)"),
         ({"outputs": ALL_OUTPUTS[:2]}, "gives no path_log_probs"),
     ],
 )

@@ -31,8 +31,9 @@ const {{ facts, texts }} = JSON.parse(readFileSync(0, "utf8"));
 const tokenizer = new WordTokenizer(facts);
 console.log(JSON.stringify(texts.map((text) => {{
   const places = tokenizer.words(text);
-  const {{ input_ids: [ids], char_ids: [charIds, width] }} = tokenizer.inputs(places.map(([a, b]) => text.slice(a, b)));
-  return [places, Array.from(ids, Number), Array.from(charIds, Number), width];
+  const {{ input_ids: [ids], char_ids: [charIds, [, width]], word_index: [index] }} =
+    tokenizer.inputs(places.map(([a, b]) => text.slice(a, b)));
+  return [places, ...[ids, charIds, index].map((values) => Array.from(values, Number)), width];
 }})));
 """
 #: Tags texts in the page, and times it.
@@ -131,12 +132,13 @@ def test_words_and_ids_in_javascript_are_those_in_python(node, policies):
     command = [node, "--input-type=module", "-e", IN_NODE]
     done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    for text, (places, ids, char_ids, width) in zip(texts, json.loads(done.stdout), strict=True):
+    for text, (places, ids, char_ids, index, width) in zip(texts, json.loads(done.stdout), strict=True):
         words = tokenizer.words_of([text], False)
         assert places == in_units(text, words.offsets.tolist()), repr(text[:100])
-        assert ids == words.input_ids[words.place].tolist(), repr(text[:100])
+        assert index == words.place.tolist()
+        assert ids == words.input_ids.tolist(), repr(text[:100])
         assert width == words.char_ids.shape[1]
-        assert char_ids == words.char_ids[words.place].flatten().tolist()
+        assert char_ids == words.char_ids.flatten().tolist()
 
 
 @pytest.mark.parametrize(

@@ -62,17 +62,23 @@ export class WordTokenizer {
     return id || UNKNOWN; // 0 pads, and no word is padding
   }
 
-  /** The inputs of the model for the words of one sentence: flat values, and numbers of columns. */
-  inputs(words) {
+  /** The inputs of the model for the words of one sentence: flat values, and their shape. */
+  inputs(sentence) {
+    const number = new Map();
+    for (const word of sentence) if (!number.has(word)) number.set(word, BigInt(number.size));
+    const words = Array.from(number.keys());
     const idOf = (character) => BigInt(this.characters[character.codePointAt(0)]);
     const characters = words.map((word) => Array.from(word).slice(0, this.maxWordChars).map(idOf));
     const longest = characters.reduce((most, each) => Math.max(most, each.length), 1);
-    const ids = words.map((word) => [BigInt(this.wordId(word))]);
-    const inputs = { input_ids: [table(ids, 1)], attention_mask: [new BigInt64Array(words.length).fill(1n)] };
-    inputs.char_ids = [table(characters, longest), longest];
+    const inputs = {
+      input_ids: [BigInt64Array.from(words, (word) => BigInt(this.wordId(word))), [words.length]],
+      char_ids: [table(characters, longest), [words.length, longest]],
+      word_index: [BigInt64Array.from(sentence, (word) => number.get(word)), [1, sentence.length]],
+      attention_mask: [new BigInt64Array(sentence.length).fill(1n), [1, sentence.length]],
+    };
     if (this.pieces) {
       const { width } = this.pieces;
-      inputs.piece_ids = [table(words.map((word) => this.pieces.of(word)), width), width];
+      inputs.piece_ids = [table(words.map((word) => this.pieces.of(word)), width), [words.length, width]];
     }
     return inputs;
   }
@@ -94,7 +100,8 @@ export class Tagger {
       begins: label.startsWith("B-"),
       outside: label === "O",
     }));
-    this.minScore = facts.min_score ?? 0;
+    const least = facts.min_score ?? 0; // one number, or numbers by label
+    this.minScore = (label) => (typeof least === "number" ? least : (least[label] ?? 0));
   }
 
   /** Load the files of an export. `ort` is the module of ONNX Runtime Web. */
@@ -119,8 +126,8 @@ export class Tagger {
     if (!places.length) return [];
     const feeds = {};
     const words = places.map(([start, end]) => text.slice(start, end));
-    for (const [name, [values, ...columns]] of Object.entries(this.tokenizer.inputs(words))) {
-      feeds[name] = new this.ort.Tensor("int64", values, [1, words.length, ...columns]);
+    for (const [name, [values, shape]] of Object.entries(this.tokenizer.inputs(words))) {
+      feeds[name] = new this.ort.Tensor("int64", values, shape);
     }
     const { labels, path_log_probs: logProbs } = await this.session.run(feeds);
     return this.entities(text, places, Array.from(labels.data, Number), logProbs.data);
@@ -141,6 +148,7 @@ export class Tagger {
       if (outside) continue;
       const [startUnit, endUnit] = [places[first][0], places[end - 1][1]];
       const score = Math.exp(Math.min(logProb, 0));
+      if (score < this.minScore(type)) continue;
       found.push({ label: type, text: text.slice(startUnit, endUnit), score, startUnit, endUnit });
     }
     let unit = 0;
