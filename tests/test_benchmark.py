@@ -49,6 +49,23 @@ def test_missed_bounds_are_reported(monkeypatch, capsys):
     assert len(lines) == 4
 
 
+def test_what_is_exported_is_measured_beside_spacy(tmp_path):
+    pytest.importorskip("spacy")
+    pytest.importorskip("onnxruntime")
+    file = tmp_path / "figures.json"
+    options = ["--against", "spacy", "--onnx", "--models", "bilstm-cnn", "--sentences", "40", "--rounds", "1"]
+    command = [sys.executable, BENCHMARK, *options, "--json", str(file)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-3000:]
+    figures = json.loads(file.read_text())
+    assert list(figures) == ["spacy", "bilstm-cnn", "bilstm-cnn onnx"]
+    row = figures["bilstm-cnn onnx"]
+    assert row["words_per_second"] > 0 and row["p50_ms"] > 0
+    assert 0 < row["start_s"] < 30 and 20 < row["start_peak_mb"] < 300
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("bilstm-cnn onnx ")]
+    assert line.split()[-1] == f"{row['start_peak_mb']:.0f}"
+
+
 def test_a_comparison_with_spacy_needs_spacy(script, monkeypatch):
     monkeypatch.setattr("hf_xorner.cli.spacy_speed.find_spec", lambda name: None)
     code, _, errors = script("benchmark.py", "--against", "spacy")

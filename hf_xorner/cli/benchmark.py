@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import io
 import json
 import subprocess
@@ -24,6 +25,7 @@ from torch import nn
 from transformers import AutoModelForTokenClassification, pipeline
 
 from .. import CrossBiLstmCnnConfig, StackLstmConfig, Tagger, WordCharTokenizer, load_corpus
+from ..export.runtime import BaseTagger, OnnxTagger
 from ..models.transitions import OUT
 from ..registration import CONFIGS
 from ..training import TaggingCollator
@@ -253,6 +255,12 @@ def parser() -> argparse.ArgumentParser:
         choices=("spacy",),
         help="Compare tagging with that of spaCy's NER instead, on the corpus' test split, whole by default.",
     )
+    parser.add_argument(
+        "--onnx",
+        action="store_true",
+        help="With --against, also measure what is exported of each model, and how long a new process takes from its "
+        "start to the first entity.",
+    )
     parser.add_argument("--measure_memory", action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -335,7 +343,13 @@ def against_spacy(names: list[str], options: argparse.Namespace) -> dict[str, An
     test = [words for words, _ in sentences_of(corpus["test"])[: options.sentences]]
     with process_with_spacy() as process:
         version = process.submit(spacy_speed.prepare, train).result()
-        taggers = {name: fitted(name, train, options.device) for name in names}
+        taggers: dict[str, Any] = {}
+        starts: dict[str, tuple[float, float]] = {}
+        for name in names:
+            taggers[name] = fitted(name, train, options.device)
+            if options.onnx:
+                with tempfile.TemporaryDirectory() as folder:
+                    taggers[f"{name} onnx"], starts[f"{name} onnx"] = exported(taggers[name], folder, test[0])
 
         def in_spacy(function: Callable[..., Any], *arguments: Any) -> Any:
             return process.submit(function, *arguments).result()
@@ -351,21 +365,52 @@ def against_spacy(names: list[str], options: argparse.Namespace) -> dict[str, An
         medians = [{name: median(call()) for name, call in one.items()} for _ in range(options.rounds)]
     rows: dict[str, Any] = {}
     tokens = sum(map(len, test))
-    for name in ("spacy", *names):
+    for name in ("spacy", *taggers):
         taken = min(value for (owner, _), value in seconds.items() if owner == name)
         rows[name] = {
             "words_per_second": round(tokens / taken, 1),
             "p50_ms": round(1000 * min(each[name] for each in medians), 3),
         }
+        if name in starts:
+            rows[name] |= {"start_s": round(starts[name][0], 3), "start_peak_mb": round(starts[name][1], 1)}
     print(
         f"tagging {tokens} words of {options.dataset} on {options.device}, {torch.get_num_threads()} threads, beside "
         f"spaCy {version} at its better of one and two processes; a sentence a call: median"
     )
-    print(f"{'':<24}{'words/s':>10}{'x spaCy':>10}{'a sentence':>14}")
+    start = f"{'start':>10}{'peak MB':>10}" if starts else ""
+    print(f"{'':<24}{'words/s':>10}{'x spaCy':>10}{'a sentence':>14}{start}")
     for name, row in rows.items():
         ratio = row["words_per_second"] / rows["spacy"]["words_per_second"]
-        print(f"{name:<24}{row['words_per_second']:>10.0f}{ratio:>10.2f}{row['p50_ms']:>11.2f} ms")
+        start = f"{row['start_s']:>8.2f} s{row['start_peak_mb']:>10.0f}" if name in starts else ""
+        print(f"{name:<24}{row['words_per_second']:>10.0f}{ratio:>10.2f}{row['p50_ms']:>11.2f} ms{start}")
     return rows
+
+
+#: Tags a sentence in a new process; prints the seconds since it was started and its peak memory.
+START = f"""
+import sys, time
+from pathlib import Path
+from onnx_tagger import OnnxTagger
+OnnxTagger.from_pretrained(".")(sys.argv[2:])
+seconds = time.time() - float(sys.argv[1])
+{inspect.getsource(own_peak_mb)}
+print(seconds, own_peak_mb())
+"""
+
+
+def exported(tagger: Tagger, folder: str, sentence: list[str]) -> tuple[OnnxTagger, tuple[float, float]]:
+    """What is exported of a tagger, and seconds and MB of a new process up to the entities of a sentence."""
+    from ..export.onnx import export_onnx
+
+    tagger.save_pretrained(folder)
+    export_onnx(folder, folder)
+    best = (float("inf"), float("inf"))
+    for _ in range(3):
+        command = [sys.executable, "-c", START, str(time.time()), *sentence]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        seconds, peak = map(float, done.stdout.split())
+        best = min(best, (seconds, peak))
+    return OnnxTagger.from_pretrained(folder), best
 
 
 def sentences_of(split: Any) -> spacy_speed.Sentences:
@@ -396,7 +441,7 @@ def fitted(name: str, sentences: spacy_speed.Sentences, device: str) -> Tagger:
     return Tagger(model, tokenizer)
 
 
-def single_seconds(tagger: Tagger, sentences: list[list[str]]) -> list[float]:
+def single_seconds(tagger: BaseTagger, sentences: list[list[str]]) -> list[float]:
     """The seconds of each sentence that is tagged by itself."""
     seconds = []
     for words in sentences:

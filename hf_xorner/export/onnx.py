@@ -53,8 +53,7 @@ def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> lis
             tokenizer.save_pretrained(folder)
             # Their Python files need PyTorch.
             written += [_copy(path, output / path.name) for path in sorted(Path(folder).glob("*.json"))]
-    runtime = Path(__file__).with_name("runtime.py")
-    return [*written, *([_copy(runtime, output / RUNTIME_FILE)] if runtime.is_file() else [])]
+    return [*written, _copy(Path(__file__).with_name("runtime.py"), output / RUNTIME_FILE)]
 
 
 def _copy(source: Path, target: Path) -> Path:

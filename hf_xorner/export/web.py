@@ -7,6 +7,8 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
+import torch
+
 from ..files import write_whole
 from ..loading import load
 from ..models.configuration_tagger import TaggerConfig
@@ -43,7 +45,7 @@ def export_page(
     """
     from .onnx import onnx_model  # the page itself needs no package onnx
 
-    model, tokenizer = load(source)
+    model, tokenizer = load(source, dtype=torch.float32)
     return write_page(
         Path(output), model.config, tokenizer, onnx_model(model, precision).SerializeToString(), node_modules
     )
