@@ -54,8 +54,7 @@ def test_what_is_exported_is_measured_beside_spacy(tmp_path):
     pytest.importorskip("onnxruntime")
     file = tmp_path / "figures.json"
     options = ["--against", "spacy", "--onnx", "--models", "bilstm-cnn", "--sentences", "40", "--rounds", "1"]
-    command = [sys.executable, BENCHMARK, *options, "--json", str(file)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    result = run_python([BENCHMARK, *options, "--json", file])
     assert result.returncode == 0, result.stderr[-3000:]
     figures = json.loads(file.read_text())
     assert list(figures) == ["spacy", "bilstm-cnn", "bilstm-cnn onnx"]
