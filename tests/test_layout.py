@@ -45,7 +45,7 @@ MAY_IMPORT = {
         *("tagger", "tagging", "training", "vectors", "hf_xorner"),
     },
     "__main__": {"cli"},
-    "hub": {"corpora", "errors", "evaluation", "files", "models", "registration", "tagger", "training"},
+    "hub": {"corpora", "errors", "evaluation", "export", "files", "models", "registration", "tagger", "training"},
 }
 PUBLISHED_CODE_MAY_IMPORT = {"torch", "transformers", "tokenizers", "numpy"}
 LONGEST, SHORTEST = 800, 40

@@ -40,6 +40,13 @@ class Options:
     overwrite: bool = field(default=False, metadata={"help": "Replace the files of an earlier call."})
     commit_message: str = field(default="Publish the model", metadata={"help": "What the commit says."})
     no_card: bool = field(default=False, metadata={"help": "Publish without a model card."})
+    onnx: bool = field(
+        default=False,
+        metadata={
+            "help": "Also publish model.onnx and onnx_tagger.py, which `hf-xorner export MODEL_DIR --output MODEL_DIR` "
+            "writes."
+        },
+    )
     dataset: str | None = field(
         default=None,
         metadata={
@@ -58,7 +65,7 @@ class Options:
 
 #: What has a meaning only where a model goes to the Hub, and what only where it is checked.
 ONLINE = {"dry_run", "private", "commit_message", "answer_within"}
-CHECKED = {"no_card", "dataset", "data_dir", "max_file_mb"}
+CHECKED = {"no_card", "onnx", "dataset", "data_dir", "max_file_mb"}
 #: What has no meaning beside each of the options that say where to.
 MEANINGLESS = {
     "space": ONLINE | CHECKED | {"to", "weights"},
@@ -91,7 +98,12 @@ def publish_folder(options: Options, folder: str) -> str:
     if options.space is not None:
         return "\n".join(written(options, folder, options.space))
     sentences = sentences_of(folder, options.dataset, options.data_dir)
-    wanted: dict[str, Any] = {"card": not options.no_card, "max_file_mb": options.max_file_mb, "sentences": sentences}
+    wanted: dict[str, Any] = {
+        "card": not options.no_card,
+        "onnx": options.onnx,
+        "max_file_mb": options.max_file_mb,
+        "sentences": sentences,
+    }
     if options.to is not None:
         files = shelve(check_folder(folder, **wanted), options.to, weights=options.weights, overwrite=options.overwrite)
         return (

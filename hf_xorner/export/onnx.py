@@ -22,9 +22,7 @@ from .decoders import add_decoder, add_labels, add_probability
 from .encoders import add_encoder
 from .features import add_features
 from .graph import Graph
-
-#: The files that an export adds to those of a saved model.
-GRAPH_FILE, RUNTIME_FILE = "model.onnx", "onnx_tagger.py"
+from .runtime import GRAPH_FILE, RUNTIME_FILE
 
 #: The most bytes of a file of ONNX, which is one message of Protocol Buffers.
 _MOST_BYTES = 2**31 - 1

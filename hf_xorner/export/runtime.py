@@ -30,6 +30,9 @@ from tokenizers import Encoding, Tokenizer
 
 _log = logging.getLogger(__name__)
 
+#: The files that an export adds to those of a saved model: the graph, and a copy of this file.
+GRAPH_FILE, RUNTIME_FILE = "model.onnx", "onnx_tagger.py"
+
 #: Batches that are read ahead to group sentences of similar length.
 BATCHES_AHEAD = 32
 
@@ -584,7 +587,7 @@ class OnnxTagger(BaseTagger):
     def from_pretrained(
         cls,
         folder: str | Path,
-        file: str = "model.onnx",
+        file: str = GRAPH_FILE,
         threads: int | None = None,
         providers: Sequence[Any] = ("CPUExecutionProvider",),
         min_score: NumberByLabel | None = None,

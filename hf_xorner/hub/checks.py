@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..corpora import load_corpus
 from ..corpora.load import CORPORA_VARIABLE, NAMED_CORPORA
 from ..errors import DataError, first_line
+from ..export.runtime import GRAPH_FILE, RUNTIME_FILE
 from ..files import FACTS_FILE, file_fingerprint
 from ..training.model_files import (
     CARD,
@@ -30,6 +31,7 @@ from ..training.model_files import (
 )
 from .card_content import model_card, one_line
 from .loading import INVENTED_SENTENCE, Tagged, tag_in_new_process
+from .onnx_files import faults_of_onnx, text_of_graph
 
 WEIGHTS_INDEX = "model.safetensors.index.json"
 #: The releases that the handler was written for; the lower bound is that of pyproject.toml.
@@ -108,6 +110,7 @@ def check_folder(
     folder: str | Path,
     *,
     card: bool = True,
+    onnx: bool = False,
     max_file_mb: float = 5000,
     sentences: Iterable[Sequence[str]] = (),
 ) -> Checked:
@@ -116,6 +119,7 @@ def check_folder(
     Args:
         folder: The output of `save_pretrained` or a Trainer.
         card: Whether a model card is required.
+        onnx: Whether the files of an export to ONNX are published, too.
         max_file_mb: The size limit of a file, in millions of bytes.
         sentences: The words of each sentence that no file may contain: those of the corpus.
 
@@ -128,6 +132,7 @@ def check_folder(
     if not (folder / CONFIG).is_file():
         raise Unfit(f"{folder} has no {CONFIG}, so there is no model in it; name the output folder of a training run.")
     names = files_of_model(folder)
+    names += [name for name in (GRAPH_FILE, RUNTIME_FILE) if onnx and (folder / name).is_file()]
     faults = faults_of_places(folder, names)
     tagged: list[Tagged] = []
     if not faults:
@@ -143,6 +148,8 @@ def check_folder(
                 tagged = tag_in_new_process(folder, names, widget_sentences(folder) or [INVENTED_SENTENCE])
             except ValueError as error:
                 faults.append(f"{folder} does not load in a process without this package ({error}); save it again.")
+        if onnx and not structure:
+            faults += faults_of_onnx(folder, tagged)
     if faults:
         raise Unfit("\n".join(map(one_line, faults)))
     found = {name: file_fingerprint(folder / name) for name in names}
@@ -274,18 +281,19 @@ class Text(NamedTuple):
 
 
 def read_text(folder: Path, name: str) -> Text:
-    """Read the lines of a text, of JSON with its escapes decoded, or of the header of a safetensors file.
+    """Read the lines of a text, of JSON with its escapes decoded, or what is no weight in a file of weights.
 
     Raises:
         OSError: If it cannot be read.
         ValueError: If the header is broken.
     """
     path = folder / name
-    header = path.suffix == ".safetensors"
-    content = _header_of(path) if header else path.read_text(encoding="utf-8", errors="replace")
+    header = path.suffix in (".safetensors", ".onnx")
+    read = _header_of if path.suffix == ".safetensors" else text_of_graph
+    content = read(path) if header else path.read_text(encoding="utf-8", errors="replace")
     # Without zeros, ASCII in UTF-16 is found as well.
     lines = [(0 if header else number, line) for number, line in enumerate(content.replace("\0", "").split("\n"), 1)]
-    if not header and path.suffix != ".json":
+    if path.suffix not in (".json", ".safetensors"):
         return Text(name, lines, lines)
     values = [(number, _decoded(one)) for number, line in lines for one in _STRING.finditer(line) if not one[1]]
     keyed = [(number, _STRING.sub(lambda one: f'"{_decoded(one)}"{one[1] or ""}', line)) for number, line in lines]

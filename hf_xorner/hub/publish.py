@@ -17,6 +17,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ge
 from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, validate_repo_id
 
+from ..export.runtime import GRAPH_FILE, RUNTIME_FILE
 from ..files import sha256_of
 from ..training.model_files import (
     CARD,
@@ -43,7 +44,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (?!/)(?!(?:.*/)?\.\.(?:/|$))(.+)")
 # Every repository has this file from the beginning.
 _INITIAL = {".gitattributes"}
 # Files of an earlier model, besides its code, that must not be mixed with those of a new one.
-_REPLACED = tuple(name for name in MODEL_FILES if name not in (CARD, "LICENSE", *PICTURES))
+_REPLACED = (*(name for name in MODEL_FILES if name not in (CARD, "LICENSE", *PICTURES)), GRAPH_FILE, RUNTIME_FILE)
 _REFERENCE = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$|/$|\.$))[A-Za-z0-9_][\w./+-]*")
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
@@ -237,6 +238,7 @@ def publish(
     overwrite: bool = False,
     commit_message: str = "Publish the model",
     card: bool = True,
+    onnx: bool = False,
     max_file_mb: float = 5000,
     sentences: Iterable[Sequence[str]] = (),
     api: HfApi | None = None,
@@ -257,6 +259,7 @@ def publish(
         overwrite: Whether the branch may have files.
         commit_message: The commit's message.
         card: Whether a model card is required.
+        onnx: Whether the files of an export to ONNX are published, too.
         max_file_mb: The size limit of a file, in millions of bytes.
         sentences: The words of each sentence that no file may contain.
         api: The client; by default one with the user's token.
@@ -270,7 +273,7 @@ def publish(
     before = ready_to_publish(
         repo_id, private=private, revision=revision, tag=tag, overwrite=overwrite, api=api, answer_within=answer_within
     )
-    checked = check_folder(folder, card=card, max_file_mb=max_file_mb, sentences=sentences)
+    checked = check_folder(folder, card=card, onnx=onnx, max_file_mb=max_file_mb, sentences=sentences)
     with limited(SILENCE):
         with _explained("nothing was published"):
             before = _prepare(api, repo_id, private, revision, before)
