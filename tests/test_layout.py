@@ -37,7 +37,7 @@ MAY_IMPORT = {
         *("corpora", "cuda_graphs", "errors", "evaluation", "files", "loading", "models", "registration", "tagger"),
         "vectors",
     },
-    "integrations": {"min_score", "tagger"},
+    "integrations": {"export", "tagger"},
     "papers": {"corpora", "errors", "evaluation", "files", "models", "registration", "tagger", "training", "vectors"},
     "recipes": set(),
     "cli": {

@@ -25,6 +25,9 @@ SHAPES = 4
 #: Words whose characters are computed at a time: bounds the memory of long documents.
 WORDS_AT_ONCE = 8192
 
+#: Among fewer words, such as those of one sentence, equal ones are not looked for.
+FEWEST_ROWS = 64
+
 
 class WordFeatures(nn.Module):
     """[word vector ; frozen vector ; casing ; shape ; characters ; composed vector ; encoder states], as configured.
@@ -265,7 +268,7 @@ class CharacterEncoder(nn.Module):
             longest_word = int(used[-1]) + 1 if len(used) else 0
         if longest_word is not None:
             rows = rows[:, : max(longest_word + self.padding_needed(), 1)]
-        if readable(rows):
+        if readable(rows) and (self.dropping or len(rows) >= FEWEST_ROWS):
             rows, place = _real_rows(rows) if self.dropping else _distinct_rows(rows)
         words = self.encode(rows, char_types)
         if place is not None:

@@ -143,7 +143,7 @@ def read_composition(source: str | Path) -> Composition:
             )
     try:
         parts = load_file(tensors)
-    # The last for numbers that NumPy does not know, such as bfloat16.
+    # The last for numbers that NumPy does not know, such as bfloat16; it knows that one if ml_dtypes is imported.
     except (SafetensorError, OSError, TypeError) as error:
         raise DataError(f"{tensors}: cannot be read ({first_line(error)}); distil it again.") from None
     try:
@@ -156,6 +156,8 @@ def read_composition(source: str | Path) -> Composition:
     found = {name: part.shape for name, part in parts.items()}
     if found != expected:
         raise DataError(f"{tensors}: expected the tensors {expected}, found {found}; distil it again.")
+    if others := sorted({str(part.dtype) for part in parts.values() if part.dtype.kind != "f"}):
+        raise DataError(f"{tensors}: holds numbers of type {', '.join(others)}; distil it again.")
     if not all(np.isfinite(part).all() for part in parts.values()):
         raise DataError(f"{tensors}: holds a number that is NaN or infinite; distil it again.")
     return Composition(parts["vectors"], parts["mix"], parts["bias"], pieces)
