@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +41,6 @@ def draw(report: Mapping[str, Any], folder: str | Path) -> list[Path]:
     Raises:
         ImportError: If matplotlib is not installed.
     """
-    try:  # imported here because only plots need it, and it takes a second
-        from matplotlib.figure import Figure
-        from matplotlib.text import Text
-    except ImportError as error:
-        raise ImportError('plots need matplotlib, which is not installed: pip install "hf_xorner[plots]".') from error
     confusion, per_type, calibration = (report.get(key) or {} for key in ("confusion", "per_type", "calibration"))
     written = []
     for name, content, has_content, drawn in (
@@ -53,16 +48,29 @@ def draw(report: Mapping[str, Any], folder: str | Path) -> list[Path]:
         ("per_type.png", per_type, per_type, _draw_per_type),
         ("reliability.png", calibration, calibration.get("count"), _draw_reliability),
     ):
-        if not has_content:
-            continue
-        figure = Figure(layout="constrained")
-        drawn(figure, content)
-        for text in figure.findobj(Text):
-            text.set_parse_math(False)  # a type may have dollars in its name
-        written.append(Path(folder) / name)
-        written[-1].parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(written[-1], format="png", dpi=120)
+        if has_content:
+            written.append(save_figure(Path(folder) / name, drawn, content))
     return written
+
+
+def save_figure(path: Path, draw_on: Callable[..., None], *content: Any) -> Path:
+    """Draw content on a new figure, save it as PNG, and return the file.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+    """
+    try:  # imported here because only plots need it, and it takes a second
+        from matplotlib.figure import Figure
+        from matplotlib.text import Text
+    except ImportError as error:
+        raise ImportError('plots need matplotlib, which is not installed: pip install "hf_xorner[plots]".') from error
+    figure = Figure(layout="constrained")
+    draw_on(figure, *content)
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)  # a type or a word may have dollars
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="png", dpi=120)
+    return path
 
 
 def _draw_confusion(figure: Figure, confusion: Mapping[str, Any]) -> None:

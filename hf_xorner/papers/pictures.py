@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..evaluation.plots import save_figure
 from .word_pairs import WordPairs
 from .xor_demonstration import CONTENDERS, PATTERNS, Outcome
 from .xor_proof import PHRASES
@@ -29,7 +30,7 @@ def draw_pairs(pairs: WordPairs, path: Path) -> Path:
             _heat_map(axes, rows, names, pairs.words)
             axes.set_title(name)
 
-    return _saved(draw, path)
+    return save_figure(path, draw)
 
 
 def draw_demonstration(outcomes: Sequence[Outcome], path: Path) -> Path:
@@ -53,7 +54,7 @@ def draw_demonstration(outcomes: Sequence[Outcome], path: Path) -> Path:
             axes.set_title(f"{outcome.contender.name}\n{outcome.pattern}: {outcome.right} of 4", fontsize=9)
         figure.suptitle("Probability that the middle word is in an entity")
 
-    return _saved(draw, path)
+    return save_figure(path, draw)
 
 
 def draw_ablation(recalls: Mapping[str, Mapping[str, float]], path: Path) -> Path:
@@ -67,7 +68,7 @@ def draw_ablation(recalls: Mapping[str, Mapping[str, float]], path: Path) -> Pat
         _heat_map(axes, values, list(recalls), parts, top=100.0, digits=1)
         axes.set(title="Recall of chunk tags (%)", xlabel="vectors that the classifier reads")
 
-    return _saved(draw, path)
+    return save_figure(path, draw)
 
 
 def _heat_map(
@@ -80,20 +81,3 @@ def _heat_map(
         axes.text(column, row, f"{value:.{digits}f}", ha="center", va="center", color=colour, fontsize=8)
     axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(rows)), rows)
-
-
-def _saved(draw: Callable[[Any], None], path: Path) -> Path:
-    try:  # imported here because only pictures need it, and it takes a second
-        from matplotlib.figure import Figure
-        from matplotlib.text import Text
-    except ImportError as error:
-        raise ImportError(
-            'pictures need matplotlib, which is not installed: pip install "hf_xorner[plots]".'
-        ) from error
-    figure = Figure(layout="constrained")
-    draw(figure)
-    for text in figure.findobj(Text):
-        text.set_parse_math(False)  # a word may have dollars
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png", dpi=120)
-    return path
