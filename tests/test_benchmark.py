@@ -65,6 +65,11 @@ def test_what_is_exported_is_measured_beside_spacy(tmp_path):
     assert line.split()[-1] == f"{row['start_peak_mb']:.0f}"
 
 
+def test_exports_are_measured_beside_spacy_only(script):
+    code, _, errors = script("benchmark.py", "--onnx")
+    assert code == 1 and errors.startswith("hf-xorner benchmark: --onnx is of no use without --against spacy")
+
+
 def test_a_comparison_with_spacy_needs_spacy(script, monkeypatch):
     monkeypatch.setattr("hf_xorner.cli.spacy_speed.find_spec", lambda name: None)
     code, _, errors = script("benchmark.py", "--against", "spacy")

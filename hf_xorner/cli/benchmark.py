@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from importlib import import_module
 from importlib.resources import files
 from itertools import islice
 from pathlib import Path
@@ -31,6 +32,7 @@ from ..registration import CONFIGS
 from ..training import TaggingCollator
 from ..training.train import train
 from . import spacy_speed
+from .export import onnx_needed
 from .parser import Parser
 from .spacy_speed import process_with_spacy
 
@@ -306,6 +308,11 @@ def run(words: Sequence[str]) -> None:
     unknown = set(names) - set(CONTESTANTS)
     if unknown:
         raise ValueError(f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONTESTANTS)}.")
+    if options.onnx:
+        if not options.against:
+            raise ValueError("--onnx is of no use without --against spacy; add that, or leave it out.")
+        with onnx_needed():
+            import_module("..export.onnx", __package__)
     figures = against_spacy(names, options) if options.against else beside_floors(names, options)
     if figures and options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
@@ -386,27 +393,26 @@ def against_spacy(names: list[str], options: argparse.Namespace) -> dict[str, An
     return rows
 
 
-#: Tags a sentence in a new process; prints the seconds since it was started and its peak memory.
-START = f"""
+#: Tags a sentence in a new process; `seconds` is the time since it was started.
+START = """
 import sys, time
 from pathlib import Path
 from onnx_tagger import OnnxTagger
 OnnxTagger.from_pretrained(".")(sys.argv[2:])
 seconds = time.time() - float(sys.argv[1])
-{inspect.getsource(own_peak_mb)}
-print(seconds, own_peak_mb())
 """
 
 
 def exported(tagger: Tagger, folder: str, sentence: list[str]) -> tuple[OnnxTagger, tuple[float, float]]:
-    """What is exported of a tagger, and seconds and MB of a new process up to the entities of a sentence."""
+    """Export a tagger; also return how many seconds and MB a new process takes to tag a sentence with the export."""
     from ..export.onnx import export_onnx
 
     tagger.save_pretrained(folder)
     export_onnx(folder, folder)
+    program = START + inspect.getsource(own_peak_mb) + "print(seconds, own_peak_mb())"
     best = (float("inf"), float("inf"))
     for _ in range(3):
-        command = [sys.executable, "-c", START, str(time.time()), *sentence]
+        command = [sys.executable, "-c", program, str(time.time()), *sentence]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
         seconds, peak = map(float, done.stdout.split())
         best = min(best, (seconds, peak))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from .parser import Parser
@@ -43,11 +44,22 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
+@contextmanager
+def onnx_needed() -> Iterator[None]:
+    """Say which extra to install if a package of it is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("onnx", "onnxscript"):
+            raise
+        raise ImportError(f"export needs the package {error.name}; run: pip install 'hf_xorner[onnx]'.") from None
+
+
 def run(words: Sequence[str]) -> None:
     """Export the model, and print the files."""
     options = parser().parse_args(words)
     precision = options.quantize or "fp32"
-    try:
+    with onnx_needed():
         if options.to == "web":
             from ..export.web import export_page
 
@@ -56,9 +68,5 @@ def run(words: Sequence[str]) -> None:
             from ..export.onnx import export_onnx
 
             written = export_onnx(options.model, options.output, precision)
-    except ModuleNotFoundError as error:
-        if error.name not in ("onnx", "onnxscript"):
-            raise
-        raise ImportError(f"export needs the package {error.name}; run: pip install 'hf_xorner[onnx]'.") from None
     for path in written:
         print(f"written: {path} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -246,7 +246,6 @@ def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[s
     figures: dict[str, Any] = {"thresholds": {"split": options.split, "rows": scored[str(options.split)].table()}}
     min_score = getattr(tagger.model.config, "min_score", None)
     if options.min_precision is not None:
-        checked_numbers(options.least_precision, "min_precision", 100, tagger.entity_labels)
         min_score = choose_min_score(scored[VALIDATION], options.least_precision)
     if min_score is not None:
         rows = {split: entities.at(min_score) for split, entities in scored.items()}
@@ -279,6 +278,7 @@ def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) 
             f"{options.model} knows none of the labels of {options.dataset}: it has {', '.join(known[:3])}, …, and the "
             f"corpus {', '.join(wanted[:3])}, …; score it on a corpus with its labels."
         )
+    checked_numbers(options.least_precision, "min_precision", 100, tagger.entity_labels)
     return tagger
 
 

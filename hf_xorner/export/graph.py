@@ -75,7 +75,7 @@ class Value:
         return self.graph.GreaterOrEqual(self, other)
 
     def equals(self, other: ValueLike) -> Value:
-        """Where two tensors are equal."""
+        """Compare two tensors; true where they are equal."""
         return self.graph.Equal(self, other)
 
 
@@ -219,7 +219,7 @@ class Graph:
         return self.ReduceMax(value, [axis], keepdims=int(keep))
 
     def any(self, value: Value, axis: int) -> Value:
-        """Where any entry along an axis is true."""
+        """True if any entry along an axis is true."""
         return self.cast(self.max(self.cast(value, "int32"), axis), "bool")
 
     def log_softmax(self, value: Value) -> Value:

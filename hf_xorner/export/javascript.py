@@ -78,7 +78,7 @@ class _Translation:
         return f"{'(?:' if opening in ('(', '(?i:') else opening}{inside})"
 
     def atomic(self, part: str) -> str:
-        """What matches as the part does, and is not tried again."""
+        """Match the part once: no shorter match of it is tried later."""
         self.atomics += 1
         return rf"(?:(?=(?<a{self.atomics}>{part}))\k<a{self.atomics}>)"
 
@@ -124,7 +124,7 @@ class _Translation:
         return literal if literal.isascii() and literal.isalnum() else rf"\u{{{ord(literal):X}}}"
 
     def take(self, expression: re.Pattern[str]) -> str | None:
-        """What an expression matches here, and step behind it."""
+        """Return what an expression matches here, and go on behind it; None if it does not match."""
         match = expression.match(self.pattern, self.place)
         if match is None:
             return None

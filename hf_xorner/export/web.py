@@ -70,7 +70,7 @@ def write_page(
 
 
 def page_facts(config: TaggerConfig, tokenizer: WordCharTokenizer) -> dict:
-    """What the page has to know of a tagger and its tokenizer."""
+    """Return the content of tagger.json: labels, vocabulary, and how words are cut and looked up."""
     policies = tokenizer.init_kwargs
     casing, digits = policies["casing"], policies["digits"]
     forms = [(casing, digits)]
@@ -91,7 +91,7 @@ def page_facts(config: TaggerConfig, tokenizer: WordCharTokenizer) -> dict:
 
 
 def piece_facts(pieces: WordPieces, width: int) -> dict:
-    """What the page has to know of an encoder's pieces."""
+    """Return the part of tagger.json that is about an encoder's pieces."""
     parts = json.loads(pieces.to_str())
     # A word like "[SEP]" is a word.
     parts["added_tokens"] = [token for token in parts["added_tokens"] if not token["special"]]

@@ -12,12 +12,13 @@ import sys
 import threading
 from importlib.resources import files
 
+import numpy as np
 import pytest
 import tiny_encoders as tiny
-from conftest import REPOSITORY, SENTENCES
+from conftest import LABELS, REPOSITORY, SENTENCES
 from random_texts import KNOWN, TEXTS, UNKNOWN
 
-from hf_xorner import BiLstmCnnConfig, Tagger, WordCharTokenizer, load_corpus
+from hf_xorner import BiLstmCnnConfig, BiLstmCnnForTokenClassification, Tagger, WordCharTokenizer, load_corpus
 from hf_xorner.cli import main
 from hf_xorner.export.javascript import javascript_pattern
 from hf_xorner.export.web import PACKAGES, find_packages, page_facts, write_page
@@ -139,6 +140,37 @@ def test_words_and_ids_in_javascript_are_those_in_python(node, policies):
         assert ids == words.input_ids.tolist(), repr(text[:100])
         assert width == words.char_ids.shape[1]
         assert char_ids == words.char_ids.flatten().tolist()
+
+
+#: Reads labels and log probabilities of words, and prints the entities.
+ENTITIES_IN_NODE = f"""
+import {{ readFileSync }} from "node:fs";
+import {{ Tagger }} from {json.dumps("file://" + SCRIPT)};
+const {{ facts, text, places, labels, logProbs }} = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(new Tagger(null, null, facts).entities(text, places, labels, logProbs)));
+"""
+
+
+@pytest.mark.parametrize("min_score", [None, 0.4, {"PER": 0.5}], ids=str)
+def test_entities_in_javascript_are_those_in_python(node, tokenizer, min_score):
+    config = BiLstmCnnConfig(**tokenizer.model_fields(), id2label=dict(enumerate(LABELS)), min_score=min_score)
+    tagger = Tagger(BiLstmCnnForTokenClassification(config), tokenizer)
+    chooser = np.random.default_rng(0)
+    text = "👩 Ann " * 200
+    words = tokenizer.words_of([text], False)
+    labels = chooser.integers(0, len(LABELS), len(words.place))
+    log_probs = -chooser.exponential(0.3, (len(labels), 2)).astype(np.float32)
+    tagger.label_words = lambda *_, **__: (labels.copy(), log_probs)
+    sent = {"facts": page_facts(config, tokenizer), "text": text, "places": in_units(text, words.offsets.tolist())}
+    sent |= {"labels": labels.tolist(), "logProbs": log_probs.flatten().tolist()}
+    command = [node, "--input-type=module", "-e", ENTITIES_IN_NODE]
+    done = subprocess.run(command, input=json.dumps(sent), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found, expected = json.loads(done.stdout), tagger(text)
+    assert len(expected) > 20
+    places = [(each["label"], each["text"], each["start"], each["end"]) for each in found]
+    assert places == [(each.label, each.text, each.start, each.end) for each in expected]
+    assert [each["score"] for each in found] == pytest.approx([each.score for each in expected], abs=1e-6)
 
 
 @pytest.mark.parametrize(
