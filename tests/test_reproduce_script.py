@@ -21,8 +21,9 @@ from hf_xorner import Tagger, load_corpus
 from hf_xorner.cli import reproduce
 from hf_xorner.evaluation.chunk_tags import raw_chunk_tags
 from hf_xorner.papers.jobs import Settings, execute, identity_of, plan
-from hf_xorner.papers.presentation import merge_results, to_markdown
+from hf_xorner.papers.presentation import to_markdown
 from hf_xorner.papers.reproduction import fill, significance
+from hf_xorner.papers.results import merge_results
 from hf_xorner.papers.tables import published_number, published_text, read_table
 from hf_xorner.training.recipes import table_names
 
@@ -257,6 +258,11 @@ def test_results_are_merged(reproduced):
     plain = rows[1]
     assert plain["f1_mean"] == round(statistics.mean(figures), 2)
     assert plain["f1_std"] == round(statistics.stdev(figures), 2)
+    assert plain["dev_mean"] == round(
+        statistics.mean(one["scores"]["validation"]["f1"] for one in facts_of(reproduced, "plain")), 2
+    )
+    assert (plain["p"], plain["baseline"], rows[2]["baseline"]) == (None, None, "plain")
+    assert 0 <= rows[2]["p"] <= 1
     command = plain.pop("command")
     assert "--seeds 1 2" in command and "--seed " not in command and str(reproduced["folder"]) not in command
     assert {name: plain[name] for name in ("dataset", "split", "model_type", "features", "seeds", "published")} == {
@@ -317,6 +323,12 @@ def test_a_dry_run_lists_finished_runs(reproduced, script, monkeypatch):
     out = ok(script_in(script, reproduced["folder"], monkeypatch, "towns.yaml", *more))
     assert [line.split()[0] for line in out.splitlines()[2:]] == ["new", *["missing"] * 2]
     assert "--num_train_epochs 1" in out
+
+
+def test_only_takes_rows_and_runs(tmp_path, corpora):
+    table = read_table("ma2016/table3")
+    planned = plan(table, Settings(tmp_path, only=["brnn", "conll2003"], vectors={"": "none"}, data_dir=str(corpora)))
+    assert list(planned.jobs) == [("brnn", "conll2003")]
 
 
 def test_a_failed_run_is_reported_and_others_continue(folder, monkeypatch, tmp_path):

@@ -1,15 +1,22 @@
-"""model_cards/results.json: the command of every score matches the fields beside it."""
+"""model_cards/results.json: the command of every score matches its fields, and the pages show every score."""
 
 import json
 import shlex
+import shutil
+import subprocess
+import sys
 
 import pytest
 from conftest import REPOSITORY
 
+from hf_xorner.papers.results import results_page
 from hf_xorner.training import parse
 
 RESULTS = json.loads((REPOSITORY / "model_cards" / "results.json").read_text(encoding="utf-8"))
-FIELDS = {"work", "dataset", "split", "model_type", "features", "seeds", "f1_mean", "f1_std", "published", "command"}
+FIELDS = {
+    *("work", "dataset", "split", "model_type", "features", "seeds", "f1_mean", "f1_std", "dev_mean", "dev_std"),
+    *("published", "p", "baseline", "seconds", "device", "threads", "command"),
+}
 
 
 def test_results_are_unique():
@@ -23,10 +30,45 @@ def test_the_command_of_a_result_matches_its_fields(row):
     assert row["features"] in ("none", "static", "contextual", "static+contextual")
     assert 0 < row["f1_mean"] < 100
     assert (row["f1_std"] is None) == (len(row["seeds"]) == 1)
+    assert (row["p"] is None) == (row["baseline"] is None)
     words = shlex.split(row["command"])
-    assert words[:2] == ["python", "scripts/train.py"]
+    assert words[:2] in (["python", "scripts/train.py"], ["hf-xorner", "train"])
     run, training, _ = parse(words[2:])
     assert (run.model_type, run.dataset) == (row["model_type"], row["dataset"])
     assert (run.seeds or [training.seed]) == row["seeds"]
     assert bool(run.context) == ("contextual" in row["features"])
     assert bool(run.vectors or run.composed) == ("static" in row["features"])
+
+
+def run_script(root, *options):
+    return subprocess.run(
+        [sys.executable, root / "scripts" / "results_page.py", *options], capture_output=True, text=True, check=False
+    )
+
+
+def test_pages_are_generated_from_the_results(tmp_path):
+    assert (done := run_script(REPOSITORY, "--check")).returncode == 0, done.stderr
+    for name in ("scripts/results_page.py", "model_cards/results.json", "docs/results.md", "README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    text = (tmp_path / "docs/results.md").read_text(encoding="utf-8")
+    (tmp_path / "docs/results.md").write_text(text.replace("91.21", "99.99"), encoding="utf-8")
+    assert "docs/results.md differs" in run_script(tmp_path, "--check").stderr
+    assert run_script(tmp_path).returncode == 0
+    assert (tmp_path / "docs/results.md").read_text(encoding="utf-8") == text
+
+
+def test_the_page_shows_each_result_with_its_command():
+    unknown = dict.fromkeys(FIELDS)
+    common = {"dataset": "towns", "model_type": "grn", "features": "none"}
+    scores = {"f1_mean": 50.0, "f1_std": 1.25, "dev_mean": 60.5, "dev_std": 0.5, "published": "51.00 ± 1.00"}
+    test = {"p": 0.0312, "baseline": "b", "seconds": 150}
+    rows = [
+        {"work": "paper/table/a", "seeds": [1, 2], "command": "hf-xorner train a"} | common | scores | test,
+        unknown | {"work": "old", "seeds": [1], "f1_mean": 40.0, "command": "hf-xorner train old"} | common,
+    ]
+    lines = results_page(rows).splitlines()
+    assert lines[0] == "### towns"
+    assert "| old | grn | none | 1 | 40.00 | – | – | – | – |" in lines
+    assert "| paper/table/a | grn | none | 2 | 50.00 ± 1.25 | 51.00 ± 1.00 | 60.50 ± 0.50 | 0.031 (b) | 2 |" in lines
+    assert lines[-2:] == ["- old: `hf-xorner train old`", "- paper/table/a: `hf-xorner train a`"]

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from ..files import locked, write_whole
 from ..papers.jobs import Plan, Settings, execute, plan
-from ..papers.presentation import draw_tables, merge_results, read_results, to_json, to_markdown
+from ..papers.presentation import draw_tables, to_json, to_markdown
 from ..papers.reproduction import Filled, fill
+from ..papers.results import merge_results, read_results
 from ..papers.tables import Table, read_table
 from ..training.recipes import table_names
 from . import fail
@@ -59,7 +60,9 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--context", help="An encoder for rows with contextual features.")
     parser.add_argument("--data_dir", help="Where the files of named corpora lie.")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="Rows, or runs of rows, that are run.")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="Rows, runs of rows, or both, that are run."
+    )
     parser.add_argument("--results", help="A JSON list of results to put the rows into.")
     return parser
 

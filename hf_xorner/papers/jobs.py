@@ -181,8 +181,9 @@ def _listed(names: set[str]) -> str:
 
 def _words(table: Table, key: str, row: TableRow, run: str, settings: Settings) -> list[str]:
     """Return the arguments of a row's run; a ValueError says what is missing for it."""
-    only = set(settings.only)
-    if (only and not (only & {key, run})) or (only & set(table.rows) and key not in only):
+    rows = set(settings.only) & set(table.rows)
+    runs = set(settings.only) - rows
+    if (rows and key not in rows) or (runs and run not in runs):
         raise ValueError("not asked for.")
     words = [row.recipes[run]]
     for meant, option, value in map(_parsed, settings.overrides):

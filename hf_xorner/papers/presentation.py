@@ -1,18 +1,16 @@
-"""A filled table as Markdown, JSON and a picture, and as rows of a file of results."""
+"""A filled table as Markdown, JSON and a picture."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
 
-from ..files import write_whole
-from ..training.facts import Facts, command_of, rounded
+from ..training.facts import rounded
 from .reproduction import Cell, Filled
 from .tables import NOT_PUBLISHED, Column, published_number, published_text
 
@@ -29,14 +27,19 @@ def to_markdown(filled: Filled) -> str:
     """Lay out a filled table: each column as published, and beside it as measured."""
     table = filled.table
     heads = [head for column in table.columns.values() for head in (f"{column.head}, published", "measured")]
-    lines = [f"# {table.name}: {table.title}", "", _line(["", *heads]), _line(["---", *["---:"] * len(heads)])]
+    lines = [
+        f"# {table.name}: {table.title}",
+        "",
+        table_line(["", *heads]),
+        table_line(["---", *["---:"] * len(heads)]),
+    ]
     for key, row in table.rows.items():
         sign = "+" if table.change_from not in (None, key) else ""
         cells = [(filled.cells[key, name], column) for name, column in table.columns.items()]
         texts = [
             text for cell, column in cells for text in (published_text(cell.published), _measured(cell, column, sign))
         ]
-        lines.append(_line([f"{row.name} (baseline)" if key == table.baseline else row.name, *texts]))
+        lines.append(table_line([f"{row.name} (baseline)" if key == table.baseline else row.name, *texts]))
     for title, sentences in (
         ("Other than in the paper", filled.deviations),
         ("Not measured", filled.notes),
@@ -76,7 +79,7 @@ def to_json(filled: Filled) -> str:
         "deviations": filled.deviations,
         "notes": filled.notes,
     }
-    return _dumped(content)
+    return dumped(content)
 
 
 def draw_tables(filled: Filled, path: Path) -> Path | None:
@@ -119,88 +122,8 @@ def draw_tables(filled: Filled, path: Path) -> Path | None:
     return path
 
 
-def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
-    """Put the rows of a table into a file of results, and replace earlier ones of the same work, dataset and split.
-
-    A result has `work` (paper, table and row), `dataset`, `split`, `model_type`, `features` (none, static, contextual
-    or static+contextual), `seeds`, `f1_mean` and `f1_std` in percent, `published` and `command`.
-
-    Args:
-        path: A JSON file with a list of results; created if needed.
-        filled: The table.
-
-    Raises:
-        ValueError: If the file has other content.
-    """
-    rows = read_results(path)
-    places = {(row.get("work"), row.get("dataset"), row.get("split")): place for place, row in enumerate(rows)}
-    for row in _results(filled):
-        place = places.get((row["work"], row["dataset"], row["split"]), len(rows))
-        rows[place : place + 1] = [row]
-    write_whole(path, _dumped(rows))
-    return rows
-
-
-def read_results(path: Path) -> list[dict[str, Any]]:
-    """Read a file of results; an empty list if there is no file.
-
-    Raises:
-        ValueError: If the file has other content.
-    """
-    if not path.exists():
-        return []
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: is not JSON ({error}); correct it, or name another file of results.") from None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{path}: is not a list of results; name another file.")
-    return rows
-
-
-def _features_of(facts: Facts) -> str:
-    kinds = {"static": ("vectors", "composed"), "contextual": ("context",)}
-    return "+".join(kind for kind, options in kinds.items() if any(name in facts.inputs for name in options)) or "none"
-
-
-def _results(filled: Filled) -> list[dict[str, Any]]:
-    found = []
-    for (key, run), of_seeds in filled.facts.items():
-        scored = {seed: one for seed, one in sorted(of_seeds.items()) if "f1" in one.scores.get("test", {})}
-        if not scored or filled.table.rows[key].reads:  # no result of a whole model
-            continue
-        first = next(iter(scored.values()))
-        figures = [one.scores["test"]["f1"] for one in scored.values()]
-        published = [
-            filled.cells[key, name].published
-            for name, column in filled.table.columns.items()
-            if (column.run, column.split, column.figure, column.is_mean) == (run, "test", "f1", True)
-        ]
-        found.append(
-            {
-                "work": f"{filled.table.name}/{key}",
-                "dataset": first.data["source"],
-                "split": "test",
-                "model_type": first.options["model_type"],
-                "features": _features_of(first),
-                "seeds": list(scored),
-                "f1_mean": round(mean(figures), 2),
-                "f1_std": round(stdev(figures), 2) if len(figures) > 1 else None,
-                "published": published[0] if published else None,
-                "command": _command_of_seeds(first, list(scored)),
-            }
-        )
-    return found
-
-
-def _command_of_seeds(one: Facts, seeds: Sequence[int]) -> str:
-    if len(seeds) == 1:
-        return one.command
-    options = {name: value for name, value in one.options.items() if name != "seed"}
-    return command_of(one.recipe, {**options, "seeds": list(seeds)})
-
-
-def _dumped(content: Any) -> str:
+def dumped(content: Any) -> str:
+    """Return content as JSON, as files of tables and results have it."""
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -219,5 +142,6 @@ def _measured(cell: Cell, column: Column, sign: str) -> str:
     return f"{cell.mean:{sign}.2f}{std}" + ("" if cell.p is None else f" (p {cell.p:.3f})")
 
 
-def _line(cells: list[str]) -> str:
+def table_line(cells: Iterable[str]) -> str:
+    """Return a line of a Markdown table."""
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

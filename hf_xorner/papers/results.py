@@ -1,0 +1,161 @@
+"""A file of results: rows of filled tables as JSON, and the page that shows them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from ..files import write_whole
+from ..training.facts import Facts, command_of
+from .presentation import dumped, table_line
+from .reproduction import Filled
+from .tables import NOT_PUBLISHED, published_text
+
+_HEADS = ("result", "model", "features", "seeds", "test F1", "published", "dev F1", "p", "minutes")
+
+
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """Read a file of results; an empty list if there is no file.
+
+    Raises:
+        ValueError: If the file has other content.
+    """
+    if not path.exists():
+        return []
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: is not JSON ({error}); correct it, or name another file of results.") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{path}: is not a list of results; name another file.")
+    return rows
+
+
+def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
+    """Put the rows of a table into a file of results, and replace earlier ones of the same work, dataset and split.
+
+    A result has `work` (paper, table and row), `dataset`, `split`, `model_type`, `features` (none, static, contextual
+    or static+contextual), `seeds`, `f1_mean` and `f1_std` in percent, `dev_mean` and `dev_std` (the same on the
+    validation split), `published`, `p` (against the row `baseline` of the same table), `seconds` of training (the mean
+    over seeds, of `threads` threads on `device`) and `command`. What is not known is null.
+
+    Args:
+        path: A JSON file with a list of results; created if needed.
+        filled: The table.
+
+    Raises:
+        ValueError: If the file has other content.
+    """
+    rows = read_results(path)
+    places = {(row.get("work"), row.get("dataset"), row.get("split")): place for place, row in enumerate(rows)}
+    for row in _results(filled):
+        place = places.get((row["work"], row["dataset"], row["split"]), len(rows))
+        rows[place : place + 1] = [row]
+    write_whole(path, dumped(rows))
+    return rows
+
+
+def results_page(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Lay out results as Markdown: a table for each dataset, and below it the commands."""
+    lines: list[str] = []
+    ordered = sorted(rows, key=lambda row: (row["dataset"], row["work"]))
+    for dataset, group in groupby(ordered, key=lambda row: row["dataset"]):
+        of_dataset = list(group)
+        lines += [f"### {dataset}", "", table_line(_HEADS), table_line(["---"] * 4 + ["---:"] * 5)]
+        lines += [table_line(_cells(row)) for row in of_dataset]
+        lines += ["", "Commands:", "", *(f"- {row['work']}: `{row['command']}`" for row in of_dataset), ""]
+    return "\n".join(lines)
+
+
+def headline_table(rows: Iterable[Mapping[str, Any]], works: Mapping[str, str]) -> str:
+    """Lay out a few results as Markdown.
+
+    Args:
+        rows: All results.
+        works: The names to show, by the results' `work`, in the order to show them.
+    """
+    by_work = {row["work"]: row for row in rows}
+    lines = [table_line(["corpus", "tagger", "seeds", "test F1", "published"]), table_line(["---"] * 3 + ["---:"] * 2)]
+    for work, name in works.items():
+        row = by_work[work]
+        cells = [row["dataset"], name, str(len(row["seeds"])), _spread(row, "f1"), published_text(row["published"])]
+        lines.append(table_line(cells))
+    return "\n".join(lines)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    seconds, p = row.get("seconds"), row.get("p")
+    return [
+        row["work"],
+        row["model_type"],
+        row["features"],
+        str(len(row["seeds"])),
+        _spread(row, "f1"),
+        published_text(row["published"]),
+        _spread(row, "dev"),
+        NOT_PUBLISHED if p is None else f"{p:.3f} ({row['baseline']})",
+        NOT_PUBLISHED if seconds is None else f"{seconds / 60:.0f}",
+    ]
+
+
+def _spread(row: Mapping[str, Any], figure: str) -> str:
+    if row.get(f"{figure}_mean") is None:
+        return NOT_PUBLISHED
+    std = row[f"{figure}_std"]
+    return f"{row[f'{figure}_mean']:.2f}" + ("" if std is None else f" ± {std:.2f}")
+
+
+def _features_of(facts: Facts) -> str:
+    kinds = {"static": ("vectors", "composed"), "contextual": ("context",)}
+    return "+".join(kind for kind, options in kinds.items() if any(name in facts.inputs for name in options)) or "none"
+
+
+def _results(filled: Filled) -> list[dict[str, Any]]:
+    found = []
+    for (key, run), of_seeds in filled.facts.items():
+        scored = {seed: one for seed, one in sorted(of_seeds.items()) if "f1" in one.scores.get("test", {})}
+        if not scored or filled.table.rows[key].reads:  # no result of a whole model
+            continue
+        first = next(iter(scored.values()))
+        cells = [
+            filled.cells[key, name]
+            for name, column in filled.table.columns.items()
+            if (column.run, column.split, column.figure, column.is_mean) == (run, "test", "f1", True)
+        ]
+        p = cells[0].p if cells else None
+        found.append(
+            {
+                "work": f"{filled.table.name}/{key}",
+                "dataset": first.data["source"],
+                "split": "test",
+                "model_type": first.options["model_type"],
+                "features": _features_of(first),
+                "seeds": list(scored),
+                **_mean_and_std("f1", [one.scores["test"]["f1"] for one in scored.values()]),
+                **_mean_and_std("dev", [one.scores["validation"]["f1"] for one in scored.values()]),
+                "published": cells[0].published if cells else None,
+                "p": p,
+                "baseline": None if p is None else filled.table.baseline,
+                "seconds": round(mean(one.speed["training_seconds"] for one in scored.values())),
+                "device": first.hardware["device"],
+                "threads": first.hardware["threads"],
+                "command": _command_of_seeds(first, list(scored)),
+            }
+        )
+    return found
+
+
+def _mean_and_std(name: str, figures: Sequence[float]) -> dict[str, float | None]:
+    std = round(stdev(figures), 2) if len(figures) > 1 else None
+    return {f"{name}_mean": round(mean(figures), 2), f"{name}_std": std}
+
+
+def _command_of_seeds(one: Facts, seeds: Sequence[int]) -> str:
+    if len(seeds) == 1:
+        return one.command
+    options = {name: value for name, value in one.options.items() if name != "seed"}
+    return command_of(one.recipe, {**options, "seeds": list(seeds)})
