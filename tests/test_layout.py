@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "tagging": {"corpora", "errors", "export", "files", "models", "tagger"},
     "training": {
         *("corpora", "cuda_graphs", "errors", "evaluation", "files", "loading", "models", "registration", "tagger"),
-        "vectors",
+        *("tagging", "vectors"),
     },
     "integrations": {"export", "tagger"},
     "papers": {"corpora", "errors", "evaluation", "files", "models", "registration", "tagger", "training", "vectors"},

@@ -20,6 +20,7 @@ from typing import Any
 #: The subcommands and what they do.
 COMMANDS = {
     "train": "Train a tagger, score it and save it.",
+    "distill": "Train a small tagger with larger ones as teachers.",
     "evaluate": "Score a model or any system's predictions.",
     "tag": "Tag a file, a folder, a Hub dataset or standard input.",
     "data": "Count or convert a corpus.",

@@ -44,7 +44,7 @@ _NUMBERS: dict[tuple[Any, float, float], tuple[str, ...]] = {
     (Integral, 0, 2**32): ("seed", "seeds", "data_seed"),
     (Integral, -1, 2**31): ("max_steps",),
     (Real, 1e-6, 2**31): ("num_train_epochs", "eval_steps", "save_steps", "logging_steps"),
-    (Real, 0, 1): ("hold_out", "momentum", "adam_beta1", "adam_beta2", "label_smoothing_factor"),
+    (Real, 0, 1): ("hold_out", "momentum", "adam_beta1", "adam_beta2", "label_smoothing_factor", "teacher_weight"),
     (Real, 0, 1e38): (
         *("learning_rate", "context_learning_rate", "epoch_decay", "warmup_steps", "weight_decay", "adam_epsilon"),
         *("max_grad_norm", "neftune_noise_alpha", "eval_delay"),
@@ -152,6 +152,14 @@ class RunArguments(Reading):
     )
     context: str | None = HfArg(default=None, help="A pretrained encoder, local or on the Hub, for features of words.")
     max_word_pieces: int = HfArg(default=12, help="Pieces of a word that the encoder's features use.")
+    teacher: list[str] = field(
+        default_factory=list,
+        metadata={"help": "Distil: taggers with the same types, whose mean posterior the model also learns."},
+    )
+    teacher_text: list[str] = field(
+        default_factory=list,
+        metadata={"help": "Files of plain text, a sentence a line, that the teachers label in addition."},
+    )
     seeds: list[int] = field(
         default_factory=list, metadata={"help": "Train once for each seed, into folders seed-N below output_dir."}
     )
@@ -169,6 +177,10 @@ class RunArguments(Reading):
             for option in ("model_name_or_path", "composed", "vectors_as", "most_frequent_vectors"):
                 if option in _changed(self):
                     raise ValueError(f"{option} cannot be combined with vectors={AUTO}; leave one of them out.")
+        if self.teacher_text and not self.teacher:
+            raise ValueError("teacher_text needs a model that labels it; name it by teacher.")
+        if self.teacher and self.model_type == "stack-lstm":
+            raise ValueError("A Stack-LSTM cannot learn from a teacher; choose another model_type.")
         if self.model_name_or_path is None:
             for option in ("train_only", "keep_labels"):
                 if option in _changed(self):
@@ -191,6 +203,7 @@ class TaggerTrainingArguments(TrainingArguments):
     epoch_decay: float | None = HfArg(default=None, help="ρ of a learning rate η0 / (1 + ρ·t) after t epochs.")
     optimizer: str | None = HfArg(default=None, help='"nadam" (li2020), "sgd" (the other papers); default: see optim.')
     momentum: float = HfArg(default=0.0, help="Momentum of sgd: 0.9 (ma2016, chen2019).")
+    teacher_weight: float = HfArg(default=0.5, help="The teachers' part of the loss; the rest is of the labels.")
     early_stopping: int = HfArg(default=0, help="Stop after this many evaluations without a better score; 0: never.")
     max_grad_norm: float = HfArg(default=0.0, help="Clip gradients to this norm; 0: no clipping.")
     cuda_graphs: bool = HfArg(default=True, help="On CUDA, replay training steps as CUDA graphs.")

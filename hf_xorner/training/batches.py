@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field
 from itertools import chain
@@ -162,6 +163,8 @@ def has_words(dataset: Any, words: str) -> bool:
 
 #: The column of a frozen encoder's states, as bytes of float32 (words, dimensions), and the model's argument.
 CONTEXT_STATES = "context_states"
+#: The column of the teachers' pair posterior, as bytes of float16 (words, tags, tags), and the model's argument.
+TEACHER_PAIRS = "teacher_pairs"
 
 
 @dataclass
@@ -197,9 +200,15 @@ class TaggingCollator:
         if CONTEXT_STATES in examples[0]:
             states = [example[CONTEXT_STATES] for example in examples]
             batch[CONTEXT_STATES] = _padded_states(states, batch["attention_mask"].bool())
+        if TEACHER_PAIRS in examples[0]:
+            pairs = [example[TEACHER_PAIRS] for example in examples]
+            batch[TEACHER_PAIRS] = _padded_pairs(pairs, batch["attention_mask"].bool())
         if self.labels not in examples[0]:
             return batch
         mask = batch["attention_mask"].bool()
+        if TEACHER_PAIRS in examples[0]:  # text without labels
+            none = [IGNORED] * mask.shape[1]
+            examples = [e if e[self.labels] else {**e, self.labels: none[: len(e[self.words])]} for e in examples]
         flat = [label for example in examples for label in example[self.labels]]
         if len(flat) != int(mask.sum()):
             number = next(i for i, e in enumerate(examples) if len(e[self.labels]) != len(e[self.words]))
@@ -236,4 +245,14 @@ def _padded_states(rows: list[bytes], mask: Tensor) -> Tensor:
     size = len(flat) // words if words else 0
     padded = flat.new_zeros(*mask.shape, size)
     padded[mask] = flat.view(words, size)
+    return padded
+
+
+def _padded_pairs(rows: list[bytes], mask: Tensor) -> Tensor:
+    """Pad the pair posteriors of sentences, given as bytes: mask (B, T) → (B, T, K, K)."""
+    flat = torch.from_numpy(np.frombuffer(b"".join(rows), dtype=np.float16).astype(np.float32))
+    words = int(mask.sum())
+    tags = math.isqrt(len(flat) // words) if words else 0
+    padded = flat.new_zeros(*mask.shape, tags, tags)
+    padded[mask] = flat.view(words, tags, tags)
     return padded

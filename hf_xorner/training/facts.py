@@ -42,6 +42,8 @@ COUNTS_FILE = "sentence_counts.json"
 
 #: Options that name a file or folder; its content is recorded as a SHA-256.
 _INPUTS = ("vectors", "composed", "context", "model_name_or_path")
+#: Options that name several of them.
+_LISTS = ("teacher", "teacher_text")
 
 #: Options that depend on the machine or the user's account, or only say where files go and what is shown.
 _OF_THE_MACHINE = {
@@ -106,8 +108,8 @@ class Facts:
         command: A command line for the same run, with the user's files by their names.
         options: The options of the run, the Trainer and the config that differ from their defaults.
         config: The config of the model, without its vocabulary.
-        inputs: For each option in `_INPUTS` that was given its `name` (of a package, with its version) and, of a file
-            or folder, its `bytes` and `sha256`.
+        inputs: For each option in `_INPUTS` that was given, and as `teacher 1` and so on for those of several files,
+            its `name` (of a package, with its version) and, of a file or folder, its `bytes` and `sha256`.
         data: `source`; `fingerprint`, a SHA-256 of the content; `splits`, by name with `sentences`, `tokens`,
             `entities` and `per_type`, or `per_tag` where the labels are plain; `hold_out`, where validation data were
             held out from the training data, with `share`, `by` ("document" or "sentence"), `seed` and `sentences`.
@@ -504,8 +506,8 @@ def data_facts(source: str, corpus: DatasetDict, held_out: HeldOut | None = None
 def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
     """Return the entry `inputs` of `Facts`: the files that a run reads besides its corpus."""
     found: dict[str, dict[str, Any]] = {}
-    for option in _INPUTS:
-        given = getattr(run, option)
+    several = {f"{option} {n}": one for option in _LISTS for n, one in enumerate(getattr(run, option), 1)}
+    for option, given in ({option: getattr(run, option) for option in _INPUTS} | several).items():
         if given:
             path, name = Path(os.path.expanduser(given)), given
             if option == "vectors" and given == AUTO:

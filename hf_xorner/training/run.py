@@ -31,6 +31,7 @@ from .defaults import choose_options
 from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
 from .optimization import EpochAverage, keep_the_better
 from .run_record import RunRecord, check_unfinished
+from .teacher import Teacher, read_texts, with_teachers
 from .trainer import TaggerTrainer
 
 WORDS, LABELS = "tokens", "ner_tags"
@@ -202,8 +203,10 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         coverage = {
             name: coverage_of(start.tokenizer, start.vector_words, split[WORDS]) for name, split in corpus.items()
         }
-    corpus = _with_states(corpus, start, training)
-    trainer = _make_trainer(corpus, start, training)
+    data = _with_states(_with_teachers(corpus, run, start, training), start, training)
+    trainer = _make_trainer(data, start, training)
+    # Labelled sentences come first.
+    corpus = DatasetDict({**data, "train": data["train"].select(range(len(corpus["train"])))})
     average = EpochAverage(run.average_epochs) if run.average_epochs and trainer.eval_dataset is not None else None
     record = RunRecord(corpus, asdict(run))
     for callback in (average, record):
@@ -232,6 +235,18 @@ def _build(run: RunArguments, corpus: DatasetDict, config_fields: dict[str, Any]
         return build(run, corpus["train"][WORDS], names, config_fields)
     except (ArithmeticError, MemoryError, RuntimeError) as error:
         raise ValueError(f"The model cannot be built: {first_line(error)}; choose other sizes.") from error
+
+
+def _with_teachers(
+    corpus: DatasetDict, run: RunArguments, start: Start, training: TaggerTrainingArguments
+) -> DatasetDict:
+    """Add the teachers' posterior, and texts without labels, to the training data."""
+    if not run.teacher:
+        return corpus
+    teachers = [Teacher(source, training.device) for source in run.teacher]
+    texts = read_texts(run.teacher_text, start.tokenizer.tokenize)
+    with training.main_process_first(desc="labelling by the teacher"):
+        return DatasetDict({**corpus, "train": with_teachers(corpus["train"], texts, teachers, start.model)})
 
 
 def _with_states(corpus: DatasetDict, start: Start, training: TaggerTrainingArguments) -> DatasetDict:

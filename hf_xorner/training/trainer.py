@@ -20,7 +20,7 @@ from ..cuda_graphs import Capture, CudaCapture, on_stream
 from ..evaluation import compute_metrics_for
 from ..loading import without_bars
 from ..models.tags import IGNORED
-from .batches import EpochSampler, TaggingCollator, bucketed, has_words, shuffled, word_counts
+from .batches import TEACHER_PAIRS, EpochSampler, TaggingCollator, bucketed, has_words, shuffled, word_counts
 from .checkpoints import ResumableTrainer
 from .graphed_steps import GraphedSteps, can_be_captured, capture_for, log_refusal
 from .model_files import CARD, files_of_model
@@ -107,6 +107,12 @@ class TaggerTrainer(ResumableTrainer):
             mean = self._tr_loss / (1 + self.state.global_step - self._globalstep_last_logged)
             loss = torch.where(loss.isfinite(), loss, mean.to(loss.dtype))
         return loss
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+        """Compute the loss; of data with a teacher's posterior, `teacher_weight` is its part."""
+        if TEACHER_PAIRS in inputs:
+            inputs["teacher_weight"] = getattr(self.args, "teacher_weight", 1.0)
+        return super().compute_loss(model, inputs, *arguments, **options)
 
     @staticmethod
     def get_optimizer_cls_and_kwargs(args: Any, model: Any = None) -> tuple[Any, dict[str, Any]]:
@@ -223,7 +229,12 @@ class TaggerTrainer(ResumableTrainer):
         )
 
     def _get_num_items_in_batch(self, batch_samples: list[dict[str, Tensor]], device: torch.device) -> Any:
-        """Return the number of labelled words, or of labelled sentences if the loss is averaged over sentences."""
+        """Return the number of labelled words, or of labelled sentences if the loss is averaged over sentences.
+
+        A teacher labels all words.
+        """
+        if batch_samples and TEACHER_PAIRS in batch_samples[0]:
+            batch_samples = [{"labels": batch["attention_mask"].eq(0).long() * IGNORED} for batch in batch_samples]
         if self.accelerator.unwrap_model(self.model).config.loss_reduction == "sentence":
             batch_samples = [
                 {"labels": torch.where(batch["labels"].ne(IGNORED).any(1), 0, IGNORED)} for batch in batch_samples

@@ -386,6 +386,45 @@ def negative_log_likelihood(chain: Chain, lengths: Tensor, gold: Tensor) -> Tens
 
 
 @torch.compiler.disable
+def cross_entropy(chain: Chain, lengths: Tensor, pairs: Tensor) -> Tensor:
+    """The mean of −log p over the paths of another distribution with the pair posterior (B, T, K, K): (B,).
+
+    Exact, since the score of a path is a sum over its pairs of neighbouring tags. 0 for a sentence without words.
+    """
+    if chain.emissions.shape[1] == 0:
+        return chain.emissions.new_zeros(len(lengths))
+    inside = torch.arange(chain.emissions.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+    words, moves, start, end = (scores.clamp(min=IMPOSSIBLE) for scores in chain)
+    words = words.masked_fill(~inside.unsqueeze(2), 0)  # padding may hold NaN
+    marginals = pairs.sum(2)
+    if chain.conditioned:
+        within = (pairs[:, 1:] * moves[:, 1:].masked_fill(~inside[:, 1:, None, None], 0)).sum((1, 2, 3))
+    else:
+        within = (pairs[:, 1:].sum(1) * moves).sum((1, 2))
+    last = marginals[torch.arange(len(lengths), device=lengths.device), (lengths - 1).clamp(min=0)]
+    mean_score = (marginals * words).sum((1, 2)) + within + (marginals[:, 0] * start).sum(1) + (last * end).sum(1)
+    return log_partition(chain, lengths) - mean_score
+
+
+@torch.compiler.disable
+@torch.no_grad()
+def pair_posterior(chain: Chain, lengths: Tensor) -> Tensor:
+    """Posterior of each pair of neighbouring tags, (B, T, K, K): entry t has the tags of words t − 1 and t.
+
+    The entry of a sentence's first word has its marginals in row 0; padding has zeros. Summed over the tag before, the
+    entries are the marginals.
+    """
+    batch, time, tags = chain.emissions.shape
+    if time == 0:
+        return chain.emissions.new_zeros(batch, time, tags, tags)
+    transitions = chain.transitions if chain.conditioned else chain.transitions.repeat(batch, time, 1, 1)
+    sums = messages(chain._replace(transitions=transitions), lengths)
+    pairs = sums.pair_counts(sums.chain.emissions.new_ones(batch))
+    pairs[:, 0, 0] = sums.marginals()[0].masked_fill((lengths == 0).unsqueeze(1), 0)
+    return pairs.to(chain.emissions.dtype)
+
+
+@torch.compiler.disable
 def posterior(chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True) -> tuple[Tensor | None, Tensor]:
     """Log posterior marginals (B, T, K), if of all tags, and log probabilities (B, T, 2) of those of a path (B, T).
 

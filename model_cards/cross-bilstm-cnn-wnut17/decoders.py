@@ -8,7 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
-from .crf import DECODED_AT_ONCE, Chain, best_path, decode_in_blocks, negative_log_likelihood, posterior
+from .crf import (
+    DECODED_AT_ONCE,
+    Chain,
+    best_path,
+    cross_entropy,
+    decode_in_blocks,
+    negative_log_likelihood,
+    pair_posterior,
+    posterior,
+)
 from .devices import readable
 from .tags import IGNORED, TagSpace
 
@@ -62,6 +71,18 @@ class Decoder(nn.Module):
         """The best tags and the posterior: of these tags alone without `all_tags`."""
         raise NotImplementedError
 
+    def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+        """The mean of −log p over the paths of a teacher with the pair posterior (B, T, K, K): (B,)."""
+        raise ValueError(
+            "A Stack-LSTM cannot be distilled: its score is no sum over pairs of tags; choose another model."
+        )
+
+    def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+        """Posterior of the pairs of neighbouring tags, (B, T, K, K); see `crf.pair_posterior`."""
+        raise ValueError(
+            "A Stack-LSTM cannot be a teacher: its score is no sum over pairs of tags; choose another model."
+        )
+
     def forward(
         self,
         scores: Tensor,
@@ -69,8 +90,14 @@ class Decoder(nn.Module):
         states: Tensor | None = None,
         gold: Tensor | None = None,
         all_tags: bool = True,
+        teacher_pairs: Tensor | None = None,
     ) -> Decoded | Tensor:
-        """Decode, or return the losses (B,) of gold tags (B, T): both here, where accelerate puts weights in place."""
+        """Decode, or return the losses (B,) of gold tags (B, T) or of a teacher's pair posterior (B, T, K, K).
+
+        All of it here, where accelerate puts weights in place.
+        """
+        if teacher_pairs is not None:
+            return self.cross_entropy(scores, teacher_pairs, lengths, states)
         if gold is not None:
             return self.negative_log_likelihood(scores, gold, lengths, states)
         return self.decode(scores, lengths, states, all_tags)
@@ -85,6 +112,19 @@ class SoftmaxDecoder(Decoder):
         """Cross-entropy summed over a sentence's labelled words: gold (B, T) → (B,)."""
         losses = nn.functional.cross_entropy(scores.transpose(1, 2), gold, ignore_index=IGNORED, reduction="none")
         return losses.sum(1)
+
+    def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+        """With the marginals of each word; padding, whose pairs are 0, adds nothing."""
+        return -(pairs.sum(2) * scores.log_softmax(-1)).nan_to_num().sum((1, 2))
+
+    def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+        """Of independent words."""
+        inside = torch.arange(scores.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+        words = torch.where(inside.unsqueeze(2), scores.softmax(-1), 0)
+        pairs = words.new_zeros(*words.shape, words.shape[2])
+        pairs[:, :1, 0] = words[:, :1]
+        pairs[:, 1:] = words[:, :-1].unsqueeze(3) * words[:, 1:].unsqueeze(2)
+        return pairs
 
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
         """The most probable tag of each word."""
@@ -133,6 +173,14 @@ class CrfDecoder(Decoder):
     ) -> Tensor:
         """By the forward algorithm."""
         return negative_log_likelihood(self.chain(scores, states), lengths, gold)
+
+    def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+        """Exact, by the forward algorithm."""
+        return cross_entropy(self.chain(scores, states), lengths, pairs)
+
+    def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
+        """By the forward-backward algorithm."""
+        return pair_posterior(self.chain(scores, states), lengths)
 
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
         """By the Viterbi and the forward-backward algorithm."""

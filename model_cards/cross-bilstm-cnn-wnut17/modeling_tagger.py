@@ -227,6 +227,8 @@ class TaggerForTokenClassification(PreTrainedModel):
         num_items_in_batch: Tensor | int | None = None,
         longest_word: int | None = None,
         word_states: Tensor | None = None,
+        teacher_pairs: Tensor | None = None,
+        teacher_weight: float = 1.0,
         **kwargs: Any,
     ) -> TaggerOutput:
         """Score a batch of sentences and, with labels, compute the loss.
@@ -249,6 +251,9 @@ class TaggerForTokenClassification(PreTrainedModel):
                 `char_ids` behind them.
             word_states: For inference on a CPU, results of `word_states` for distinct words, (D, e), in place of
                 characters and pieces; `input_ids` are then rows of them, and the mask must be given.
+            teacher_pairs: Pair posterior (B, T, K, K) of a teacher over the inner tags, see `crf.pair_posterior`; the
+                loss is then in part the mean of −log p over the teacher's paths.
+            teacher_weight: That part, from 0 to 1; the rest is of the labels.
             kwargs: `return_dict=False` for a plain tuple; other arguments of the Trainer or a pipeline are ignored.
         """
         if word_states is None:
@@ -264,6 +269,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             "piece_ids": piece_ids,
             "context_states": context_states,
             "labels": labels,
+            "teacher_pairs": teacher_pairs,
         }
         inputs = {name: values for name, values in given.items() if values is not None}
         mask = (input_ids != self.config.pad_token_id) if attention_mask is None else attention_mask.bool()
@@ -277,6 +283,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         if order is not None:
             inputs = {name: _reorder(values, order) for name, values in inputs.items()}
         gold = self.gold(inputs.pop("labels"), lengths) if labels is not None else None
+        teacher = (inputs.pop("teacher_pairs"), teacher_weight) if teacher_pairs is not None else None
         encoded = self.encode(
             inputs.pop("input_ids"),
             inputs.pop("char_ids", None),
@@ -291,7 +298,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         output: dict[str, Any] = {}
         if gold is not None:
             judged = [(scores, encoded.states), *((self.score(states), states) for states in encoded.earlier)]
-            losses = [self.loss(*each, gold, lengths, num_items_in_batch) for each in judged]
+            losses = [self.loss(*each, gold, lengths, num_items_in_batch, teacher) for each in judged]
             output["loss"] = torch.stack(losses).mean()
         if gold is None or not self.training:
             decoded = self.decoder(scores, lengths, encoded.states, all_tags=output_logits)
@@ -364,13 +371,23 @@ class TaggerForTokenClassification(PreTrainedModel):
         gold: Tensor,
         lengths: Tensor,
         num_items_in_batch: Tensor | int | None = None,
+        teacher: tuple[Tensor, float] | None = None,
     ) -> Tensor:
-        """Negative log-likelihood of inner tags (B, T), reduced as the config says."""
+        """Negative log-likelihood of inner tags (B, T), reduced as the config says.
+
+        Of a pair posterior and its weight, `teacher`, comes that part of the loss.
+        """
         losses = self.decoder(scores, lengths, states, gold).to(gold.device)
+        if teacher is not None:
+            pairs, weight = teacher
+            taught = self.decoder(scores, lengths, states, teacher_pairs=pairs).to(gold.device)
+            losses = (1 - weight) * losses + weight * taught
         if self.config.loss_reduction == "sum":
             return losses.sum()
         if num_items_in_batch is None:
-            labelled = gold != IGNORED
+            position = torch.arange(gold.shape[1], device=gold.device)
+            # A teacher labels all words.
+            labelled = gold != IGNORED if teacher is None else position < lengths.unsqueeze(1)
             items = labelled.any(1) if self.config.loss_reduction == "sentence" else labelled
             num_items_in_batch = items.sum()
         # The loss of a batch without any label is 0.

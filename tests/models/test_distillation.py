@@ -1,0 +1,148 @@
+"""A teacher's pair posterior and the cross-entropy with it match enumeration of all paths, in value and gradient."""
+
+import chain_oracle as oracle
+import helpers
+import numpy as np
+import pytest
+import torch
+from conftest import build_model, without_dropout
+from test_crf import IDS, KINDS, LENGTHS, alone, each_sentence, random_chain, way  # noqa: F401
+
+from hf_xorner.models.crf import Chain, cross_entropy, pair_posterior
+
+MODELS = [("cnn-lstm-crf", {}), ("cnn-lstm-crf", {"conditioned_transitions": False}), ("bilstm-cnn", {})]
+MODELS += [("lstm-crf", {"constrain_transitions": True}), ("grn", {})]
+
+
+def enumerated_pairs(sentence):
+    """The probability of each pair of tags at each word, (T, K, K), over all paths."""
+    paths, shares = oracle.probabilities(*sentence)
+    time, tags = sentence[0].shape
+    pairs = np.zeros((time, tags, tags))
+    np.add.at(pairs[0, 0], paths[:, 0], shares)
+    for t in range(1, time):
+        np.add.at(pairs[t], (paths[:, t - 1], paths[:, t]), shares)
+    return pairs
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=IDS)
+def test_pair_posterior_matches_enumeration(kind):
+    chain = random_chain(*kind)
+    found = pair_posterior(chain, LENGTHS)
+    for row, length, sentence in each_sentence(chain):
+        helpers.close(found[row, :length], enumerated_pairs(sentence), 1e-10)
+        assert not found[row, length:].any()
+    assert not found[LENGTHS == 0].any()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=IDS)
+def test_cross_entropy_matches_enumeration(kind):
+    name, tags, seed, barred = kind
+    student, teacher = random_chain(name, tags, seed, barred), random_chain(name, tags, seed + 100, False)
+    if barred:  # Paths that the student forbids have no share of the teacher.
+        teacher = Chain(*(t.masked_fill(s == -torch.inf, -torch.inf) for t, s in zip(teacher, student, strict=True)))
+    found = cross_entropy(student, LENGTHS, pair_posterior(teacher, LENGTHS))
+    for row, _, sentence in each_sentence(student):
+        paths, shares = oracle.probabilities(*alone(teacher, row))
+        total = oracle.log_sum_exp(oracle.all_paths(*sentence)[1])
+        mean = sum(share * oracle.score_of(*sentence, path) for path, share in zip(paths, shares, strict=True))
+        helpers.close(found[row], total - mean, 1e-9)
+    assert not found[LENGTHS == 0].any()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=IDS)
+def test_gradient_is_the_difference_of_expected_counts(kind):
+    student, teacher = random_chain(*kind), random_chain(kind[0], kind[1], kind[2] + 100, kind[3])
+    teacher = Chain(*(t.masked_fill(s == -torch.inf, -torch.inf) for t, s in zip(teacher, student, strict=True)))
+    for scores in student:
+        scores.requires_grad_()
+    cross_entropy(student, LENGTHS, pair_posterior(teacher, LENGTHS)).sum().backward()
+    constant = torch.zeros_like(student.transitions)
+    for row, length, sentence in each_sentence(student):
+        (words, moves), (own_words, own_moves) = oracle.counts(*sentence), oracle.counts(*alone(teacher, row))
+        helpers.close(student.emissions.grad[row, :length], words - own_words, 1e-9)
+        if student.conditioned:
+            helpers.close(student.transitions.grad[row, 1:length], (moves - own_moves)[1:], 1e-9)
+        else:
+            constant += torch.from_numpy(moves - own_moves)
+        assert not student.emissions.grad[row, length:].any()
+    if not student.conditioned:
+        helpers.close(student.transitions.grad, constant, 1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=IDS)
+def test_a_student_that_equals_its_teacher_has_no_gradient(kind):
+    chain = random_chain(*kind)
+    pairs = pair_posterior(chain, LENGTHS)
+    for scores in chain:
+        scores.requires_grad_()
+    cross_entropy(chain, LENGTHS, pairs).sum().backward()
+    for scores in chain:
+        helpers.close(scores.grad, torch.zeros_like(scores), 1e-10)
+
+
+def test_a_path_that_the_student_forbids_has_a_finite_loss():
+    student, teacher = random_chain("constant", 3, 4, True), random_chain("constant", 3, 4)
+    assert cross_entropy(student, LENGTHS, pair_posterior(teacher, LENGTHS)).isfinite().all()
+
+
+def pairs_of(model, batch):
+    """The pair posterior of a model for a batch padded on the right."""
+    lengths = batch["attention_mask"].sum(1)
+    with torch.no_grad():
+        encoded = model.encode(batch["input_ids"], batch["char_ids"], lengths)
+        return model.decoder.pair_posterior(model.score(encoded.states), lengths, encoded.states)
+
+
+@pytest.mark.parametrize(("variant", "fields"), MODELS, ids=str)
+def test_the_loss_of_a_model_has_both_parts(variant, fields, tokenizer):
+    model = build_model(variant, tokenizer, **{**without_dropout(variant), **fields}).double()
+    teacher = build_model(variant, tokenizer, seed=1, **{**without_dropout(variant), **fields}).double()
+    sentences = helpers.random_sentences(model.config, (4, 2, 1))
+    batch = helpers.pad(sentences, labels=True)
+    labels = batch.pop("labels")
+    pairs, own = pairs_of(teacher, batch), pairs_of(model, batch)
+    with torch.no_grad():
+        of_labels = model(**batch, labels=labels).loss
+        losses = {
+            weight: model(**batch, labels=labels, teacher_pairs=pairs, teacher_weight=weight).loss
+            for weight in (0.0, 0.25, 1.0)
+        }
+    helpers.close(losses[0.0], of_labels, 1e-9)
+    helpers.close(losses[0.25], 0.75 * losses[0.0] + 0.25 * losses[1.0], 1e-9)
+    # Text without labels has the teacher's part alone.
+    none = torch.full_like(labels, helpers.IGNORED)
+    with torch.no_grad():
+        taught = model(**batch, labels=none, teacher_pairs=pairs, teacher_weight=1.0).loss
+    helpers.close(taught, losses[1.0], 1e-9)
+    # Nothing is nearer to a model's own posterior than the model.
+    model.zero_grad()
+    same = model(**batch, labels=none, teacher_pairs=own, teacher_weight=1.0).loss
+    same.backward()
+    assert all(weight.grad is None or weight.grad.abs().max() < 1e-8 for weight in model.parameters())
+
+
+def test_left_padding_gives_the_same_loss(tokenizer):
+    model = build_model("cnn-lstm-crf", tokenizer, **without_dropout("cnn-lstm-crf")).double()
+    batch = helpers.pad(helpers.random_sentences(model.config, (4, 2, 1)), labels=True)
+    pairs = pairs_of(model, batch)
+    lengths = batch["attention_mask"].sum(1).tolist()
+    time = max(lengths)
+
+    def moved(values):
+        return torch.stack([row.roll(time - length, 0) for row, length in zip(values, lengths, strict=True)])
+
+    left = {name: moved(values) for name, values in batch.items()}
+    with torch.no_grad():
+        right = model(**batch, teacher_pairs=pairs, teacher_weight=0.5).loss
+        helpers.close(model(**left, teacher_pairs=moved(pairs), teacher_weight=0.5).loss, right, 1e-9)
+
+
+def test_stack_lstms_neither_teach_nor_learn(tokenizer):
+    model = build_model("stack-lstm", tokenizer)
+    batch = helpers.pad(helpers.random_sentences(model.config, (2,)), labels=True)
+    with pytest.raises(ValueError, match="A Stack-LSTM cannot be a teacher"):
+        pairs_of(model, batch)
+    pairs = torch.zeros(1, 2, model.tags.num_inner, model.tags.num_inner)
+    with pytest.raises(ValueError, match="A Stack-LSTM cannot be distilled"):
+        model(**batch, teacher_pairs=pairs)

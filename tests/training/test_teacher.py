@@ -1,0 +1,160 @@
+"""A student learns from teachers: what they find, its cache, its place in the facts, and errors."""
+
+import helpers
+import pytest
+import runs
+import torch
+
+from hf_xorner import Tagger
+from hf_xorner.training import TaggerTrainer
+from hf_xorner.training import teacher as teaching
+from hf_xorner.training.batches import TEACHER_PAIRS
+from hf_xorner.training.facts import Facts
+from hf_xorner.training.teacher import Teacher
+
+CPU = torch.device("cpu")
+SMALL = {"hidden_size": 8, "word_dim": 6, "char_dim": 4, "num_train_epochs": 2, "per_device_train_batch_size": 4}
+TEXT = "Zeus lives in Annaville .\n\nnothing here\n"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A corpus, a text, and two teachers: one with a CRF, one without."""
+    folder = tmp_path_factory.mktemp("distillation")
+    helpers.write_towns(folder / "towns")
+    (folder / "text.txt").write_text(TEXT)
+    for seed, kind in ((1, "cnn-lstm-crf"), (2, "bilstm-cnn")):
+        longer = {**SMALL, "num_train_epochs": 8, "learning_rate": 0.02}
+        run = runs.ready(folder / "towns", folder / f"teacher-{seed}", model_type=kind, seed=seed, **longer)
+        run.train()
+    return folder
+
+
+def student(place, out, *words, **options):
+    options = {"model_type": "lstm-crf", "teacher": [place / "teacher-1", place / "teacher-2"], **SMALL, **options}
+    return runs.ready(place / "towns", out, *words, **{"teacher_text": place / "text.txt", **options})
+
+
+def test_training_data_have_the_mean_posterior_of_the_teachers(place, tmp_path):
+    run = student(place, tmp_path / "student")
+    data, corpus = run.trainer.train_dataset, run.corpus["train"]
+    assert len(data) == len(corpus) + 2
+    assert data[len(corpus)]["tokens"] == ["Zeus", "lives", "in", "Annaville", "."]
+    assert data[-1]["ner_tags"] == []
+    tags = run.trainer.model.tags.inner_tags
+    batch = run.trainer.data_collator([data[0], data[len(corpus)]])
+    for row, example in enumerate([data[0], data[len(corpus)]]):
+        words = example["tokens"]
+        expected = [Teacher(str(place / f"teacher-{n}"), CPU).pairs([words], tags)[0] for n in (1, 2)]
+        helpers.close(batch[TEACHER_PAIRS][row, : len(words)], torch.stack(expected).mean(0), 1e-3)
+        # The marginals are those of the models' logits.
+        for n, pairs in zip((1, 2), expected, strict=True):
+            tagger = Tagger.from_pretrained(str(place / f"teacher-{n}"))
+            public = tagger.model.tags.to_public_log_probs(pairs.sum(1).clamp(min=1e-30).log()).exp()
+            inputs = tagger.tokenizer([words], is_split_into_words=True, return_tensors="pt")
+            with torch.no_grad():
+                logits = tagger.model(**inputs).logits[0]
+            decoded = logits.argmax(-1, keepdim=True)
+            helpers.close(public.gather(1, decoded), logits.exp().gather(1, decoded), 1e-4)
+    assert batch["labels"][1].eq(helpers.IGNORED).all()
+    assert batch["labels"][0].tolist()[: len(data[0]["tokens"])] == data[0]["ner_tags"]
+
+
+def test_tags_are_put_in_the_order_of_the_student(place):
+    teacher = Teacher(str(place / "teacher-1"), CPU)
+    own = teacher.model.tags.inner_tags
+    order = torch.tensor(list(reversed(range(len(own)))))
+    words = [["Zeus", "lives", "in", "Annaville"]]
+    pairs, reversed_pairs = teacher.pairs(words, own), teacher.pairs(words, own[::-1])
+    helpers.close(reversed_pairs[:, 1:], pairs[:, 1:, order][..., order], 1e-7)
+    helpers.close(reversed_pairs[:, 0, 0], pairs[:, 0, 0][:, order], 1e-7)
+    helpers.close(pairs.sum((2, 3)), torch.ones(1, 4), 1e-5)
+
+
+def test_a_student_comes_near_to_its_teacher(place, tmp_path):
+    """Of text alone: the labels have no part in the loss."""
+    options = {"teacher": place / "teacher-1", "teacher_weight": 0.9999, "learning_rate": 0.02, "num_train_epochs": 12}
+    run = student(place, tmp_path / "student", **options)
+    before = run.trainer.evaluate(run.trainer.train_dataset)["eval_loss"]
+    run.trainer.train()
+    after = run.trainer.evaluate(run.trainer.train_dataset)["eval_loss"]
+    assert after < before / 2
+
+
+def test_what_teachers_find_is_cached(place, tmp_path, monkeypatch):
+    student(place, tmp_path / "first")
+    monkeypatch.setattr(teaching.Teacher, "pairs", None)
+    student(place, tmp_path / "second")
+    with pytest.raises(TypeError):
+        student(place, tmp_path / "third", teacher=place / "teacher-2")
+
+
+def test_facts_name_the_teachers_and_count_labelled_sentences(place, tmp_path):
+    run = student(place, tmp_path / "student", num_train_epochs=1)
+    run.train()
+    facts = Facts.read(tmp_path / "student")
+    assert {"teacher 1", "teacher 2", "teacher_text 1"} <= facts.inputs.keys()
+    assert facts.inputs["teacher 1"]["name"] == "teacher-1"
+    assert facts.data["splits"]["train"]["sentences"] == len(run.corpus["train"])
+    assert "--teacher teacher-1 teacher-2" in facts.command
+    assert str(place) not in facts.to_json()
+
+
+def test_an_interrupted_distillation_is_resumed_exactly(place, tmp_path):
+    whole = student(place, tmp_path / "whole")
+    whole.train()
+    student(place, tmp_path / "parts", num_train_epochs=1).trainer.train()
+    parts = student(place, tmp_path / "parts", resume_from_checkpoint="true")
+    parts.train()
+    other = parts.trainer.model.state_dict()
+    assert all(torch.equal(values, other[name]) for name, values in whole.trainer.model.state_dict().items())
+
+
+def test_the_loss_counts_all_words_of_texts(place, tmp_path):
+    run = student(place, tmp_path / "student", model_type="grn")
+    trainer: TaggerTrainer = run.trainer
+    batch = trainer.data_collator([trainer.train_dataset[-1], trainer.train_dataset[0]])
+    expected = 2 if trainer.model.config.loss_reduction == "sentence" else int(batch["attention_mask"].sum())
+    assert int(trainer._get_num_items_in_batch([batch], CPU)) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"model_type": "stack-lstm"}, "A Stack-LSTM cannot learn from a teacher"),
+        ({"teacher_weight": 1.5}, "teacher_weight=1.5 must be a number from 0 up, and below 1."),
+        ({"teacher": "nowhere/at/all"}, "nowhere/at/all"),
+        ({"teacher_text": "absent.txt"}, "absent.txt: cannot be read"),
+    ],
+)
+def test_wrong_options_give_one_sentence(place, tmp_path, options, sentence):
+    given = {"model_type": "lstm-crf", "teacher": place / "teacher-1", "teacher_text": place / "text.txt", **SMALL}
+    with pytest.raises(ValueError, match=sentence.replace(".", r"\.")):
+        runs.ready(place / "towns", tmp_path / "student", **{**given, **options})
+
+
+def test_text_needs_a_teacher(place, tmp_path):
+    with pytest.raises(ValueError, match="teacher_text needs a model that labels it; name it by teacher"):
+        runs.ready(place / "towns", tmp_path / "student", teacher_text=place / "text.txt")
+
+
+def test_broken_texts_give_one_sentence(place, tmp_path):
+    for content, sentence in ((b"a\xff", "byte 1 is not UTF-8"), (b"\n \n", "has no words")):
+        (tmp_path / "text.txt").write_bytes(content)
+        with pytest.raises(ValueError, match=sentence):
+            student(place, tmp_path / "student", teacher_text=tmp_path / "text.txt")
+
+
+def test_a_teacher_of_other_types_is_refused(place, tmp_path):
+    (tmp_path / "train.txt").write_text("Ann B-PERSON\nsleeps O\n")
+    with pytest.raises(ValueError, match=r"has the types .*, and the training data have PERSON; name a teacher with"):
+        runs.ready(tmp_path, tmp_path / "student", teacher=place / "teacher-1", hold_out=0, **SMALL)
+
+
+def test_distill_runs_train(place, script, tmp_path):
+    (tmp_path / "student.yaml").write_text("model_type: lstm-crf\nhidden_size: 8\nword_dim: 6\nnum_train_epochs: 1\n")
+    words = ["--teacher", place / "teacher-1", "--student", tmp_path / "student.yaml", "--dataset", place / "towns"]
+    words += ["--text", place / "text.txt", "--use_cpu", "true", "--output_dir", tmp_path / "small"]
+    assert "saved in" in helpers.ok(script("distill.py", *words))
+    assert Facts.read(tmp_path / "small").inputs.keys() == {"teacher 1", "teacher_text 1"}
+    assert "name at least one tagger to learn from by --teacher." in helpers.fault(script("distill.py"))
