@@ -1,4 +1,4 @@
-"""Scores by type, length, chunk tag, kind of error, surface form, tag, and by the words and entities of training."""
+"""Scores by type, length, chunk tag, kind of error and of sentence, surface form, tag, and what training has."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -12,6 +12,9 @@ from .spans import BoolArray, IntArray, Spans, spans_of_ids
 _LENGTHS = ("1", "2", "3")
 # "3+" in li2020; the words say that entities of three words belong to it too.
 _LONG = "3 or more"
+SENTENCE_KINDS = ("capitals", "numbers", "short", "other")
+#: Words of the longest short sentence.
+_SHORT = 6
 CHUNK_TAGS = {"O": OUTSIDE, "S": SINGLE, "B": BEGIN, "I": INSIDE, "E": END}
 # ma2016's parts: the number of a part is 1 for words not in training plus 2 for words without a vector.
 _PARTS = ("IV", "OOTV", "OOEV", "OOBV")
@@ -232,6 +235,34 @@ def seen_partition(
         lambda spans: 1 - _are_in(set(train_surfaces), surface_forms(spans, tokens)).astype(np.int64),
         ("seen", "unseen"),
     )
+
+
+def sentence_kind_scores(comparison: Comparison, tokens: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Score entities by the kind of their sentence: headlines in capitals, lines of tables, short sentences, others.
+
+    Args:
+        comparison: Gold and predicted tags.
+        tokens: The words of all sentences in a row.
+
+    Returns:
+        For each of `SENTENCE_KINDS`, the first that fits, ``precision``, ``recall``, ``f1`` and ``support``: all
+        letters of the sentence are capitals; at least a third of its words have a digit; it has at most six words.
+    """
+    _check_words(tokens, comparison)
+    number = {word: index for index, word in enumerate(dict.fromkeys(tokens))}
+    words = np.fromiter(map(number.__getitem__, tokens), np.int64, len(tokens))
+    sentence = np.repeat(np.arange(len(comparison.lengths)), comparison.lengths)
+
+    def count(flags: list[bool]) -> IntArray:
+        of_words = np.array(flags, dtype=np.int64)[words]
+        return np.bincount(sentence[of_words == 1], minlength=len(comparison.lengths))
+
+    cased = count([word.upper() != word.lower() for word in number])
+    small = count([word.upper() != word for word in number])
+    digits = count([any(map(str.isdigit, word)) for word in number])
+    fits = [(cased > 0) & (small == 0), 3 * digits >= comparison.lengths, comparison.lengths <= _SHORT]
+    kind = np.select(fits, range(len(fits)), len(fits))
+    return comparison.ratios_by(lambda spans: kind[sentence[spans.start]], SENTENCE_KINDS)
 
 
 def surface_forms(spans: Spans, tokens: Sequence[str]) -> list[str]:

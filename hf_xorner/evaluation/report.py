@@ -90,10 +90,10 @@ def report(
 
     Returns:
         Plain numbers; scores are in percent. For tags of spans: ``precision``, ``recall``, ``f1``, ``support``,
-        ``accuracy``, ``macro``, ``per_type``, ``per_length``, ``chunk_tags``, ``surface``, ``confusion``, and
-        ``malformed``, the numbers of spans in ``gold`` and ``predicted`` that the policy dropped or repaired; for plain
-        tags ``accuracy``, ``support``, ``per_tag``, ``confusions``. Also ``policy``, ``scheme``, ``sentences``,
-        ``tokens`` and, if known, ``vocabulary``, ``seen``, ``calibration`` and ``ci95``.
+        ``accuracy``, ``macro``, ``per_type``, ``per_length``, ``sentence_kinds``, ``chunk_tags``, ``surface``,
+        ``confusion``, and ``malformed``, the numbers of spans in ``gold`` and ``predicted`` that the policy dropped or
+        repaired; for plain tags ``accuracy``, ``support``, ``per_tag``, ``confusions``. Also ``policy``, ``scheme``,
+        ``sentences``, ``tokens`` and, if known, ``vocabulary``, ``seen``, ``calibration`` and ``ci95``.
 
     Raises:
         ValueError: If the tags fit no scheme, or there is not one for each word.
@@ -115,6 +115,7 @@ def report(
         found |= {
             "malformed": _malformed(comparison),
             "per_length": breakdowns.per_length(comparison),
+            "sentence_kinds": breakdowns.sentence_kind_scores(comparison, tokens),
             "chunk_tags": breakdowns.chunk_tag_recall(comparison),
             "surface": breakdowns.surface_scores(comparison, tokens),
             "confusion": breakdowns.confusion(comparison),

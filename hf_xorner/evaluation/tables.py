@@ -16,6 +16,7 @@ _WIDTH = 11
 _BEFORE_CONFUSION: dict[str, tuple[str, dict[str, str]]] = {
     "per_type": ("By type", _GROUP),
     "per_length": ("By length in words (predicted entities by their own length)", _GROUP),
+    "sentence_kinds": ("By sentence: all capitals, a third numbers, up to 6 words, others", _GROUP),
     "per_tag": ("By tag", _GROUP),
     "seen": ("Entities whose surface form is one of an entity in training, and others", _GROUP),
     "chunk_tags": ("Recall of gold tags by position, whatever the type", {"recall": "recall", "support": "words"}),

@@ -25,6 +25,7 @@ from hf_xorner.evaluation.breakdowns import (
     per_length,
     per_type,
     seen_partition,
+    sentence_kind_scores,
     surface_scores,
     tag_scores,
     vocabulary_partition,
@@ -321,9 +322,42 @@ def test_hand_computed_seen_entities():
     }
 
 
+# --- Kinds of sentences ----------------------------------------------------------------------------------------------
+
+
+def kind_by_loop(words):
+    """The kind of a sentence, a word at a time."""
+    letters = [letter for word in words for letter in word if letter.upper() != letter.lower()]
+    if letters and all(letter == letter.upper() for letter in letters):
+        return "capitals"
+    numbers = [word for word in words if any(letter.isdigit() for letter in word)]
+    if len(numbers) / len(words) >= 1 / 3:
+        return "numbers"
+    return "short" if len(words) < 7 else "other"
+
+
+@settings(deadline=None, max_examples=120)
+@given(pairs_with_words(), st.sampled_from(POLICIES), st.randoms(use_true_random=False))
+def test_sentence_kinds_match_a_loop(pair, policy, random):
+    gold, predicted, words = pair
+    words = [[random.choice(["A1", "B", "c", "Zeus", "7", "."]) for _ in row] for row in words]
+    spans = [corpus_spans(side, "iob2", policy) for side in (gold, predicted)]
+    expected = {
+        name: ratios_by_loop(*([span for span in side if kind_by_loop(words[span[0]]) == name] for side in spans))
+        for name in ("capitals", "numbers", "short", "other")
+    }
+    comparison = Comparison.of(gold, predicted, policy)
+    assert_close(sentence_kind_scores(comparison, list(chain.from_iterable(words))), expected)
+
+
 @pytest.mark.parametrize(
     "function",
-    [surface_scores, lambda *given: vocabulary_partition(*given, []), lambda *given: seen_partition(*given, [])],
+    [
+        surface_scores,
+        sentence_kind_scores,
+        lambda *given: vocabulary_partition(*given, []),
+        lambda *given: seen_partition(*given, []),
+    ],
 )
 def test_mismatched_words_are_refused(function):
     with pytest.raises(ValueError, match="1 words for 2 tags"):
@@ -375,6 +409,7 @@ def everything(comparison, words, train_words, vectors, train_surfaces):
         "tags": tag_scores(comparison),
         "vocabulary": vocabulary_partition(comparison, words, train_words, vectors),
         "seen": seen_partition(comparison, words, train_surfaces),
+        "sentence_kinds": sentence_kind_scores(comparison, words),
     }
 
 

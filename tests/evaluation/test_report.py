@@ -23,7 +23,8 @@ TRAINING = Training.of([["Oslo", "and", "Ann", "Lee"]], [["B-LOC", "O", "B-PER",
 
 def test_keys_of_the_report():
     found = report(SYSTEM, training=TRAINING, vector_words=["ann", "lee", "saw", "oslo", "left"], resamples=100)
-    scores = "precision recall f1 support accuracy macro per_type malformed per_length chunk_tags surface confusion"
+    scores = "precision recall f1 support accuracy macro per_type malformed per_length sentence_kinds chunk_tags"
+    scores += " surface confusion"
     assert list(found) == f"policy scheme sentences tokens {scores} vocabulary seen calibration ci95".split()
     assert {name: found[name] for name in span_scores(GOLD, PREDICTED)} == span_scores(GOLD, PREDICTED)
     assert (found["sentences"], found["tokens"]) == (3, 8)
