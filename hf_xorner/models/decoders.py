@@ -114,8 +114,10 @@ class SoftmaxDecoder(Decoder):
         return losses.sum(1)
 
     def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
-        """With the marginals of each word; padding, whose pairs are 0, adds nothing."""
-        return -(pairs.sum(2) * scores.log_softmax(-1)).nan_to_num().sum((1, 2))
+        """With the marginals of each word."""
+        inside = torch.arange(scores.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+        log_probs = scores.masked_fill(~inside.unsqueeze(2), 0).log_softmax(-1)  # padding may hold NaN
+        return -(pairs.sum(2) * log_probs).sum((1, 2))
 
     def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
         """Of independent words."""

@@ -5,10 +5,12 @@ import helpers
 import numpy as np
 import pytest
 import torch
-from conftest import build_model, without_dropout
+from conftest import LABELS, build_model, without_dropout
 from test_crf import IDS, KINDS, LENGTHS, alone, each_sentence, random_chain, way  # noqa: F401
 
 from hf_xorner.models.crf import Chain, cross_entropy, pair_posterior
+from hf_xorner.models.decoders import CrfDecoder, SoftmaxDecoder
+from hf_xorner.models.tags import TagSpace
 
 MODELS = [("cnn-lstm-crf", {}), ("cnn-lstm-crf", {"conditioned_transitions": False}), ("bilstm-cnn", {})]
 MODELS += [("lstm-crf", {"constrain_transitions": True}), ("grn", {})]
@@ -136,6 +138,22 @@ def test_left_padding_gives_the_same_loss(tokenizer):
     with torch.no_grad():
         right = model(**batch, teacher_pairs=pairs, teacher_weight=0.5).loss
         helpers.close(model(**left, teacher_pairs=moved(pairs), teacher_weight=0.5).loss, right, 1e-9)
+
+
+@pytest.mark.parametrize("decoder", [SoftmaxDecoder(), CrfDecoder(TagSpace(LABELS), constrained=False)], ids=repr)
+def test_padding_may_hold_nan(decoder):
+    tags = TagSpace(LABELS).num_inner
+    scores = torch.randn(2, 3, tags, generator=torch.Generator().manual_seed(0))
+    lengths = torch.tensor([3, 1])
+    scores[1, 1:] = torch.nan
+    scores.requires_grad_()
+    if isinstance(decoder, CrfDecoder):
+        decoder.reset_parameters()
+    pairs = decoder.pair_posterior(torch.zeros_like(scores), lengths)
+    loss = decoder.cross_entropy(scores, pairs, lengths)
+    loss.sum().backward()
+    assert loss.isfinite().all()
+    assert scores.grad.isfinite().all() and not scores.grad[1, 1:].any()
 
 
 def test_stack_lstms_neither_teach_nor_learn(tokenizer):
