@@ -67,6 +67,7 @@ def test_the_page_shows_each_result_with_its_command():
         {"work": "paper/table/a", "seeds": [1, 2], "command": "hf-xorner train a"} | common | scores | test,
         unknown | {"work": "old", "seeds": [1], "f1_mean": 40.0, "command": "hf-xorner train old"} | common,
     ]
+    assert "| < 0.001 (b) |" in results_page([rows[0] | {"p": 0.0001}])
     lines = results_page(rows).splitlines()
     assert lines[0] == "### towns"
     assert "| old | grn | none | 1 | 40.00 | – | – | – | – |" in lines

@@ -97,7 +97,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         _spread(row, "f1"),
         published_text(row["published"]),
         _spread(row, "dev"),
-        NOT_PUBLISHED if p is None else f"{p:.3f} ({row['baseline']})",
+        NOT_PUBLISHED if p is None else f"{f'{p:.3f}' if p >= 0.001 else '< 0.001'} ({row['baseline']})",
         NOT_PUBLISHED if seconds is None else f"{seconds / 60:.0f}",
     ]
 
