@@ -27,7 +27,8 @@ def main(check: bool) -> None:
         page = ROOT / name
         old = page.read_text(encoding="utf-8")
         # A function, since backslashes in a replacement string are escapes.
-        new = re.sub(r"(?s)(?<=<!-- results -->\n).*?(?=<!-- end of results -->)", lambda _: f"{table}\n", old)  # noqa: B023
+        block = r"(?s)(?<=<!-- results -->\n).*?(?=<!-- end of results -->)"
+        new = re.sub(block, lambda _, table=table: f"{table}\n", old)
         if check and new != old:
             sys.exit(f"{name} differs from model_cards/results.json; run: python scripts/results_page.py")
         page.write_text(new, encoding="utf-8")

@@ -39,7 +39,7 @@ def with_own_options(parser: argparse.ArgumentParser) -> argparse.ArgumentParser
 def run(words: Sequence[str]) -> None:
     """Train with the teachers."""
     own, rest = with_own_options(Parser(allow_abbrev=False, add_help=False)).parse_known_args(words)
-    if "--teacher" not in rest:
+    if not any(word.partition("=")[0] == "--teacher" for word in rest):
         raise ValueError("name at least one tagger to learn from by --teacher.")
     text = ["--teacher_text", *own.text] if own.text else []
     train.run([*([own.student] if own.student else []), *rest, *text])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field
@@ -199,10 +200,12 @@ class TaggingCollator:
             batch = self._with_few_shapes(batch)
         if CONTEXT_STATES in examples[0]:
             states = [example[CONTEXT_STATES] for example in examples]
-            batch[CONTEXT_STATES] = _padded_states(states, batch["attention_mask"].bool())
+            batch[CONTEXT_STATES] = _padded(states, np.float32, batch["attention_mask"].bool())
         if TEACHER_PAIRS in examples[0]:
             pairs = [example[TEACHER_PAIRS] for example in examples]
-            batch[TEACHER_PAIRS] = _padded_pairs(pairs, batch["attention_mask"].bool())
+            flat_pairs = _padded(pairs, np.float16, batch["attention_mask"].bool())
+            tags = math.isqrt(flat_pairs.shape[2])
+            batch[TEACHER_PAIRS] = flat_pairs.unflatten(2, (tags, tags))
         if self.labels not in examples[0]:
             return batch
         mask = batch["attention_mask"].bool()
@@ -238,21 +241,49 @@ class TaggingCollator:
         return {**padded, "longest_word": longest_word(batch["char_ids"])}
 
 
-def _padded_states(rows: list[bytes], mask: Tensor) -> Tensor:
-    """Pad the states of sentences, given as bytes: mask (B, T) → (B, T, d)."""
-    flat = torch.from_numpy(np.frombuffer(b"".join(rows), dtype=np.float32).copy())
+#: Sentences in a batch of `with_bytes`, and of the cached dataset.
+_BATCH, _WRITTEN = 32, 256
+
+
+def with_bytes(
+    dataset: datasets.Dataset,
+    column: str,
+    compute: Callable[[list[list[str]]], Tensor],
+    identity: str,
+    description: str,
+    words: str = "tokens",
+) -> datasets.Dataset:
+    """Add values of every word as a column of bytes, which `datasets` caches.
+
+    Args:
+        dataset: The sentences.
+        column: The new column.
+        compute: Returns the values (B, T, …) of sentences, padded on the right.
+        identity: What the values depend on besides the words.
+        description: The text of the progress bar.
+        words: The column of the words.
+    """
+
+    def encode(batch: dict[str, list]) -> dict[str, list]:
+        values = compute(batch[words]).cpu().numpy()
+        return {column: [row[: len(given)].tobytes() for row, given in zip(values, batch[words], strict=True)]}
+
+    return dataset.map(
+        encode,
+        batched=True,
+        batch_size=_BATCH,
+        writer_batch_size=_WRITTEN,
+        features=datasets.Features({**dataset.features, column: datasets.Value("binary")}),
+        new_fingerprint=hashlib.sha256(f"{dataset._fingerprint} {identity}".encode()).hexdigest()[:32],
+        desc=description,
+    )
+
+
+def _padded(rows: list[bytes], dtype: Any, mask: Tensor) -> Tensor:
+    """Pad the values of sentences, given as bytes: mask (B, T) → (B, T, d), float32."""
+    flat = torch.from_numpy(np.frombuffer(b"".join(rows), dtype=dtype).astype(np.float32))
     words = int(mask.sum())
     size = len(flat) // words if words else 0
     padded = flat.new_zeros(*mask.shape, size)
     padded[mask] = flat.view(words, size)
-    return padded
-
-
-def _padded_pairs(rows: list[bytes], mask: Tensor) -> Tensor:
-    """Pad the pair posteriors of sentences, given as bytes: mask (B, T) → (B, T, K, K)."""
-    flat = torch.from_numpy(np.frombuffer(b"".join(rows), dtype=np.float16).astype(np.float32))
-    words = int(mask.sum())
-    tags = math.isqrt(len(flat) // words) if words else 0
-    padded = flat.new_zeros(*mask.shape, tags, tags)
-    padded[mask] = flat.view(words, tags, tags)
     return padded

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import torch
-from datasets import DatasetDict, Features, Value
+from datasets import DatasetDict
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from ..errors import DataError
@@ -14,11 +14,8 @@ from ..models.contextual import ContextualFeatures
 from ..models.pieces import WordPieces
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..vectors.distill import Composition, PretrainedEncoder, usual_layers
-from .batches import CONTEXT_STATES
+from .batches import CONTEXT_STATES, with_bytes
 from .model_files import settings_of, tensors_digest
-
-#: Sentences in a batch of the encoder, and of the cached dataset.
-_BATCH, _WRITTEN = 32, 256
 
 
 def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:
@@ -67,23 +64,14 @@ def with_context_states(
     device = next(context.encoder.parameters()).device
 
     @torch.inference_mode()
-    def encode(batch: dict[str, list]) -> dict[str, list]:
-        pieces = tokenizer(batch[words], is_split_into_words=True, padding=True, return_tensors="pt")["piece_ids"]
-        states = context.states(pieces.to(device)).float().cpu().numpy()
-        return {CONTEXT_STATES: [row[: len(given)].tobytes() for row, given in zip(states, batch[words], strict=True)]}
+    def encode(sentences: list[list[str]]) -> Tensor:
+        pieces = tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt")["piece_ids"]
+        return context.states(pieces.to(device)).float()
 
     identity = _identity(context, tokenizer)
     return DatasetDict(
         {
-            name: split.map(
-                encode,
-                batched=True,
-                batch_size=_BATCH,
-                writer_batch_size=_WRITTEN,
-                features=Features({**split.features, CONTEXT_STATES: Value("binary")}),
-                new_fingerprint=hashlib.sha256(f"{split._fingerprint} {identity}".encode()).hexdigest()[:32],
-                desc=f"encoding {name}",
-            )
+            name: with_bytes(split, CONTEXT_STATES, encode, identity, f"encoding {name}", words)
             for name, split in corpus.items()
         }
     )

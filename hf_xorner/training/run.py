@@ -31,7 +31,7 @@ from .defaults import choose_options
 from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
 from .optimization import EpochAverage, keep_the_better
 from .run_record import RunRecord, check_unfinished
-from .teacher import Teacher, read_texts, with_teachers
+from .teacher import Teacher, identity_of_teaching, read_texts, with_teachers
 from .trainer import TaggerTrainer
 
 WORDS, LABELS = "tokens", "ner_tags"
@@ -203,12 +203,16 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         coverage = {
             name: coverage_of(start.tokenizer, start.vector_words, split[WORDS]) for name, split in corpus.items()
         }
-    data = _with_states(_with_teachers(corpus, run, start, training), start, training)
-    trainer = _make_trainer(data, start, training)
-    # Labelled sentences come first.
-    corpus = DatasetDict({**data, "train": data["train"].select(range(len(corpus["train"])))})
+    labelled, teachers = len(corpus["train"]), [Teacher(source, training.device) for source in run.teacher]
+    corpus = _with_states(_with_teachers(corpus, run, teachers, start, training), start, training)
+    trainer = _make_trainer(corpus, start, training)
+    recorded = asdict(run)
+    if teachers:
+        # Labelled sentences come first; those of texts are no part of the corpus.
+        corpus = DatasetDict({**corpus, "train": corpus["train"].select(range(labelled))})
+        recorded |= identity_of_teaching(teachers, run.teacher_text)
     average = EpochAverage(run.average_epochs) if run.average_epochs and trainer.eval_dataset is not None else None
-    record = RunRecord(corpus, asdict(run))
+    record = RunRecord(corpus, recorded)
     for callback in (average, record):
         if callback is not None:
             trainer.add_callback(callback)
@@ -238,12 +242,11 @@ def _build(run: RunArguments, corpus: DatasetDict, config_fields: dict[str, Any]
 
 
 def _with_teachers(
-    corpus: DatasetDict, run: RunArguments, start: Start, training: TaggerTrainingArguments
+    corpus: DatasetDict, run: RunArguments, teachers: list[Teacher], start: Start, training: TaggerTrainingArguments
 ) -> DatasetDict:
     """Add the teachers' posterior, and texts without labels, to the training data."""
-    if not run.teacher:
+    if not teachers:
         return corpus
-    teachers = [Teacher(source, training.device) for source in run.teacher]
     texts = read_texts(run.teacher_text, start.tokenizer.tokenize)
     with training.main_process_first(desc="labelling by the teacher"):
         return DatasetDict({**corpus, "train": with_teachers(corpus["train"], texts, teachers, start.model)})

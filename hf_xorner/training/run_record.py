@@ -31,7 +31,7 @@ RECORD = "training_run.json"
 _OF_THE_SOURCE = {"recipe", "dataset", "data_dir", "hold_out", "seeds", *(entry.name for entry in fields(Reading))}
 
 #: Options that name a file or folder.
-_PLACES = ("vectors", "composed", "context", "model_name_or_path", "teacher", "teacher_text")
+_PLACES = ("vectors", "composed", "context", "model_name_or_path")
 
 #: Options of the Trainer that may change without an effect on weights and scores, and prefixes of such options.
 _HARMLESS = {
@@ -99,11 +99,8 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
 
 def _of_the_run(options: Mapping[str, Any]) -> dict[str, Any]:
     # The record is published with the model, so it contains no paths.
-    def without_folders(value: Any) -> Any:
-        return [Path(one).name for one in value] if isinstance(value, list) else value and Path(value).name
-
     return {
-        name: without_folders(value) if name in _PLACES else value
+        name: Path(value).name if value and name in _PLACES else value
         for name, value in options.items()
         if name not in _OF_THE_SOURCE
     }

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import torch
-from datasets import Dataset, Features, Value, concatenate_datasets
+from datasets import Dataset, concatenate_datasets
 from torch import Tensor
 
 from ..errors import DataError
+from ..files import file_fingerprint
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..tagger import Tagger
 from ..tagging.run import digest_of
-from .batches import TEACHER_PAIRS
-
-#: Sentences in a batch of the teachers, and of the cached dataset.
-_BATCH, _WRITTEN = 32, 256
+from .batches import TEACHER_PAIRS, with_bytes
 
 
 class Teacher:
@@ -37,6 +35,11 @@ class Teacher:
         self.model, self.tokenizer = self.tagger.model, self.tagger.tokenizer
         if self.model.config.model_type == "stack-lstm":
             raise ValueError(f"teacher={source!r} is a Stack-LSTM; name a model with a CRF or softmax.")
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the model, wherever it is stored."""
+        return digest_of(self.tagger)
 
     @torch.inference_mode()
     def pairs(self, sentences: Sequence[Sequence[str]], tags: Sequence[str]) -> Tensor:
@@ -68,6 +71,12 @@ class Teacher:
                 f"teacher={self.source!r} has the types {', '.join(sorted(theirs))}, and the training data have "
                 f"{', '.join(sorted(ours))}; name a teacher with the same types."
             )
+
+
+def identity_of_teaching(teachers: Sequence[Teacher], files: Sequence[str]) -> dict[str, list[str]]:
+    """Return digests of teachers and texts, in place of the options that name them."""
+    texts = [file_fingerprint(Path(name).expanduser())["sha256"] for name in files]
+    return {"teacher": [teacher.digest for teacher in teachers], "teacher_text": texts}
 
 
 def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> list[list[str]]:
@@ -108,10 +117,8 @@ def with_teachers(
     for teacher in teachers:
         teacher.check(tags)
 
-    def label(batch: dict[str, list]) -> dict[str, list]:
-        mean = torch.stack([teacher.pairs(batch["tokens"], tags) for teacher in teachers]).mean(0)
-        rows = mean.to(torch.float16).cpu().numpy()
-        return {TEACHER_PAIRS: [row[: len(words)].tobytes() for row, words in zip(rows, batch["tokens"], strict=True)]}
+    def label(sentences: list[list[str]]) -> Tensor:
+        return torch.stack([teacher.pairs(sentences, tags) for teacher in teachers]).mean(0).to(torch.float16)
 
     data = train.select_columns(["tokens", "ner_tags"])
     if texts:
@@ -119,13 +126,5 @@ def with_teachers(
         data = concatenate_datasets(
             [data, Dataset.from_dict({"tokens": list(texts), "ner_tags": none}, features=data.features)]
         )
-    identity = repr((tags, *(digest_of(teacher.tagger) for teacher in teachers)))
-    return data.map(
-        label,
-        batched=True,
-        batch_size=_BATCH,
-        writer_batch_size=_WRITTEN,
-        features=Features({**data.features, TEACHER_PAIRS: Value("binary")}),
-        new_fingerprint=hashlib.sha256(f"{data._fingerprint} {identity}".encode()).hexdigest()[:32],
-        desc="labelling by the teacher",
-    )
+    identity = repr((tags, *(teacher.digest for teacher in teachers)))
+    return with_bytes(data, TEACHER_PAIRS, label, identity, "labelling by the teacher")

@@ -73,15 +73,11 @@ class Decoder(nn.Module):
 
     def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
         """The mean of −log p over the paths of a teacher with the pair posterior (B, T, K, K): (B,)."""
-        raise ValueError(
-            "A Stack-LSTM cannot be distilled: its score is no sum over pairs of tags; choose another model."
-        )
+        raise NotImplementedError
 
     def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
         """Posterior of the pairs of neighbouring tags, (B, T, K, K); see `crf.pair_posterior`."""
-        raise ValueError(
-            "A Stack-LSTM cannot be a teacher: its score is no sum over pairs of tags; choose another model."
-        )
+        raise NotImplementedError
 
     def forward(
         self,

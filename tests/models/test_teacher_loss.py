@@ -162,5 +162,5 @@ def test_stack_lstms_neither_teach_nor_learn(tokenizer):
     with pytest.raises(ValueError, match="A Stack-LSTM cannot be a teacher"):
         pairs_of(model, batch)
     pairs = torch.zeros(1, 2, model.tags.num_inner, model.tags.num_inner)
-    with pytest.raises(ValueError, match="A Stack-LSTM cannot be distilled"):
+    with pytest.raises(ValueError, match="A Stack-LSTM cannot learn from a teacher"):
         model(**batch, teacher_pairs=pairs)

@@ -1,12 +1,14 @@
 """A student learns from teachers: what they find, its cache, its place in the facts, and errors."""
 
+import shutil
+
 import helpers
 import pytest
 import runs
 import torch
 
 from hf_xorner import Tagger
-from hf_xorner.training import TaggerTrainer
+from hf_xorner.training import TaggerTrainer, TrainingError
 from hf_xorner.training import teacher as teaching
 from hf_xorner.training.batches import TEACHER_PAIRS
 from hf_xorner.training.facts import Facts
@@ -27,6 +29,8 @@ def place(tmp_path_factory):
         longer = {**SMALL, "num_train_epochs": 8, "learning_rate": 0.02}
         run = runs.ready(folder / "towns", folder / f"teacher-{seed}", model_type=kind, seed=seed, **longer)
         run.train()
+    run = runs.ready(folder / "towns", folder / "other", model_type="cnn-lstm-crf", seed=3, **SMALL)
+    run.train()
     return folder
 
 
@@ -108,6 +112,20 @@ def test_an_interrupted_distillation_is_resumed_exactly(place, tmp_path):
     parts.train()
     other = parts.trainer.model.state_dict()
     assert all(torch.equal(values, other[name]) for name, values in whole.trainer.model.state_dict().items())
+
+
+def test_a_run_with_another_teacher_or_text_of_the_same_name_is_not_resumed(place, tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT)
+    shutil.copytree(place / "teacher-1", tmp_path / "teacher")
+    options = {"teacher": tmp_path / "teacher", "teacher_text": tmp_path / "text.txt"}
+    student(place, tmp_path / "student", num_train_epochs=1, **options).trainer.train()
+    (tmp_path / "text.txt").write_text("Zeus sleeps .")
+    with pytest.raises(TrainingError, match="teacher_text was "):
+        student(place, tmp_path / "student", resume_from_checkpoint="true", **options).train()
+    (tmp_path / "text.txt").write_text(TEXT)
+    shutil.copy(place / "other" / "model.safetensors", tmp_path / "teacher")
+    with pytest.raises(TrainingError, match="teacher was "):
+        student(place, tmp_path / "student", resume_from_checkpoint="true", **options).train()
 
 
 def test_the_loss_counts_all_words_of_texts(place, tmp_path):
