@@ -255,6 +255,8 @@ def with_bytes(
 ) -> datasets.Dataset:
     """Add values of every word as a column of bytes, which `datasets` caches.
 
+    Sentences of like length are computed together, so that little of it is padding.
+
     Args:
         dataset: The sentences.
         column: The new column.
@@ -268,7 +270,8 @@ def with_bytes(
         values = compute(batch[words]).cpu().numpy()
         return {column: [row[: len(given)].tobytes() for row, given in zip(values, batch[words], strict=True)]}
 
-    return dataset.map(
+    order = np.argsort(word_counts(dataset, words), kind="stable")
+    computed = dataset.select(order).map(
         encode,
         batched=True,
         batch_size=_BATCH,
@@ -277,6 +280,7 @@ def with_bytes(
         new_fingerprint=hashlib.sha256(f"{dataset._fingerprint} {identity}".encode()).hexdigest()[:32],
         desc=description,
     )
+    return computed.select(np.argsort(order))
 
 
 def _padded(rows: list[bytes], dtype: Any, mask: Tensor) -> Tensor:
