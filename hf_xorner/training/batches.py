@@ -255,7 +255,7 @@ def with_bytes(
 ) -> datasets.Dataset:
     """Add values of every word as a column of bytes, which `datasets` caches.
 
-    Sentences of like length are computed together, so that little of it is padding.
+    Sentences of similar length are computed together, since padding costs time.
 
     Args:
         dataset: The sentences.
@@ -271,13 +271,14 @@ def with_bytes(
         return {column: [row[: len(given)].tobytes() for row, given in zip(values, batch[words], strict=True)]}
 
     order = np.argsort(word_counts(dataset, words), kind="stable")
-    computed = dataset.select(order).map(
+    by_length = dataset.select(order)
+    computed = by_length.map(
         encode,
         batched=True,
         batch_size=_BATCH,
         writer_batch_size=_WRITTEN,
         features=datasets.Features({**dataset.features, column: datasets.Value("binary")}),
-        new_fingerprint=hashlib.sha256(f"{dataset._fingerprint} {identity}".encode()).hexdigest()[:32],
+        new_fingerprint=hashlib.sha256(f"{by_length._fingerprint} {identity}".encode()).hexdigest()[:32],
         desc=description,
     )
     return computed.select(np.argsort(order))

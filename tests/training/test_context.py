@@ -3,6 +3,8 @@
 import copy
 import json
 
+import datasets
+import numpy as np
 import pytest
 import runs
 import tiny_encoders as tiny
@@ -15,7 +17,7 @@ from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.corpora import DataError
 from hf_xorner.models.contextual import ContextualFeatures
 from hf_xorner.training import TaggerTrainer, TaggingCollator
-from hf_xorner.training.batches import CONTEXT_STATES
+from hf_xorner.training.batches import CONTEXT_STATES, with_bytes
 from hf_xorner.vectors.distill import compose, encoder_of, read_encoder, write_composition
 
 TOWNS = ["Annaville", "Berta's", "Carl-a", "Doraville"]
@@ -387,3 +389,25 @@ def test_the_window_is_limited_by_the_positions_of_the_encoder(tmp_path, build, 
 def test_an_encoder_decoder_model_is_refused(ready, tmp_path):
     model = T5Model(T5Config(vocab_size=len(tiny.BERT_PIECES), d_model=8, d_kv=4, d_ff=8, num_layers=2, num_heads=2))
     assert "a decoder behind it" in fault(ready, tiny.save_encoder(tmp_path / "encoder", model))
+
+
+def test_sentences_of_similar_length_are_computed_together_and_rows_keep_their_order():
+    draw = np.random.default_rng(0)
+    sentences = [[f"{row}-{place}" for place in range(draw.integers(0, 30))] for row in range(100)]
+    seen = []
+
+    def compute(batch):
+        seen.extend(map(len, batch))
+        values = torch.zeros(len(batch), max(map(len, batch)), 2)
+        for row, sentence in enumerate(batch):
+            for place, word in enumerate(sentence):
+                values[row, place] = torch.tensor([float(part) for part in word.split("-")])
+        return values
+
+    features = datasets.Features({"tokens": datasets.List(datasets.Value("string"))})
+    data = with_bytes(datasets.Dataset.from_dict({"tokens": sentences}, features=features), "x", compute, "", "")
+    assert seen == sorted(map(len, sentences))
+    assert data["tokens"][:] == sentences
+    for row, (sentence, values) in enumerate(zip(sentences, data["x"], strict=True)):
+        expected = [[row, place] for place in range(len(sentence))]
+        assert np.frombuffer(values, np.float32).reshape(-1, 2).tolist() == expected
