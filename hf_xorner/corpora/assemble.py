@@ -34,10 +34,13 @@ from ..errors import DataError, first_line
 from .checks import WordSample, note_plain_tags, note_words, refuse_numbers, refuse_strange_tags
 from .schemes import (
     EDGE,
+    OUTSIDE_TAG,
+    UNLABELLED_TAG,
     Pair,
     Scheme,
     entity_type,
     iob2_of,
+    is_chunked,
     is_of,
     label_names,
     prefixes_of,
@@ -244,7 +247,7 @@ class FlatBatch(NamedTuple):
         first_row: The row of the first sentence.
         lengths: The number of tokens of each sentence. Shape: (sentences,).
         tokens: The words, sentence after sentence, none of them null. Shape: (tokens,), as the next two.
-        ids: The number of each word's label, none without a name.
+        ids: The number of each word's label; -1 for a word without label, in corpora of chunks.
         pos_tags: The parts of speech, where the split has them.
         doc_ids: The document of each sentence, null where it is unknown, where the split has them. Shape: (sentences,).
     """
@@ -256,6 +259,11 @@ class FlatBatch(NamedTuple):
     ids: NDArray[np.int64]
     pos_tags: pa.Array | None
     doc_ids: pa.Array | None
+
+    @property
+    def chunk_ids(self) -> NDArray[np.int64]:
+        """The labels of chunks, with that of ``O``, which is 0, for words without label. Shape: (tokens,)."""
+        return np.maximum(self.ids, 0)
 
     @property
     def ends(self) -> NDArray[np.int64]:
@@ -296,7 +304,8 @@ def flat_batches(dataset: Dataset, split: str) -> Iterator[FlatBatch]:
     Raises:
         DataError: If a row lacks its tokens or has more or fewer tags than tokens, or a label has no name.
     """
-    count = len(label_names_of(dataset, split))
+    names = label_names_of(dataset, split)
+    least = -1 if is_chunked(names) else 0
     columns = [name for name in (TOKENS, TAGS, POS_TAGS, DOC_ID) if name in dataset.column_names]
     row = 0
     for table in dataset.select_columns(columns).with_format("arrow").iter(BATCH):
@@ -311,7 +320,7 @@ def flat_batches(dataset: Dataset, split: str) -> Iterator[FlatBatch]:
             pos_tags=found[POS_TAGS].flatten() if POS_TAGS in found else None,
             doc_ids=found.get(DOC_ID),
         )
-        _check(batch, found, count)
+        _check(batch, found, len(names), least)
         yield batch
         row += len(lengths)
 
@@ -321,11 +330,14 @@ def _lengths(lists: pa.Array) -> NDArray[np.int64]:
     return lists.value_lengths().fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
+_NULL = -2
+
+
 def _numbers(labels: pa.Array) -> NDArray[np.int64]:
-    return labels.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return labels.fill_null(_NULL).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
 
 
-def _check(batch: FlatBatch, found: dict[str, pa.Array], labels: int) -> None:
+def _check(batch: FlatBatch, found: dict[str, pa.Array], labels: int, least: int) -> None:
     if len(batch.lengths) and batch.lengths.min() < 0:
         raise DataError(f"{batch.place_of_sentence(int(batch.lengths.argmin()))}: the tokens are missing.")
     for name in (TAGS, POS_TAGS):
@@ -337,7 +349,7 @@ def _check(batch: FlatBatch, found: dict[str, pa.Array], labels: int) -> None:
         if flat is not None and flat.null_count:
             token = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0])
             raise DataError(f"{batch.place(token)}: a null among the {name}; give every token a string.")
-    nameless = np.flatnonzero((batch.ids < 0) | (batch.ids >= labels))
+    nameless = np.flatnonzero((batch.ids < least) | (batch.ids >= labels))
     if len(nameless):
         token = int(nameless[0])
         raise DataError(f"{batch.place(token)}: the label {batch.ids[token]} has no name; give every token a label.")
@@ -407,6 +419,8 @@ def assemble(
     repairs = Repairs(reading.strict)
     if reading.strip is not None:
         splits = {name: _stripped(split, reading) for name, split in splits.items()}
+    if reading.types is not None:
+        splits = {name: _with_types(split, reading.new_types) for name, split in splits.items()}
     surveys = {name: survey(split, repairs) for name, split in splits.items()}
     for name, found in surveys.items():
         if not found.pairs:
@@ -462,6 +476,20 @@ def _stripped(split: Split, reading: Reading) -> Split:
                 if not token
             }
             yield from _left_out(sentence._replace(tokens=tokens), faults, "give another pattern", reading, repairs)
+
+    return split._replace(read=read)
+
+
+def _with_types(split: Split, new_types: Mapping[str, str]) -> Split:
+    """Return a split whose entities have other types, or none."""
+
+    def renamed(tag: str) -> str:
+        new = new_types.get(entity_type(tag)) if tag[1:2] == "-" else None
+        return tag if new is None else new if new in (OUTSIDE_TAG, UNLABELLED_TAG) else tag[:2] + new
+
+    def read(repairs: Repairs) -> Iterator[Sentence]:
+        for sentence in split.read(repairs):
+            yield sentence._replace(tags=list(map(renamed, sentence.tags)))
 
     return split._replace(read=read)
 
@@ -566,7 +594,8 @@ def _build(
     cache_dir: str | Path | None,
 ) -> Dataset:
     features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=labels)), **extra})
-    number = {label: index for index, label in enumerate(labels)}
+    # A plain tag of this name is a label.
+    number = {UNLABELLED_TAG: -1, **{label: index for index, label in enumerate(labels)}}
     label_of = {pair: number[iob2_of(pair, scheme)] for pair in found.pairs if pair[1] != EDGE}
 
     def tables() -> Iterator[pa.Table]:

@@ -15,6 +15,9 @@ Scheme = Literal["plain", "iob1", "iob2", "bioes", "bilou", "bmes"]
 
 #: The tag of a word outside of all entities.
 OUTSIDE_TAG = "O"
+#: The tag of a word whose tag is unknown, in corpora of chunks. `datasets` gives it the number -1.
+UNLABELLED_TAG = "?"
+_NO_CHUNK = (OUTSIDE_TAG, UNLABELLED_TAG)
 # The meaning of the prefixes of each scheme. Tags that fit several are read in the first that fits: B and I alone are
 # IOB2 (only their order tells IOB1), and B, E and S alone mean the same in BIOES and BMES.
 _KINDS: dict[Scheme, dict[str, int]] = {
@@ -33,8 +36,8 @@ WRITTEN_SCHEMES = ("iob1", "iob2", "bioes", "bilou", "bmes")
 
 
 def has_prefix_of(tag: str, prefixes: Collection[str]) -> bool:
-    """Return whether a tag is ``O``, or one of some prefixes, a hyphen and a type."""
-    return tag == OUTSIDE_TAG or (tag[:1] in prefixes and tag[1:2] == "-" and len(tag) > 2)
+    """Return whether a tag is ``O`` or ``?``, or one of some prefixes, a hyphen and a type."""
+    return tag in _NO_CHUNK or (tag[:1] in prefixes and tag[1:2] == "-" and len(tag) > 2)
 
 
 def is_of(scheme: str, tag: str) -> bool:
@@ -87,7 +90,7 @@ def recognise(pairs: Collection[Pair]) -> Scheme:
     Args:
         pairs: The distinct pairs of neighbouring tags of the whole corpus.
     """
-    inside = tags_of(pairs) - {OUTSIDE_TAG}
+    inside = tags_of(pairs) - set(_NO_CHUNK)
     if not (any(map(_IOB.match, inside)) or all(map(_ANY_CHUNK_SCHEME.match, inside))):
         return "plain"
     prefixes = {tag[0] for tag in inside if tag[1:2] == "-"}
@@ -95,7 +98,7 @@ def recognise(pairs: Collection[Pair]) -> Scheme:
     scheme = max(_KINDS, key=lambda name: len(prefixes & _KINDS[name].keys()))
     if scheme != "iob2":
         return scheme
-    first = {tag[:2] for before, tag in pairs if before in (EDGE, OUTSIDE_TAG) or entity_type(before) != tag[2:]}
+    first = {tag[:2] for before, tag in pairs if before in (EDGE, *_NO_CHUNK) or entity_type(before) != tag[2:]}
     return "iob1" if "I-" in first and "B-" not in first else "iob2"
 
 
@@ -119,7 +122,7 @@ def iob2_of(pair: Pair, scheme: Scheme) -> str:
     schemes a repair.
     """
     tag = pair[1]
-    if scheme == "plain" or tag == OUTSIDE_TAG:
+    if scheme == "plain" or tag in _NO_CHUNK:
         return tag
     return f"{'I' if _is_continued(pair, scheme) else 'B'}-{entity_type(tag)}"
 
@@ -140,7 +143,7 @@ def _is_continued(pair: Pair, scheme: Scheme) -> bool:
 
 
 def _kind_of(tag: str, scheme: Scheme) -> int:
-    return OUTSIDE if tag in (EDGE, OUTSIDE_TAG) else _KINDS[scheme][tag[0]]
+    return OUTSIDE if tag in (EDGE, *_NO_CHUNK) else _KINDS[scheme][tag[0]]
 
 
 # --- Numbered tags ---------------------------------------------------------------------------------------------------
@@ -214,7 +217,7 @@ def scheme_of(tags: Collection[str]) -> Scheme:
         if not any(tag.startswith(("B-", "I-")) for tag in tags):
             return "plain"
         raise ValueError(f"unknown tag {unknown[0]!r}: scores need O, or a type after a prefix of {_SCHEMES_IN_WORDS}.")
-    prefixes = {tag[0] for tag in tags if tag != OUTSIDE_TAG}
+    prefixes = {tag[0] for tag in tags if tag not in _NO_CHUNK}
     for scheme, kinds in _KINDS.items():
         if prefixes <= kinds.keys():
             return scheme

@@ -143,6 +143,13 @@ class Reading:
         default=None,
         metadata={"help": "A regular expression to remove from every word: '^en:' (WikiANN), '[0-9]$' (Weibo)."},
     )
+    types: str | None = field(
+        default=None,
+        metadata={
+            "help": "Other types of entities: 'person=PER,product=?' renames one, and says of the other that the words "
+            "have an unknown tag; 'product=O' says that they are no entity."
+        },
+    )
     skip_bad_lines: bool = field(
         default=False,
         metadata={"help": "Leave out bad lines, rows of CSV and JSON records, and list the first ten of them."},
@@ -161,6 +168,7 @@ class Reading:
             re.compile(self.strip or "")
         except re.error as error:
             raise DataError(f"strip={self.strip!r} is not a regular expression ({error}); correct it.") from None
+        self._check_types()
         # Python code may give numbers, where a command line gives strings.
         for name in ("token_column", "tag_column", "pos_column"):
             value = getattr(self, name)
@@ -178,6 +186,19 @@ class Reading:
             raise DataError(
                 f"encoding={self.encoding!r} is unknown; give utf-8, latin-1, cp1252 or another that Python knows."
             ) from None
+
+    def _check_types(self) -> None:
+        for pair in (self.types or "").split(",") if self.types is not None else ():
+            old, equals, new = pair.partition("=")
+            if not old or not equals or not new or "=" in new:
+                raise DataError(
+                    f"types={self.types!r}: {pair!r} is not of the form old=new; write 'person=PER,loc=LOC'."
+                )
+
+    @property
+    def new_types(self) -> dict[str, str]:
+        """The new type of each old one that `types` names."""
+        return dict(pair.split("=") for pair in (self.types or "").split(",") if pair)
 
     def reading(self) -> dict[str, Any]:
         """Return these fields without those of a subclass."""

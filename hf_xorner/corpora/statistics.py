@@ -75,7 +75,7 @@ class _Counts:
         self.lengths: NDArray[np.int64] = np.concatenate(lengths)
 
     def _count_entities(self, batch: FlatBatch) -> None:
-        chunks = chunks_of(batch.ids, batch.lengths, self.tag_set)
+        chunks = chunks_of(batch.chunk_ids, batch.lengths, self.tag_set)
         lengths = chunks.end - chunks.first
         self.per_type += np.bincount(chunks.type, minlength=len(self.per_type))
         self.per_length += np.bincount(np.minimum(lengths, len(_LENGTHS)) - 1, minlength=len(_LENGTHS))

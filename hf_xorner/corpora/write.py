@@ -20,7 +20,7 @@ from ..errors import DataError
 from .assemble import DOC_ID, POS_TAGS, TAGS, TOKENS, FlatBatch, flat_batches, label_names_of
 from .formats.columns import DOCUMENT_START
 from .formats.json_lines import TEXT_KEY
-from .schemes import BRACKETS, WRITTEN_SCHEMES, TagSet, entity_type, from_iob2, is_chunked
+from .schemes import BRACKETS, UNLABELLED_TAG, WRITTEN_SCHEMES, TagSet, entity_type, from_iob2, is_chunked
 from .source import WRITTEN_FORMATS, Sentence
 from .splits import SPLITS
 
@@ -49,7 +49,8 @@ def _sentences(dataset: Dataset, split: str, scheme: str) -> Iterator[Sentence]:
     """Yield the sentences of a split with their tags in a scheme."""
     labels = label_names_of(dataset, split)
     for batch in flat_batches(dataset, split):
-        ids, names = from_iob2(batch.ids, batch.lengths, labels, scheme)
+        ids, names = from_iob2(batch.chunk_ids, batch.lengths, labels, scheme)
+        names, ids = [*names, UNLABELLED_TAG], np.where(batch.ids < 0, len(names), ids)
         words, tags = batch.tokens.to_pylist(), [names[index] for index in ids.tolist()]
         pos_tags = None if batch.pos_tags is None else batch.pos_tags.to_pylist()
         doc_ids = [None] * len(batch.lengths) if batch.doc_ids is None else batch.doc_ids.to_pylist()
@@ -294,6 +295,8 @@ def _check_split(dataset: Dataset, split: str, format: str, separator: str) -> N
         raise DataError(f"{split}: the split is empty, {advice}")
     before: str | None = None
     for batch in flat_batches(dataset, split):
+        if limits.chunks_only and (batch.ids < 0).any():
+            raise DataError(f"{batch.place(int(batch.ids.argmin()))}: the word has no label, {advice}")
         if not limits.empty_sentences and (batch.lengths == 0).any():
             raise DataError(f"{batch.place_of_sentence(int(batch.lengths.argmin()))}: the sentence is empty, {advice}")
         for values, patterns, what, place in (

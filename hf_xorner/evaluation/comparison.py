@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..corpora.schemes import Scheme, TagSet, scheme_of
+from ..corpora.schemes import UNLABELLED_TAG, Scheme, TagSet, scheme_of
 from .spans import BoolArray, IntArray, Policy, Spans, spans_of_ids
 
 
@@ -49,7 +49,8 @@ class Comparison:
         """Compare sentences of tags.
 
         Args:
-            gold: The gold tags of each sentence.
+            gold: The gold tags of each sentence. In a scheme of chunks, ``?`` is that of a word without label, of which
+                the prediction does not count.
             predicted: As many predicted tags of as many sentences, in the same scheme.
             policy: "strict" drops malformed spans, "conlleval" repairs them.
             scheme: The tag scheme; "auto" infers it from the prefixes of gold and predicted tags together.
@@ -67,7 +68,16 @@ class Comparison:
             np.fromiter(map(number.__getitem__, chain.from_iterable(side)), dtype=np.int64)
             for side in (gold, predicted)
         )
+        if not tag_set.plain and UNLABELLED_TAG in number:
+            predicted_ids[gold_ids == number[UNLABELLED_TAG]] = number[UNLABELLED_TAG]
         return cls(gold_ids, predicted_ids, np.fromiter(map(len, gold), dtype=np.int64), tag_set, policy)
+
+    @cached_property
+    def labelled(self) -> BoolArray:
+        """Whether each word has a gold tag: any but ``?`` in a scheme of chunks. Shape: (tokens,)."""
+        tags = self.tag_set.tags
+        unlabelled = tags.index(UNLABELLED_TAG) if UNLABELLED_TAG in tags and not self.tag_set.plain else -1
+        return self.gold_ids != unlabelled
 
     @cached_property
     def gold(self) -> Spans:

@@ -16,7 +16,7 @@ from ..corpora import Reading, load_corpus
 from ..corpora.assemble import TRAIN, corpus_fingerprint
 from ..corpora.hold_out import VALIDATION, with_validation
 from ..corpora.predictions import read_predictions
-from ..corpora.schemes import EDGE, recognise
+from ..corpora.schemes import EDGE, UNLABELLED_TAG, recognise
 from ..corpora.source import AUTO
 from ..export.runtime import NumberByLabel, checked_numbers, number_by_label
 from ..files import FACTS_FILE, open_text
@@ -306,7 +306,7 @@ def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:
 
 
 def _sentences(split: Dataset) -> tuple[Sequence[Sequence[str]], list[list[str]]]:
-    names = split.features["ner_tags"].feature.names
+    names = [*split.features["ner_tags"].feature.names, UNLABELLED_TAG]  # the last has the number -1
     return list(split["tokens"]), [[names[tag] for tag in row] for row in split["ner_tags"]]
 
 

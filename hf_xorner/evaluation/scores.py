@@ -59,8 +59,8 @@ def scores_of(comparison: Comparison) -> dict[str, Any]:
         ``per_type``: for each type in gold or prediction its ``precision``, ``recall``, ``f1`` and ``support``. A ratio
         without a denominator is 0. Plain tags (part of speech) have ``accuracy`` alone.
     """
-    right = int((comparison.gold_ids == comparison.predicted_ids).sum())
-    accuracy = percent(right, len(comparison.gold_ids))
+    right = (comparison.gold_ids == comparison.predicted_ids)[comparison.labelled]
+    accuracy = percent(int(right.sum()), len(right))
     if comparison.tag_set.plain:
         return {"accuracy": accuracy}
     types = per_type(comparison)
@@ -82,16 +82,15 @@ def checked_scores(comparison: Comparison) -> dict[str, Any]:
         RuntimeError: If precision, recall, F1, support or accuracy differ by more than 1e-9 (percent).
     """
     scores = scores_of(comparison)
-    if not len(comparison.gold_ids):
+    if not comparison.labelled.any():
         return scores  # seqeval fails without any word
     scheme = _STRICT_SCHEMES.get(comparison.tag_set.scheme) if comparison.policy == "strict" else None
     names = np.array(_names_for_seqeval(comparison.tag_set, scheme), dtype=object)
     ends = np.cumsum(comparison.lengths)
-    both = [
-        [row.tolist() for row in np.split(names[ids], ends[:-1])]
-        for ids in (comparison.gold_ids, comparison.predicted_ids)
-    ]
-    expected = {"accuracy": 100.0 * float(accuracy_score(*both))}
+    tags = (comparison.gold_ids, comparison.predicted_ids)
+    both = [[row.tolist() for row in np.split(names[ids], ends[:-1])] for ids in tags]
+    labelled = comparison.labelled
+    expected = {"accuracy": 100.0 * float(accuracy_score(*([names[ids[labelled]].tolist()] for ids in tags)))}
     if not comparison.tag_set.plain:
         # One call instead of precision_score, recall_score and f1_score, which would each count again.
         measure = partial(strict_prfs, scheme=scheme) if scheme else prfs
@@ -113,7 +112,7 @@ def _names_for_seqeval(tag_set: TagSet, scheme: Any) -> list[str]:
         return list(tag_set.tags)
     letters = {"M": "I"} if scheme is BILOU else {"M": "I", "L": "E", "U": "S"}
     # The strict modes strip hyphens off both ends of a type, so each type gets brackets.
-    return [f"{letters.get(tag[0], tag[0])}-<{tag[2:]}>" if tag != "O" else tag for tag in tag_set.tags]
+    return [f"{letters.get(tag[0], tag[0])}-<{tag[2:]}>" if tag[2:] else "O" for tag in tag_set.tags]
 
 
 def compute_metrics_for(

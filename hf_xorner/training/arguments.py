@@ -115,6 +115,18 @@ class RunArguments(Reading):
         help="xor, wnut17, conll2003, conll2002-es, conll2002-nl, ontonotes5; a file or folder; or a Hub id.",
     )
     data_dir: str | None = HfArg(default=None, help="Folder with the files of a named corpus.")
+    more_data: list[str] = field(
+        default_factory=list,
+        metadata={
+            "help": "Further corpora, as for dataset, whose training sentences are added; all have types of dataset's, "
+            "for which types can rename theirs."
+        },
+    )
+    recased: float = HfArg(
+        default=0.0,
+        help="Share of the training sentences that are added once more in lower case, in capitals, or With Capitals, "
+        "each by chance.",
+    )
     hold_out: float = HfArg(
         default=0.1, help="Share of the training data held out for validation where there is no such split; 0: none."
     )

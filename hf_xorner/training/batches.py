@@ -212,7 +212,7 @@ class TaggingCollator:
         if TEACHER_PAIRS in examples[0]:  # text without labels
             none = [IGNORED] * mask.shape[1]
             examples = [e if e[self.labels] else {**e, self.labels: none[: len(e[self.words])]} for e in examples]
-        flat = [label for example in examples for label in example[self.labels]]
+        flat = [IGNORED if label == -1 else label for example in examples for label in example[self.labels]]
         if len(flat) != int(mask.sum()):
             number = next(i for i, e in enumerate(examples) if len(e[self.labels]) != len(e[self.words]))
             example = examples[number]

@@ -525,7 +525,7 @@ def surfaces_in(split: Dataset) -> set[str]:
     if tag_set.plain:
         return found
     for batch in flat_batches(split, TRAIN):
-        spans = spans_of_ids(batch.ids, batch.lengths, tag_set, "conlleval")
+        spans = spans_of_ids(batch.chunk_ids, batch.lengths, tag_set, "conlleval")
         found.update(surface_forms(spans, batch.tokens.to_pylist()))
     return found
 

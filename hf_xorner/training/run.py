@@ -29,6 +29,7 @@ from .checkpoints import folder_locked
 from .context import with_context_states
 from .defaults import choose_options
 from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
+from .more_data import with_more_data, with_recased
 from .optimization import EpochAverage, keep_the_better
 from .run_record import RunRecord, check_unfinished
 from .teacher import Teacher, identity_of_teaching, read_texts, with_teachers
@@ -204,12 +205,15 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
             name: coverage_of(start.tokenizer, start.vector_words, split[WORDS]) for name, split in corpus.items()
         }
     labelled, teachers = len(corpus["train"]), [Teacher(source, training.device) for source in run.teacher]
-    corpus = _with_states(_with_teachers(corpus, run, teachers, start, training), start, training)
+    corpus = _with_teachers(corpus, run, teachers, start, training)
+    if run.recased:
+        corpus["train"] = with_recased(corpus["train"], run.recased, training.seed)
+    corpus = _with_states(corpus, start, training)
     trainer = _make_trainer(corpus, start, training)
     recorded = asdict(run)
+    # The sentences of the corpora come first; those of texts and copies are no part of them.
+    corpus = DatasetDict({**corpus, "train": corpus["train"].select(range(labelled))})
     if teachers:
-        # Labelled sentences come first; those of texts are no part of the corpus.
-        corpus = DatasetDict({**corpus, "train": corpus["train"].select(range(labelled))})
         recorded |= identity_of_teaching(teachers, run.teacher_text)
     average = EpochAverage(run.average_epochs) if run.average_epochs and trainer.eval_dataset is not None else None
     record = RunRecord(corpus, recorded)
@@ -225,7 +229,8 @@ def _load(run: RunArguments) -> tuple[DatasetDict, HeldOut | None]:
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     if "train" not in corpus or not _has_words(corpus["train"]):
         raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
-    return hold_out(corpus, run.hold_out, run.dataset)
+    corpus, held_out = hold_out(corpus, run.hold_out, run.dataset)
+    return with_more_data(corpus, run.more_data, run.data_dir, run.reading()), held_out
 
 
 def _has_words(split: Dataset) -> bool:

@@ -13,6 +13,7 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from datasets.table import MemoryMappedTable
 
 from ...errors import DataError, first_line
+from ..schemes import UNLABELLED_TAG, is_chunked
 from ..source import NONE, Reading, Sentence
 from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS, keys_to_try
 
@@ -269,12 +270,14 @@ class _Lists:
             raise self._fault(array, first_row, _is_undecodable, "bytes that are no UTF-8") from None
 
     def _names(self, flat: pa.Array, array: pa.Array, first_row: int) -> list[str]:
-        names = np.array(self.classes, dtype=object)
+        classes = self.classes or []
+        # `datasets` means by -1 that there is no label, which would be no use among labels of single words.
+        least = -1 if is_chunked(classes) else 0
         ids = flat.to_numpy(zero_copy_only=False)
-        if ((ids < 0) | (ids >= len(names))).any():
-            unknown = f"a number beyond its {len(names)} classes"
-            raise self._fault(array, first_row, lambda value: not 0 <= value.as_py() < len(names), unknown)
-        return names[ids].tolist()
+        if ((ids < least) | (ids >= len(classes))).any():
+            unknown = f"a number beyond its {len(classes)} classes"
+            raise self._fault(array, first_row, lambda value: not least <= value.as_py() < len(classes), unknown)
+        return np.array([*classes, UNLABELLED_TAG], dtype=object)[ids].tolist()
 
     def _fault(self, array: pa.Array, first_row: int, is_faulty: Callable[[pa.Scalar], bool], what: str) -> DataError:
         """Return the error for the first faulty value of a batch."""
