@@ -417,10 +417,7 @@ def assemble(
             a type) that the training split lacks, or for a repair that ``reading.strict`` refuses.
     """
     repairs = Repairs(reading.strict)
-    if reading.strip is not None:
-        splits = {name: _stripped(split, reading) for name, split in splits.items()}
-    if reading.types is not None:
-        splits = {name: _with_types(split, reading.new_types) for name, split in splits.items()}
+    splits = {name: _changed(split, reading) for name, split in splits.items()}
     surveys = {name: survey(split, repairs) for name, split in splits.items()}
     for name, found in surveys.items():
         if not found.pairs:
@@ -458,6 +455,12 @@ def _check_plausible(split: Split, found: Survey, scheme: Scheme, reading: Readi
     token_column, tag_column = split.columns()
     refuse_numbers(found.words, reading, split.source, token_column)
     refuse_strange_tags(found.tags, scheme, found.words, reading, split.source, tag_column)
+
+
+def _changed(split: Split, reading: Reading) -> Split:
+    """Return a split with the words and types that `Reading.strip` and `Reading.types` make of its own."""
+    split = split if reading.strip is None else _stripped(split, reading)
+    return split if reading.types is None else _with_types(split, reading.new_types)
 
 
 def _stripped(split: Split, reading: Reading) -> Split:

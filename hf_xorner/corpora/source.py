@@ -191,9 +191,7 @@ class Reading:
         for pair in (self.types or "").split(",") if self.types is not None else ():
             old, equals, new = pair.partition("=")
             if not old or not equals or not new or "=" in new:
-                raise DataError(
-                    f"types={self.types!r}: {pair!r} is not of the form old=new; write 'person=PER,loc=LOC'."
-                )
+                raise DataError(f"types={self.types!r}: {pair!r} is not old=new; write 'person=PER,loc=LOC'.")
 
     @property
     def new_types(self) -> dict[str, str]:

@@ -46,8 +46,8 @@ def _renumbered(train: Dataset, names: list[str], source: str) -> Dataset:
     used = sorted({own[index] for batch in flat_batches(train, TRAIN) for index in set(batch.ids.tolist()) - {-1}})
     if lacking := [label for label in used if label not in names]:
         raise DataError(
-            f"more_data={source!r}: the label {lacking[0]!r} is none of the first corpus, which has {', '.join(names)}; "
-            "rename its types by types, as in types=person=PER,product=?."
+            f"more_data={source!r}: the label {lacking[0]!r} is none of dataset's, which are {', '.join(names)}; "
+            "rename its types by types, as in 'person=PER,product=?'."
         )
     number = np.array([*(names.index(label) if label in names else -1 for label in own), -1])
     table = train.select_columns([TOKENS, TAGS]).with_format("arrow")[:]
