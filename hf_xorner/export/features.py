@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 
 from ..models.configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, TaggerConfig
-from ..models.contextual import ComposedVectors
 from ..models.features import (
     CASINGS,
     CHARACTER_TYPES,
@@ -18,12 +17,12 @@ from ..models.features import (
     UPPER,
     CharacterCnn,
     CharacterLstm,
-    StaticVectors,
     WordFeatures,
     first_added_id,
     one_hot,
     trained_words,
 )
+from ..models.frozen_vectors import ComposedVectors, StaticVectors
 from ..models.tokenization_word_char import UNKNOWN_ID
 from .contextual import add_context
 from .graph import Graph, Value
@@ -83,11 +82,11 @@ def _rows_of_words(graph: Graph, config: TaggerConfig, words: Value) -> Value:
 
 def _add_static(graph: Graph, static: StaticVectors, words: Value) -> Value:
     known = graph.unsqueeze(graph.Gather(static.has_vector, words), -1)
-    return graph.Where(known, graph.rows(static.weight, words), static.unknown)
+    return graph.Where(known, graph.rows(static.weight, words, static.scale), static.unknown)
 
 
 def _add_composed(graph: Graph, composed: ComposedVectors, pieces: Value) -> Value:
-    vectors = graph.rows(composed.weight, pieces)  # (T, B, P, d)
+    vectors = graph.rows(composed.weight, pieces, composed.scale)  # (T, B, P, d)
     count = graph.sum(graph.cast(pieces > 0, "int64"), -1)  # (T, B)
     first = graph.squeeze(graph.slice(vectors, 0, 1, axis=2), 2)
     whole = graph.unsqueeze(graph.cast(graph.Max(count, 1), "float32"), -1)

@@ -68,6 +68,7 @@ class TaggerConfig(PreTrainedConfig):
             their own, too.
         static_dim: Size of a second, frozen vector of each word; 0 for none.
         static_half: Store the frozen vectors in half precision.
+        static_int8: Store them in 8 bits, with a scale for each.
         trained_vocab_size: Ids from here on belong to words with a pretrained vector that were not seen in training.
             Unless `pretrained_words`, their trained vector is that of the unknown word. None: all words were seen.
         added_vocab_size: Number of the last ids, those of tokens added to a tokenizer (`add_tokens`) or to a model
@@ -110,6 +111,7 @@ class TaggerConfig(PreTrainedConfig):
         piece_vocab_size: Vocabulary size of the encoder of these pieces.
         composed_dim: Size of a frozen vector of each word, composed of its pieces' vectors; 0 for none.
         composed_half: Store the vectors of pieces in half precision.
+        composed_int8: Store them in 8 bits, with a scale for each.
         context_encoder: The config of a pretrained encoder whose states are features of the words (ELMo's role in
             chen2019), as a dictionary with its `model_type`; None for none.
         context_layers: The hidden states used; 0 is the input of the encoder's first layer.
@@ -153,6 +155,7 @@ class TaggerConfig(PreTrainedConfig):
     pretrained_words: bool = False
     static_dim: int = 0
     static_half: bool = False
+    static_int8: bool = False
     trained_vocab_size: int | None = None
     added_vocab_size: int = 0
     first_singleton_id: int | None = None
@@ -184,6 +187,7 @@ class TaggerConfig(PreTrainedConfig):
     piece_vocab_size: int = 0
     composed_dim: int = 0
     composed_half: bool = False
+    composed_int8: bool = False
     context_encoder: dict[str, Any] | None = None
     context_layers: list[int] | tuple[int, ...] = ()
     context_mix: str = "mean"

@@ -1,76 +1,18 @@
-"""Word features from the pieces of a pretrained encoder: vectors of pieces, or the states of the encoder."""
+"""Word features from a pretrained encoder: its states over the pieces of a sentence."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from .configuration_tagger import TaggerConfig
+from .frozen_vectors import NEEDS_PIECES
 
 #: Pieces, padding included, that the encoder reads at a time: bounds the memory of long documents.
 PIECES_AT_ONCE = 8192
-
-#: A word of several pieces is a linear function of its first piece, the mean of all, and its last piece.
-ROLES = 3
-
-_NEEDS_PIECES = "This model needs piece_ids; use the tokenizer that was saved with it."
-
-
-# --- Vectors of pieces -----------------------------------------------------------------------------------------------
-
-
-class ComposedVectors(nn.Module):
-    """Frozen vectors: that of its piece for a word of one piece, else A [first ; mean ; last] + b.
-
-    A and b are fitted to the encoder's own vectors of such words when the pieces' vectors are distilled.
-    """
-
-    weight: Tensor
-    mix: Tensor
-    bias: Tensor
-
-    def __init__(self, config: TaggerConfig) -> None:
-        super().__init__()
-        dim = config.composed_dim
-        dtype = torch.float16 if config.composed_half else None
-        # Row 0 is that of padding. Buffers, which no optimizer ever sees.
-        self.register_buffer("weight", torch.zeros(config.piece_vocab_size + 1, dim, dtype=dtype))
-        self.register_buffer("mix", torch.zeros(dim, ROLES * dim))
-        self.register_buffer("bias", torch.zeros(dim))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Start with zero vectors, composed by their mean."""
-        self.weight.zero_()
-        self.bias.zero_()
-        dim = len(self.bias)
-        self.mix.zero_()
-        self.mix[:, dim : 2 * dim].fill_diagonal_(1)
-
-    def fill(self, pieces: Tensor, mix: Tensor, bias: Tensor) -> None:
-        """Set distilled vectors: pieces (piece_vocab_size, d), mix (d, 3d), bias (d,)."""
-        self.weight[1:] = pieces.to(self.weight)
-        self.mix.copy_(mix)
-        self.bias.copy_(bias)
-
-    def forward(self, piece_ids: Tensor | None) -> Tensor:
-        """piece_ids (B, T, max_word_pieces) → (B, T, composed_dim); zeros for a word without pieces."""
-        if piece_ids is None:
-            raise ValueError(_NEEDS_PIECES)
-        vectors = F.embedding(piece_ids, self.weight).to(self.mix.dtype)  # (B, T, W, d)
-        counts = (piece_ids > 0).sum(-1, keepdim=True)  # (B, T, 1)
-        first, mean = vectors[..., 0, :], vectors.sum(-2) / counts.clamp(min=1)
-        place = (counts - 1).clamp(min=0).unsqueeze(-1).expand(*counts.shape, vectors.shape[-1])
-        last = vectors.gather(-2, place).squeeze(-2)
-        composed = F.linear(torch.cat([first, mean, last], -1), self.mix, self.bias)
-        return torch.where(counts > 1, composed, first)
-
-
-# --- States of the encoder -------------------------------------------------------------------------------------------
 
 
 class Windows(NamedTuple):
@@ -135,7 +77,7 @@ class ContextualFeatures(nn.Module):
         """Features (B, T, hidden) of piece_ids (B, T, max_word_pieces), or of the result of `states` for these."""
         if states is None:
             if piece_ids is None:
-                raise ValueError(_NEEDS_PIECES)
+                raise ValueError(NEEDS_PIECES)
             states = self.states(piece_ids)
         size = self.layers * self.output_size
         if not states.numel():  # A batch without words may have lost the size.

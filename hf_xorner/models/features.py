@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, TaggerConfig
-from .contextual import ComposedVectors, ContextualFeatures
+from .contextual import ContextualFeatures
 from .devices import readable
 from .dropout import dropout
+from .frozen_vectors import ComposedVectors, StaticVectors, draw_vectors
 from .recurrent import build_layer
 from .tokenization_word_char import UNKNOWN_ID
 
@@ -109,52 +110,6 @@ class WordFeatures(nn.Module):
 
 
 # --- Word vectors ----------------------------------------------------------------------------------------------------
-
-
-class StaticVectors(nn.Module):
-    """Frozen pretrained vectors; words without one share a trained vector."""
-
-    weight: Tensor
-    has_vector: Tensor
-
-    def __init__(self, config: TaggerConfig) -> None:
-        super().__init__()
-        self.config = config
-        # Buffers, which no optimizer ever sees.
-        dtype = torch.float16 if config.static_half else None
-        self.register_buffer("weight", torch.zeros(config.vocab_size, config.static_dim, dtype=dtype))
-        self.register_buffer("has_vector", torch.zeros(config.vocab_size, dtype=torch.bool))
-        self.unknown = nn.Parameter(torch.empty(config.static_dim))
-
-    def reset_parameters(self) -> None:
-        """Start without any pretrained vector."""
-        draw_vectors(self.unknown, self.config)
-        self.weight.zero_()
-        self.has_vector.zero_()
-
-    def fill(self, rows: Tensor, vectors: Tensor) -> None:
-        """Set the vectors (N, static_dim) of words (N,)."""
-        self.weight[rows] = vectors.to(self.weight)
-        self.has_vector[rows] = True
-
-    def resize(self, size: int) -> None:
-        """Change the number of words; new ones have no vector."""
-        added = size - len(self.weight)
-        self.weight, self.has_vector = F.pad(self.weight, (0, 0, 0, added)), F.pad(self.has_vector, (0, added))
-
-    def forward(self, input_ids: Tensor) -> Tensor:
-        """input_ids (B, T) → (B, T, static_dim)."""
-        vectors = F.embedding(input_ids, self.weight).to(self.unknown.dtype)
-        return torch.where(self.has_vector[input_ids].unsqueeze(-1), vectors, self.unknown)
-
-
-def draw_vectors(vectors: Tensor, config: TaggerConfig) -> None:
-    """Initialise vectors (…, d) of words, characters or shapes by the config's `initializer`."""
-    if config.initializer == "normal":
-        nn.init.normal_(vectors, std=config.initializer_range)
-    else:
-        bound = ((6 if config.initializer == "kaiming" else 3) / max(vectors.shape[-1], 1)) ** 0.5
-        nn.init.uniform_(vectors, -bound, bound)
 
 
 def first_added_id(config: TaggerConfig) -> int:

@@ -14,7 +14,8 @@ from transformers.utils import ModelOutput, can_return_tuple
 from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
 from .devices import readable
-from .features import WordFeatures, draw_vectors, first_added_id, word_rows
+from .features import WordFeatures, first_added_id, word_rows
+from .frozen_vectors import draw_vectors
 from .recurrent import BiLayer, DistinctWords
 from .tags import IGNORED, TagSpace
 

@@ -12,7 +12,7 @@ from transformers import initialization as init
 from .configuration_stack_lstm import StackLstmConfig
 from .devices import readable
 from .dropout import dropout
-from .features import draw_vectors
+from .frozen_vectors import draw_vectors
 from .recurrent import BiLstmLayer, Packing, build_layer, coupled_states, in_one_chunk, lstm_cell, reversed_order
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, OUT, SHIFT, TransitionSystem

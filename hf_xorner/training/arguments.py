@@ -55,6 +55,7 @@ _NUMBERS: dict[tuple[Any, float, float], tuple[str, ...]] = {
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "vectors_as": ("frozen", "tuned", "beside"),
     "train_only": (EVERYTHING, HEAD),
+    "quantize": (None, "int8"),
     "optimizer": (None, "nadam", "sgd"),
     "eval_strategy": tuple(IntervalStrategy),
     "save_strategy": tuple(SaveStrategy),
@@ -161,6 +162,10 @@ class RunArguments(Reading):
     )
     average_epochs: int = HfArg(
         default=0, help="Average the weights of this many last epochs, and keep them if they beat the best epoch."
+    )
+    quantize: str | None = HfArg(
+        default=None,
+        help='"int8": after training, store the vectors of words and pieces in 8 bits; they are frozen from then on.',
     )
     context: str | None = HfArg(default=None, help="A pretrained encoder, local or on the Hub, for features of words.")
     max_word_pieces: int = HfArg(default=12, help="Pieces of a word that the encoder's features use.")

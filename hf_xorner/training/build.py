@@ -17,7 +17,8 @@ from transformers import AutoModelForTokenClassification
 from ..errors import DataError
 from ..loading import load_model
 from ..models.configuration_tagger import RESERVED_CHARACTER_TYPES, TaggerConfig
-from ..models.features import ComposedVectors, WordFeatures, rows_of_words, trained_words, words_of_rows
+from ..models.features import WordFeatures, rows_of_words, trained_words, words_of_rows
+from ..models.frozen_vectors import ComposedVectors
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import (
     UNKNOWN_ID,
@@ -173,6 +174,7 @@ def _vocabulary_places(
     return {
         "features.words.weight": (with_own, None),
         "features.static.weight": (words, None),
+        "features.static.scale": (words, None),
         "features.static.has_vector": (words,),
         "features.chars.embedding.weight": (characters, None),
         "features.char_types": (characters,),

@@ -31,6 +31,7 @@ from .defaults import choose_options
 from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
 from .more_data import with_more_data, with_recased
 from .optimization import EpochAverage, keep_the_better
+from .quantization import in_8_bits
 from .run_record import RunRecord, check_unfinished
 from .teacher import Teacher, identity_of_teaching, read_texts, with_teachers
 from .trainer import TaggerTrainer
@@ -132,6 +133,10 @@ class TrainingRun(NamedTuple):
             self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
             if self.average is not None:
                 keep_the_better(self.trainer, self.average)
+            if self.run.quantize:
+                self.trainer.model = self.trainer.model_wrapped = in_8_bits(
+                    self.trainer.accelerator.unwrap_model(self.trainer.model)
+                )
             self.trainer.save_model()
             judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
             if self.facts is not None:

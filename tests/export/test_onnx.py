@@ -32,6 +32,8 @@ WITH_VECTORS = WordCharTokenizer.from_corpus(SENTENCES, vector_words=["saw", "ro
 FEATURES = {
     "unknown words with casing": (WITH_VECTORS, "bilstm-cnn", {"unknown_word": "vector_and_casing", "static_dim": 4}),
     "frozen vectors alone": (WITH_VECTORS, "bilstm-cnn", {"word_dim": 0, "static_dim": 4, "static_half": True}),
+    "frozen vectors in 8 bits": (WITH_VECTORS, "lstm-crf", {"word_dim": 0, "static_dim": 4, "static_int8": True}),
+    "composed vectors in 8 bits": (WITH_PIECES, "grn", {"composed_dim": 5, "composed_int8": True, "word_dim": 0}),
     "tuned vectors": (WITH_VECTORS, "lstm-crf", {"pretrained_words": True, "shape_dim": 3}),
     "composed vectors": (WITH_PIECES, "cross-bilstm-cnn", {"composed_dim": 5}),
     "half composed vectors": (WITH_PIECES, "id-cnn", {"composed_dim": 5, "composed_half": True, "word_dim": 0}),
@@ -151,7 +153,7 @@ def test_all_features_of_words_match_pytorch(name):
         model.features.static.fill(ids, torch.arange(12.0).view(3, 4) / 8)
     if model.features.composed is not None:
         for buffer in model.features.composed.buffers():
-            buffer.normal_(generator=torch.Generator().manual_seed(1))
+            buffer.copy_(torch.randn(buffer.shape, generator=torch.Generator().manual_seed(1)) * 2)
     session = assert_graph_matches(model, ((1,), (20, 5)))
     assert ("piece_ids" in [each.name for each in session.get_inputs()]) == bool(model.config.composed_dim)
 

@@ -24,6 +24,7 @@ FEATURES = {
     "tuned": {"pretrained_words": True},
     "frozen": {"word_dim": 0, "static_dim": 4},
     "frozen in half precision": {"word_dim": 0, "static_dim": 4, "static_half": True},
+    "frozen in 8 bits": {"word_dim": 0, "static_dim": 4, "static_int8": True},
     "beside": {"static_dim": 4},
     "beside, tuned": {"static_dim": 4, "pretrained_words": True},
     "beside, with casing": {"static_dim": 4, "unknown_word": "vector_and_casing"},

@@ -11,7 +11,7 @@ from conftest import build_model
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
-from hf_xorner.models.contextual import ComposedVectors
+from hf_xorner.models.frozen_vectors import ComposedVectors
 
 DIM = 4
 PIECES = tiny.pieces_of(tiny.bert_tokenizer())
@@ -47,12 +47,17 @@ def reference_vector(row, vectors, mix, bias):
     return np.array([sum(mix[at] * roles) + bias[at] for at in range(DIM)])
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_composed_vectors_match_a_loop_over_pieces(half):
-    model = tagger(composed_half=half)
+@pytest.mark.parametrize("stored", ["float", "half", "int8"])
+def test_composed_vectors_match_a_loop_over_pieces(stored):
+    model = tagger(composed_half=stored == "half", composed_int8=stored == "int8")
     vectors, mix, bias = (part.double().numpy() for part in random_parts())
-    if half:
+    if stored == "half":
         vectors = vectors.astype(np.float16).astype(np.float64)
+    if stored == "int8":
+        scales = [max(abs(number) for number in row) / 127 for row in vectors]
+        vectors = np.array(
+            [[round(n / scale) * scale for n in row] for row, scale in zip(vectors, scales, strict=True)]
+        )
     ids = encoded(TEXTS)["piece_ids"]
     assert {int((row > 0).sum()) for row in ids.flatten(0, 1)} == {0, 1, 2, 3}
     found = model.features.composed(ids)

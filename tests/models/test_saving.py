@@ -55,8 +55,10 @@ FEATURES = {
     "trained": {},
     "frozen": {"word_dim": 0, "static_dim": 4},
     "frozen in half precision": {"word_dim": 0, "static_dim": 4, "static_half": True},
+    "frozen in 8 bits": {"word_dim": 0, "static_dim": 4, "static_int8": True},
     "beside": {"static_dim": 4, "unknown_word": "vector_and_casing"},
     "composed": {"word_dim": 0, "composed_dim": 4, "composed_half": True},
+    "composed in 8 bits": {"word_dim": 0, "composed_dim": 4, "composed_int8": True},
     "contextual": {
         "word_dim": 0,
         "context_encoder": tiny_encoders.bert().config.to_dict(),
