@@ -22,9 +22,14 @@ def in_8_bits(model: TaggerForTokenClassification) -> TaggerForTokenClassificati
     config, features = model.config, model.features
     table = _word_vectors(features)
     fields = {
-        **{"word_dim": 0, "static_dim": table.shape[1], "static_int8": bool(table.shape[1]), "static_half": False},
-        **{"pretrained_words": False, "freeze_word_embeddings": False},
-        **{"composed_int8": features.composed is not None, "composed_half": False},
+        "word_dim": 0,
+        "static_dim": table.shape[1],
+        "static_int8": bool(table.shape[1]),
+        "static_half": False,
+        "pretrained_words": False,
+        "freeze_word_embeddings": False,
+        "composed_int8": features.composed is not None,
+        "composed_half": False,
     }
     small = AutoModelForTokenClassification.from_config(
         type(config)(**{**settings_of(config), **fields}), dtype=torch.float32

@@ -1,7 +1,5 @@
 """Word vectors in 8 bits: the same model as one whose vectors are rounded by hand, and a run that ends with them."""
 
-import copy
-
 import helpers
 import pytest
 import runs
