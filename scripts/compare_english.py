@@ -1,0 +1,125 @@
+"""Score taggers of English persons, organisations and locations beside each other: corpora, changed case, speed, size.
+
+Words are given. Systems are folders of hf_xorner models, or spacy:NAME for a pipeline of spaCy. Types that a system or
+a corpus has besides are no entities here; WNUT 2017's corporations and groups are organisations. Strict F1 in percent.
+
+    python scripts/compare_english.py model_cards/english-ner-small spacy:en_core_web_sm --data_dir corpora/
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from hf_xorner import Tagger, load_corpus
+from hf_xorner.evaluation import span_scores
+
+#: The types of each system or corpus, by what they are here.
+TYPES = dict.fromkeys(("PER", "PERSON", "person"), "PER")
+TYPES |= dict.fromkeys(("ORG", "corporation", "group"), "ORG")
+TYPES |= dict.fromkeys(("LOC", "GPE", "FAC", "location"), "LOC")
+CASES: dict[str, Callable[[str], str]] = {
+    "as spelt": str,
+    "lower case": str.lower,
+    "capitals": str.upper,
+    "Each Word With A Capital": lambda word: word[:1].upper() + word[1:].lower(),
+}
+#: Sentences in a batch, and rounds of which the fastest counts.
+BATCH, ROUNDS = 256, 3
+
+Words = Sequence[Sequence[str]]
+
+
+def main() -> None:
+    """Print a table, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("systems", nargs="+", help="Folders of models, or spacy:NAME.")
+    parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
+    parser.add_argument("--split", default="test", help="The split: validation or test.")
+    parser.add_argument("--corpora", nargs="+", default=["conll2003", "wnut17", "wikiann-en"], help="Their names.")
+    parser.add_argument("--output", type=Path, help="A file for the figures.")
+    parser.add_argument("--no_speed", action="store_true", help="Do not measure speed.")
+    options = parser.parse_args()
+    systems = {name: spacy_system(name[6:]) if name[:6] == "spacy:" else own_system(name) for name in options.systems}
+    found: dict[str, dict[str, Any]] = {name: {} for name in systems}
+    for corpus in options.corpora:
+        named = corpus != "wikiann-en"
+        source = (corpus, str(options.data_dir)) if named else (str(options.data_dir / corpus),)
+        split = load_corpus(*source, strip="^en:")[options.split]
+        names = split.features["ner_tags"].feature.names
+        words, gold = list(split["tokens"]), [[names[tag] for tag in row] for row in split["ner_tags"]]
+        for case, change in CASES.items():
+            changed = [list(map(change, sentence)) for sentence in words]
+            for name, system in systems.items():
+                predicted = system(changed)
+                score = scores(gold, predicted, ("PER", "ORG", "LOC"))
+                score["PER and LOC"] = scores(gold, predicted, ("PER", "LOC"))["f1"]
+                if not name.startswith("spacy:"):
+                    score["own types"] = span_scores(gold, predicted)["f1"] if corpus == "conll2003" else None
+                found[name][f"{corpus}, {case}"] = score
+                print(f"{corpus:<11} {case:<25} {Path(name).name:<28} {line(score)}", flush=True)
+    if not options.no_speed:
+        measure_speed(systems, found, options.data_dir)
+    if options.output:
+        options.output.write_text(json.dumps(found, indent=2) + "\n")
+
+
+def scores(gold: Words, predicted: Words, kept: Sequence[str]) -> dict[str, Any]:
+    """Return F1 over the entities of some types, and of each of them."""
+    result = span_scores(*([[renamed(tag, kept) for tag in tags] for tags in each] for each in (gold, predicted)))
+    return {"f1": result["f1"], **{name: values["f1"] for name, values in result["per_type"].items()}}
+
+
+def renamed(tag: str, kept: Sequence[str]) -> str:
+    """Return a tag with its type as it is called here, or O."""
+    new = TYPES.get(tag[2:])
+    return f"{tag[:2]}{new}" if new in kept else "O"
+
+
+def line(score: dict[str, Any]) -> str:
+    """Return the scores as text."""
+    return "  ".join(f"{name} {value:.2f}" for name, value in score.items() if value is not None)
+
+
+def own_system(folder: str) -> Callable[[Words], Words]:
+    """Return a function from words to the tags of a model."""
+    tagger = Tagger.from_pretrained(folder)
+    return lambda words: [labels for labels, _ in tagger.label(words, batch_size=BATCH)]
+
+
+def spacy_system(name: str) -> Callable[[Words], Words]:
+    """Return a function from words to the tags of a pipeline, of which only the entities are computed."""
+    import spacy
+    from spacy.tokens import Doc
+
+    nlp = spacy.load(name, disable=["tagger", "parser", "attribute_ruler", "lemmatizer"])
+
+    def tag(words: Words) -> Words:
+        docs = nlp.pipe((Doc(nlp.vocab, words=list(sentence)) for sentence in words), batch_size=BATCH)
+        return [[t.ent_iob_ + "-" * bool(t.ent_type_) + t.ent_type_ for t in doc] for doc in docs]
+
+    return tag
+
+
+def measure_speed(systems: dict[str, Callable[[Words], Words]], found: dict[str, Any], data_dir: Path) -> None:
+    """Measure words a second on the test split of CoNLL-2003, the systems in turns."""
+    words = list(load_corpus("conll2003", str(data_dir))["test"]["tokens"])
+    count, best = sum(map(len, words)), dict.fromkeys(systems, float("inf"))
+    for _ in range(ROUNDS):
+        for name, system in systems.items():
+            start = time.perf_counter()
+            system(words)
+            best[name] = min(best[name], time.perf_counter() - start)
+    for name, seconds in best.items():
+        folder = Path(name)
+        size = sum(path.stat().st_size for path in folder.glob("*")) / 1e6 if folder.is_dir() else None
+        found[name] |= {"words_per_second": round(count / seconds), "megabytes": size}
+        print(f"{Path(name).name:<28} {count / seconds:,.0f} words/s" + (f", {size:.1f} MB" if size else ""))
+
+
+if __name__ == "__main__":
+    main()
