@@ -19,15 +19,13 @@ from pathlib import Path
 
 from hf_xorner import load_corpus
 
-#: The dimension of the vectors of word pieces.
-DIM = 64
-
 
 def main() -> None:
     """Run the steps that are not finished."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--vectors", required=True, help="GloVe of 100 dimensions, 6 billion words.")
     parser.add_argument("--pieces", required=True, help="The encoder whose word pieces get vectors.")
+    parser.add_argument("--dim", type=int, default=64, help="The dimension of these vectors.")
     parser.add_argument("--context", required=True, help="The teacher's encoder.")
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
     parser.add_argument("--output", type=Path, default=Path("runs/english"), help="The folder to write to.")
@@ -46,7 +44,7 @@ def main() -> None:
     step(
         pieces / "composed.safetensors",
         *("vectors", "distill", "--encoder", options.pieces, "--vocab", here / "words.txt", "--composed", "true"),
-        *("--dim", DIM, "--half", "true", "--output", pieces),
+        *("--dim", options.dim, "--half", "true", "--output", pieces),
     )
     data = ["--data_dir", options.data_dir, "--vectors", options.vectors, "--resume_from_checkpoint", "true"]
     step(

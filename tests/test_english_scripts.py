@@ -1,0 +1,76 @@
+"""The scripts behind the English tagger: from raw corpora to a student in 8 bits, and scores of systems beside it."""
+
+import json
+import random
+import runpy
+
+import pytest
+import tiny_encoders as tiny
+from conftest import REPOSITORY
+from processes import run_python
+
+from hf_xorner import Tagger
+from hf_xorner.training.facts import Facts
+
+SCRIPTS = REPOSITORY / "scripts"
+#: Lines of the three corpora, as they are published.
+NEWS = [("Annaville NNP I-NP I-LOC", "is VBZ I-VP O"), ("Ann NNP I-NP I-PER", "saw VBD I-VP O", "Zeus NNP I-NP I-ORG")]
+TWEETS = [("bertaville\tB-location", "rocks\tO"), ("ann\tB-person", "plays\tO", "chess\tB-product")]
+SILVER = [("en:Carlaville\tB-LOC", "en:burns\tO"), ("en:Zeus\tB-ORG",)]
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    folder, draw = tmp_path_factory.mktemp("corpora"), random.Random(0)
+    for name, sentences, ending in (
+        ("conll2003", NEWS, ".txt"),
+        ("wnut17", TWEETS, ".conll"),
+        ("wikiann-en", SILVER, ""),
+    ):
+        (folder / name).mkdir()
+        for split in ("train", "dev", "test"):
+            lines = ["\n".join(sentence) for sentence in sentences + draw.choices(sentences, k=10)]
+            (folder / name / f"{split}{ending}").write_text("\n\n".join(lines) + "\n")
+    tiny.save_encoder(folder / "encoder")
+    words = {
+        word.split()[0].removeprefix("en:").lower() for corpus in (NEWS, TWEETS, SILVER) for s in corpus for word in s
+    }
+    rows = [" ".join([word, *(f"{draw.gauss(0, 1):.3f}" for _ in range(100))]) for word in sorted(words)]
+    (folder / "glove.txt").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.mark.slow
+def test_one_command_trains_teacher_and_students(corpora, tmp_path):
+    encoder = corpora / "encoder"
+    command = [
+        *(SCRIPTS / "english.py", "--vectors", corpora / "glove.txt", "--pieces", encoder, "--context", encoder),
+        *("--data_dir", corpora, "--output", tmp_path / "english", "--seeds", 1, "--alone", "--dim", 4),
+        *("--num_train_epochs", 2, "--hidden_size", 8, "--average_epochs", 1, "--per_device_train_batch_size", 4),
+    ]
+    done = run_python(list(map(str, command)))
+    assert done.returncode == 0, done.stderr[-3000:]
+    for name in ("student-1", "alone-1"):
+        facts = Facts.read(tmp_path / "english" / name)
+        assert facts.config["static_int8"] and facts.config["composed_int8"]
+        assert set(Tagger.from_pretrained(str(tmp_path / "english" / name)).model.config.labels) > {"B-PER", "B-ORG"}
+    # A second call finds everything finished.
+    again = run_python(list(map(str, command)))
+    assert again.stdout.count("(finished)") == 4
+
+    models = [str(tmp_path / "english" / name) for name in ("student-1", "alone-1")]
+    figures = tmp_path / "figures.json"
+    compare = [SCRIPTS / "compare_english.py", *models, "--data_dir", corpora, "--output", figures]
+    done = run_python(list(map(str, compare)))
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(figures.read_text())
+    assert {"wnut17, lower case", "words_per_second", "megabytes"} <= found[models[0]].keys()
+
+
+def test_scores_are_of_the_kept_types_under_their_own_names():
+    compare = runpy.run_path(str(SCRIPTS / "compare_english.py"))
+    gold = [["B-person", "O", "B-corporation", "I-corporation", "B-product"]]
+    predicted = [["B-PERSON", "B-GPE", "B-ORG", "I-ORG", "B-DATE"]]
+    scores = compare["scores"](gold, predicted, ("PER", "ORG", "LOC"))
+    assert scores == {"f1": pytest.approx(80.0), "LOC": 0.0, "ORG": 100.0, "PER": 100.0}
+    assert compare["scores"](gold, predicted, ("PER",))["f1"] == 100.0
