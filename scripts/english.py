@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
     parser.add_argument("--output", type=Path, default=Path("runs/english"), help="The folder to write to.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="Seeds of the students.")
+    parser.add_argument("--sentences", type=int, default=10000, help="Sentences of WikiANN that the teacher labels.")
     parser.add_argument("--alone", action="store_true", help="Also train each student without the teacher.")
     options, further = parser.parse_known_args()
     here = options.output
@@ -38,7 +39,7 @@ def main() -> None:
     named = [load_corpus(name, str(options.data_dir))["train"]["tokens"] for name in ("conll2003", "wnut17")]
     words = dict.fromkeys(word for corpus in (*named, wikiann) for sentence in corpus for word in sentence)
     (here / "words.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
-    (here / "text.txt").write_text("\n".join(map(" ".join, wikiann)) + "\n", encoding="utf-8")
+    (here / "text.txt").write_text("\n".join(map(" ".join, wikiann[: options.sentences])) + "\n", encoding="utf-8")
 
     pieces, teacher = here / "pieces", here / "teacher"
     step(

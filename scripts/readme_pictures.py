@@ -1,0 +1,103 @@
+"""Write the pictures of the README from measured figures and from what the model in the repository finds.
+
+`model_cards/english-comparison.json` has the figures; `scripts/compare_english.py` writes it.
+
+    python scripts/readme_pictures.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+MODEL, COMPARISON = ROOT / "model_cards" / "english-ner-small", ROOT / "model_cards" / "english-comparison.json"
+FOLDER = ROOT / "docs" / "pictures"
+SENTENCES = (
+    "Imran Vale of Nordwind Energy flew from Oslo to the Paris Air Show.",
+    "just landed in lisbon with tove, brazil plays germany tonight",
+)
+INK, SHEET = "#37414d", "#fafafa"
+COLOURS = {"PER": "#fbe6cf", "ORG": "#d9ead9", "LOC": "#d6e4f5", "MISC": "#eadcf2"}
+OURS, PEER = "#2f6db5", "#b9c0c8"
+#: Width of a letter of the monospaced font, and height of a line.
+LETTER, LINE = 9.6, 58
+
+
+def main() -> None:
+    """Write both pictures."""
+    from hf_xorner import Tagger
+
+    FOLDER.mkdir(exist_ok=True)
+    entities = Tagger.from_pretrained(str(MODEL)).tag(SENTENCES)
+    (FOLDER / "entities.svg").write_text(entities_picture(SENTENCES, entities), encoding="utf-8")
+    (FOLDER / "peers.svg").write_text(peers_picture(json.loads(COMPARISON.read_text())), encoding="utf-8")
+
+
+def svg(title: str, width: float, height: float, parts: Sequence[str]) -> str:
+    """Return a drawing on a light sheet, which suits light and dark pages."""
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img">'
+    sheet = f'<rect width="{width:g}" height="{height:g}" rx="8" fill="{SHEET}"/>'
+    return "\n".join([head, f"<title>{escape(title)}</title>", sheet, *parts, "</svg>\n"])
+
+
+def text(x: float, y: float, content: str, size: int = 14, anchor: str = "start", font: str = "sans-serif") -> str:
+    """Return a line of text; a monospaced one keeps its blanks, and the width that is reckoned with."""
+    fixed = f' textLength="{LETTER * len(content):g}"' if font == "monospace" else ""
+    return (
+        f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-family="{font}" fill="{INK}" text-anchor="{anchor}" '
+        f'xml:space="preserve"{fixed}>{escape(content)}</text>'
+    )
+
+
+def entities_picture(sentences: Sequence[str], found: Sequence[Sequence[Any]]) -> str:
+    """Draw sentences with their entities in boxes, and the label of each below."""
+    parts = []
+    for row, (sentence, entities) in enumerate(zip(sentences, found, strict=True)):
+        y = 38 + LINE * row
+        for entity in entities:
+            x, width = 20 + LETTER * entity.start, LETTER * (entity.end - entity.start)
+            parts.append(
+                f'<rect x="{x - 3:g}" y="{y - 18:g}" width="{width + 6:g}" height="25" rx="4" '
+                f'fill="{COLOURS[entity.label]}" stroke="{INK}"/>'
+            )
+            parts.append(text(x + width / 2, y + 22, f"{entity.label} {entity.score:.2f}", 11, "middle"))
+        parts.append(text(20, y, sentence, 16, font="monospace"))
+    width = 40 + LETTER * max(map(len, sentences))
+    return svg("Entities that english-ner-small finds in two sentences.", width, 20 + LINE * len(sentences), parts)
+
+
+def peers_picture(figures: dict[str, dict[str, Any]]) -> str:
+    """Draw bars of F1 and of words a second for this model and for spaCy's."""
+    ours, peer = next(n for n in figures if not n.startswith("spacy:")), next(n for n in figures if n[:6] == "spacy:")
+    systems = ((ours, "hf_xorner english-ner-small", OURS), (peer, f"spaCy {peer[6:]}", PEER))
+    rows = [
+        ("F1, news (CoNLL-2003)", "conll2003, as spelt"),
+        ("F1, news in lower case", "conll2003, lower case"),
+        ("F1, social text (WNUT 2017)", "wnut17, as spelt"),
+    ]
+    values = [(name, [figures[system][key]["f1"] for system, *_ in systems], "{:.1f}", 100) for name, key in rows]
+    speeds = [figures[system]["words_per_second"] for system, *_ in systems]
+    values.append(("words a second, two CPU cores", speeds, "{:,.0f}", max(speeds)))
+    parts = []
+    for number, (_, label, colour) in enumerate(systems):
+        parts += [f'<rect x="{20 + 300 * number}" y="14" width="14" height="14" fill="{colour}"/>']
+        parts += [text(42 + 300 * number, 26, label)]
+    for row, (name, pair, form, most) in enumerate(values):
+        y = 48 + 52 * row
+        parts.append(text(20, y + 22, name))
+        for number, (value, (*_, colour)) in enumerate(zip(pair, systems, strict=True)):
+            length = 300 * value / most
+            parts.append(f'<rect x="240" y="{y + 18 * number}" width="{length:.1f}" height="16" fill="{colour}"/>')
+            parts.append(text(248 + length, y + 13 + 18 * number, form.format(value), 13))
+    title = (
+        "F1 on persons, organisations and locations, and speed, of english-ner-small and spaCy's small English model."
+    )
+    return svg(title, 640, 62 + 52 * len(values), parts)
+
+
+if __name__ == "__main__":
+    main()
