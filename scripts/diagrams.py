@@ -269,8 +269,9 @@ def xor() -> Picture:
     for (row, column), phrase in phrases.items():
         entity = row == column
         x, y = 210 + 210 * column, 92 + 96 * row
-        picture.box(x, y, phrase, "decoder" if entity else "word", 180, 64)
-        picture.text(x, y + 25, "entity" if entity else "nothing", 13, SIGNAL if entity else INK)
+        picture.box(x, y, "", "decoder" if entity else "word", 180, 64)
+        picture.text(x, y - 4, phrase)
+        picture.text(x, y + 20, "entity" if entity else "nothing", 13, SIGNAL if entity else INK)
     for column, name in enumerate(("r(Peele)", "r(I)")):
         picture.text(210 + 210 * column, 40, name)
     for row, name in enumerate(("l(Key)", "l(You)")):
