@@ -56,8 +56,8 @@ def recipe_lines() -> list[str]:
     lines = [
         "# Recipes",
         "",
-        "`hf-xorner train NAME` trains by one of these files, which are part of the package; options on the command line",
-        "replace those of the recipe. `extends` names the recipe whose options a recipe has, too",
+        "`hf-xorner train NAME` trains by one of these files, which are part of the package; options on the command",
+        "line replace those of the recipe. `extends` names a recipe whose options it has as well",
         "([recipes of your own](formats.md#recipes)). [The papers' tables](papers.md) are made of them.",
         "",
     ]
