@@ -98,8 +98,8 @@ def fields_of_facts() -> str:
     rows = ["| field | type | content |", "|---|---|---|"]
     for field in node.body:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            kind = ast.unparse(field.annotation).replace("|", "\\|")
-            rows.append(f"| `{field.target.id}` | `{kind}` | {' '.join(texts[field.target.id].split())} |")
+            name, text = field.target.id, " ".join(texts[field.target.id].split())
+            rows.append(f"| `{name}` | `{ast.unparse(field.annotation)}` | {text} |")
     return "\n".join(rows)
 
 
