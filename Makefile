@@ -1,4 +1,4 @@
-.PHONY: setup test lint format typecheck docs help results published-code
+.PHONY: setup test lint format typecheck docs help pictures results published-code
 
 setup:
 	pip install -e ".[dev,docs]"
@@ -24,6 +24,10 @@ docs:
 # The help texts and option names of the command line, from its parsers.
 help:
 	python -c "from hf_xorner.cli.options import write_help; write_help()"
+
+# The diagrams of the architectures.
+pictures:
+	python scripts/diagrams.py
 
 # The tables of docs/results.md and README.md, from model_cards/results.json.
 results:

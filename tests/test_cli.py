@@ -19,7 +19,7 @@ from hf_xorner.cli import main
 from hf_xorner.cli.options import COMMANDS, SHORT_NAMES, check_options, generate, help_of
 
 HELP_FILE = REPOSITORY / "hf_xorner" / "cli" / "help.json"
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 #: Examples that are not run here, and why.
 NOT_RUN = {

@@ -1,14 +1,20 @@
 """The Python examples of the README and the documentation run, and print the output that is shown."""
 
+import os
 import re
+from pathlib import Path
 
 import pytest
 from conftest import REPOSITORY
 from processes import run_python
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-PAGES = {path.name: path.read_text(encoding="utf-8") for path in (REPOSITORY / "docs").glob("*.md")}
+DOCS = REPOSITORY / "docs"
+#: By their paths below docs/.
+PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
 PAGES["README.md"] = README
+#: Pages that docs/hooks.py makes.
+GENERATED = (DOCS / "cli.md", DOCS / "recipes.md")
 EXAMPLES = [
     pytest.param(*example, id=f"{name}-{number}")
     for name, text in PAGES.items()
@@ -36,10 +42,10 @@ def test_examples_print_the_documented_output(code, expected, default_run):
 
 def test_links_between_pages_exist():
     for name, text in PAGES.items():
-        base = REPOSITORY if name == "README.md" else REPOSITORY / "docs"
-        for target in re.findall(r"\]\(([^)#:]+)\)", text):
-            generated = name != "README.md" and target == "cli.md"
-            assert generated or (base / target).exists(), f"{name}: {target} does not exist"
+        folder = REPOSITORY if name == "README.md" else (DOCS / name).parent
+        for target in re.findall(r"\]\(([^)#:]+)[)#]", text):
+            path = Path(os.path.normpath(folder / target))
+            assert path.exists() or path in GENERATED, f"{name}: {target} does not exist"
 
 
 def test_ci_runs_the_two_commands():

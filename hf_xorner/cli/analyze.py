@@ -114,7 +114,7 @@ def demonstration(options: argparse.Namespace) -> list[dict[str, Any]]:
     print("\nexpected, of 4 phrases:")
     for contender in CONTENDERS:
         fails = ", ".join(f"{pattern} {'at most 3' if pattern in contender.fails else 4}" for pattern in PATTERNS)
-        print(f"  {contender.name:<20}{fails:<30}{contender.why}")
+        print(f"  {contender.name:<20}{fails:<34}{contender.why}")
     print("found:")
     outcomes: list[Outcome] = []
     for outcome in demonstrate(options.seed):

@@ -108,8 +108,9 @@ class Facts:
         command: A command line for the same run, with the user's files by their names.
         options: The options of the run, the Trainer and the config that differ from their defaults.
         config: The config of the model, without its vocabulary.
-        inputs: For each option in `_INPUTS` that was given, and as `teacher 1` and so on for those of several files,
-            its `name` (of a package, with its version) and, of a file or folder, its `bytes` and `sha256`.
+        inputs: For each given one of `vectors`, `composed`, `context` and `model_name_or_path`, and as `teacher 1` and
+            so on for options that name several files, its `name` (of a package, with its version) and, of a file or
+            folder, its `bytes` and `sha256`.
         data: `source`; `fingerprint`, a SHA-256 of the content; `splits`, by name with `sentences`, `tokens`,
             `entities` and `per_type`, or `per_tag` where the labels are plain; `hold_out`, where validation data were
             held out from the training data, with `share`, `by` ("document" or "sentence"), `seed` and `sentences`.
