@@ -471,13 +471,14 @@ def leave_facts(trainer: Trainer, corpus: DatasetDict, before: Facts, judged: Ma
     scores, counts = {}, {}
     for name, split in judged.items():
         scores[name], counts[name] = _figures(split, corpus[name]["tokens"], known)
+    model = trainer.accelerator.unwrap_model(trainer.model)
     facts = replace(
         before,
-        config=config_facts(trainer.accelerator.unwrap_model(trainer.model).config),
+        config=config_facts(model.config),
         curve=curve,
         scores=scores,
         speed=_speed(trainer, before.data, curve, judged),
-        model={**before.model, **file_fingerprint(folder / _WEIGHTS)},
+        model={**before.model, "parameters": model.num_parameters(), **file_fingerprint(folder / _WEIGHTS)},
     )
     try:
         write_whole(folder / COUNTS_FILE, json.dumps(counts, sort_keys=True) + "\n")
