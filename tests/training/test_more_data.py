@@ -6,7 +6,7 @@ import runs
 import torch
 from conftest import REPOSITORY
 from datasets import Dataset
-from helpers import IGNORED, ok, write_towns
+from helpers import IGNORED, write_towns
 from processes import run_python
 
 from hf_xorner import evaluate
@@ -203,7 +203,9 @@ print(run.trainer.train_dataset._fingerprint)
 def test_the_data_have_the_same_fingerprint_in_another_process(place):
     """By which encoder states and posteriors are found in the cache."""
     arguments = [place / "towns", place / "model", place / "further.conll"]
-    found = {ok(run_python(["-c", IDENTITY, *arguments], cwd=REPOSITORY)).splitlines()[-1] for _ in range(2)}
+    done = [run_python(["-c", IDENTITY, *arguments], cwd=REPOSITORY) for _ in range(2)]
+    assert not any(one.returncode for one in done), done[0].stderr[-3000:]
+    found = {one.stdout.splitlines()[-1] for one in done}
     assert len(found) == 1
 
 
