@@ -193,20 +193,18 @@ def test_copies_have_what_teachers_found_in_the_sentence(place):
 
 IDENTITY = """
 import sys
-sys.path.insert(0, "tests/training")
-import runs
-run = runs.ready(*sys.argv[1:3], more_data=sys.argv[3], types="place=LOC,person=?", recased=0.5, model_type="id-cnn")
-print(run.trainer.train_dataset._fingerprint)
+from hf_xorner.training import parse, prepare
+print(prepare(*parse(sys.argv[1:])).trainer.train_dataset._fingerprint)
 """
 
 
 def test_the_data_have_the_same_fingerprint_in_another_process(place):
     """By which encoder states and posteriors are found in the cache."""
-    arguments = [place / "towns", place / "model", place / "further.conll"]
-    done = [run_python(["-c", IDENTITY, *arguments], cwd=REPOSITORY) for _ in range(2)]
+    options = {"more_data": place / "further.conll", "types": "place=LOC,person=?", "recased": 0.5, **SMALL}
+    words = runs.words_of(dataset=place / "towns", output_dir=place / "model", **options)
+    done = [run_python(["-c", IDENTITY, *words], cwd=REPOSITORY) for _ in range(2)]
     assert not any(one.returncode for one in done), done[0].stderr[-3000:]
-    found = {one.stdout.splitlines()[-1] for one in done}
-    assert len(found) == 1
+    assert done[0].stdout.splitlines()[-1] == done[1].stdout.splitlines()[-1]
 
 
 # --- Words without label ----------------------------------------------------------------------------------------------
