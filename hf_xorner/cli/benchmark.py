@@ -26,6 +26,7 @@ from torch import nn
 from transformers import AutoModelForTokenClassification, pipeline
 
 from .. import CrossBiLstmCnnConfig, StackLstmConfig, Tagger, WordCharTokenizer, load_corpus
+from ..corpora.assemble import words_and_tags
 from ..export.runtime import BaseTagger, OnnxTagger
 from ..models.transitions import OUT
 from ..registration import CONFIGS
@@ -421,10 +422,7 @@ def exported(tagger: Tagger, folder: str, sentence: list[str]) -> tuple[OnnxTagg
 
 def sentences_of(split: Any) -> spacy_speed.Sentences:
     """Words and tags of each sentence."""
-    names = split.features["ner_tags"].feature.names
-    return [
-        (words, [names[tag] for tag in tags]) for words, tags in zip(split["tokens"], split["ner_tags"], strict=True)
-    ]
+    return list(zip(*words_and_tags(split), strict=True))
 
 
 def fitted(name: str, sentences: spacy_speed.Sentences, device: str) -> Tagger:

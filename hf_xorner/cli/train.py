@@ -204,7 +204,8 @@ def introduce(ready: TrainingRun, seed: int | None) -> None:
         return
     sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
     which = "" if seed is None else f", seed {seed}"
-    print(f"{ready.run.model_type} on {ready.run.dataset} ({sizes} sentences){which}", flush=True)
+    corpora = " + ".join([ready.run.dataset, *ready.run.more_data])
+    print(f"{ready.run.model_type} on {corpora} ({sizes} sentences){which}", flush=True)
     if CONTEXT_STATES in ready.corpus["train"].column_names:
         print(f"sentences encoded by {ready.run.context or ready.run.model_name_or_path}", flush=True)
     if ready.run.vectors == AUTO:
@@ -257,6 +258,6 @@ def where_to_publish(training: TaggerTrainingArguments) -> dict:
 
 def sentences_behind(corpus: DatasetDict, run: RunArguments) -> Iterator[list[str]]:
     """Yield the sentences that must not be published; the generated corpus has none."""
-    if run.dataset != OWN:
+    if run.dataset != OWN or run.more_data:
         for split in corpus.values():
             yield from split["tokens"]

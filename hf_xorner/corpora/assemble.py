@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -34,7 +35,6 @@ from ..errors import DataError, first_line
 from .checks import WordSample, note_plain_tags, note_words, refuse_numbers, refuse_strange_tags
 from .schemes import (
     EDGE,
-    OUTSIDE_TAG,
     UNLABELLED_TAG,
     Pair,
     Scheme,
@@ -47,6 +47,7 @@ from .schemes import (
     recognise,
     repairs_of,
     tags_of,
+    with_new_type,
 )
 from .source import AUTO, Reading, Repairs, Sentence
 
@@ -355,6 +356,12 @@ def _check(batch: FlatBatch, found: dict[str, pa.Array], labels: int, least: int
         raise DataError(f"{batch.place(token)}: the label {batch.ids[token]} has no name; give every token a label.")
 
 
+def words_and_tags(split: Dataset) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the words of each sentence, and the names of their labels, ``?`` for a word without label."""
+    names = [*split.features[TAGS].feature.names, UNLABELLED_TAG]  # the last has the number -1
+    return list(split[TOKENS]), [[names[tag] for tag in row] for row in split[TAGS]]
+
+
 def corpus_fingerprint(corpus: DatasetDict) -> str:
     """Return the SHA-256 of a corpus: its splits, labels, sentences, words and tags.
 
@@ -417,7 +424,8 @@ def assemble(
             a type) that the training split lacks, or for a repair that ``reading.strict`` refuses.
     """
     repairs = Repairs(reading.strict)
-    splits = {name: _changed(split, reading) for name, split in splits.items()}
+    if reading.strip is not None:
+        splits = {name: _stripped(split, reading) for name, split in splits.items()}
     surveys = {name: survey(split, repairs) for name, split in splits.items()}
     for name, found in surveys.items():
         if not found.pairs:
@@ -437,9 +445,10 @@ def assemble(
         for name, found in surveys.items():
             _check_prefixes(splits[name], found, scheme)
     known = surveys[TRAIN].tags if TRAIN in surveys else set().union(*(found.tags for found in surveys.values()))
-    labels = label_names(known, scheme == "plain")
+    renamed = _renaming(reading, tags_of(pairs), scheme, source)
+    labels = label_names(set(map(renamed, known)), scheme == "plain")
     for name, found in surveys.items():
-        _check_known(splits[name], found, labels, scheme)
+        _check_known(splits[name], found, labels, scheme, renamed)
         _count_repairs(splits[name], found, scheme, repairs)
     repairs.report(source)
     for split in splits.values():
@@ -447,7 +456,10 @@ def assemble(
             _log.info("%s: read as %s", split.source, split.formats)
     extra = _extra_columns(surveys.values())
     return DatasetDict(
-        {name: _build(name, split, surveys[name], scheme, labels, extra, cache_dir) for name, split in splits.items()}
+        {
+            name: _build(name, split, surveys[name], scheme, renamed, labels, extra, cache_dir)
+            for name, split in splits.items()
+        }
     )
 
 
@@ -455,12 +467,6 @@ def _check_plausible(split: Split, found: Survey, scheme: Scheme, reading: Readi
     token_column, tag_column = split.columns()
     refuse_numbers(found.words, reading, split.source, token_column)
     refuse_strange_tags(found.tags, scheme, found.words, reading, split.source, tag_column)
-
-
-def _changed(split: Split, reading: Reading) -> Split:
-    """Return a split with the words and types that `Reading.strip` and `Reading.types` make of its own."""
-    split = split if reading.strip is None else _stripped(split, reading)
-    return split if reading.types is None else _with_types(split, reading.new_types)
 
 
 def _stripped(split: Split, reading: Reading) -> Split:
@@ -479,20 +485,6 @@ def _stripped(split: Split, reading: Reading) -> Split:
                 if not token
             }
             yield from _left_out(sentence._replace(tokens=tokens), faults, "give another pattern", reading, repairs)
-
-    return split._replace(read=read)
-
-
-def _with_types(split: Split, new_types: Mapping[str, str]) -> Split:
-    """Return a split whose entities have other types, or none."""
-
-    def renamed(tag: str) -> str:
-        new = new_types.get(entity_type(tag)) if tag[1:2] == "-" else None
-        return tag if new is None else new if new in (OUTSIDE_TAG, UNLABELLED_TAG) else tag[:2] + new
-
-    def read(repairs: Repairs) -> Iterator[Sentence]:
-        for sentence in split.read(repairs):
-            yield sentence._replace(tags=list(map(renamed, sentence.tags)))
 
     return split._replace(read=read)
 
@@ -552,10 +544,29 @@ def _check_prefixes(split: Split, found: Survey, scheme: Scheme) -> None:
         )
 
 
-def _check_known(split: Split, found: Survey, labels: list[str], scheme: Scheme) -> None:
+def _renaming(reading: Reading, tags: set[str], scheme: Scheme, source: str) -> Callable[[str], str]:
+    """Return the function that gives an IOB2 label its new type.
+
+    Tags of the source's scheme keep theirs: in IOB1, the tags of two entities beside each other depend on their types.
+    """
+    if reading.types is not None and scheme == "plain":
+        raise DataError(
+            f"{source}: types={reading.types!r} renames types of entities, and here each word has a label of its own; "
+            "leave types out."
+        )
+    if lacking := reading.new_types.keys() - set(map(entity_type, tags)):
+        _log.info("%s: has no entities of %s, which types renames", source, ", ".join(sorted(lacking)))
+    return partial(with_new_type, new_types=reading.new_types)
+
+
+def _check_known(split: Split, found: Survey, labels: list[str], scheme: Scheme, renamed: Callable[[str], str]) -> None:
     plain = scheme == "plain"
+    if not plain and set(map(renamed, found.tags)) == {UNLABELLED_TAG}:
+        raise DataError(
+            f"{split.source}: all words have the unknown tag ?; label some of them, or leave the split out."
+        )
     known = set(labels) if plain else {entity_type(label) for label in labels}
-    unknown = {tag for tag in found.tags if (tag if plain else entity_type(tag)) not in known}
+    unknown = {tag for tag in found.tags if (tag if plain else entity_type(renamed(tag))) not in known}
     if unknown:
         place, tag = find(split, lambda pair: pair[1] in unknown)
         raise DataError(
@@ -592,6 +603,7 @@ def _build(
     split: Split,
     found: Survey,
     scheme: Scheme,
+    renamed: Callable[[str], str],
     labels: list[str],
     extra: dict[str, Any],
     cache_dir: str | Path | None,
@@ -599,7 +611,7 @@ def _build(
     features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=labels)), **extra})
     # A plain tag of this name is a label.
     number = {UNLABELLED_TAG: -1, **{label: index for index, label in enumerate(labels)}}
-    label_of = {pair: number[iob2_of(pair, scheme)] for pair in found.pairs if pair[1] != EDGE}
+    label_of = {pair: number[renamed(iob2_of(pair, scheme))] for pair in found.pairs if pair[1] != EDGE}
 
     def tables() -> Iterator[pa.Table]:
         sentences = split.read(Repairs())

@@ -352,11 +352,12 @@ def load_corpus(
         cache_dir: The cache; by default that of `datasets`.
         reading: Fields of `hf_xorner.corpora.Reading`, for what is not recognised correctly: ``format``,
             ``scheme``, ``separator``, ``token_column``, ``tag_column``, ``pos_column``, ``comments``, ``encoding``,
-            ``tag_names``, ``strip``, ``skip_bad_lines``, ``strict``.
+            ``tag_names``, ``strip``, ``types``, ``skip_bad_lines``, ``strict``.
 
     Returns:
         The splits that exist among ``train``, ``validation`` and ``test`` with the columns ``tokens: List(string)`` and
-        ``ner_tags: List(ClassLabel)``: plain tags, or IOB2 with ``O`` first and then ``B-`` and ``I-`` of each type.
+        ``ner_tags: List(ClassLabel)``: plain tags, or IOB2 with ``O`` first and then ``B-`` and ``I-`` of each type,
+        and -1 where the source has ``?``, the tag of a word whose tag is unknown.
         All splits share one list of names. Where the source has them, there are the columns ``pos_tags: List(string)``
         and ``doc_id: string``; ``xor`` has two of its own.
 

@@ -1,7 +1,7 @@
 """Tag schemes (IOB1, IOB2, BIOES, BILOU and BMES): recognise, read, repair and write them."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -15,9 +15,11 @@ Scheme = Literal["plain", "iob1", "iob2", "bioes", "bilou", "bmes"]
 
 #: The tag of a word outside of all entities.
 OUTSIDE_TAG = "O"
-#: The tag of a word whose tag is unknown, in corpora of chunks. `datasets` gives it the number -1.
+#: The tag of a word whose tag is unknown, in corpora of chunks, where an entity ends before it and begins after it.
+#: `datasets` gives it the number -1.
 UNLABELLED_TAG = "?"
-_NO_CHUNK = (OUTSIDE_TAG, UNLABELLED_TAG)
+#: The tags that have no type.
+NO_CHUNK = (OUTSIDE_TAG, UNLABELLED_TAG)
 # The meaning of the prefixes of each scheme. Tags that fit several are read in the first that fits: B and I alone are
 # IOB2 (only their order tells IOB1), and B, E and S alone mean the same in BIOES and BMES.
 _KINDS: dict[Scheme, dict[str, int]] = {
@@ -37,7 +39,7 @@ WRITTEN_SCHEMES = ("iob1", "iob2", "bioes", "bilou", "bmes")
 
 def has_prefix_of(tag: str, prefixes: Collection[str]) -> bool:
     """Return whether a tag is ``O`` or ``?``, or one of some prefixes, a hyphen and a type."""
-    return tag in _NO_CHUNK or (tag[:1] in prefixes and tag[1:2] == "-" and len(tag) > 2)
+    return tag in NO_CHUNK or (tag[:1] in prefixes and tag[1:2] == "-" and len(tag) > 2)
 
 
 def is_of(scheme: str, tag: str) -> bool:
@@ -47,7 +49,7 @@ def is_of(scheme: str, tag: str) -> bool:
 
 def is_chunked(labels: Sequence[str]) -> bool:
     """Return whether labels are IOB2: each is ``O``, ``B-type`` or ``I-type``."""
-    return all(is_of("iob2", label) for label in labels)
+    return UNLABELLED_TAG not in labels and all(is_of("iob2", label) for label in labels)
 
 
 def prefixes_of(scheme: str) -> str:
@@ -57,8 +59,14 @@ def prefixes_of(scheme: str) -> str:
 
 
 def entity_type(tag: str) -> str:
-    """Return the type of a chunk tag; empty for ``O``."""
+    """Return the type of a chunk tag; empty for ``O`` and ``?``."""
     return tag[2:]
+
+
+def with_new_type(tag: str, new_types: Mapping[str, str]) -> str:
+    """Return a chunk tag with the new type of its type, or ``O`` or ``?`` in its place; others stay as they are."""
+    new = new_types.get(entity_type(tag))
+    return tag if new is None else new if new in NO_CHUNK else tag[:2] + new
 
 
 # --- Pairs of neighbouring tags --------------------------------------------------------------------------------------
@@ -83,14 +91,14 @@ def recognise(pairs: Collection[Pair]) -> Scheme:
     """Return the scheme of a corpus.
 
     Tags are chunks if any begins with ``B-`` or ``I-``, if all look like those of some chunk scheme (a capital, a
-    hyphen, a type), or if there is nothing but ``O``; their prefixes tell the scheme. IOB1 and IOB2 have the same ones:
-    in IOB1 an entity begins with ``I-``, and with ``B-`` only directly after another entity of its type. A corpus that
-    does both is IOB2 with faults.
+    hyphen, a type), or if there is nothing but ``O`` and ``?``; their prefixes tell the scheme. IOB1 and IOB2 have the
+    same ones: in IOB1 an entity begins with ``I-``, and with ``B-`` only directly after another entity of its type. A
+    corpus that does both is IOB2 with faults.
 
     Args:
         pairs: The distinct pairs of neighbouring tags of the whole corpus.
     """
-    inside = tags_of(pairs) - set(_NO_CHUNK)
+    inside = tags_of(pairs) - set(NO_CHUNK)
     if not (any(map(_IOB.match, inside)) or all(map(_ANY_CHUNK_SCHEME.match, inside))):
         return "plain"
     prefixes = {tag[0] for tag in inside if tag[1:2] == "-"}
@@ -98,7 +106,7 @@ def recognise(pairs: Collection[Pair]) -> Scheme:
     scheme = max(_KINDS, key=lambda name: len(prefixes & _KINDS[name].keys()))
     if scheme != "iob2":
         return scheme
-    first = {tag[:2] for before, tag in pairs if before in (EDGE, *_NO_CHUNK) or entity_type(before) != tag[2:]}
+    first = {tag[:2] for before, tag in pairs if before in (EDGE, *NO_CHUNK) or entity_type(before) != tag[2:]}
     return "iob1" if "I-" in first and "B-" not in first else "iob2"
 
 
@@ -122,7 +130,7 @@ def iob2_of(pair: Pair, scheme: Scheme) -> str:
     schemes a repair.
     """
     tag = pair[1]
-    if scheme == "plain" or tag in _NO_CHUNK:
+    if scheme == "plain" or tag in NO_CHUNK:
         return tag
     return f"{'I' if _is_continued(pair, scheme) else 'B'}-{entity_type(tag)}"
 
@@ -143,7 +151,7 @@ def _is_continued(pair: Pair, scheme: Scheme) -> bool:
 
 
 def _kind_of(tag: str, scheme: Scheme) -> int:
-    return OUTSIDE if tag in (EDGE, *_NO_CHUNK) else _KINDS[scheme][tag[0]]
+    return OUTSIDE if tag in (EDGE, *NO_CHUNK) else _KINDS[scheme][tag[0]]
 
 
 # --- Numbered tags ---------------------------------------------------------------------------------------------------
@@ -157,7 +165,7 @@ class TagSet:
         tags: The tags by number.
         scheme: Their scheme; "plain" if they label single tokens (parts of speech).
         types: The entity types, sorted; empty for plain tags.
-        type_of: The index of each tag's type, -1 for ``O``. Shape: (tags,).
+        type_of: The index of each tag's type, -1 for ``O`` and ``?``. Shape: (tags,).
         kind_of: The meaning of each tag, whatever its letter: OUTSIDE, BEGIN, INSIDE, END or SINGLE of
             `hf_xorner.models.tags`. Shape: (tags,).
     """
@@ -172,6 +180,11 @@ class TagSet:
     def plain(self) -> bool:
         """Return whether the tags label single tokens."""
         return self.scheme == "plain"
+
+    @property
+    def unlabelled(self) -> int:
+        """Return the number of ``?`` as the tag of words without label, or -1 if there is none."""
+        return -1 if self.plain or UNLABELLED_TAG not in self.tags else self.tags.index(UNLABELLED_TAG)
 
     @classmethod
     def of(cls, tags: Collection[str], scheme: Scheme | Literal["auto"] = "auto") -> "TagSet":
@@ -217,7 +230,7 @@ def scheme_of(tags: Collection[str]) -> Scheme:
         if not any(tag.startswith(("B-", "I-")) for tag in tags):
             return "plain"
         raise ValueError(f"unknown tag {unknown[0]!r}: scores need O, or a type after a prefix of {_SCHEMES_IN_WORDS}.")
-    prefixes = {tag[0] for tag in tags if tag not in _NO_CHUNK}
+    prefixes = {tag[0] for tag in tags if tag not in NO_CHUNK}
     for scheme, kinds in _KINDS.items():
         if prefixes <= kinds.keys():
             return scheme

@@ -146,8 +146,8 @@ class Reading:
     types: str | None = field(
         default=None,
         metadata={
-            "help": "Other types of entities: 'person=PER,product=?' renames one, and says of the other that the words "
-            "have an unknown tag; 'product=O' says that they are no entity."
+            "help": "Other types of entities, as in 'person=PER,product=?,event=O': person is renamed, the words of "
+            "products have an unknown tag, and those of events are outside of entities."
         },
     )
     skip_bad_lines: bool = field(
@@ -168,7 +168,7 @@ class Reading:
             re.compile(self.strip or "")
         except re.error as error:
             raise DataError(f"strip={self.strip!r} is not a regular expression ({error}); correct it.") from None
-        self._check_types()
+        _ = self.new_types  # raises for a faulty one
         # Python code may give numbers, where a command line gives strings.
         for name in ("token_column", "tag_column", "pos_column"):
             value = getattr(self, name)
@@ -187,16 +187,18 @@ class Reading:
                 f"encoding={self.encoding!r} is unknown; give utf-8, latin-1, cp1252 or another that Python knows."
             ) from None
 
-    def _check_types(self) -> None:
-        for pair in (self.types or "").split(",") if self.types is not None else ():
-            old, equals, new = pair.partition("=")
-            if not old or not equals or not new or "=" in new:
-                raise DataError(f"types={self.types!r}: {pair!r} is not old=new; write 'person=PER,loc=LOC'.")
-
     @property
     def new_types(self) -> dict[str, str]:
         """The new type of each old one that `types` names."""
-        return dict(pair.split("=") for pair in (self.types or "").split(",") if pair)
+        found: dict[str, str] = {}
+        for pair in [] if self.types is None else str(self.types).split(","):
+            old, *new = (side.strip() for side in pair.split("="))
+            if not old or len(new) != 1 or not new[0] or old in found:
+                raise DataError(
+                    f"types={self.types!r}: {pair!r} does not give a type one new type; write 'person=PER,loc=LOC'."
+                )
+            found[old] = new[0]
+        return found
 
     def reading(self) -> dict[str, Any]:
         """Return these fields without those of a subclass."""

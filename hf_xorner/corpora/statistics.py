@@ -29,7 +29,7 @@ def corpus_statistics(corpus: DatasetDict) -> dict[str, dict[str, Any]]:
     Returns:
         By split, under stable keys:
 
-        - ``sentences``, ``tokens``, ``distinct_words``;
+        - ``sentences``, ``tokens``, ``distinct_words``; and ``unlabelled_tokens``, if any have no label;
         - ``documents``, and ``with_document_lines``: ``sentences`` and ``tokens`` as the papers on CoNLL-2003 count
           them, every ``-DOCSTART-`` line a sentence of one token. Only if the corpus has documents; sentences
           that belong to none are then one document together, as those before a file's first such line are;
@@ -58,6 +58,7 @@ class _Counts:
         self.tag_set = TagSet.of(self.labels, "iob2" if self.chunked else "plain")
         self.words: Counter[str] = Counter()
         self.forms: Counter[str] = Counter()
+        self.unlabelled = 0
         self.documents: set[str | None] = set()
         self.per_label = np.zeros(len(self.labels), dtype=np.int64)
         self.per_type = np.zeros(len(self.tag_set.types), dtype=np.int64)
@@ -65,6 +66,7 @@ class _Counts:
         lengths = [np.zeros(0, dtype=np.int64)]
         for batch in flat_batches(dataset, split):
             lengths.append(batch.lengths)
+            self.unlabelled += int((batch.ids < 0).sum())
             _count(self.words, batch.tokens)
             if batch.doc_ids is not None:
                 self.documents.update(batch.doc_ids.unique().to_pylist())
@@ -96,6 +98,8 @@ def _count(counter: Counter[str], values: pa.Array) -> None:
 def _report(found: _Counts, train: _Counts | None) -> dict[str, Any]:
     sentences, tokens = len(found.lengths), int(found.lengths.sum())
     report: dict[str, Any] = {"sentences": sentences, "tokens": tokens}
+    if found.unlabelled:
+        report["unlabelled_tokens"] = found.unlabelled
     if found.documents - {None}:
         documents = len(found.documents)
         report["documents"] = documents

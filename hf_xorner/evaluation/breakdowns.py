@@ -52,7 +52,9 @@ def chunk_tag_recall(comparison: Comparison) -> dict[str, dict[str, float]]:
     Returns:
         For each of ``O``, ``S``, ``B``, ``I``, ``E`` the ``recall``, and the ``support`` in words.
     """
-    gold, predicted = (chunk_tags_of(ids, comparison) for ids in (comparison.gold_ids, comparison.predicted_ids))
+    gold, predicted = (
+        chunk_tags_of(ids, comparison)[comparison.labelled] for ids in (comparison.gold_ids, comparison.predicted_ids)
+    )
     rows = _shares(gold, gold == predicted, len(CHUNK_TAGS), "recall")
     return {name: rows[kind] for name, kind in CHUNK_TAGS.items()}
 
@@ -202,8 +204,9 @@ def vocabulary_partition(
     lower_cased = set(map(str.lower, train_words))
     not_in_train = ~_are_in({word for word in distinct if word.lower() in lower_cased}, tokens)
     not_in_vectors = ~_are_in({word for word in distinct if word in known or word.lower() in known}, tokens)
+    labelled, part = comparison.labelled, not_in_train + 2 * not_in_vectors
     right = comparison.gold_ids == comparison.predicted_ids
-    rows = _shares(not_in_train + 2 * not_in_vectors, right, len(names), "accuracy")
+    rows = _shares(part[labelled], right[labelled], len(names), "accuracy")
     found: dict[str, Any] = {"words": dict(zip(names, rows, strict=True))}
     if not comparison.tag_set.plain:
         found["entities"] = comparison.ratios_by(
@@ -294,11 +297,7 @@ def _shares(group: IntArray, right: BoolArray, groups: int, name: str) -> list[d
 
 def _types_of_words(spans: Spans, words: int) -> IntArray:
     """Return the type of the span that each word is in, -1 outside of spans. Shape: (words,)."""
-    size = spans.end - spans.start
-    inside = np.repeat(spans.start - (np.cumsum(size) - size), size) + np.arange(size.sum())
-    types = np.full(words, -1)
-    types[inside] = np.repeat(spans.type, size)
-    return types
+    return np.append(spans.type, -1)[spans.of_words(words)]
 
 
 def _kinds_of_words(spans: Spans, words: int) -> IntArray:

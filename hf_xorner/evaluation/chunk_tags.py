@@ -42,7 +42,7 @@ def raw_chunk_tags(
     predicted = _predicted(tagger, sentences, batch_size)
     found = {}
     for name, tag in CHUNK_TAGS.items():
-        words = expected == tag
+        words = (expected == tag) & right.labelled
         support = int(words.sum())
         recalls = {part: percent(int((tags[words] == tag).sum()), support) for part, tags in predicted.items()}
         found[name] = {**recalls, "support": support}

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..corpora.schemes import UNLABELLED_TAG, Scheme, TagSet, scheme_of
+from ..corpora.schemes import NO_CHUNK, Scheme, TagSet, scheme_of
 from .spans import BoolArray, IntArray, Policy, Spans, spans_of_ids
 
 
@@ -16,9 +16,14 @@ from .spans import BoolArray, IntArray, Policy, Spans, spans_of_ids
 class Comparison:
     """Gold and predicted tags of the same words, and how their spans match.
 
+    In a scheme of chunks, the gold tag ``?`` is that of a word without label, whose predicted tag is neither right nor
+    wrong. A predicted span does not count if all its words are without label. Any other counts: as no gold span has a
+    word without label, a span with words of both kinds is wrong.
+
     Attributes:
         gold_ids: The number of each word's gold tag, sentence after sentence. Shape: (tokens,).
-        predicted_ids: The number of each word's predicted tag. Shape: (tokens,).
+        predicted_ids: The number of each word's predicted tag; that of ``?`` in spans that do not count. Shape:
+            (tokens,).
         lengths: The number of words of each sentence. Shape: (sentences,).
         tag_set: The meaning of the numbers.
         policy: The treatment of malformed spans on both sides, "strict" or "conlleval"; see
@@ -37,6 +42,11 @@ class Comparison:
                 f"{len(self.gold_ids)} gold tags and {len(self.predicted_ids)} predicted tags do not fit sentences of "
                 f"{int(self.lengths.sum())} words; give one tag of each kind for each word."
             )
+        if not self.labelled.all():
+            spans = spans_of_ids(self.predicted_ids, self.lengths, self.tag_set, "conlleval")
+            uncounted = np.append(~spans.any_word(self.labelled), False)[spans.of_words(len(self.gold_ids))]
+            counted = np.where(uncounted, self.tag_set.unlabelled, self.predicted_ids)
+            object.__setattr__(self, "predicted_ids", counted)
 
     @classmethod
     def of(
@@ -49,14 +59,14 @@ class Comparison:
         """Compare sentences of tags.
 
         Args:
-            gold: The gold tags of each sentence. In a scheme of chunks, ``?`` is that of a word without label, of which
-                the prediction does not count.
+            gold: The gold tags of each sentence.
             predicted: As many predicted tags of as many sentences, in the same scheme.
             policy: "strict" drops malformed spans, "conlleval" repairs them.
             scheme: The tag scheme; "auto" infers it from the prefixes of gold and predicted tags together.
 
         Raises:
-            ValueError: If gold and prediction differ in length or in scheme, or the tags fit no scheme.
+            ValueError: If gold and prediction differ in length or in scheme, the tags fit no scheme, or a word whose
+                gold tag is not ``?`` has that as predicted tag.
         """
         _check_lengths(gold, predicted)
         gold_tags, predicted_tags = set(chain.from_iterable(gold)), set(chain.from_iterable(predicted))
@@ -68,16 +78,14 @@ class Comparison:
             np.fromiter(map(number.__getitem__, chain.from_iterable(side)), dtype=np.int64)
             for side in (gold, predicted)
         )
-        if not tag_set.plain and UNLABELLED_TAG in number:
-            predicted_ids[gold_ids == number[UNLABELLED_TAG]] = number[UNLABELLED_TAG]
+        if ((predicted_ids == tag_set.unlabelled) & (gold_ids != tag_set.unlabelled)).any():
+            raise ValueError("a predicted tag is '?', which says that a gold tag is unknown; predict O.")
         return cls(gold_ids, predicted_ids, np.fromiter(map(len, gold), dtype=np.int64), tag_set, policy)
 
     @cached_property
     def labelled(self) -> BoolArray:
-        """Whether each word has a gold tag: any but ``?`` in a scheme of chunks. Shape: (tokens,)."""
-        tags = self.tag_set.tags
-        unlabelled = tags.index(UNLABELLED_TAG) if UNLABELLED_TAG in tags and not self.tag_set.plain else -1
-        return self.gold_ids != unlabelled
+        """Whether each word has a label: a gold tag other than ``?``, or any plain tag. Shape: (tokens,)."""
+        return self.gold_ids != self.tag_set.unlabelled
 
     @cached_property
     def gold(self) -> Spans:
@@ -170,7 +178,7 @@ def _check_schemes(gold: set[str], predicted: set[str], tag_set: TagSet) -> None
     Gold tags of such a scheme would mark an end themselves. The reverse is allowed: a tagger in its first epoch may
     never close an entity.
     """
-    entities = gold - {"O"}
+    entities = gold.difference(NO_CHUNK)
     if entities and not tag_set.plain and tag_set.scheme != "iob2" and scheme_of(entities) == "iob2":
         raise ValueError(
             f"gold tags look like iob2 and predicted ones like {scheme_of(predicted)}; give both in one scheme, "

@@ -10,13 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from datasets import Dataset, DatasetDict
+from datasets import DatasetDict
 
 from ..corpora import Reading, load_corpus
-from ..corpora.assemble import TRAIN, corpus_fingerprint
+from ..corpora.assemble import TRAIN, corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import VALIDATION, with_validation
 from ..corpora.predictions import read_predictions
-from ..corpora.schemes import EDGE, UNLABELLED_TAG, recognise
+from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
 from ..export.runtime import NumberByLabel, checked_numbers, number_by_label
 from ..files import FACTS_FILE, open_text
@@ -181,7 +181,7 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
         system = System(*read_predictions(options.predictions))
     else:
         tagger = _tagger_for(options, corpus, tagger)
-        system = System.of_tagger(tagger, *_sentences(corpus[options.split]), options.batch_size)
+        system = System.of_tagger(tagger, *words_and_tags(corpus[options.split]), options.batch_size)
     scheme = _scheme(options, system.gold)
     figures = report(system, options.policy, scheme, training, vector_words, options.resamples, options.seed)
     if tagger:
@@ -235,7 +235,7 @@ class _TrainingData(NamedTuple):
 def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[str, Any]:
     """Return scores of the entities that have at least a score, and the least score that is chosen or was saved."""
     found = {
-        split: ScoredEntities.of_tagger(tagger, *_sentences(corpus[split]), options.policy, options.batch_size)
+        split: ScoredEntities.of_tagger(tagger, *words_and_tags(corpus[split]), options.policy, options.batch_size)
         for split in dict.fromkeys([*([VALIDATION] if options.min_precision else []), str(options.split)])
     }
     scored = {split: entities for split, entities in found.items() if entities is not None}
@@ -292,7 +292,7 @@ def _training(
             raise ValueError(f"{options.train} has no split 'train'; it has {', '.join(corpus)}.")
     elif options.split == "train":
         return None
-    return Training.of(*_sentences(corpus["train"])) if "train" in corpus else None
+    return Training.of(*words_and_tags(corpus["train"])) if "train" in corpus else None
 
 
 def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:
@@ -303,11 +303,6 @@ def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:
         return options.scheme
     pairs = {pair for tags in gold for pair in pairwise((EDGE, *tags, EDGE))}
     return "iob1" if recognise(pairs) == "iob1" else AUTO
-
-
-def _sentences(split: Dataset) -> tuple[Sequence[Sequence[str]], list[list[str]]]:
-    names = [*split.features["ner_tags"].feature.names, UNLABELLED_TAG]  # the last has the number -1
-    return list(split["tokens"]), [[names[tag] for tag in row] for row in split["ner_tags"]]
 
 
 def _first_words(path: str) -> set[str]:

@@ -11,7 +11,7 @@ from seqeval.metrics.v1 import precision_recall_fscore_support as strict_prfs
 from seqeval.scheme import BILOU, IOB2, IOBES
 from transformers import EvalPrediction
 
-from ..corpora.schemes import Scheme, TagSet
+from ..corpora.schemes import UNLABELLED_TAG, Scheme, TagSet
 from ..models.tags import IGNORED
 from .breakdowns import per_type
 from .comparison import Comparison, percent, ratios
@@ -121,15 +121,19 @@ def compute_metrics_for(
     """Return a ``compute_metrics`` for the Trainer of a token classification model.
 
     The function takes logits (sentences, tokens, labels), or label ids (sentences, tokens) if
-    ``preprocess_logits_for_metrics`` has taken the argmax. Tokens whose gold label is -100 are ignored. It returns
-    ``precision``, ``recall``, ``f1`` and ``accuracy`` in percent; for plain labels ``accuracy`` alone.
+    ``preprocess_logits_for_metrics`` has taken the argmax. Tokens whose gold label is -100 are left out; -1 is the
+    number of ``?``, the gold tag of words without label (see `Comparison`). It returns ``precision``, ``recall``,
+    ``f1`` and ``accuracy`` in percent; for plain labels ``accuracy`` alone.
 
     Args:
         id2label: The labels of the model by id: those of our models are IOB2 or plain.
         policy: See `span_scores`.
         scheme: See `span_scores`.
     """
-    tag_set = TagSet.of([id2label[index] for index in range(len(id2label))], scheme)
+    labels = [id2label[index] for index in range(len(id2label))]
+    tag_set = TagSet.of(labels, scheme)
+    if not tag_set.plain:
+        tag_set = TagSet.of([*labels, UNLABELLED_TAG], scheme)
 
     def compute_metrics(prediction: EvalPrediction) -> dict[str, float]:
         # A model with more outputs than its logits returns a tuple.
@@ -139,10 +143,11 @@ def compute_metrics_for(
         )
         if outputs.shape[:2] != labels.shape:
             raise ValueError(f"predictions of the shape {outputs.shape} do not fit labels of the shape {labels.shape}.")
-        counted = labels != IGNORED
+        counted = labels >= 0 if tag_set.plain else labels != IGNORED
         predicted = outputs[counted]
         predicted = (predicted.argmax(-1) if outputs.ndim == 3 else predicted).astype(np.int64)
         gold = labels[counted].astype(np.int64)
+        gold = np.where(gold < 0, tag_set.unlabelled, gold)
         scores = scores_of(Comparison(gold, predicted, counted.sum(axis=1), tag_set, policy))
         return {name: scores[name] for name in (*_RATIOS, "accuracy") if name in scores}
 

@@ -37,6 +37,14 @@ class Spans:
         flagged_before = np.append(0, np.cumsum(flag))
         return flagged_before[self.end] > flagged_before[self.start]
 
+    def of_words(self, words: int) -> IntArray:
+        """Return the index of the span that each word is in, -1 outside of spans. Shape: (words,)."""
+        size = self.end - self.start
+        inside = np.repeat(self.start - (np.cumsum(size) - size), size) + np.arange(size.sum())
+        found = np.full(words, -1)
+        found[inside] = np.repeat(np.arange(len(self)), size)
+        return found
+
 
 def spans_of_ids(ids: IntArray, lengths: IntArray, tag_set: TagSet, policy: Policy) -> Spans:
     """Return the spans of numbered tags.

@@ -55,7 +55,7 @@ class ScoredEntities(NamedTuple):
             (entity.score, (begin + entity.word_start, begin + entity.word_end, entity.label) in wanted, entity.label)
             for begin, entities in zip(begins, tagger.stream(tokens, batch_size, min_score=0), strict=True)
             for entity in entities
-            if comparison.labelled[begin + entity.word_start : begin + entity.word_end].all()
+            if comparison.labelled[begin + entity.word_start : begin + entity.word_end].any()
         ]
         scores, correct, labels = zip(*found, strict=True) if found else ((), (), ())
         return cls(np.array(scores, dtype=float), np.array(correct, dtype=bool), np.array(labels), Counter(names))

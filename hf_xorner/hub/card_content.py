@@ -459,7 +459,7 @@ class Card:
 def _recipe_of(run: Facts) -> tuple[Any, ...]:
     """Return what runs that differ only in their seed have in common."""
     options = {name: value for name, value in run.options.items() if name not in ("seed", "data_seed")}
-    return options, run.data["fingerprint"], run.inputs
+    return options, run.data["fingerprint"], run.data.get("more_data"), run.inputs
 
 
 def _hub_name(name: str) -> str | None:

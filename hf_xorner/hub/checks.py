@@ -7,9 +7,12 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
+
+from datasets import DatasetDict
 
 from ..corpora import load_corpus
 from ..corpora.load import CORPORA_VARIABLE, NAMED_CORPORA
@@ -412,38 +415,37 @@ def _letters(text: str) -> str:
 def sentences_of(
     folder: str | Path, dataset: str | None = None, data_dir: str | Path | None = None
 ) -> Iterator[Sequence[str]]:
-    """Yield the words of each sentence of a model's training corpus, which is loaded on the first request.
+    """Yield the words of each sentence of a model's training corpora, which are loaded when they are requested.
 
     Args:
-        folder: The model's folder, whose facts.json may name the corpus.
-        dataset: The corpus, as `load_corpus` takes it; by default the one of the facts, if its files are available.
+        folder: The model's folder, whose facts.json may name the corpora.
+        dataset: The corpus, as `load_corpus` takes it; by default those of the facts whose files are available.
         data_dir: The folder of the files of a named corpus.
 
     Raises:
         DataError: If `dataset` cannot be loaded.
     """
-    named = dataset if dataset is not None else _named_in_facts(Path(folder) / FACTS_FILE)
-    if dataset is None:
-        data_dir = data_dir if data_dir is not None else os.environ.get(CORPORA_VARIABLE)
-        available = os.path.exists(named) or (named in NAMED_CORPORA and data_dir is not None)
-        if not available or named == OWN:
-            return
-        data_dir = data_dir if named in NAMED_CORPORA else None
-    try:
-        corpus = load_corpus(named, data_dir)
-    except DataError:
-        if dataset is not None:
-            raise
+    if dataset is not None:
+        yield from _words_of(load_corpus(dataset, data_dir))
         return
+    data_dir = data_dir if data_dir is not None else os.environ.get(CORPORA_VARIABLE)
+    for named in _named_in_facts(Path(folder) / FACTS_FILE):
+        available = os.path.exists(named) or (named in NAMED_CORPORA and data_dir is not None)
+        if available and named != OWN:
+            with suppress(DataError):
+                yield from _words_of(load_corpus(named, data_dir if named in NAMED_CORPORA else None))
+
+
+def _words_of(corpus: DatasetDict) -> Iterator[Sequence[str]]:
     for split in corpus.values():
         yield from split["tokens"]
 
 
-def _named_in_facts(path: Path) -> str:
-    """Return the name of the corpus in a file of facts, or nothing."""
+def _named_in_facts(path: Path) -> list[str]:
+    """Return the names of the corpora in a file of facts."""
     try:
-        data = json_object(path.read_text(encoding="utf-8")).get("data")
-    except (OSError, ValueError):
-        return ""
-    named = data.get("source") if isinstance(data, dict) else None
-    return named if isinstance(named, str) else ""
+        data = json_object(path.read_text(encoding="utf-8"))["data"]
+        named = [data["source"], *(more["source"] for more in data.get("more_data", []))]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []
+    return [name for name in named if isinstance(name, str)]

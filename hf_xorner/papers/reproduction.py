@@ -10,10 +10,9 @@ from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
-from datasets import Dataset
 
 from ..corpora import load_corpus
-from ..corpora.assemble import TRAIN
+from ..corpora.assemble import TRAIN, words_and_tags
 from ..corpora.statistics import corpus_statistics
 from ..evaluation.breakdowns import vocabulary_partition
 from ..evaluation.chunk_tags import raw_chunk_tags
@@ -196,14 +195,14 @@ def _scores_of_model(
     """Score a saved model by what training and vectors contain, or its raw chunk tags."""
     run = parse([*job.words, "--output_dir", str(job.folder)])[0]
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
-    tokens, gold = _sentences(corpus[str(column.split)])
+    tokens, gold = words_and_tags(corpus[str(column.split)])
     tagger = Tagger.from_pretrained(str(job.folder))
     if kind == "raw_chunk_tags":
         return {kind: raw_chunk_tags(tagger, tokens, gold)}
     system = System.of_tagger(tagger, tokens, gold)
     vectors = row.vectors.get(str(column.run))
     known = _known(vectors_of(vectors, table, settings) if vectors else NO_VECTORS, tokens)
-    return report(system, training=Training.of(*_sentences(corpus[TRAIN])), vector_words=known, resamples=0)
+    return report(system, training=Training.of(*words_and_tags(corpus[TRAIN])), vector_words=known, resamples=0)
 
 
 def _known(file: str, sentences: list[list[str]]) -> list[str] | None:
@@ -212,11 +211,6 @@ def _known(file: str, sentences: list[list[str]]) -> list[str] | None:
         return None
     words = {word for sentence in sentences for word in sentence}
     return read_vectors(file, wanted={*words, *map(str.lower, words)}).words
-
-
-def _sentences(split: Dataset) -> tuple[list[list[str]], list[list[str]]]:
-    names = split.features["ner_tags"].feature.names
-    return list(split["tokens"]), [[names[tag] for tag in row] for row in split["ner_tags"]]
 
 
 def _count(filled: Filled, settings: Settings) -> None:
@@ -246,9 +240,9 @@ def _counts_of(table: Table, column: Column, settings: Settings) -> dict[str, An
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     if table.kind == "statistics":
         return corpus_statistics(corpus)
-    tokens, gold = _sentences(corpus[str(column.split)])
+    tokens, gold = words_and_tags(corpus[str(column.split)])
     words = [word for sentence in tokens for word in sentence]
-    training = Training.of(*_sentences(corpus[TRAIN]))
+    training = Training.of(*words_and_tags(corpus[TRAIN]))
     counts = vocabulary_partition(Comparison.of(gold, gold), words, training.words, _known(file, tokens))
     return {str(column.split): counts}
 

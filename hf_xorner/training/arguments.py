@@ -119,14 +119,14 @@ class RunArguments(Reading):
     more_data: list[str] = field(
         default_factory=list,
         metadata={
-            "help": "Further corpora, as for dataset, whose training sentences are added; all have types of dataset's, "
-            "for which types can rename theirs."
+            "help": "Further corpora, as for dataset, whose training sentences are added. Their types must be among "
+            "dataset's; types renames them."
         },
     )
     recased: float = HfArg(
         default=0.0,
-        help="Share of the training sentences that are added once more in lower case, in capitals, or With Capitals, "
-        "each by chance.",
+        help="Share of the training sentences, from 0 to 1, that are also read in lower case, in capitals, or With "
+        "Capitals, with the same labels.",
     )
     hold_out: float = HfArg(
         default=0.1, help="Share of the training data held out for validation where there is no such split; 0: none."
@@ -190,6 +190,8 @@ class RunArguments(Reading):
         # The names of the options that the user gave; set by `parse`.
         self.given: set[str] | None = None
         _check(self)
+        if not 0 <= self.recased <= 1:
+            raise ValueError(f"recased={self.recased} must be a number from 0 to 1.")
         if self.vectors == AUTO:
             for option in ("model_name_or_path", "composed", "vectors_as", "most_frequent_vectors"):
                 if option in _changed(self):

@@ -20,7 +20,7 @@ import torch
 from datasets import Dataset, DatasetDict
 from transformers import PreTrainedConfig, Trainer, TrainerCallback
 
-from ..corpora.assemble import TRAIN, corpus_fingerprint, flat_batches, label_names_of
+from ..corpora.assemble import TOKENS, TRAIN, corpus_fingerprint, flat_batches, label_names_of, split_fingerprint
 from ..corpora.hold_out import HeldOut
 from ..corpora.schemes import TagSet
 from ..corpora.statistics import corpus_statistics
@@ -33,6 +33,7 @@ from ..files import FACTS_FILE, file_fingerprint, write_whole
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
 from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
+from .batches import word_counts
 from .defaults import CHOSEN
 from .model_files import json_object
 
@@ -78,6 +79,7 @@ _SCORES = {
     },
 }
 _SPLIT = {"sentences": int, "tokens": int, "entities?": int, "per_type?": _COUNTS, "per_tag?": _COUNTS}
+_MORE_DATA = {"source": str, "fingerprint": str, "sentences": int}
 _HOLD_OUT = {"share": float, "by": str, "seed": int, "sentences": int}
 _SPEEDS = {"training_tokens_per_second?": float, "prediction_tokens_per_second?": float}
 _FACTS = {
@@ -86,7 +88,13 @@ _FACTS = {
     "options": dict,
     "config": {"model_type": str, "id2label": {"*": str}},
     "inputs": {"*": {"name": str, "bytes?": int, "sha256?": str}},
-    "data": {"source": str, "fingerprint": str, "hold_out?": _HOLD_OUT, "splits": {"*": _SPLIT}},
+    "data": {
+        "source": str,
+        "fingerprint": str,
+        "splits": {"*": _SPLIT},
+        "hold_out?": _HOLD_OUT,
+        "more_data?": [_MORE_DATA],
+    },
     "curve": [{"epoch": float, "loss?": float, "seconds?": float, "dev?": {"*": float}}],
     "scores": {"*": _SCORES},
     "speed": {"training_seconds": float, **_SPEEDS},
@@ -113,7 +121,9 @@ class Facts:
             folder, its `bytes` and `sha256`.
         data: `source`; `fingerprint`, a SHA-256 of the content; `splits`, by name with `sentences`, `tokens`,
             `entities` and `per_type`, or `per_tag` where the labels are plain; `hold_out`, where validation data were
-            held out from the training data, with `share`, `by` ("document" or "sentence"), `seed` and `sentences`.
+            held out from the training data, with `share`, `by` ("document" or "sentence"), `seed` and `sentences`;
+            `more_data`, where there are further corpora, the `source`, `fingerprint` and number of `sentences` of each:
+            the split `train` contains their training sentences, the fingerprint of the corpus does not.
         curve: For each epoch its `epoch`, `loss`, `dev` (scores) and `seconds`, where they were recorded.
         scores: For each held-out split `precision`, `recall`, `f1`, `accuracy`, `support`, `macro`, `per_type`,
             `per_length`, `surface`, `seen`, `calibration` (without its empty bins) and `confusion` (its `matrix` by
@@ -395,7 +405,7 @@ class Judged(NamedTuple):
     """The predictions of a model for a split, and its scores.
 
     Attributes:
-        gold: The gold label of each labelled word, by sentence.
+        gold: The gold label of each word, by sentence; ``?`` for a word without label.
         predicted: The predicted ones.
         probabilities: The probability of each predicted label, sentence after sentence. Shape: (words,).
         scores: See `hf_xorner.evaluation.scores.scores_of`.
@@ -416,6 +426,7 @@ def facts_before(
     options: dict[str, Any],
     command: str,
     held_out: HeldOut | None = None,
+    more: Sequence[Dataset] = (),
 ) -> Facts:
     """Return the facts that are known before training, so that one that cannot be written is reported in time.
 
@@ -426,6 +437,7 @@ def facts_before(
         options: See `options_of`.
         command: See `command_of`.
         held_out: What was held out from the training data for validation.
+        more: The training sentences of each of `more_data`, which are the last of the split `train`.
 
     Raises:
         TrainingError: If they cannot be written.
@@ -437,7 +449,7 @@ def facts_before(
         options=options,
         config=config_facts(model.config),
         inputs=input_facts(run),
-        data=data_facts(run.dataset, corpus, held_out),
+        data=data_facts(run.dataset, corpus, held_out, list(zip(run.more_data, more, strict=True))),
         curve=[],
         scores={},
         speed={},
@@ -491,18 +503,36 @@ def leave_facts(trainer: Trainer, corpus: DatasetDict, before: Facts, judged: Ma
     return facts
 
 
-def data_facts(source: str, corpus: DatasetDict, held_out: HeldOut | None = None) -> dict[str, Any]:
-    """Return the entry `data` of `Facts`."""
-    here = Path(source)
+def data_facts(
+    source: str,
+    corpus: DatasetDict,
+    held_out: HeldOut | None = None,
+    more: Sequence[tuple[str, Dataset]] = (),
+) -> dict[str, Any]:
+    """Return the entry `data` of `Facts`; `more` are names and training sentences of further corpora."""
+    own = corpus
+    if more:
+        sentences = len(corpus[TRAIN]) - sum(len(train) for _, train in more)
+        own = DatasetDict({**corpus, TRAIN: corpus[TRAIN].select(range(sentences))})
+    further = [
+        {"source": _name_of(name), "fingerprint": split_fingerprint(train, TRAIN), "sentences": len(train)}
+        for name, train in more
+    ]
     return {
         **({"hold_out": held_out._asdict()} if held_out else {}),
-        "source": here.name if here.exists() or here.is_absolute() else source,
-        "fingerprint": corpus_fingerprint(corpus),
+        **({"more_data": further} if further else {}),
+        "source": _name_of(source),
+        "fingerprint": corpus_fingerprint(own),
         "splits": {
             name: {key: found[key] for key in _KEPT_SCORES if key in found}
             for name, found in corpus_statistics(corpus).items()
         },
     }
+
+
+def _name_of(source: str) -> str:
+    here = Path(source)
+    return here.name if here.exists() or here.is_absolute() else source
 
 
 def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
@@ -565,7 +595,7 @@ def _speed(
 ) -> dict[str, float]:
     """Return the entry `speed` of `Facts`."""
     seconds = sum(row.get("seconds", 0.0) for row in curve)
-    words = data["splits"]["train"]["tokens"] * (trainer.state.epoch or 0)
+    words = int(word_counts(trainer.train_dataset, TOKENS).sum()) * (trainer.state.epoch or 0)
     found = {"training_seconds": round(seconds, 2)}
     if seconds:
         found["training_tokens_per_second"] = round(words / seconds, 1)

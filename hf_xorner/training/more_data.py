@@ -16,8 +16,10 @@ from ..errors import DataError
 
 def with_more_data(
     corpus: DatasetDict, sources: Sequence[str], data_dir: str | None, reading: dict[str, Any]
-) -> DatasetDict:
-    """Return a corpus with the training sentences of further ones, whose other splits are left out.
+) -> tuple[DatasetDict, list[Dataset]]:
+    """Return a corpus with the training sentences of further ones behind its own, and those of each further one.
+
+    Other splits of the further corpora are left out.
 
     Args:
         corpus: The corpus, which sets the labels.
@@ -29,32 +31,38 @@ def with_more_data(
         DataError: If one of them cannot be read, has no training sentences, or has a label that the corpus lacks.
     """
     if not sources:
-        return corpus
-    parts = [corpus[TRAIN].select_columns([TOKENS, TAGS])]
-    names = label_names_of(parts[0], TRAIN)
-    for source in sources:
-        more = load_corpus(source, data_dir, **reading)
-        if TRAIN not in more:
-            raise DataError(f"more_data={source!r} has no training split; it has {', '.join(more)}.")
-        parts.append(_renumbered(more[TRAIN], names, source).cast(parts[0].features))
-    return DatasetDict({**corpus, TRAIN: concatenate_datasets(parts)})
+        return corpus, []
+    own = corpus[TRAIN].select_columns([TOKENS, TAGS])
+    more = [_more_like(own, source, load_corpus(source, data_dir, **reading)) for source in sources]
+    return DatasetDict({**corpus, TRAIN: concatenate_datasets([own, *more])}), more
 
 
-def _renumbered(train: Dataset, names: list[str], source: str) -> Dataset:
-    """Return words and labels with another numbering of the labels."""
-    own = label_names_of(train, TRAIN)
-    used = sorted({own[index] for batch in flat_batches(train, TRAIN) for index in set(batch.ids.tolist()) - {-1}})
-    if lacking := [label for label in used if label not in names]:
+def _more_like(own: Dataset, source: str, corpus: DatasetDict) -> Dataset:
+    """Return the words and labels of a further corpus' training sentences, with the corpus' own numbers of labels."""
+    if TRAIN not in corpus:
+        raise DataError(f"more_data={source!r} has no training split; it has {', '.join(corpus)}.")
+    train, names = corpus[TRAIN], label_names_of(own, TRAIN)
+    theirs = label_names_of(train, TRAIN)
+    used = np.unique(np.concatenate([batch.ids for batch in flat_batches(train, TRAIN)]))
+    if lacking := [theirs[index] for index in used[used >= 0] if theirs[index] not in names]:
         raise DataError(
             f"more_data={source!r}: the label {lacking[0]!r} is none of dataset's, which are {', '.join(names)}; "
-            "rename its types by types, as in 'person=PER,product=?'."
+            "rename its type by types, as in 'person=PER,product=?'."
         )
-    number = np.array([*(names.index(label) if label in names else -1 for label in own), -1])
-    table = train.select_columns([TOKENS, TAGS]).with_format("arrow")[:]
-    tags = table[TAGS].combine_chunks()
-    ids = number[tags.flatten().to_numpy(zero_copy_only=False)]
-    ends = np.cumsum(tags.value_lengths().to_numpy(zero_copy_only=False))[:-1]
-    return Dataset.from_dict({TOKENS: table[TOKENS].to_pylist(), TAGS: [row.tolist() for row in np.split(ids, ends)]})
+    # The last entry is that of -1, the number of words without label.
+    number = [*(names.index(label) if label in names else -1 for label in theirs), -1]
+    return train.select_columns([TOKENS, TAGS]).map(
+        lambda rows: {TAGS: [[number[tag] for tag in row] for row in rows]},
+        batched=True,
+        input_columns=TAGS,
+        features=own.features,
+        new_fingerprint=_fingerprint(train, names),
+        desc="numbering labels",
+    )
+
+
+def _fingerprint(dataset: Dataset, *settings: Any) -> str:
+    return hashlib.sha256(repr((dataset._fingerprint, settings)).encode()).hexdigest()[:32]
 
 
 def _with_capital(word: str) -> str:
@@ -65,31 +73,32 @@ _CASES = (str.lower, str.upper, _with_capital)
 
 
 def with_recased(train: Dataset, share: float, seed: int) -> Dataset:
-    """Return training sentences, and behind them a share of them in lower case, in capitals or With Capitals.
+    """Return training sentences, and behind them copies of some in lower case, in capitals or With Capitals.
 
-    Labels, and what teachers found in the sentences as they are spelt, stay the same.
+    A copy has all other columns of its sentence: the labels, and what teachers found in the sentence as it is spelt.
 
     Args:
         train: The sentences.
-        share: The share of the sentences.
-        seed: The seed of which sentences these are, and of the case of each.
+        share: The probability of a copy of each sentence.
+        seed: The seed of which sentences are copied, and of the case of each copy.
     """
     random = np.random.default_rng(seed)
     rows = np.flatnonzero(random.random(len(train)) < share)
     cases = random.integers(len(_CASES), size=len(rows))
 
-    def recase(batch: dict[str, list[list[str]]], places: list[int]) -> dict[str, list[list[str]]]:
-        sentences = zip(batch[TOKENS], places, strict=True)
-        return {TOKENS: [list(map(_CASES[cases[place]], words)) for words, place in sentences]}
+    def recase(sentences: list[list[str]], places: list[int]) -> dict[str, list[list[str]]]:
+        return {
+            TOKENS: [list(map(_CASES[cases[place]], words)) for words, place in zip(sentences, places, strict=True)]
+        }
 
     copies = train.select(rows)
-    identity = f"{copies._fingerprint} {share} {seed} recased"
     copies = copies.map(
         recase,
         batched=True,
         with_indices=True,
+        input_columns=TOKENS,
         features=copies.features,
-        new_fingerprint=hashlib.sha256(identity.encode()).hexdigest()[:32],
+        new_fingerprint=_fingerprint(train, share, seed),
         desc="changing case",
     )
     return concatenate_datasets([train, copies])

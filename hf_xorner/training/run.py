@@ -16,6 +16,7 @@ from transformers import set_seed
 
 from ..corpora import load_corpus
 from ..corpora.hold_out import HeldOut, hold_out
+from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import first_line
 from ..evaluation import span_scores
 from ..models.modeling_tagger import TaggerForTokenClassification
@@ -163,7 +164,7 @@ class TrainingRun(NamedTuple):
 
     def judge(self, split: Dataset) -> Judged:
         """Return the predictions of the model for a split, and their scores, checked against seqeval."""
-        names = self.trainer.model.config.labels
+        names = [*self.trainer.model.config.labels, UNLABELLED_TAG]  # the last has the number -1
         output = self.trainer.predict(split)
         predicted, gold = output.predictions.argmax(-1), output.label_ids
         known = gold != IGNORED
@@ -196,7 +197,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
     elif run.origin is None:  # the arguments are not from `parse`
         adopt(run)
-    corpus, held_out = _load(run)
+    corpus, held_out, more = _load(run)
     config_fields = dict(config_fields)
     chosen = choose_options(run, training, config_fields, len(corpus["train"]))
     options = options_of(run, training, config_fields)
@@ -212,7 +213,9 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     labelled, teachers = len(corpus["train"]), [Teacher(source, training.device) for source in run.teacher]
     corpus = _with_teachers(corpus, run, teachers, start, training)
     if run.recased:
-        corpus["train"] = with_recased(corpus["train"], run.recased, training.seed)
+        with training.main_process_first(desc="changing case"):
+            train = with_recased(corpus["train"], run.recased, training.seed)
+        corpus = DatasetDict({**corpus, "train": train})
     corpus = _with_states(corpus, start, training)
     trainer = _make_trainer(corpus, start, training)
     recorded = asdict(run)
@@ -226,16 +229,18 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         if callback is not None:
             trainer.add_callback(callback)
     main = trainer.is_world_process_zero()
-    facts = facts_before(trainer, corpus, run, options, command, held_out) if main else None
+    facts = facts_before(trainer, corpus, run, options, command, held_out, more) if main else None
     return TrainingRun(corpus, trainer, coverage, average, run, facts, record, chosen)
 
 
-def _load(run: RunArguments) -> tuple[DatasetDict, HeldOut | None]:
+def _load(run: RunArguments) -> tuple[DatasetDict, HeldOut | None, list[Dataset]]:
+    """Return the splits, what was held out for validation, and the training sentences of each of `more_data`."""
     corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
     if "train" not in corpus or not _has_words(corpus["train"]):
         raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
     corpus, held_out = hold_out(corpus, run.hold_out, run.dataset)
-    return with_more_data(corpus, run.more_data, run.data_dir, run.reading()), held_out
+    corpus, more = with_more_data(corpus, run.more_data, run.data_dir, run.reading())
+    return corpus, held_out, more
 
 
 def _has_words(split: Dataset) -> bool:

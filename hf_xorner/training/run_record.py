@@ -28,7 +28,8 @@ _log = logging.getLogger(__name__)
 RECORD = "training_run.json"
 
 #: Options that name or describe the data, and the seeds of several runs; the content of the data is compared instead.
-_OF_THE_SOURCE = {"recipe", "dataset", "data_dir", "hold_out", "seeds", *(entry.name for entry in fields(Reading))}
+_OF_THE_SOURCE = {"recipe", "dataset", "data_dir", "more_data", "hold_out", "seeds"}
+_OF_THE_SOURCE |= {entry.name for entry in fields(Reading)}
 
 #: Options that name a file or folder.
 _PLACES = ("vectors", "composed", "context", "model_name_or_path")

@@ -114,6 +114,13 @@ class TaggerTrainer(ResumableTrainer):
             inputs["teacher_weight"] = getattr(self.args, "teacher_weight", 1.0)
         return super().compute_loss(model, inputs, *arguments, **options)
 
+    def prediction_step(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+        """Return loss, logits and labels; these are -1, not that of padding, for words without label."""
+        loss, logits, labels = super().prediction_step(model, inputs, *arguments, **options)
+        if labels is not None:
+            labels = labels.masked_fill(inputs["attention_mask"].to(labels.device).bool() & labels.eq(IGNORED), -1)
+        return loss, logits, labels
+
     @staticmethod
     def get_optimizer_cls_and_kwargs(args: Any, model: Any = None) -> tuple[Any, dict[str, Any]]:
         """Return the class and options of `optimizer`, or by default those of `optim`."""

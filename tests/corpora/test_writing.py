@@ -383,8 +383,8 @@ def test_malformed_corpora_are_refused(tmp_path):
     assert refusal(of([["a", None]], [[0, 0]]), out, "jsonl") == (
         "train, row 0: a null among the tokens; give every token a string."
     )
-    assert refusal(of([["a"], ["a", "b"]], [[0], [0, -1]]), out, "jsonl") == (
-        "train, row 1: the label -1 has no name; give every token a label."
+    assert refusal(of([["a"], ["a", "b"]], [[0], [0, -2]]), out, "jsonl") == (
+        "train, row 1: the label -2 has no name; give every token a label."
     )
     strings = DatasetDict(train=Dataset.from_dict({"tokens": [["a"]], "tags": [["O"]]}))
     for format in FORMATS:

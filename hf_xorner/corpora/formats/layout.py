@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
 from ..encodings import open_corpus_file
+from ..schemes import NO_CHUNK
 from ..source import AUTO, NONE, Reading
 
 DOCUMENT_START = "-DOCSTART-"
@@ -64,8 +65,8 @@ class ColumnLayout(NamedTuple):
 
 
 def looks_like_tag(value: str) -> bool:
-    """Return whether a value is ``O`` or could be the tag of a chunk scheme."""
-    return value == "O" or _CHUNK_TAG.fullmatch(value) is not None
+    """Return whether a value is ``O`` or ``?``, or could be the tag of a chunk scheme."""
+    return value in NO_CHUNK or _CHUNK_TAG.fullmatch(value) is not None
 
 
 def first_field(line: str) -> str:
@@ -243,15 +244,15 @@ def _tag_column(rows: Sequence[list[str]], columns: int, numbered: bool, token: 
 
 
 def _holds_chunks(rows: Sequence[list[str]], index: int) -> bool:
-    """Return whether a column holds nothing but tags of a chunk scheme, and not only ``O``."""
+    """Return whether a column holds nothing but tags of a chunk scheme, and not only ``O`` and ``?``."""
     return _are_chunks({row[index] for row in rows if len(row) > index})
 
 
 def _are_chunks(values: set[str]) -> bool:
     tags = set(filter(looks_like_tag, values))
     # A single wrong tag does not make a column one of something else.
-    return bool(tags - {"O"}) and len(tags) >= 0.9 * len(values)
+    return bool(tags.difference(NO_CHUNK)) and len(tags) >= 0.9 * len(values)
 
 
 def _types(rows: Sequence[list[str]], index: int) -> set[str]:
-    return {row[index][2:] for row in rows if len(row) > index and row[index] != "O"}
+    return {row[index][2:] for row in rows if len(row) > index and row[index] not in NO_CHUNK}

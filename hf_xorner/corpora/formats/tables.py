@@ -13,9 +13,10 @@ from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 from datasets.table import MemoryMappedTable
 
 from ...errors import DataError, first_line
-from ..schemes import UNLABELLED_TAG, is_chunked
+from ..schemes import UNLABELLED_TAG
 from ..source import NONE, Reading, Sentence
 from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS, keys_to_try
+from .layout import looks_like_tag
 
 # Rows of a batch.
 _ROWS = 1000
@@ -271,8 +272,8 @@ class _Lists:
 
     def _names(self, flat: pa.Array, array: pa.Array, first_row: int) -> list[str]:
         classes = self.classes or []
-        # `datasets` means by -1 that there is no label, which would be no use among labels of single words.
-        least = -1 if is_chunked(classes) else 0
+        # `datasets` means by -1 that there is no label; among labels of single words, that is a fault.
+        least = -1 if all(map(looks_like_tag, classes)) else 0
         ids = flat.to_numpy(zero_copy_only=False)
         if ((ids < least) | (ids >= len(classes))).any():
             unknown = f"a number beyond its {len(classes)} classes"

@@ -1,0 +1,148 @@
+"""Words without a gold tag count neither as right nor as wrong, compared with definitions by plain loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from span_oracle import POLICIES, SCHEMES, corpus_spans, pairs, ratios_by_loop, tuples_of
+from transformers import EvalPrediction
+
+from hf_xorner.corpora.schemes import TagSet
+from hf_xorner.evaluation import breakdowns
+from hf_xorner.evaluation.comparison import Comparison
+from hf_xorner.evaluation.report import System, report
+from hf_xorner.evaluation.scores import compute_metrics_for, span_scores
+from hf_xorner.models.tags import IGNORED
+
+LABELS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
+
+
+@st.composite
+def partly_labelled(draw, scheme):
+    """Gold tags of which some words or all words of an entity are unknown, and predicted tags."""
+    gold, predicted = draw(pairs(scheme))
+    partial = []
+    for tags in gold:
+        unknown = draw(st.sets(st.integers(0, max(len(tags) - 1, 0))))
+        types = draw(st.sets(st.sampled_from(["X", "Y"])))
+        partial.append(["?" if at in unknown or tag[2:] in types else tag for at, tag in enumerate(tags)])
+    return partial, predicted
+
+
+def as_outside(sentences):
+    return [["O" if tag == "?" else tag for tag in tags] for tags in sentences]
+
+
+def judged(gold, predicted, scheme, policy):
+    """The gold spans, and the predicted ones that have at least one labelled word."""
+    right = corpus_spans(as_outside(gold), scheme, policy)
+    found = [
+        span
+        for span in corpus_spans(predicted, scheme, policy)
+        if any(gold[span[0]][at] != "?" for at in range(span[1], span[2]))
+    ]
+    return right, found
+
+
+def accuracy(gold, predicted):
+    words = [(tag, other) for row in zip(gold, predicted, strict=True) for tag, other in zip(*row, strict=True)]
+    labelled = [tag == other for tag, other in words if tag != "?"]
+    return 100 * sum(labelled) / len(labelled) if labelled else 0.0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("scheme", SCHEMES)
+@settings(deadline=None)
+@given(data=st.data())
+def test_scores_match_the_definitions(scheme, policy, data):
+    """The same values are computed by seqeval, or `span_scores` would raise an error."""
+    gold, predicted = data.draw(partly_labelled(scheme))
+    right, found = judged(gold, predicted, scheme, policy)
+    comparison = Comparison.of(gold, predicted, policy, scheme)
+    assert tuples_of(comparison.gold, comparison) == right
+    assert tuples_of(comparison.predicted, comparison) == found
+    scores = span_scores(gold, predicted, policy, scheme)
+    expected = {**ratios_by_loop(right, found), "accuracy": accuracy(gold, predicted)}
+    assert {name: scores[name] for name in expected} == pytest.approx(expected)
+
+
+@settings(deadline=None)
+@given(partly_labelled("iob2"))
+def test_what_is_predicted_without_a_labelled_word_changes_nothing(pair):
+    """Neither scores nor breakdowns."""
+    every_type = [["B-X", "B-Y", "B-art-work"]]
+    gold, predicted = ([*side, *every_type] for side in pair)
+    found = judged(gold, predicted, "iob2", "conlleval")[1]
+    counted = {(span[0], at) for span in found for at in range(span[1], span[2])}
+    cleared = [
+        [tag if (number, at) in counted else "O" for at, tag in enumerate(tags)]
+        for number, tags in enumerate(predicted)
+    ]
+    words = [["w"] * len(tags) for tags in gold]
+    whole, reduced = (report(System(words, gold, side), scheme="iob2", resamples=0) for side in (predicted, cleared))
+    assert whole == reduced
+
+
+@settings(deadline=None)
+@given(partly_labelled("iob2"))
+def test_tags_are_recalled_of_labelled_words_alone(pair):
+    gold, predicted = pair
+    comparison = Comparison.of(gold, predicted, scheme="iob2")
+    labelled = sum(tag != "?" for tags in gold for tag in tags)
+    assert sum(row["support"] for row in breakdowns.chunk_tag_recall(comparison).values()) == labelled
+    words = ["w" for tags in gold for _ in tags]
+    parts = breakdowns.vocabulary_partition(comparison, words, [])["words"]
+    assert parts["OOTV"] == pytest.approx({"accuracy": accuracy(gold, predicted), "support": labelled})
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "counts"),
+    [
+        # Correct, predicted and gold spans.
+        ("? ?", "B-X I-X", [0, 0, 0]),
+        ("B-X ?", "B-X O", [1, 1, 1]),
+        ("B-X ?", "B-X B-X", [1, 1, 1]),
+        ("B-X ?", "B-X I-X", [0, 1, 1]),
+        ("O ?", "B-X I-X", [0, 1, 0]),
+        ("? B-X", "B-X I-X", [0, 1, 1]),
+        ("B-X ? B-X", "B-X O B-X", [2, 2, 2]),
+        ("B-X ? B-X", "B-X I-X I-X", [0, 1, 2]),
+    ],
+)
+def test_a_span_counts_if_one_of_its_words_has_a_label(gold, predicted, counts):
+    gold, predicted = [gold.split()], [predicted.split()]
+    assert Comparison.of(gold, predicted).counts_by_sentence().tolist() == [counts]
+
+
+@settings(deadline=None)
+@given(partly_labelled("iob2"), st.integers(0, 3))
+def test_metrics_of_the_trainer_are_the_same(pair, padding):
+    gold, predicted = ([[tag.replace("art-work", "X") for tag in tags] for tags in side] for side in pair)
+    width = max(map(len, gold), default=0) + padding
+    number = {**{label: index for index, label in enumerate(LABELS)}, "?": -1}
+    labels, paths = np.full((len(gold), width), IGNORED), np.ones((len(gold), width), dtype=int)
+    for row, (tags, path) in enumerate(zip(gold, predicted, strict=True)):
+        labels[row, : len(tags)] = [number[tag] for tag in tags]
+        paths[row, : len(tags)] = [number[tag] for tag in path]
+    found = compute_metrics_for(dict(enumerate(LABELS)))(EvalPrediction(paths, labels))
+    expected = span_scores(gold, predicted, scheme="iob2")
+    assert found == pytest.approx({name: expected[name] for name in found})
+
+
+def test_plain_words_without_label_are_left_out_by_the_trainer():
+    metrics = compute_metrics_for({0: "NN", 1: "?"})
+    assert metrics(EvalPrediction(np.array([[0, 1, 1, 0]]), np.array([[0, 0, -1, IGNORED]]))) == {"accuracy": 50.0}
+
+
+def test_a_plain_tag_of_that_name_is_a_label():
+    assert span_scores([["NN", "?"]], [["NN", "NN"]]) == {"accuracy": 50.0}
+    assert TagSet.of(["NN", "?"]).unlabelled == -1
+
+
+def test_the_scheme_may_be_told_by_the_prediction_alone():
+    assert span_scores([["?", "O"]], [["S-X", "O"]])["accuracy"] == 100.0
+
+
+def test_a_predicted_unknown_tag_is_refused():
+    with pytest.raises(ValueError, match="a predicted tag is '\\?', which says that a gold tag is unknown; predict O"):
+        Comparison.of([["B-X", "O"]], [["B-X", "?"]])

@@ -1,0 +1,251 @@
+"""Training sentences of further corpora, copies in another case, and words without label."""
+
+import numpy as np
+import pytest
+import runs
+import torch
+from conftest import REPOSITORY
+from datasets import Dataset
+from helpers import IGNORED, write_towns
+from processes import run_python
+
+from hf_xorner import evaluate
+from hf_xorner.corpora import load_corpus
+from hf_xorner.corpora.assemble import corpus_fingerprint, split_fingerprint, words_and_tags
+from hf_xorner.hub.card import write_card
+from hf_xorner.training import TrainingError
+from hf_xorner.training.batches import TEACHER_PAIRS
+from hf_xorner.training.facts import Facts
+from hf_xorner.training.more_data import with_more_data, with_recased
+
+SMALL = {"hidden_size": 6, "word_dim": 6, "char_dim": 3, "num_train_epochs": 2, "per_device_train_batch_size": 4}
+SMALL |= {"model_type": "lstm-crf", "learning_rate": 0.02, "casing": "keep"}
+FURTHER = "Zeta B-place\nsaw O\nAnn B-person\nLee I-person\n\nOmegaville B-place\nsank O\n"
+
+
+def place_of(folder, further=FURTHER, name="further.conll"):
+    """A folder of towns, and a file of a further corpus."""
+    write_towns(folder / "towns")
+    (folder / name).write_text(further)
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path):
+    return place_of(tmp_path)
+
+
+def ready(place, out="model", **options):
+    options = {"types": "place=LOC,person=?", "more_data": [place / "further.conll"], **SMALL, **options}
+    return runs.ready(place / "towns", place / out, **options)
+
+
+# --- Further corpora --------------------------------------------------------------------------------------------------
+
+
+def test_further_training_sentences_stand_behind_the_corpus_own(place):
+    run = ready(place)
+    own = words_and_tags(load_corpus(place / "towns")["train"])
+    tokens, tags = words_and_tags(run.corpus["train"])
+    assert tokens == [*own[0], ["Zeta", "saw", "Ann", "Lee"], ["Omegaville", "sank"]]
+    assert tags == [*own[1], ["B-LOC", "O", "?", "?"], ["B-LOC", "O"]]
+    assert len(run.trainer.train_dataset) == 44
+    assert "Omegaville" in run.trainer.processing_class.get_vocab()
+    batch = run.trainer.data_collator([run.trainer.train_dataset[42]])
+    assert batch["labels"].tolist() == [[1, 0, IGNORED, IGNORED]]
+
+
+def test_labels_are_renumbered_and_other_splits_left_out(tmp_path):
+    (tmp_path / "a.conll").write_text("x B-LOC\ny B-PER\nz O\n")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "train.conll").write_text("u B-PER\nv I-PER\nw B-AAA\nx ?\n")
+    (tmp_path / "b" / "test.conll").write_text("v B-PER\n")
+    corpus = load_corpus(tmp_path / "a.conll")
+    found, (more,) = with_more_data(corpus, [str(tmp_path / "b")], None, {"types": "AAA=?"})
+    assert list(found) == ["train"]
+    assert words_and_tags(found["train"])[1] == [["B-LOC", "B-PER", "O"], ["B-PER", "I-PER", "?", "?"]]
+    assert words_and_tags(more)[1] == [["B-PER", "I-PER", "?", "?"]]
+    assert with_more_data(corpus, [], None, {}) == (corpus, [])
+
+
+def test_plain_labels_are_renumbered_too(tmp_path):
+    (tmp_path / "a.conll").write_text("x NN\ny VB\nz ?\n")
+    (tmp_path / "b.conll").write_text("x ?\ny VB\n")
+    found, _ = with_more_data(load_corpus(tmp_path / "a.conll"), [str(tmp_path / "b.conll")], None, {})
+    assert words_and_tags(found["train"])[1] == [["NN", "VB", "?"], ["?", "VB"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"types": "place=LOC"}, r"more_data='.*further.conll': the label 'B-person' is none of .* O, B-LOC, I-LOC; "),
+        ({"more_data": "nowhere.conll"}, "nowhere.conll: no such file"),
+        ({"more_data": "test_only"}, "more_data='test_only' has no training split; it has test"),
+        ({"recased": 1.5}, "recased=1.5 must be a number from 0 to 1"),
+        ({"recased": "nan"}, "recased=nan must be a number from 0 to 1"),
+    ],
+)
+def test_errors_name_the_option(place, monkeypatch, options, message):
+    monkeypatch.chdir(place)
+    (place / "test_only").mkdir()
+    (place / "test_only" / "test.conll").write_text("x O\ny B-place\n")
+    with pytest.raises(ValueError, match=message):
+        ready(place, **options)
+
+
+def test_facts_and_card_name_every_corpus(place):
+    run = ready(place)
+    run.train()
+    facts = Facts.read(place / "model")
+    own = load_corpus(place / "towns")
+    assert facts.data["source"] == "towns" and facts.data["fingerprint"] == corpus_fingerprint(own)
+    further = run.corpus["train"].select([42, 43])
+    assert facts.data["more_data"] == [
+        {"source": "further.conll", "fingerprint": split_fingerprint(further, "train"), "sentences": 2}
+    ]
+    assert facts.data["splits"]["train"]["sentences"] == 44
+    assert "--more_data further.conll" in facts.command and "--types" in facts.command
+    for name in ("facts.json", "training_run.json"):
+        assert str(place) not in (place / "model" / name).read_text()
+    card = " ".join(write_card(place / "model").read_text().split())
+    assert "on the corpus `towns`, and the training sentences of `further.conll`." in card
+    assert "has the 2 training sentences of `further.conll`, whose content has the SHA-256 `" in card
+
+
+def test_evaluation_knows_the_sentences_held_out_from_the_corpus(tmp_path):
+    place = place_of(tmp_path)
+    for split in ("dev", "test"):
+        (place / "towns" / f"{split}.txt").unlink()
+    scores = ready(place).train()
+    found = evaluate(place / "model", place / "towns", split="validation", types="place=LOC")
+    assert found["f1"] == pytest.approx(scores["validation"]["f1"], abs=1e-6)
+    assert found["sentences"] == 4
+
+
+def test_a_run_with_another_further_corpus_of_the_same_name_is_not_resumed(place):
+    ready(place, num_train_epochs=1).trainer.train()
+    ready(place_of(place / "moved"), num_train_epochs=1)
+    (place / "further.conll").write_text(FURTHER.replace("sank", "rose"))
+    with pytest.raises(TrainingError, match="the train split of the corpus has other words or labels"):
+        ready(place, resume_from_checkpoint="true").train()
+
+
+# --- Copies in another case -------------------------------------------------------------------------------------------
+
+
+def test_copies_differ_in_case_alone():
+    words = ["McDonald", "ÉTÉ", "straße", "a1B"]
+    forms = ["mcdonald été straße a1b", "MCDONALD ÉTÉ STRASSE A1B", "Mcdonald Été Straße A1b"]
+    train = Dataset.from_dict({"tokens": [words] * 400, "ner_tags": [[row] * 4 for row in range(400)]})
+    found = with_recased(train, 0.5, 3)
+    assert found[:400] == train[:]
+    copies = found[400:]
+    assert 150 < len(copies["tokens"]) < 250
+    rows = [tags[0] for tags in copies["ner_tags"]]
+    assert rows == sorted(set(rows))
+    assert all(tags == [row] * 4 for row, tags in zip(rows, copies["ner_tags"], strict=True))
+    assert {" ".join(row) for row in copies["tokens"]} == set(forms)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_no_sentence_or_every_sentence_is_copied(share):
+    train = Dataset.from_dict({"tokens": [["Ann"], []], "ner_tags": [[1], []]})
+    found = with_recased(train, share, 0)
+    assert len(found) == 2 + 2 * share
+    assert found["ner_tags"][2:] == [[1], []][: len(found) - 2]
+
+
+def test_copies_depend_on_the_seed_alone():
+    train = Dataset.from_dict({"tokens": [["Ann", "IBM"]] * 64, "ner_tags": [[1, 1]] * 64})
+    found = [with_recased(train, 0.5, seed)["tokens"][:] for seed in (1, 1, 2)]
+    assert found[0] == found[1] != found[2]
+
+
+def test_copies_are_no_part_of_the_corpus_and_resume_exactly(place):
+    run = ready(place, recased=0.5)
+    assert len(run.corpus["train"]) == 44 < len(run.trainer.train_dataset)
+    assert not {"zeta", "ZETA"} & run.trainer.processing_class.get_vocab().keys()
+    run.train()
+    facts = Facts.read(place / "model")
+    assert facts.options["recased"] == 0.5 and facts.data["splits"]["train"]["sentences"] == 44
+    ready(place, "parts", recased=0.5, num_train_epochs=1).trainer.train()
+    with pytest.raises(TrainingError, match=r"recased was 0\.5 and is now 0\.25"):
+        ready(place, "parts", recased=0.25, resume_from_checkpoint="true").train()
+    parts = ready(place, "parts", recased=0.5, resume_from_checkpoint="true")
+    parts.train()
+    other = parts.trainer.model.state_dict()
+    assert all(torch.equal(values, other[name]) for name, values in run.trainer.model.state_dict().items())
+
+
+def test_copies_have_what_teachers_found_in_the_sentence(place):
+    ready(place, "teacher").train()
+    (place / "text.txt").write_text("Omegaville burns\n")
+    run = ready(place, "student", teacher=place / "teacher", teacher_text=place / "text.txt", recased=1)
+    data = run.trainer.train_dataset
+    assert len(data) == 2 * 45
+    assert data[TEACHER_PAIRS][:45] == data[TEACHER_PAIRS][45:]
+    assert data["ner_tags"][:45] == data["ner_tags"][45:]
+    assert data[42]["tokens"] != data[42 + 45]["tokens"]
+    assert np.isfinite(run.trainer.evaluate()["eval_loss"])
+    assert len(run.corpus["train"]) == 44
+    run.train()
+
+
+IDENTITY = """
+import sys
+from hf_xorner.training import parse, prepare
+print(prepare(*parse(sys.argv[1:])).trainer.train_dataset._fingerprint)
+"""
+
+
+def test_the_data_have_the_same_fingerprint_in_another_process(place):
+    """By which encoder states and posteriors are found in the cache."""
+    options = {"more_data": place / "further.conll", "types": "place=LOC,person=?", "recased": 0.5, **SMALL}
+    words = runs.words_of(dataset=place / "towns", output_dir=place / "model", **options)
+    done = [run_python(["-c", IDENTITY, *words], cwd=REPOSITORY) for _ in range(2)]
+    assert not any(one.returncode for one in done), done[0].stderr[-3000:]
+    assert done[0].stdout.splitlines()[-1] == done[1].stdout.splitlines()[-1]
+
+
+# --- Words without label ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def partial(tmp_path):
+    """Towns, of which every third word of the dev and training data has no label."""
+    write_towns(tmp_path / "towns")
+    for split in ("train", "dev"):
+        path = tmp_path / "towns" / f"{split}.txt"
+        lines = path.read_text().split("\n")
+        path.write_text(
+            "\n".join(f"{line.split()[0]} ?" if line and n % 3 == 0 else line for n, line in enumerate(lines))
+        )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("model_type", "options"),
+    [("lstm-crf", {}), ("bilstm-cnn", {"decoder": "softmax"}), ("stack-lstm", {}), ("lstm-crf", {"padding": "left"})],
+)
+def test_scores_in_training_are_those_of_the_evaluation(partial, model_type, options):
+    side = options.pop("padding", "right")
+    run = runs.ready(partial / "towns", partial / "model", **{**SMALL, "model_type": model_type, **options})
+    run.trainer.processing_class.padding_side = side
+    scores = run.train()["validation"]
+    assert "?" in {tag for row in words_and_tags(run.corpus["validation"])[1] for tag in row}
+    logged = [entry for entry in run.trainer.state.log_history if "eval_f1" in entry]
+    assert max(entry["eval_f1"] for entry in logged) == pytest.approx(scores["f1"])
+    found = evaluate(partial / "model", partial / "towns", split="validation", resamples=0)
+    for name in ("precision", "recall", "f1", "accuracy", "support"):
+        assert found[name] == pytest.approx(scores[name]), name
+    facts = Facts.read(partial / "model").scores["validation"]
+    assert facts["surface"] == pytest.approx(found["surface"], abs=1e-3)
+    assert facts["seen"]["seen"] == pytest.approx(found["seen"]["seen"], abs=1e-3)
+
+
+def test_validation_data_are_held_out_of_partly_labelled_ones(partial):
+    for split in ("dev", "test"):
+        (partial / "towns" / f"{split}.txt").unlink()
+    run = runs.ready(partial / "towns", partial / "model", **SMALL)
+    assert len(run.corpus["validation"]) == 4
+    run.train()
