@@ -301,7 +301,7 @@ def test_faults_are_one_sentence(saved, tokenizer, tmp_path, capsys, monkeypatch
 
 
 def test_the_shipped_model_gives_the_labels_of_tagger_on_wnut17(corpora):
-    tagger = Tagger.from_pretrained(str(REPOSITORY / "model_cards" / "cross-bilstm-cnn-wnut17"))
+    tagger = Tagger.from_pretrained(str(REPOSITORY / "model_cards" / "english-ner-small"))
     sentences = load_corpus("wnut17", data_dir=str(corpora / "wnut17"))["test"]["tokens"]
     wanted = [labels for labels, _ in tagger.label(sentences)]
     words = tagger.tokenizer.words_of(sentences, True)

@@ -277,7 +277,7 @@ def test_the_shipped_model_in_chromium_finds_what_it_finds_in_python(tmp_path, c
     node_modules = os.environ.get("HF_XORNER_NODE_MODULES") or pytest.skip(
         "HF_XORNER_NODE_MODULES does not name a folder with the npm packages of the page"
     )
-    source = str(REPOSITORY / "model_cards" / "cross-bilstm-cnn-wnut17")
+    source = str(REPOSITORY / "model_cards" / "english-ner-small")
     tagger = Tagger.from_pretrained(source)
     main("export", [source, "--to", "web", "--output", str(tmp_path), "--node_modules", node_modules])
     capsys.readouterr()
