@@ -1,0 +1,370 @@
+"""The configuration fields that every tagger shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, ClassVar
+
+from transformers import AutoConfig, PreTrainedConfig
+
+#: One letter a character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol; "N" and
+#: "n" upper- and lower-case letters that count for a word's casing and shape, but are "." for the character CNN.
+CHARACTER_TYPE_CODES = ".UldpNn"
+
+#: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
+RESERVED_CHARACTER_TYPES = "..Uldp"
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+#: The check and the description of a field's values, by its annotation.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "int": (_is_count, "a whole number from 0 up, and below 2147483648"),
+    "float": (
+        lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf,
+        "a finite number from 0 up",
+    ),
+    "bool": (lambda value: isinstance(value, int) and value in (0, 1), "true or false"),
+    "str": (lambda value: isinstance(value, str), "a string"),
+    "list[int] | tuple[int, ...]": (
+        lambda value: isinstance(value, (list, tuple)) and all(map(_is_count, value)),
+        "a list of whole numbers from 0 up, and below 2147483648",
+    ),
+    "dict[str, Any]": (lambda value: isinstance(value, dict), "a dictionary"),
+}
+
+_INHERITED = {entry.name for entry in fields(PreTrainedConfig)}
+
+_CHOICES = {
+    "decoder": ("softmax", "crf"),
+    "loss_reduction": ("token", "sentence", "sum"),
+    "malformed_spans": ("drop", "repair"),
+    "unknown_word": ("vector", "vector_and_casing"),
+    "char_features": ("cnn", "lstm", "none"),
+    "char_activation": ("none", "tanh"),
+    "char_pads": ("learned", "zeros", "word_end"),
+    "char_windows": ("all", "centred"),
+    "char_lstm_cell": ("standard", "coupled"),
+    "crf_boundaries": ("both", "start", "none"),
+    "initializer": ("normal", "uniform", "kaiming"),
+    "context_mix": ("mean", "learned"),
+}
+
+_FROM_TOKENIZER = "take the config's fields from the tokenizer: Config(**tokenizer.model_fields(), …)"
+
+
+class TaggerConfig(PreTrainedConfig):
+    """Shared fields of all taggers: vocabularies, labels, word features, decoder and loss.
+
+    Args:
+        vocab_size: Number of word ids; 0 pads, 1 is the unknown word.
+        word_dim: Size of a word vector (li2020: 300 for GloVe, 400 for the Twitter vectors).
+        freeze_word_embeddings: Freeze the word vectors, as li2020 does with pretrained ones.
+        pretrained_words: The trained word vectors start from pretrained ones, so that words not seen in training have
+            their own, too.
+        static_dim: Size of a second, frozen vector of each word; 0 for none.
+        static_half: Store the frozen vectors in half precision.
+        static_int8: Store them in 8 bits, with a scale for each.
+        trained_vocab_size: Ids from here on belong to words with a pretrained vector that were not seen in training.
+            Unless `pretrained_words`, their trained vector is that of the unknown word. None: all words were seen.
+        added_vocab_size: Number of the last ids, those of tokens added to a tokenizer (`add_tokens`) or to a model
+            (`resize_token_embeddings`). They have trained vectors.
+        first_singleton_id: Ids from here up to `trained_vocab_size` belong to words seen once in training.
+        singleton_dropout: Probability of replacing such a word by the unknown word in training (lample2016: 0.5).
+        char_vocab_size: Number of character ids; 0 pads, 1 is unknown, 2 to 5 are unknown characters of a known type.
+        char_types: One letter per character id (see `CHARACTER_TYPE_CODES`), for casing and character-type features.
+            Empty: only the reserved ids have a type.
+        max_word_chars: Characters to which words are truncated or padded; the width of `char_ids` (li2020: 20;
+            lample2016 does not truncate words: 200, which exceeds all but the longest URLs).
+        char_features: The character encoder: "cnn", "lstm" (lample2016) or "none".
+        char_dim: Size of a character vector (li2020: 25).
+        char_filters: Filters of the character CNN for each width (li2020: 20).
+        char_widths: Widths of the character CNN (li2020: 1, 2, 3).
+        char_type_features: The character CNN reads a one-hot type beside a character's vector (li2020).
+        char_activation: Nonlinearity of the character CNN before its maximum, "none" or "tanh" (ma2016's program).
+        char_bias: The filters of the character CNN have a bias.
+        char_padding: Padding characters put on either side of a word's row of `max_word_chars` for the character CNN
+            (ma2016's program: 2; chen2019: 1).
+        char_pads: Vectors of padding in the character CNN. "learned": the trained vector of id 0 (li2020). "zeros".
+            "word_end": id 0 marks the end of a word and fills its row, with zeros on either side of the row (the
+            programs of ma2016 and chen2019).
+        char_windows: Windows of the character CNN that enter its maximum. "all": all in the padded row. "centred":
+            those centred on a character of the word (chen2019, eq. 2).
+        char_dropout: Dropout on the vectors of characters, for every occurrence of a word by itself (ma2016: 0.5).
+        char_lstm_size: Units of the character LSTM in each direction (lample2016: 25).
+        char_lstm_cell: The cell of the character LSTM, "standard" or "coupled" (lample2016).
+        char_lstm_layers: Layers of the character LSTM; each direction reads its own states below (the program of
+            lample2016's Stack-LSTM: 2).
+        char_boundaries: The character LSTM also reads trained vectors of a word's start and end (that program).
+        learned_start: Coupled cells start from learned states instead of zeros (lample2016's program).
+        skip_unknown_chars: Skip unknown characters in the character LSTM (lample2016's program).
+        casing_features: Add a one-hot vector of the word's casing (li2020).
+        shape_dim: Size of a learned vector of the word's shape: all capitals, first capital, some capital, no capital
+            (strubell2017: 5); 0 for none.
+        feature_dropout: Dropout on all features of a word together, for every word by itself (lample2016, ma2016,
+            chen2019: 0.5).
+        max_word_pieces: Maximum pieces of a word, the width of `piece_ids`; 0 for none.
+        piece_vocab_size: Vocabulary size of the encoder of these pieces.
+        composed_dim: Size of a frozen vector of each word, composed of its pieces' vectors; 0 for none.
+        composed_half: Store the vectors of pieces in half precision.
+        composed_int8: Store them in 8 bits, with a scale for each.
+        context_encoder: The config of a pretrained encoder whose states are features of the words (ELMo's role in
+            chen2019), as a dictionary with its `model_type`; None for none.
+        context_layers: The hidden states used; 0 is the input of the encoder's first layer.
+        context_mix: "mean" of these layers, or "learned" weights as in ELMo.
+        context_frozen: Freeze the encoder.
+        context_window: Pieces, special ones included, that the encoder reads at once. Longer sentences are read in
+            overlapping windows, and a piece's state is taken from the window that holds it most centrally.
+        context_overlap: Pieces that two neighbouring windows share.
+        context_prefix: The encoder's ids of the special pieces before a sentence.
+        context_suffix: Those after it.
+        unknown_word: Features of an unknown word. "vector": the word vector of id 1 and its own casing.
+            "vector_and_casing": one trained vector for both (li2020's program).
+        decoder: "softmax" (one decision a token) or "crf" (one decision a sentence).
+        conditioned_transitions: The CRF's transition scores depend on the words, too (ma2016).
+        crf_emissions: A CRF with conditioned transitions also scores each tag by itself. False: it scores pairs of tags
+            alone (ma2016). A CRF with constant transitions always scores tags.
+        crf_boundaries: Which ends of a sentence the CRF scores: "both" (lample2016), "start" (ma2016) or "none".
+        constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O.
+        malformed_spans: "drop" decoded spans that are not B I* E or S of one type (li2020), or "repair" them as the
+            conlleval script does.
+        loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
+            "sum" adds up sentences (lample2016).
+        initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020),
+            "uniform", U(−√(3 / size), √(3 / size)) (ma2016), or "kaiming", U(−√(6 / size), √(6 / size)) (chen2019).
+            Weights of linear layers and convolutions are Glorot-uniform, and with "kaiming" Kaiming-uniform.
+        initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
+    """
+
+    keys_to_ignore_at_inference = ["hidden_states", "attentions"]
+    #: BibTeX of the paper that an architecture comes from.
+    citation = ""
+    #: The meaning of fields that a saved config lacks, because it is older than they are, where the defaults differ.
+    older: ClassVar[dict[str, Any]] = {}
+
+    id2label: dict[int, str] | None = None
+    label2id: dict[str, int] | None = None
+    vocab_size: int = 2
+    pad_token_id: int | None = 0
+    word_dim: int = 300
+    freeze_word_embeddings: bool = False
+    pretrained_words: bool = False
+    static_dim: int = 0
+    static_half: bool = False
+    static_int8: bool = False
+    trained_vocab_size: int | None = None
+    added_vocab_size: int = 0
+    first_singleton_id: int | None = None
+    singleton_dropout: float = 0.0
+    char_vocab_size: int = len(RESERVED_CHARACTER_TYPES)
+    char_types: str = ""
+    max_word_chars: int = 20
+    char_features: str = "cnn"
+    char_dim: int = 25
+    char_filters: int = 20
+    char_widths: list[int] | tuple[int, ...] = (1, 2, 3)
+    char_type_features: bool = True
+    char_activation: str = "none"
+    char_bias: bool = False
+    char_padding: int = 0
+    char_pads: str = "learned"
+    char_windows: str = "all"
+    char_dropout: float = 0.0
+    char_lstm_size: int = 25
+    char_lstm_cell: str = "standard"
+    char_lstm_layers: int = 1
+    char_boundaries: bool = False
+    learned_start: bool = False
+    skip_unknown_chars: bool = False
+    casing_features: bool = True
+    shape_dim: int = 0
+    feature_dropout: float = 0.0
+    max_word_pieces: int = 0
+    piece_vocab_size: int = 0
+    composed_dim: int = 0
+    composed_half: bool = False
+    composed_int8: bool = False
+    context_encoder: dict[str, Any] | None = None
+    context_layers: list[int] | tuple[int, ...] = ()
+    context_mix: str = "mean"
+    context_frozen: bool = True
+    context_window: int = 512
+    context_overlap: int = 128
+    context_prefix: list[int] | tuple[int, ...] = ()
+    context_suffix: list[int] | tuple[int, ...] = ()
+    unknown_word: str = "vector"
+    decoder: str = "softmax"
+    conditioned_transitions: bool = False
+    crf_emissions: bool = True
+    crf_boundaries: str = "both"
+    constrain_transitions: bool = False
+    malformed_spans: str = "drop"
+    loss_reduction: str = "token"
+    initializer: str = "normal"
+    initializer_range: float = 0.1
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Fill in what can be derived and check all fields."""
+        if self.id2label is None and self.label2id is not None:
+            self.id2label = {index: label for label, index in self.label2id.items()}
+        super().__post_init__(**kwargs)
+        if self.id2label is not None:
+            self.label2id = {label: index for index, label in self.id2label.items()}
+        self._check_types()
+        if not self.char_types:
+            self.char_types = RESERVED_CHARACTER_TYPES.ljust(self.char_vocab_size, ".")
+        for field, choices in _CHOICES.items():
+            self.check_choice(field, choices)
+        self.check_rate("char_dropout", "feature_dropout", "dropout")
+        self.check_probability("singleton_dropout")
+        self.check_at_least_one("max_word_chars", "hidden_size", "num_hidden_layers", "composition_size")
+        self._check_vocabularies()
+        self._check_characters()
+        if self.pairs_only and self.crf_boundaries == "none":
+            raise ValueError(
+                'crf_emissions=False needs crf_boundaries="start" or "both": nothing else scores the first word.'
+            )
+        if (self.composed_dim or self.context_encoder) and not self.max_word_pieces:
+            raise ValueError(
+                "composed_dim and context_encoder need a tokenizer that cuts words into pieces; "
+                f"build it with pieces=…, and {_FROM_TOKENIZER}."
+            )
+        if self.context_encoder is not None:
+            self._check_context()
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
+        """Create a config from a saved one; fields that it lacks get their meaning in `older`, not their defaults."""
+        return super().from_dict({**cls.older, **config_dict}, **kwargs)
+
+    def _check_vocabularies(self) -> None:
+        words = self.vocab_size - self.added_vocab_size
+        if self.trained_vocab_size is not None and not 2 <= self.trained_vocab_size <= words:
+            raise ValueError(
+                f"trained_vocab_size={self.trained_vocab_size} does not fit vocab_size={self.vocab_size} with "
+                f"added_vocab_size={self.added_vocab_size}; {_FROM_TOKENIZER}."
+            )
+        if len(self.char_types) != self.char_vocab_size:
+            raise ValueError(
+                f"char_types has {len(self.char_types)} letters for char_vocab_size={self.char_vocab_size} characters; "
+                f"{_FROM_TOKENIZER}."
+            )
+        if set(self.char_types) - set(CHARACTER_TYPE_CODES):
+            raise ValueError(f"char_types may hold only the letters {CHARACTER_TYPE_CODES!r}, not {self.char_types!r}.")
+
+    def _check_characters(self) -> None:
+        if self.char_features == "lstm":
+            self.check_at_least_one("char_lstm_size", "char_lstm_layers")
+        if self.char_features != "cnn":
+            return
+        if min(self.char_widths, default=0) < 1:
+            raise ValueError(f"char_widths={list(self.char_widths)} must be numbers of characters from 1 up.")
+        if self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
+            raise ValueError(
+                f"max_word_chars={self.max_word_chars} is narrower than the character CNN's widest filter "
+                f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
+            )
+        if self.char_windows == "centred" and self.char_padding < max(self.char_widths) // 2:
+            raise ValueError(
+                f'char_windows="centred" needs char_padding={max(self.char_widths) // 2} for filters of '
+                f"{max(self.char_widths)} characters, so that there is a window on every character; "
+                f"char_padding={self.char_padding} is less."
+            )
+
+    def _check_context(self) -> None:
+        last = AutoConfig.for_model(**(self.context_encoder or {})).num_hidden_layers
+        if not self.context_layers or max(self.context_layers) > last:
+            layers = list(self.context_layers)
+            raise ValueError(f"context_layers={layers}: the encoder has the layers 0 to {last}; choose among them.")
+        room = self.context_window - len(self.context_prefix) - len(self.context_suffix)
+        if self.context_overlap >= room:
+            raise ValueError(
+                f"context_overlap={self.context_overlap} must be smaller than the {room} pieces that "
+                f"context_window={self.context_window} leaves for words."
+            )
+
+    def _check_types(self) -> None:
+        for entry in fields(self):
+            value, kind = getattr(self, entry.name), str(entry.type)
+            if entry.name in _INHERITED or (value is None and kind.endswith(" | None")):
+                continue
+            valid, description = _KINDS.get(kind.removesuffix(" | None"), (lambda _: True, ""))
+            if not valid(value):
+                raise ValueError(f"{entry.name}={value!r} must be {description}.")
+
+    def check_at_least_one(self, *names: str) -> None:
+        """Raise if one of these fields, as far as this config has them, is 0."""
+        for field in names:
+            if getattr(self, field, 1) < 1:
+                raise ValueError(f"{field}={getattr(self, field)} must be a whole number from 1 up.")
+
+    def check_choice(self, field: str, choices: tuple[str, ...]) -> None:
+        """Raise if a field has none of the allowed values."""
+        value = getattr(self, field)
+        if value not in choices:
+            known = ", ".join(map(repr, choices))
+            raise ValueError(f"{field}={value!r} is unknown to {type(self).__name__}; choose one of {known}.")
+
+    def check_rate(self, *names: str) -> None:
+        """Raise if one of these dropout rates, as far as this config has them, is not from 0 up to 1."""
+        for field in names:
+            if not 0 <= getattr(self, field, 0) < 1:
+                raise ValueError(f"{field}={getattr(self, field)} must be a number from 0 up to, but not including, 1.")
+
+    def check_probability(self, field: str) -> None:
+        """Raise if a field is not from 0 to 1."""
+        if not 0 <= getattr(self, field) <= 1:
+            raise ValueError(f"{field}={getattr(self, field)} must be a probability from 0 to 1.")
+
+    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
+        """Return this config; transformers would take the field `decoder` for a nested config."""
+        return self
+
+    @property
+    def pairs_only(self) -> bool:
+        """True if the decoder is a CRF that scores pairs of tags alone."""
+        return self.decoder == "crf" and self.conditioned_transitions and not self.crf_emissions
+
+    @property
+    def labels(self) -> list[str]:
+        """The public labels in the order of their ids."""
+        names = self.id2label or {}
+        return [names[index] for index in range(self.num_labels)]
+
+
+# Saved models include their code, so that they load where this package is not installed.
+TaggerConfig.register_for_auto_class()
+
+
+class SelfAttentionConfig(TaggerConfig):
+    """The self-attention of li2020, in windows where a sentence is long.
+
+    Args:
+        num_attention_heads: Heads of the self-attention (li2020: 5).
+        attention_head_dim: Size of a head (li2020: 40).
+        attention_window: Words of longer sentences attend within overlapping windows of this size, at linear cost;
+            shorter ones attend to the whole sentence, as in the paper.
+        attention_overlap: Words that two neighbouring windows share.
+        attention_initializer: Glorot-uniform weights of the queries, keys and values: "head" by head (li2020), or those
+            of all heads as one "matrix".
+    """
+
+    num_attention_heads: int = 5
+    attention_head_dim: int = 40
+    attention_window: int = 512
+    attention_overlap: int = 128
+    attention_initializer: str = "matrix"
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Check these fields besides the shared ones."""
+        super().__post_init__(**kwargs)
+        self.check_choice("attention_initializer", ("head", "matrix"))
+        if self.attention_overlap >= self.attention_window:
+            raise ValueError(
+                f"attention_overlap={self.attention_overlap} must be smaller than "
+                f"attention_window={self.attention_window}."
+            )

@@ -1,0 +1,606 @@
+"""A linear-chain conditional random field (lample2016, section 2.2; ma2016, section 2.3): likelihood and posterior.
+
+All in float32 or wider. Shapes: emissions (B, T, K), right-padded; lengths (B,); transitions (K, K) from row to
+column, or (B, T, K, K) where entry t scores the transition from word t − 1 to word t; start (K,) or (B, K); end (K,).
+−∞ forbids. Recursions are excluded from compiled graphs, which would unroll them for every length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from .devices import readable
+from .tags import IGNORED
+
+#: Replaces −∞ where a number must be finite: the lowest log probability returned, and that of forbidden gold tags.
+IMPOSSIBLE = -1e4
+
+#: Weights below this, where the largest is about 1, may be inexact.
+SMALLEST = 1e-140
+
+#: Steps unbound at a time: one by one is slow, all at once takes memory in documents of 100,000 words.
+BLOCK = 256
+
+#: Words of a long sentence whose own transitions are in memory at a time.
+DECODED_AT_ONCE = 8192
+
+#: Elements of the largest intermediate tensor of `pair_counts`.
+_CHUNK = 2**22
+
+
+class Chain(NamedTuple):
+    """The scores of a batch."""
+
+    emissions: Tensor  # (B, T, K)
+    transitions: Tensor  # (K, K) or (B, T, K, K)
+    start: Tensor  # (K,) or (B, K)
+    end: Tensor  # (K,)
+
+    def to(self, dtype: torch.dtype) -> Chain:
+        """The same scores in another dtype."""
+        return Chain(*(scores.to(dtype) for scores in self))
+
+    @property
+    def conditioned(self) -> bool:
+        """True if every word has its own transitions."""
+        return self.transitions.dim() == 4
+
+
+def by_step(*values: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Iterate over several tensors along dimension 0."""
+    for first in range(0, len(values[0]), BLOCK):
+        yield from zip(*(value[first : first + BLOCK].unbind(0) for value in values), strict=True)
+
+
+class Alignment:
+    """The words that both directions read at each step, in sentences (B, T) of the given lengths."""
+
+    def __init__(self, lengths: Tensor, time: int) -> None:
+        self.time, self.batch = time, len(lengths)
+        self.last = (lengths - 1).clamp(min=0)  # (B,)
+        step = torch.arange(time, device=lengths.device).unsqueeze(1)  # (T, 1)
+        self.inside = step < lengths  # (T, B)
+        self.inside_pairs = self.inside[1:]  # (T − 1, B) words that have a word before them
+        self.rows = torch.arange(self.batch, device=lengths.device)
+        #: (T, B) the word as far from the end as this one is from the start.
+        self.mirrored = (self.last - step).clamp(min=0)
+        self.words = torch.stack([step.minimum(self.last), self.mirrored], 1)  # (T, 2, B)
+
+    def align(self, values: Tensor) -> Tensor:
+        """Values of words (B, T, …) in the order of the steps of both directions: (T, 2, B, …)."""
+        index = (self.words + self.rows * self.time).flatten()
+        return values.flatten(0, 1).index_select(0, index).unflatten(0, self.words.shape)
+
+    def moves(self, transitions: Tensor, step: int) -> Tensor:
+        """The transitions of both directions into a step, (2, B, K, K), of (B, T, K, K)."""
+        # Backward, the entry of the word of the step before scores the transition between the two.
+        forward = transitions[self.rows, self.words[step, 0]]
+        backward = transitions[self.rows, self.words[step - 1, 1]]
+        return torch.stack([forward, backward.transpose(1, 2)])
+
+    def mirror(self, values: Tensor) -> Tensor:
+        """Values of the steps of the backward direction (T, B, K) in the order of the words."""
+        index = (self.mirrored * self.batch + self.rows).flatten()
+        return values.flatten(0, 1).index_select(0, index).view_as(values)
+
+    def total(self, values: Tensor) -> Tensor:
+        """Sum (T, B), or (T − 1, B) for pairs, over the words of each sentence: (B,)."""
+        inside = self.inside if len(values) == self.time else self.inside_pairs
+        return values.masked_fill(~inside, 0).sum(0)
+
+    def at_last(self, values: Tensor) -> Tensor:
+        """Values (T, B, K) at the last word of each sentence: (B, K)."""
+        return values[self.last, self.rows]
+
+
+class LogMessages:
+    """Forward-backward in log space: exact for scores of any size, with an exponential for every pair of tags.
+
+    `arriving` and `leaving` (T, 2, B, K) are log-sums over all partial paths to a tag, without and with its emission.
+    `leaving` is normalised to a maximum of 0 at each step; `tops` are the maxima subtracted.
+    """
+
+    def __init__(self, chain: Chain, lengths: Tensor) -> None:
+        self.chain, self.alignment = chain, Alignment(lengths, chain.emissions.shape[1])
+        emissions = self.alignment.align(chain.emissions)
+        moves = torch.stack([chain.transitions, chain.transitions.mT]).unsqueeze(1) if not chain.conditioned else None
+        lowest = torch.finfo(emissions.dtype).min
+        steps, score = [], emissions[0]
+        for step, (emission,) in enumerate(by_step(emissions)):
+            if step:
+                here = self.alignment.moves(chain.transitions, step) if moves is None else moves
+                arriving = (score.unsqueeze(3) + here).logsumexp(2)
+            else:
+                arriving = torch.stack([chain.start.expand(score[0].shape), chain.end.expand(score[0].shape)])
+            score = arriving + emission
+            top = score.amax(2, keepdim=True).clamp(min=lowest)  # −∞ − −∞ would be NaN
+            score = score - top
+            steps.append((arriving, score, top))
+        self.arriving, self.leaving, self.tops = (torch.stack(values) for values in zip(*steps, strict=True))
+
+    def log_ends(self) -> tuple[Tensor, Tensor]:
+        """Log-sums of the paths to the last word, and from the first, of sentences without padding: (B, K) each."""
+        forward, backward = self.leaving[-1]
+        return forward, backward
+
+    def log_partition(self) -> Tensor:
+        """Log of the summed exponentiated scores of all paths: (B,)."""
+        last = self.alignment.at_last(self.leaving[:, 0]) + self.chain.end
+        return last.logsumexp(1) + self.alignment.total(self.tops[:, 0, :, 0])
+
+    def log_marginals(self, path: Tensor | None = None) -> Tensor:
+        """Log probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
+        both = (self.leaving[:, 0] + self.alignment.mirror(self.arriving[:, 1])).log_softmax(2)
+        return both if path is None else both.gather(2, path.unsqueeze(2)).squeeze(2)
+
+    def marginals(self) -> Tensor:
+        """Probability of each tag of each word, (T, B, K); 0 where no path is possible at all."""
+        return self.log_marginals().exp().masked_fill(self._hopeless().unsqueeze(1), 0)
+
+    def _hopeless(self) -> Tensor:
+        """The sentences of which every path is forbidden: (B,)."""
+        return self.log_partition() == -torch.inf
+
+    def log_conditionals(self, path: Tensor) -> Tensor:
+        """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
+        before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
+        rest = self.alignment.mirror(self.leaving[:, 1])[1:].gather(2, after)
+        whole = self.alignment.mirror(self.arriving[:, 1])[:-1].gather(2, before)
+        return (rest - whole).squeeze(2) + moves_along(self.chain.transitions, path)
+
+    def pair_counts(self, weight: Tensor) -> Tensor:
+        """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
+        before, after = self.leaving[:-1, 0], self.alignment.mirror(self.leaving[:, 1])[1:]
+        norm = (self.arriving[1:, 0] + after).logsumexp(2)  # (T − 1, B)
+        transitions = self.chain.transitions
+        counts = torch.zeros_like(transitions)
+        counted = self.alignment.inside_pairs & ~self._hopeless()
+        steps = max(1, _CHUNK // max(1, before[:1].numel() * before.shape[2]))
+        for first in range(0, len(before), steps):
+            part = slice(first, first + steps)
+            here = transitions[:, 1:][:, part].transpose(0, 1) if self.chain.conditioned else transitions
+            scores = before[part].unsqueeze(3) + after[part].unsqueeze(2) - norm[part, :, None, None]
+            pairs = torch.where(counted[part, :, None, None], (scores + here).exp() * weight[:, None, None], 0)
+            if self.chain.conditioned:
+                counts[:, 1:][:, part] = pairs.transpose(0, 1)
+            else:
+                counts += pairs.sum((0, 1))
+        return counts
+
+
+class ScaledMessages:
+    """Forward-backward on scaled probabilities in float64: a step is one matrix product, several times as fast.
+
+    Emissions, transitions and each step are scaled to a maximum of 1. Weights that underflow may lose paths that later
+    words favour; `exact` says whether none did.
+    """
+
+    def __init__(self, chain: Chain, lengths: Tensor) -> None:
+        chain = chain.to(torch.float64)
+        if (lengths == 0).any():  # Padding may hold NaN.
+            chain = chain._replace(emissions=chain.emissions.masked_fill((lengths == 0)[:, None, None], 0))
+        self.chain, self.alignment = chain, Alignment(lengths, chain.emissions.shape[1])
+        #: Maxima of each word (B, T), of each transition matrix, (B, T) or a number, and of start and end.
+        self.word_tops = chain.emissions.amax(2)
+        self.move_tops = chain.transitions.amax((-2, -1))
+        self.start_top, self.end_top = chain.start.amax(-1), chain.end.amax(-1)
+        self.moves = (chain.transitions - self.move_tops[..., None, None]).exp_()
+        emissions = self.alignment.align((chain.emissions - self.word_tops.unsqueeze(2)).exp_())
+        self.arriving, self.leaving = torch.empty_like(emissions), torch.empty_like(emissions)
+        self.scales = torch.empty_like(emissions[..., :1])
+        weight = self.arriving[0]
+        weight[0], weight[1] = (chain.start - self.start_top.unsqueeze(-1)).exp(), (chain.end - self.end_top).exp()
+        both = torch.stack([self.moves, self.moves.mT]) if not chain.conditioned else None
+        for step, (emission, arriving, leaving, scale) in enumerate(
+            by_step(emissions, self.arriving, self.leaving, self.scales)
+        ):
+            if step and both is not None:
+                torch.bmm(weight, both, out=arriving)
+            elif step:
+                here = self.alignment.moves(self.moves, step)
+                torch.matmul(weight.unsqueeze(2), here, out=arriving.unsqueeze(2))
+            weight = torch.mul(arriving, emission, out=leaving)
+            torch.amax(weight, 2, keepdim=True, out=scale)
+            weight /= scale
+
+    def exact(self) -> bool:
+        """True if no weight of a reachable tag underflowed."""
+        weights = self.leaving
+        reachable = self._reachable()
+        if reachable is not None:
+            weights = weights.masked_fill(~reachable, 1)
+        unscaled = weights.amin(3) * self.scales.squeeze(3)  # (T, 2, B)
+        return bool(((unscaled >= SMALLEST) | ~self.alignment.inside.unsqueeze(1)).all())
+
+    def _reachable(self) -> Tensor | None:
+        """The tags that an allowed path leads to at each step, (T, 2, B or 1, K); None if all are."""
+        emissions, transitions, start, end = (scores > -torch.inf for scores in self.chain)
+        if all(possible.all() for possible in (emissions, transitions, start, end)):
+            return None
+        if self.chain.conditioned:
+            transitions = transitions.flatten(0, 1).any(0)
+        moves = torch.stack([transitions, transitions.mT]).float()
+        everywhere, settled = bool(emissions.all()), False
+        words = emissions.new_ones(self.alignment.time, 2, 1, 1) if everywhere else self.alignment.align(emissions)
+        start = start.view(-1, start.shape[-1]).any(0)
+        reached = torch.stack([start, end]).unsqueeze(1) & words[0]
+        steps = [reached]
+        for possible in words[1:]:
+            if not settled:
+                before, reached = reached, (torch.matmul(reached.float(), moves) > 0) & possible
+                settled = everywhere and torch.equal(reached, before)
+            steps.append(reached)
+        return torch.stack(steps)
+
+    def log_ends(self) -> tuple[Tensor, Tensor]:
+        """Log-sums of the paths to the last word, and from the first, of sentences without padding: (B, K) each."""
+        forward, backward = self.leaving[-1].log()
+        return forward, backward
+
+    def log_partition(self) -> Tensor:
+        """Log of the summed exponentiated scores of all paths: (B,)."""
+        alignment = self.alignment
+        last = (alignment.at_last(self.leaving[:, 0]) * self.arriving[0, 1]).sum(1).log()
+        words = alignment.total(self.scales[:, 0, :, 0].log() + self.word_tops.t())
+        tops = self.move_tops
+        moves = alignment.total(tops.t()[1:]) if self.chain.conditioned else alignment.last * tops
+        return last + words + moves + self.start_top + self.end_top
+
+    def log_marginals(self, path: Tensor | None = None) -> Tensor:
+        """Log probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
+        return self.marginals(path).log_()
+
+    def marginals(self, path: Tensor | None = None) -> Tensor:
+        """Probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
+        both = self.leaving[:, 0] * self.alignment.mirror(self.arriving[:, 1])
+        total = both.sum(2, keepdim=True)
+        return both.div_(total) if path is None else (both.gather(2, path.unsqueeze(2)) / total).squeeze(2)
+
+    def log_conditionals(self, path: Tensor) -> Tensor:
+        """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
+        before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
+        rest = self.alignment.mirror(self.leaving[:, 1])[1:].gather(2, after)
+        whole = self.alignment.mirror(self.arriving[:, 1])[:-1].gather(2, before)
+        return (rest / whole).squeeze(2).mul_(moves_along(self.moves, path)).log_()
+
+    def pair_counts(self, weight: Tensor) -> Tensor:
+        """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
+        before, after = self.leaving[:-1, 0], self.alignment.mirror(self.leaving[:, 1])[1:]
+        norm = (self.arriving[1:, 0] * after).sum(2, keepdim=True)  # (T − 1, B, 1)
+        before = torch.where(self.alignment.inside_pairs.unsqueeze(2), before * (weight.unsqueeze(1) / norm), 0)
+        if not self.chain.conditioned:
+            return (before.flatten(0, 1).t() @ after.flatten(0, 1)).mul_(self.moves)
+        pairs = torch.zeros_like(self.moves)
+        torch.mul(before.unsqueeze(3), after.unsqueeze(2), out=pairs[:, 1:].transpose(0, 1))
+        return pairs.mul_(self.moves)
+
+
+def messages(chain: Chain, lengths: Tensor) -> ScaledMessages | LogMessages:
+    """The recursions of a batch, scaled where that is exact, else in log space; T is at least 1.
+
+    A GPU always uses log space: `exact` reads values, and scaling gains little there.
+    """
+    if torch.is_grad_enabled() and any(scores.requires_grad for scores in chain):
+        # Gradients of the posterior go through the graph of the recursion, in which −∞ would make them NaN.
+        finite = (scores.clamp(min=IMPOSSIBLE) for scores in chain[1:])
+        return LogMessages(Chain(chain.emissions, *finite), lengths)
+    if not readable(chain.emissions):
+        return LogMessages(chain, lengths)
+    scaled = ScaledMessages(chain, lengths)
+    return scaled if scaled.exact() else LogMessages(chain.to(torch.float64), lengths)
+
+
+def moves_along(transitions: Tensor, path: Tensor) -> Tensor:
+    """Scores (T − 1, B) of the transitions of a path (T, B)."""
+    if transitions.dim() == 2:
+        return transitions[path[:-1], path[1:]]
+    time, batch = path.shape
+    word = torch.arange(1, time, device=path.device).unsqueeze(1)
+    return transitions[torch.arange(batch, device=path.device), word, path[:-1], path[1:]]
+
+
+#: Steps between two normalisations of Viterbi scores, which else would grow with the sentence and lose precision.
+STEPS_TO_GROW = 8
+
+
+@torch.compiler.disable
+def path_score(chain: Chain, lengths: Tensor, path: Tensor) -> Tensor:
+    """Score (B,) of a path (B, T) for each sentence: 0 for a sentence without words, −∞ for a forbidden path."""
+    emissions, transitions, start, end = chain
+    if emissions.shape[1] == 0:
+        return emissions.new_zeros(len(emissions))
+    path = path.t()
+    inside = torch.arange(len(path), device=path.device).unsqueeze(1) < lengths  # (T, B)
+    words = emissions.gather(2, path.t().unsqueeze(2)).squeeze(2).t()
+    moves = moves_along(transitions, path)
+    first = start.expand(emissions[:, 0].shape).gather(1, path[0].unsqueeze(1)).squeeze(1)
+    last = end[path.gather(0, (lengths - 1).clamp(min=0).unsqueeze(0)).squeeze(0)]
+    within = words.masked_fill(~inside, 0).sum(0) + moves.masked_fill(~inside[1:], 0).sum(0)
+    return within + (first + last).masked_fill(lengths == 0, 0)
+
+
+@torch.compiler.disable
+@torch.no_grad()
+def best_path(chain: Chain, lengths: Tensor) -> Tensor:
+    """The path of the highest score (Viterbi), (B, T); arbitrary beyond a sentence's end."""
+    _, transitions, _, end = chain
+    batch, time, _ = chain.emissions.shape
+    if time == 0:
+        return lengths.new_zeros(batch, 0)
+    scores = best_scores(chain)
+    last = (lengths - 1).clamp(min=0)
+    rows = torch.arange(batch, device=last.device)
+    tag = (scores[last, :, rows] + end).argmax(1)
+    path = torch.empty(time, batch, dtype=torch.long, device=last.device)
+    path[time - 1] = tag
+    inside = torch.arange(time, device=last.device).unsqueeze(1) < lengths
+    for step in range(time - 1, 0, -1):
+        # Back pointers are computed for the tags of the path only.
+        move = transitions[rows, step, :, tag].t() if chain.conditioned else transitions.index_select(1, tag)
+        source = (scores[step - 1] + move).max(0).indices  # several times as fast as argmax
+        # Beyond the end of a sentence its last tag is copied.
+        tag = torch.where(inside[step], source, tag, out=path[step - 1])
+    return path.t()
+
+
+def best_scores(chain: Chain) -> Tensor:
+    """The score of the best path to each tag of each word, (T, K, B), up to a number for each word."""
+    emissions, transitions, start, _ = chain
+    batch, _, tags = emissions.shape
+    # Sentences last, so that sums and maxima run over contiguous memory.
+    words = emissions.permute(1, 2, 0).contiguous()  # (T, K, B)
+    words = words - words.amax(1, keepdim=True)
+    moves = None if chain.conditioned else transitions.unsqueeze(2)
+    scores = torch.empty_like(words)
+    pairs = words.new_empty(tags, tags, batch)
+    score = start.expand(batch, tags).t()
+    for step, (word, here) in enumerate(by_step(words, scores)):
+        if step:
+            move = transitions[:, step].permute(1, 2, 0) if moves is None else moves
+            score = torch.add(score.unsqueeze(1), move, out=pairs).amax(0)
+        score = torch.add(score, word, out=here)
+        if step % STEPS_TO_GROW == 0:
+            score -= score.amax(0, keepdim=True)
+    return scores
+
+
+@torch.compiler.disable
+def log_partition(chain: Chain, lengths: Tensor) -> Tensor:
+    """Log of the summed exponentiated scores of all paths, (B,); 0 for a sentence without words.
+
+    Its gradient, the posterior, is computed without a graph through time.
+    """
+    return _LogPartition.apply(*chain, lengths, None)
+
+
+@torch.compiler.disable
+def negative_log_likelihood(chain: Chain, lengths: Tensor, gold: Tensor) -> Tensor:
+    """−log p of gold tags (B, T): (B,). IGNORED stands for any tag; 0 for a sentence without words."""
+    return _LogPartition.apply(*chain, lengths, gold)
+
+
+@torch.compiler.disable
+def cross_entropy(chain: Chain, lengths: Tensor, pairs: Tensor) -> Tensor:
+    """The mean of −log p over the paths of another distribution with the pair posterior (B, T, K, K): (B,).
+
+    Exact, since the score of a path is a sum over its pairs of neighbouring tags. 0 for a sentence without words.
+    """
+    if chain.emissions.shape[1] == 0:
+        return chain.emissions.new_zeros(len(lengths))
+    inside = torch.arange(chain.emissions.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+    words, moves, start, end = (scores.clamp(min=IMPOSSIBLE) for scores in chain)
+    words = words.masked_fill(~inside.unsqueeze(2), 0)  # padding may hold NaN
+    marginals = pairs.sum(2)
+    if chain.conditioned:
+        within = (pairs[:, 1:] * moves[:, 1:].masked_fill(~inside[:, 1:, None, None], 0)).sum((1, 2, 3))
+    else:
+        within = (pairs[:, 1:].sum(1) * moves).sum((1, 2))
+    last = marginals[torch.arange(len(lengths), device=lengths.device), (lengths - 1).clamp(min=0)]
+    mean_score = (marginals * words).sum((1, 2)) + within + (marginals[:, 0] * start).sum(1) + (last * end).sum(1)
+    return log_partition(chain, lengths) - mean_score
+
+
+@torch.compiler.disable
+@torch.no_grad()
+def pair_posterior(chain: Chain, lengths: Tensor) -> Tensor:
+    """Posterior of each pair of neighbouring tags, (B, T, K, K): entry t has the tags of words t − 1 and t.
+
+    The entry of a sentence's first word has its marginals in row 0; padding has zeros. Summed over the tag before, the
+    entries are the marginals.
+    """
+    batch, time, tags = chain.emissions.shape
+    if time == 0:
+        return chain.emissions.new_zeros(batch, time, tags, tags)
+    transitions = chain.transitions if chain.conditioned else chain.transitions.repeat(batch, time, 1, 1)
+    sums = messages(chain._replace(transitions=transitions), lengths)
+    pairs = sums.pair_counts(sums.chain.emissions.new_ones(batch))
+    pairs[:, 0, 0] = sums.marginals()[0].masked_fill((lengths == 0).unsqueeze(1), 0)
+    return pairs.to(chain.emissions.dtype)
+
+
+@torch.compiler.disable
+def posterior(chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True) -> tuple[Tensor | None, Tensor]:
+    """Log posterior marginals (B, T, K), if of all tags, and log probabilities (B, T, 2) of those of a path (B, T).
+
+    The latter are those of each tag by itself and given the tag before it on the path (by itself for the first word).
+    By the Markov property, the first of a span's first word and the second of its other words add up to the exact log
+    probability that the span has these tags.
+    """
+    if chain.emissions.shape[1] == 0:
+        return torch.zeros_like(chain.emissions), chain.emissions.new_zeros(*path.shape, 2)
+    return _posterior(messages(chain, lengths), chain.emissions, path, all_tags)
+
+
+def _posterior(
+    sums: ScaledMessages | LogMessages, like: Tensor, path: Tensor, all_tags: bool
+) -> tuple[Tensor | None, Tensor]:
+    """`posterior` from the messages, in the dtype of emissions like (B, T, K)."""
+    marginals = _log_marginals(sums, like) if all_tags else None
+    inside = sums.alignment.inside.t()
+    alone = _finite(sums.log_marginals(path.t()), like).t().where(inside, 0)
+    # NaN after a forbidden tag.
+    given = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
+    given = torch.cat([alone[:, :1], _finite(given, like).t()], 1).where(inside, 0)
+    return marginals, torch.stack([alone, given], 2)
+
+
+@torch.no_grad()
+def decode_in_blocks(
+    chain_of: Callable[[int, int], Chain], time: int, all_tags: bool
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """`best_path` and `posterior` of one long sentence whose transitions depend on the words, in linear memory.
+
+    The transitions of each block of words are computed twice: from left to right for the scores of the paths into
+    every block, and from right to left, with those of the paths out of it.
+
+    Args:
+        chain_of: Returns the chain of words first … last − 1 of the sentence; its first transitions lead into the
+            first of these words.
+        time: Words of the sentence.
+        all_tags: Compute the posterior of all tags.
+    """
+    bounds = [(first, min(first + DECODED_AT_ONCE, time)) for first in range(0, time, DECODED_AT_ONCE)]
+    starts: list[tuple[Tensor, Tensor]] = []  # of each block, (1, K): the best path and the sum of all paths into it
+    end = best = total = torch.empty(0)
+    for first, last in bounds:
+        chain = chain_of(first, last)
+        if starts:
+            moves = chain.transitions[:, 0]
+            starts.append(((best.unsqueeze(2) + moves).amax(1), (total.unsqueeze(2) + moves).logsumexp(1)))
+        else:
+            starts.append((chain.start, chain.start))
+        best = best_scores(chain._replace(start=starts[-1][0]))[-1].t()
+        total, _ = messages(chain._replace(start=starts[-1][1]), _whole(chain)).log_ends()
+        best, total, end = best - best.amax(), total.to(best.dtype), chain.end
+    paths: list[Tensor] = []
+    marginals: list[Tensor | None] = []
+    path_log_probs: list[Tensor] = []
+    best_end = total_end = end
+    leaving = torch.empty(0)
+    for (first, last), (best, total) in zip(reversed(bounds), reversed(starts), strict=True):
+        chain = chain_of(first, last)
+        path = best_path(chain._replace(start=best, end=best_end), _whole(chain))
+        sums = messages(chain._replace(start=total, end=total_end), _whole(chain))
+        found = _posterior(sums, chain.emissions, path, all_tags)
+        if paths:  # the first word of the block behind, given the last of this one
+            before, tag = path[0, -1], paths[-1][0, 0]
+            path_log_probs[-1][0, 0, 1] = _finite(best_end[before] + leaving[tag] - total_end[before], chain.emissions)
+        paths.append(path)
+        marginals.append(found[0])
+        path_log_probs.append(found[1])
+        leaving = sums.log_ends()[1][0].to(chain.emissions.dtype)
+        moves = chain.transitions[0, 0]
+        best_end, total_end = moves[:, path[0, 0]], (moves + leaving).logsumexp(1)
+    log_probs = torch.cat([each for each in reversed(marginals) if each is not None], 1) if all_tags else None
+    return torch.cat(paths[::-1], 1), log_probs, torch.cat(path_log_probs[::-1], 1)
+
+
+def _whole(chain: Chain) -> Tensor:
+    """The lengths of sentences without padding."""
+    return chain.emissions.new_full((len(chain.emissions),), chain.emissions.shape[1], dtype=torch.long)
+
+
+def _log_marginals(sums: ScaledMessages | LogMessages, like: Tensor) -> Tensor:
+    """(B, T, K) in the dtype of the emissions."""
+    inside = sums.alignment.inside.t().unsqueeze(2)
+    return _finite(sums.log_marginals(), like).transpose(0, 1).where(inside, -math.log(like.shape[2]))
+
+
+def _finite(log_probs: Tensor, like: Tensor) -> Tensor:
+    """Log probabilities made finite, in the dtype of the emissions."""
+    return log_probs.to(like.dtype).clamp(min=IMPOSSIBLE)
+
+
+class _LogPartition(torch.autograd.Function):
+    """The log partition, less the score of the gold tags if there are any."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        emissions: Tensor,
+        transitions: Tensor,
+        start: Tensor,
+        end: Tensor,
+        lengths: Tensor,
+        gold: Tensor | None,
+    ) -> Tensor:
+        """Run both directions; the backward pass needs the second: (B,)."""
+        chain = Chain(emissions, transitions, start, end)
+        ctx.chain, ctx.lengths, ctx.gold, ctx.sums = chain, lengths, None, None
+        ctx.fits_apart = gold is not None and has_free_words(gold, lengths)
+        if emissions.shape[1] == 0:
+            return emissions.new_zeros(len(emissions))
+        if gold is None:
+            ctx.sums = messages(chain, lengths)
+            total = ctx.sums.log_partition()
+        elif ctx.fits_apart:
+            # The paths that fit the labels are those of a chain that forbids all others; one batch of both chains.
+            tags = torch.arange(emissions.shape[2], device=gold.device)
+            fits = (tags == gold.unsqueeze(2)) | (gold == IGNORED).unsqueeze(2)
+            ctx.sums = messages(beside(chain, emissions.masked_fill(~fits, -torch.inf)), lengths.repeat(2))
+            total, fitting = ctx.sums.log_partition().chunk(2)
+            total = torch.where(fitting == -torch.inf, -IMPOSSIBLE, total - fitting)
+        else:
+            ctx.sums, ctx.gold = messages(chain, lengths), gold.clamp(min=0)
+            total = ctx.sums.log_partition()
+            fitting = path_score(chain.to(total.dtype), lengths, ctx.gold)
+            total = torch.where(fitting == -torch.inf, -IMPOSSIBLE, total - fitting)
+        return total.masked_fill(lengths == 0, 0).to(emissions.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Expected counts of the posterior less those of the gold tags, weighted by each sentence's gradient."""
+        chain, lengths, sums = ctx.chain, ctx.lengths, ctx.sums
+        if sums is None:
+            return *(torch.zeros_like(scores) for scores in chain), None, None
+        alignment = sums.alignment
+        weight = gradients[0].masked_fill(lengths == 0, 0).to(sums.chain.emissions.dtype)
+        if ctx.fits_apart:
+            weight = torch.cat([weight, -weight])
+        words, pairs = sums.marginals(), sums.pair_counts(weight)
+        if ctx.gold is not None:
+            path = ctx.gold.t()
+            words.scatter_add_(2, path.unsqueeze(2), words.new_full((1, 1, 1), -1).expand(*path.shape, 1))
+            _subtract_transitions(pairs, path, weight * alignment.inside_pairs)
+        words = torch.where(alignment.inside.unsqueeze(2), words * weight.unsqueeze(1), 0)
+        end = alignment.at_last(words).sum(0)
+        if ctx.fits_apart:
+            words = words[:, : len(lengths)] + words[:, len(lengths) :]
+            pairs = pairs if pairs.dim() == 2 else pairs[: len(lengths)] + pairs[len(lengths) :]
+        start = words[0] if chain.start.dim() == 2 else words[0].sum(0)
+        counts = (words.transpose(0, 1), pairs, start, end)
+        return *(count.to(scores.dtype) for count, scores in zip(counts, chain, strict=True)), None, None
+
+
+def has_free_words(gold: Tensor, lengths: Tensor) -> bool:
+    """True if a word has no gold tag (B, T), or if that is not readable."""
+    if not readable(gold):
+        return True
+    words = torch.arange(gold.shape[1], device=gold.device) < lengths.unsqueeze(1)
+    return bool(((gold == IGNORED) & words).any())
+
+
+def beside(chain: Chain, emissions: Tensor) -> Chain:
+    """A chain (B sentences), and behind its sentences the same ones with other emissions: 2B sentences."""
+    transitions = chain.transitions.repeat(2, 1, 1, 1) if chain.conditioned else chain.transitions
+    start = chain.start if chain.start.dim() == 1 else chain.start.repeat(2, 1)
+    return Chain(torch.cat([chain.emissions, emissions]), transitions, start, chain.end)
+
+
+def _subtract_transitions(pairs: Tensor, path: Tensor, weight: Tensor) -> None:
+    """Subtract the transitions of a path (T, B), weighted by (T − 1, B), from counts in place."""
+    tags = pairs.shape[-1]
+    place = path[:-1] * tags + path[1:]
+    if pairs.dim() == 2:
+        pairs.view(-1).index_add_(0, place.flatten(), weight.flatten(), alpha=-1)
+    else:
+        pairs[:, 1:].view(*place.t().shape, tags * tags).scatter_add_(
+            2, place.t().unsqueeze(2), -weight.t().unsqueeze(2)
+        )

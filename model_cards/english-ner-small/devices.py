@@ -1,0 +1,14 @@
+"""Where the values of tensors may be read in Python."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def readable(values: Tensor) -> bool:
+    """True if Python may read values, so that shapes may depend on them.
+
+    On a GPU the host would wait for them, which a CUDA graph does not allow; a compiled graph would break.
+    """
+    return values.device.type == "cpu" and not torch.compiler.is_compiling()

@@ -1,0 +1,224 @@
+"""Conversion between public labels (IOB2 or plain) and the inner tags (BIOES) of decoders."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+#: Label of words without label, ignored by the loss and the scores as in PyTorch.
+IGNORED = -100
+
+OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
+_NO_TYPE = -1
+
+
+class Tables(NamedTuple):
+    """K inner tags and L public labels as tensors on one device."""
+
+    kind: Tensor  # (K,) of O B I E S, per inner tag
+    entity_type: Tensor  # (K,) index of the type, per inner tag
+    public: Tensor  # (K,) public label, per inner tag
+    members: Tensor  # (L, 2) the inner tags of a public label, twice the same if there is one
+    public_kind: Tensor  # (L,) O, B or I, per public label
+    public_type: Tensor  # (L,)
+    inner: Tensor  # (5, types) inner tag of a kind and a type
+    begin_label: Tensor  # (types,) public B- label
+    inside_label: Tensor  # (types,) public I- label; the B- label where there is none
+    barred_transitions: Tensor  # (K, K) forbidden transitions from row to column
+    barred_start: Tensor  # (K,) tags that cannot start a sentence
+    barred_end: Tensor  # (K,) tags that cannot end one
+
+
+class TagSpace:
+    """Translates between the public labels of a config and the inner tags of its model.
+
+    Public IOB2 labels become inner BIOES tags: O, then B, I, E, S of each type in the order of the types' first
+    labels, or S alone for a type that has no I- label and so only entities of one word. Labels without B- or I-
+    prefixes are plain (parts of speech, say): inner and public tags are the same.
+    """
+
+    def __init__(self, labels: list[str]) -> None:
+        self.labels = labels
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"The labels {labels} name one label twice; give every id of id2label a name of its own.")
+        self.chunked = any(label.startswith(("B-", "I-")) for label in labels)
+        self._lists = _chunk_tables(labels) if self.chunked else _plain_tables(labels)
+        self._on: dict[torch.device, Tables] = {}
+
+    def on(self, device: torch.device) -> Tables:
+        """The tables on a device.
+
+        Not buffers: these would lose their values on the meta device, in `to_empty` and in loading, and would be on one
+        device when a model is spread over several.
+        """
+        if torch.compiler.is_compiling():
+            return self._tables(device)
+        if device not in self._on:
+            with torch.inference_mode(False):  # for use in training
+                self._on[device] = self._tables(device)
+        return self._on[device]
+
+    def _tables(self, device: torch.device) -> Tables:
+        tables = {name: torch.tensor(values, device=device) for name, values in self._lists.items()}
+        kind, entity_type = tables["kind"], tables["entity_type"]
+        continues, leaves_open = (kind == INSIDE) | (kind == END), (kind == BEGIN) | (kind == INSIDE)
+        same_type = entity_type == entity_type.unsqueeze(1)
+        barred = torch.where(leaves_open.unsqueeze(1), ~(continues & same_type), continues)
+        return Tables(**tables, barred_transitions=barred, barred_start=continues, barred_end=leaves_open)
+
+    @property
+    def num_inner(self) -> int:
+        """Number of inner tags."""
+        return len(self._lists["kind"])
+
+    @property
+    def num_types(self) -> int:
+        """Number of types of chunks; plain labels are types of their own."""
+        return len(self._lists["begin_label"])
+
+    @property
+    def outside(self) -> tuple[int, int]:
+        """The inner tag and the public label of words outside of chunks."""
+        return 0, self._lists["public"][0]
+
+    @property
+    def inner_tags(self) -> list[str]:
+        """The inner tags' names in the order of their ids."""
+        if not self.chunked:
+            return list(self.labels)
+        kinds, types, public = (self._lists[name] for name in ("kind", "entity_type", "public"))
+        return [
+            "O" if type_ == _NO_TYPE else "OBIES"[kind] + self.labels[label][1:]
+            for kind, type_, label in zip(kinds, types, public, strict=True)
+        ]
+
+    def to_inner(self, labels: Tensor) -> Tensor:
+        """Public labels (B, T) as inner tags, IGNORED where they are IGNORED.
+
+        An I- that continues nothing starts an entity, as conlleval reads it.
+        """
+        if not self.chunked:
+            return labels
+        tables, known = self.on(labels.device), labels != IGNORED
+        kind = torch.where(known, tables.public_kind[labels.clamp(min=0)], OUTSIDE)
+        type_ = torch.where(known, tables.public_type[labels.clamp(min=0)], _NO_TYPE)
+        continues = (kind == INSIDE) & (type_ == _shifted(type_, 1, _NO_TYPE))
+        continued = _shifted(continues, -1, False)
+        inner_kind = torch.where(continues, torch.where(continued, INSIDE, END), torch.where(continued, BEGIN, SINGLE))
+        inner = tables.inner[inner_kind, type_.clamp(min=0)]
+        inner = torch.where(kind == OUTSIDE, self.outside[0], inner)
+        return torch.where(known, inner, IGNORED)
+
+    def to_public_path(self, path: Tensor, mask: Tensor, repair: bool = False) -> Tensor:
+        """Inner tags (B, T) of sentences with mask (B, T) as public labels of well-formed spans.
+
+        Spans other than B I* E or S of one type are dropped (li2020), or with `repair` read as by conlleval: a chunk
+        starts wherever none of its type is open.
+        """
+        if not self.chunked:
+            return path
+        tables = self.on(path.device)
+        kind = torch.where(mask, tables.kind[path], OUTSIDE)
+        type_ = torch.where(mask, tables.entity_type[path], _NO_TYPE)
+        open_ = (kind == BEGIN) | (kind == INSIDE)
+        continues = ((kind == INSIDE) | (kind == END)) & _shifted(open_, 1, False) & (type_ == _shifted(type_, 1, -2))
+        inside = kind != OUTSIDE
+        if not repair:
+            inside = inside & self._well_formed(kind, continues)
+        type_ = type_.clamp(min=0)
+        label = torch.where(continues, tables.inside_label[type_], tables.begin_label[type_])
+        return torch.where(inside, label, self.outside[1])
+
+    @staticmethod
+    def _well_formed(kind: Tensor, continues: Tensor) -> Tensor:
+        """True for words in a chunk B I* E or S, where `continues` says which words continue one."""
+        time = kind.shape[1]
+        position = torch.arange(time, device=kind.device).expand_as(kind)
+        first = position.masked_fill(continues, 0).cummax(1).values
+        starts_next = ~_shifted(continues, -1, False)
+        last = position.masked_fill(~starts_next, time - 1).flip(1).cummin(1).values.flip(1)
+        first_kind, last_kind = kind.gather(1, first), kind.gather(1, last)
+        whole = (first_kind == BEGIN) & (last_kind == END)
+        return whole | ((first_kind == SINGLE) & (first == last))
+
+    def to_public_log_probs(self, log_probs: Tensor) -> Tensor:
+        """Sum the probabilities of the inner tags (…, K) of each public label: (…, L)."""
+        if not self.chunked:
+            return log_probs
+        one, other = self.on(log_probs.device).members.unbind(1)
+        first, second = log_probs[..., one], log_probs[..., other].masked_fill(one == other, -torch.inf)
+        return torch.logaddexp(first, second)
+
+
+def _shifted(values: Tensor, offset: int, fill: float) -> Tensor:
+    """Each word's left neighbour (offset 1) or right neighbour (offset -1) along dimension 1, `fill` at the edge."""
+    edge = torch.full_like(values[:, :1], fill)
+    if offset == 1:
+        return torch.cat([edge, values[:, :-1]], 1)
+    return torch.cat([values[:, 1:], edge], 1)
+
+
+def _chunk_tables(labels: list[str]) -> dict[str, list]:
+    """The tables of IOB2 labels.
+
+    Raises:
+        ValueError: If the labels are not IOB2.
+    """
+    if "O" not in labels:
+        raise ValueError(f"The labels {labels} have B- and I- prefixes but no O; add O to id2label.")
+    place = {label: index for index, label in enumerate(labels)}
+    types: list[str] = []
+    for label in labels:
+        prefix, dash, name = label.partition("-")
+        if label != "O" and not (dash and prefix in ("B", "I")):
+            raise ValueError(
+                f"The label {label!r} is neither O nor begins with B- or I-; give id2label in IOB2 (BIOES is used "
+                "internally) or labels without prefixes."
+            )
+        if label != "O" and f"B-{name}" not in place:
+            raise ValueError(f"The label {label!r} has no partner 'B-{name}'; IOB2 starts every entity with B-.")
+        if label != "O" and name not in types:
+            types.append(name)
+    kind, entity_type, public = [OUTSIDE], [_NO_TYPE], [place["O"]]
+    inner = [[0] * len(types) for _ in range(5)]
+    for index, name in enumerate(types):
+        begin, inside = place[f"B-{name}"], place.get(f"I-{name}")
+        members = [(SINGLE, begin)]
+        if inside is not None:
+            members = [(BEGIN, begin), (INSIDE, inside), (END, inside), (SINGLE, begin)]
+        for member, owner in members:
+            inner[member][index] = len(kind)
+            kind.append(member)
+            entity_type.append(index)
+            public.append(owner)
+    behind = [[tag for tag, owner in enumerate(public) if owner == index] for index in range(len(labels))]
+    return {
+        "kind": kind,
+        "entity_type": entity_type,
+        "public": public,
+        "members": [[tags[0], tags[-1]] for tags in behind],
+        "public_kind": [OUTSIDE if label == "O" else "OBI".index(label[0]) for label in labels],
+        "public_type": [_NO_TYPE if label == "O" else types.index(label[2:]) for label in labels],
+        "inner": inner,
+        "begin_label": [place[f"B-{name}"] for name in types],
+        "inside_label": [place.get(f"I-{name}", place[f"B-{name}"]) for name in types],
+    }
+
+
+def _plain_tables(labels: list[str]) -> dict[str, list]:
+    """The tables of plain labels: every tag is its own type of one word."""
+    same = list(range(len(labels)))
+    kind = [SINGLE] * len(labels)
+    return {
+        "kind": kind,
+        "entity_type": same,
+        "public": same,
+        "members": [[tag, tag] for tag in same],
+        "public_kind": kind,
+        "public_type": same,
+        "inner": [same] * 5,
+        "begin_label": same,
+        "inside_label": same,
+    }

@@ -1,0 +1,681 @@
+"""Text to words with exact offsets, word ids, and the ids of every word's characters."""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from tokenizers import AddedToken, Encoding, Regex, Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import Split
+from transformers import BatchEncoding, PreTrainedTokenizerFast
+from transformers.tokenization_utils_base import TruncationStrategy
+from transformers.utils import PaddingStrategy
+
+from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES
+from .pieces import WordPieces
+from .word_rule import WORD_PATTERN
+
+#: Sentences have no maximum length. A finite number keeps transformers from warning about that.
+NO_LIMIT = 10**9
+
+PAD, UNKNOWN = "[PAD]", "[UNK]"
+UNKNOWN_ID = 1
+
+#: Longer words are unknown; keeps the time for a word of any length linear.
+LONGEST_KNOWN_WORD = 200
+
+#: Replaces a given word without characters, which the backend would drop.
+_PLACEHOLDER = "\ue000"
+
+#: Never used, but the aggregation strategies of the pipeline need a continuing prefix to recognise words.
+_CONTINUATION = "\ue000\ue001"
+
+#: Numbers among the policies with their minimum; above the maximum, the file is broken.
+_LEAST = {"max_word_chars": 1, "max_word_pieces": 0, "trained_vocab_size": 2, "first_singleton_id": 2}
+_MOST = 1 << 30
+_CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero"), "character_types": ("unicode", "ascii")}
+_POLICIES = ("characters", "casing", "digits", "fallback", "max_word_chars", "trained_vocab_size", "first_singleton_id")
+
+_DIGIT = re.compile(r"\d")
+
+#: Casing and digits of the further forms under which a word is looked up.
+FALLBACKS = {"lower": ("lower", "keep"), "zero": ("keep", "zero"), "lower_zero": ("lower", "zero")}
+
+_CODE_POINTS = 0x110000
+
+#: All letters with case, digits and punctuation lie below; what is above is other (CJK, private use, unassigned).
+_TYPED_CODE_POINTS = 0x20000
+
+#: First letters (or whole names) of Unicode general categories, by the type they make.
+_TYPES_BY_CATEGORY = {"Lu": "U", "Lt": "U", "Ll": "l", "Nd": "d", "P": "p", "S": "p"}
+
+#: The characters that have a type if `character_types` is "ascii".
+ASCII_CHARACTERS = string.ascii_letters + string.digits + string.punctuation
+
+#: The letters of all other characters then, by their letters otherwise.
+_BEYOND_ASCII = str.maketrans("Uldp", "Nn..")
+
+
+class Words(NamedTuple):
+    """The N words of a batch of sentences, one after the other; D of them are distinct."""
+
+    counts: np.ndarray  # (sentences,) words of each
+    offsets: np.ndarray  # (N, 2) from the start of the text, or of the given word
+    place: np.ndarray  # (N,) index of each word among the distinct ones
+    input_ids: np.ndarray  # (D,)
+    char_ids: np.ndarray  # (D, W): W is max_word_chars, or less if no word is longer
+    piece_ids: np.ndarray | None  # (D, max_word_pieces), where the tokenizer cuts words into pieces
+
+
+class WordCharTokenizer(PreTrainedTokenizerFast):
+    """Words by one rule (`word_rule.WORD_PATTERN`), or exactly as given with `is_split_into_words=True`.
+
+    Returns `input_ids` (0 pads, 1 is unknown), `char_ids` (words × max_word_chars; 0 pads, 1 is unknown, 2 to 5 are
+    unknown upper-case, lower-case, digit and punctuation characters) and `attention_mask`; with an encoder's pieces
+    also `piece_ids` (words × max_word_pieces; 0 pads, a piece's id in the encoder and one more). Offsets are exact, a
+    sentence is never cut unless asked for, and one tokenizer may serve several threads at once.
+
+    Build one with `from_corpus`; load and save it by the ordinary calls.
+    """
+
+    model_input_names = ["input_ids", "char_ids", "attention_mask"]
+    padding_side = "right"
+    _pieces: WordPieces | None = None
+    vocab_files_names = {"tokenizer_file": "tokenizer.json", "piece_tokenizer_file": "piece_tokenizer.json"}
+
+    @classmethod
+    def from_corpus(
+        cls,
+        sentences: Iterable[str | Sequence[str]],
+        *,
+        min_count: int = 1,
+        casing: str = "keep",
+        digits: str = "keep",
+        max_word_chars: int = 20,
+        min_char_count: int = 1,
+        vector_words: Iterable[str] = (),
+        fallback: Sequence[str] = (),
+        pieces: WordPieces | None = None,
+        max_word_pieces: int = 12,
+        character_types: str = "unicode",
+    ) -> WordCharTokenizer:
+        """Build a tokenizer that knows the words and characters of a corpus.
+
+        Args:
+            sentences: Texts, or sentences as lists of words.
+            min_count: Words seen less often stay unknown.
+            casing: "keep", or "lower" to look words up in lower case (characters keep their case).
+            digits: "keep", or "zero" to read every digit as 0, in words and in characters (lample2016).
+            max_word_chars: Characters a word is cut or padded to (li2020: 20; lample2016 does not cut words: 200).
+            min_char_count: Characters seen less often are known by their type alone.
+            vector_words: Words that have a pretrained vector. They are known, too, whether the corpus holds them or
+                not; their ids come after those of the corpus.
+            fallback: What is tried, in this order, for a word that is not known as it stands: "lower" its lower-cased
+                form, "zero" its form with every digit as 0, "lower_zero" both (lample2016: lower, lower_zero).
+            pieces: The tokenizer of an encoder, for models that compose words of its pieces or read its states.
+            max_word_pieces: Pieces of a word that are looked at; the fixed width of `piece_ids`.
+            character_types: Characters that are letters, digits or punctuation for the character CNN: those of
+                "unicode", or of "ascii" alone (li2020's program), which are then all known. Casing is that of all
+                letters.
+        """
+        if isinstance(sentences, str):
+            raise TypeError("from_corpus reads many sentences; give it a list of texts, or of lists of words.")
+        policies = {
+            "casing": casing,
+            "digits": digits,
+            "fallback": list(fallback),
+            "max_word_chars": max_word_chars,
+            "character_types": character_types,
+        }
+        check_policies(policies)
+        split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
+        surfaces: Counter[str] = Counter()
+        for number, sentence in enumerate(sentences):
+            if isinstance(sentence, str):
+                check_sentence(sentence, False, number)
+                sentence = [word for word, _ in split.pre_tokenize_str(sentence)]
+            surfaces.update(sentence)
+        words, counts = known_forms(surfaces, casing, digits)
+        characters = [character for character, count in counts.items() if count >= min_char_count]
+        if character_types == "ascii":
+            characters += fold(ASCII_CHARACTERS, "keep", digits)
+        known = {word: count for word, count in words.items() if count >= min_count}
+        beside = [word for word in dict.fromkeys(vector_words) if word not in known and may_be_known(word)]
+        return cls.from_vocabulary(
+            [PAD, UNKNOWN, *known, *beside],
+            "".join(dict.fromkeys(characters)),
+            pieces,
+            **policies,
+            trained_vocab_size=2 + len(known),
+            first_singleton_id=2 + sum(count > 1 for count in known.values()),
+            max_word_pieces=max_word_pieces if pieces else 0,
+        )
+
+    @classmethod
+    def from_vocabulary(
+        cls, words: Sequence[str], characters: str, pieces: WordPieces | None, **policies: Any
+    ) -> WordCharTokenizer:
+        """Build a tokenizer from words and characters in the order of their ids, and its policies."""
+        backend = Tokenizer(
+            WordPiece(
+                {word: index for index, word in enumerate(words)},
+                unk_token=UNKNOWN,
+                continuing_subword_prefix=_CONTINUATION,
+                max_input_chars_per_word=LONGEST_KNOWN_WORD,
+            )
+        )
+        backend.pre_tokenizer = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
+        tokenizer = cls(
+            tokenizer_object=backend,
+            pad_token=PAD,
+            unk_token=UNKNOWN,
+            model_max_length=NO_LIMIT,
+            split_special_tokens=True,  # The text "[PAD]" is a text.
+            characters=characters,
+            **policies,
+        )
+        tokenizer._pieces = pieces
+        return tokenizer
+
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> WordCharTokenizer:
+        """Load a tokenizer with its pieces, since the folder may be gone when they are first needed.
+
+        Raises:
+            ValueError: If its files do not describe a tokenizer of this class.
+        """
+        tokenizer = super().from_pretrained(*args, **kwargs)
+        if not isinstance(tokenizer, cls):  # transformers returns another class where the files name one
+            return tokenizer
+        if missing := [name for name in _POLICIES if name not in tokenizer.init_kwargs]:
+            raise ValueError(f"tokenizer_config.json lacks {missing[0]!r}; copy it again.")
+        check_policies(tokenizer.init_kwargs)
+        backend, ids = tokenizer.backend_tokenizer, tokenizer.get_vocab()
+        # The tokenizers library goes through all numbers up to the highest.
+        numbered = (ids.get(PAD), ids.get(UNKNOWN)) == (0, UNKNOWN_ID) and max(ids.values()) < len(ids)
+        if not numbered or getattr(backend.model, "unk_token", None) != UNKNOWN:
+            raise ValueError(f"tokenizer.json must number its words from 0, {PAD} and {UNKNOWN} first; copy it again.")
+        # A file may ask for padding to any length.
+        backend.no_padding()
+        backend.no_truncation()
+        _ = tokenizer.pieces
+        return tokenizer
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle or a copy, whose backend has lost `encode_special_tokens`."""
+        self.__dict__.update(state)
+        self._tokenizer.encode_special_tokens = self.split_special_tokens
+
+    @property
+    def characters(self) -> str:
+        """The known characters in the order of their ids."""
+        return self.init_kwargs["characters"]
+
+    @property
+    def character_types(self) -> str:
+        """The characters that have a type; "unicode" in tokenizers that earlier versions saved."""
+        return self.init_kwargs.get("character_types", "unicode")
+
+    @property
+    def max_word_chars(self) -> int:
+        """Characters a word is cut or padded to."""
+        return self.init_kwargs["max_word_chars"]
+
+    @property
+    def max_word_pieces(self) -> int:
+        """Pieces of a word that are looked at; 0 if words are not cut into pieces."""
+        return self.init_kwargs.get("max_word_pieces", 0)
+
+    @property
+    def pieces(self) -> WordPieces | None:
+        """The tokenizer of the encoder whose pieces are used, if any."""
+        if not self.max_word_pieces:
+            return None
+        if self._pieces is None:
+            path = self.init_kwargs.get("piece_tokenizer_file")
+            if path is None:
+                name = self.vocab_files_names["piece_tokenizer_file"]
+                raise ValueError(f"{name} is missing beside tokenizer.json; copy the whole folder of the model.")
+            try:
+                self._pieces = WordPieces(Tokenizer.from_file(path))
+            # What the tokenizers library raises has no type of its own.
+            except Exception as error:
+                raise ValueError(f"{path} is not a tokenizer ({error}); copy it again.") from None
+        return self._pieces
+
+    def _save_pretrained(
+        self, save_directory: Any, file_names: Any, legacy_format: Any = None, filename_prefix: Any = None
+    ) -> tuple[str, ...]:
+        """Save as the base class does, and the pieces in a file of their own."""
+        file_names = super()._save_pretrained(save_directory, file_names, legacy_format, filename_prefix)
+        if self.pieces is None:
+            return file_names
+        name = self.vocab_files_names["piece_tokenizer_file"]
+        path = f"{save_directory}/{filename_prefix}-{name}" if filename_prefix else f"{save_directory}/{name}"
+        self.pieces.tokenizer.save(path)
+        return (*file_names, path)
+
+    def model_fields(self) -> dict[str, Any]:
+        """The fields of a tagger's config that follow from its tokenizer: `Config(**tokenizer.model_fields(), …)`."""
+        return {
+            "vocab_size": len(self),
+            "trained_vocab_size": self.init_kwargs["trained_vocab_size"],
+            "added_vocab_size": len(self) - self.vocab_size,
+            "first_singleton_id": self.init_kwargs["first_singleton_id"],
+            "pad_token_id": self.pad_token_id,
+            "char_vocab_size": len(RESERVED_CHARACTER_TYPES) + len(self.characters),
+            "char_types": type_letters(self.characters, self.character_types == "ascii"),
+            "max_word_chars": self.max_word_chars,
+            "max_word_pieces": self.max_word_pieces,
+            "piece_vocab_size": self.pieces.size if self.pieces else 0,
+        }
+
+    @property
+    def _looks_further(self) -> bool:
+        """True if a word that is not in the vocabulary verbatim may have an id."""
+        policies, has_added = self.init_kwargs, len(self) > self.vocab_size
+        return has_added or policies["casing"] != "keep" or policies["digits"] != "keep" or bool(policies["fallback"])
+
+    def _add_tokens(self, new_tokens: list[str | AddedToken], special_tokens: bool = False) -> int:
+        """Add tokens to the backend, where only "[PAD]" and "[UNK]" are special.
+
+        The backend finds either all special tokens in a text or none. "[PAD]" in a text is text, and a user's special
+        tokens are to be found there, so they are special only for this class (`all_special_tokens`).
+        """
+        tokens = [AddedToken(token, normalized=False) if isinstance(token, str) else token for token in new_tokens]
+        special = [token for token in tokens if token.content in (PAD, UNKNOWN)]
+        others = [
+            AddedToken(
+                token.content,
+                single_word=token.single_word,
+                lstrip=token.lstrip,
+                rstrip=token.rstrip,
+                normalized=token.normalized,
+                special=False,
+            )
+            for token in tokens
+            if token.content not in (PAD, UNKNOWN)
+        ]
+        return self._tokenizer.add_special_tokens(special) + self._tokenizer.add_tokens(others)
+
+    def _decode(self, token_ids: Any, skip_special_tokens: bool = False, **kwargs: Any) -> str:
+        """Decode ids as the base class does, and skip a user's special tokens too where they are not wanted."""
+        text_ids = token_ids["input_ids"] if isinstance(token_ids, dict) else token_ids
+        if skip_special_tokens and not isinstance(text_ids, int):
+            special = set(self.all_special_ids)
+            text_ids = [index for index in text_ids if index not in special]
+        return super()._decode(text_ids, skip_special_tokens=skip_special_tokens, **kwargs)
+
+    def tokenize(
+        self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
+    ) -> list[str]:
+        """The words of a text, verbatim."""
+        offsets = self(text, return_offsets_mapping=True)["offset_mapping"]
+        return [text[start:end] for start, end in offsets]
+
+    def _convert_token_to_id_with_added_voc(self, token: str) -> int:
+        """The id of a word, looked up as the policies say."""
+        look_up = self._tokenizer.token_to_id
+        index = look_up(token)
+        if index is None and self._looks_further:
+            index = next((found for form in self.forms(token) if (found := look_up(form)) is not None), None)
+        return UNKNOWN_ID if index is None else index
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps of looking a word up, in this order; see `forms`."""
+        return ["exact", "folded", *self.init_kwargs["fallback"]]
+
+    def forms(self, word: str) -> list[str]:
+        """The form under which each step looks a word up; the same for ids and for pretrained vectors."""
+        folded = fold(word, self.init_kwargs["casing"], self.init_kwargs["digits"])
+        return [word, folded, *(fold(folded, *FALLBACKS[step]) for step in self.init_kwargs["fallback"])]
+
+    def _encode_plus(
+        self,
+        text: str | Sequence[str] | Sequence[Sequence[str]],
+        text_pair: Any = None,
+        add_special_tokens: bool = True,
+        padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
+        truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
+        max_length: int | None = None,
+        stride: int = 0,
+        is_split_into_words: bool = False,
+        pad_to_multiple_of: int | None = None,
+        padding_side: str | None = None,
+        return_tensors: Any = None,
+        return_token_type_ids: bool | None = None,
+        return_attention_mask: bool | None = None,
+        return_overflowing_tokens: bool = False,
+        return_special_tokens_mask: bool = False,
+        return_offsets_mapping: bool = False,
+        return_length: bool = False,
+        verbose: bool = True,
+        split_special_tokens: bool | None = None,
+        **kwargs: Any,
+    ) -> BatchEncoding:
+        """Encode as the base class does, with character ids, and without changing the backend's state.
+
+        The base class sets padding and truncation on the backend, which threads share; here they are done on the
+        encodings that come out of it.
+        """
+        if text_pair is not None:
+            raise ValueError("WordCharTokenizer reads single texts; give text pairs as texts of their own.")
+        batch, batched = _as_batch(text, is_split_into_words)
+        for number, sentence in enumerate(batch):
+            check_sentence(sentence, is_split_into_words, number)
+        encodings = self._encode_words(batch, is_split_into_words)
+        words = self.words_of(batch, is_split_into_words, encodings)
+        limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
+        if limit and stride >= limit:
+            raise ValueError(f"stride={stride} must be smaller than max_length={limit}, or no part would be new.")
+        rows = _rows_of(encodings, limit, stride, self.truncation_side, return_overflowing_tokens)
+        width = _padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
+        side = padding_side or self.padding_side
+        if width is not None:
+            for row in rows:
+                row.encoding.pad(width, direction=side, pad_id=self.pad_token_id, pad_token=PAD)
+
+        # The stock pipeline joins only outputs of one width.
+        char_ids = np.pad(words.char_ids, ((0, 0), (0, self.max_word_chars - words.char_ids.shape[1])))
+        columns = {
+            "input_ids": words.input_ids[words.place],
+            "char_ids": char_ids[words.place],
+            "attention_mask": np.ones_like(words.place) if return_attention_mask is not False else None,
+            "piece_ids": words.piece_ids[words.place] if words.piece_ids is not None else None,
+            "token_type_ids": np.zeros_like(words.place) if return_token_type_ids else None,
+            "special_tokens_mask": np.zeros_like(words.place) if return_special_tokens_mask else None,
+            "offset_mapping": words.offsets if return_offsets_mapping else None,
+        }
+        data: dict[str, Any] = {
+            name: _cut(values, rows, width, side, fill=int(name == "special_tokens_mask"))
+            for name, values in columns.items()
+            if values is not None
+        }
+        if return_tensors is None:
+            data = {name: [_as_list(row, name) for row in values] for name, values in data.items()}
+        if return_length:
+            data["length"] = [row.last - row.first if width is None else width for row in rows]
+        if return_overflowing_tokens:
+            data["overflow_to_sample_mapping"] = [row.sentence for row in rows]
+        elif not batched and return_tensors is None:
+            data = {name: values[0] for name, values in data.items()}
+        return BatchEncoding(data, [row.encoding for row in rows], tensor_type=return_tensors)
+
+    def words_of(
+        self, batch: Sequence[Any], is_split_into_words: bool, encodings: list[Encoding] | None = None
+    ) -> Words:
+        """The words of texts, or of lists of words, as arrays over the batch; `check_sentence` must accept each.
+
+        `encodings` are those of the backend, if it has already run.
+        """
+        if is_split_into_words:
+            given = list(chain.from_iterable(batch))
+            counts = np.fromiter(map(len, batch), np.int64, len(batch))
+            lengths = np.fromiter(map(len, given), np.int64, len(given))
+            offsets = np.stack([np.zeros_like(lengths), lengths], 1)
+        else:
+            encodings = self._encode_words(batch, False) if encodings is None else encodings
+            counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
+            pairs = [encoding.offsets for encoding in encodings]
+            given = [text[start:end] for text, places in zip(batch, pairs, strict=True) for start, end in places]
+            flat = chain.from_iterable(chain.from_iterable(pairs))
+            offsets = np.fromiter(flat, np.int64, 2 * len(given)).reshape(-1, 2)
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(given))}
+        place = np.fromiter(map(numbers.__getitem__, given), np.int64, len(given))
+        distinct = list(numbers)
+        ids = np.fromiter(map(self._convert_token_to_id_with_added_voc, distinct), np.int64, len(distinct))
+        ids[ids == self.pad_token_id] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
+        piece_ids = self.pieces.of(distinct, self.max_word_pieces) if self.pieces is not None else None
+        return Words(counts, offsets, place, ids, self._character_ids(distinct), piece_ids)
+
+    def _character_ids(self, words: list[str]) -> np.ndarray:
+        """Character ids (N, W) of words; see `Words`."""
+        lengths = np.fromiter(map(len, words), np.int64, len(words))
+        stops = lengths.cumsum()
+        starts = stops - lengths
+        width = min(self.max_word_chars, int(lengths.max(initial=1)))
+        places = starts[:, None] + np.arange(width)
+        table = character_ids(self.characters, self.init_kwargs["digits"] == "zero")
+        # One more code point, so that there is one even without words.
+        ids = table[np.append(code_points("".join(words)), 0)]
+        return np.where(places < stops[:, None], ids[np.minimum(places, len(ids) - 1)], 0)
+
+    def _encode_words(self, batch: Sequence[Any], is_split_into_words: bool) -> list[Encoding]:
+        """Run the backend: the word rule on texts, only the look-up on given words."""
+        if not batch:
+            return []
+        if not is_split_into_words:
+            return self._tokenizer.encode_batch(batch, add_special_tokens=False)
+        # A backend with the same vocabulary and without the rule: one token for each given word.
+        look_up = Tokenizer(self._tokenizer.model)
+        given = [[word or _PLACEHOLDER for word in words] for words in batch]
+        return look_up.encode_batch(given, is_pretokenized=True, add_special_tokens=False)
+
+    def _pad(self, encoded_inputs: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Pad one example including its characters and pieces."""
+        before = len(encoded_inputs["input_ids"])
+        encoded_inputs = super()._pad(encoded_inputs, *args, **kwargs)
+        missing = len(encoded_inputs["input_ids"]) - before
+        for name, width in (("char_ids", self.max_word_chars), ("piece_ids", self.max_word_pieces)):
+            if missing and name in encoded_inputs:
+                padding = [[0] * width] * missing
+                rows = list(encoded_inputs[name])
+                left = (kwargs.get("padding_side") or self.padding_side) == "left"
+                encoded_inputs[name] = padding + rows if left else rows + padding
+        return encoded_inputs
+
+
+WordCharTokenizer.register_for_auto_class("AutoTokenizer")
+
+
+# --- Output rows ----------------------------------------------------------------------------------------------------
+
+
+class WordRow(NamedTuple):
+    """One output row: the words first … last − 1 of a batch, a sentence or a part of one."""
+
+    encoding: Encoding
+    sentence: int
+    first: int
+    last: int
+
+
+def _as_batch(text: Any, is_split_into_words: bool) -> tuple[list[Any], bool]:
+    """The input as a batch, and whether it was one."""
+    batched = isinstance(text, (list, tuple))
+    if is_split_into_words:
+        batched = batched and bool(text) and isinstance(text[0], (list, tuple))
+    return list(text) if batched else [text], batched
+
+
+def _rows_of(
+    encodings: list[Encoding], limit: int | None, stride: int, side: str, with_overflow: bool
+) -> list[WordRow]:
+    """The output rows of a batch: its sentences, truncated at the limit if there is one."""
+    rows = []
+    begin = 0
+    for sentence, encoding in enumerate(encodings):
+        size = len(encoding)
+        parts = [encoding]
+        if limit is not None and size > limit:
+            encoding.truncate(limit, stride=stride, direction=side)
+            parts += encoding.overflowing if with_overflow else []
+        for part in parts:
+            first = begin + ((part.word_ids[0] or 0) if 0 < len(part) < size else 0)
+            rows.append(WordRow(part, sentence, first, first + len(part)))
+        begin += size
+    return rows
+
+
+def _padded_width(
+    rows: list[WordRow], strategy: PaddingStrategy, max_length: int | None, multiple: int | None
+) -> int | None:
+    """The width that all rows are padded to, or None if each keeps its own."""
+    if strategy == PaddingStrategy.DO_NOT_PAD:
+        return None
+    if strategy == PaddingStrategy.MAX_LENGTH:
+        if max_length is None or max_length >= NO_LIMIT:
+            raise ValueError('padding="max_length" needs max_length=…, since sentences have no longest length.')
+        width = max_length
+    else:
+        width = max((row.last - row.first for row in rows), default=0)
+    return width if not multiple else -(-width // multiple) * multiple
+
+
+def _cut(values: np.ndarray, rows: list[WordRow], width: int | None, side: str, fill: int) -> Any:
+    """Split the values of all words (N, …) into rows: arrays of their own lengths, or one array (rows, width, …)."""
+    if width is None and rows:
+        parts = [values[row.first : row.last] for row in rows]
+        same = len({len(part) for part in parts}) == 1
+        return np.stack(parts) if same else parts
+    width = width or 0
+    padded = np.full((len(rows), width, *values.shape[1:]), fill, dtype=values.dtype)
+    for number, row in enumerate(rows):
+        size = row.last - row.first
+        start = width - size if side == "left" else 0
+        if size > width:
+            raise ValueError(
+                f"Text {row.sentence} has {size} words, more than max_length={width}; add truncation=True to cut it."
+            )
+        padded[number, start : start + size] = values[row.first : row.last]
+    return padded
+
+
+def _as_list(row: Any, name: str) -> Any:
+    """A row as plain Python: offsets as pairs, all else as (lists of) integers."""
+    if not isinstance(row, np.ndarray):
+        return row
+    return [tuple(pair) for pair in row.tolist()] if name == "offset_mapping" else row.tolist()
+
+
+# --- Vocabulary and policies ----------------------------------------------------------------------------------------
+
+
+def check_policies(policies: dict[str, Any]) -> None:
+    """Raise if policies of a tokenizer are unknown or of a wrong type; missing ones have their default."""
+    for name, choices in _CHOICES.items():
+        if policies.get(name, choices[0]) not in choices:
+            raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
+    steps = policies.get("fallback", [])
+    for step in steps if isinstance(steps, list) else [steps]:
+        if step not in FALLBACKS:
+            raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
+    characters = policies.get("characters", "")
+    if not isinstance(characters, str) or any(map(_is_surrogate, characters)):
+        raise ValueError(f"characters={characters!r} must be a string without lone surrogates.")
+    for name, least in _LEAST.items():
+        value = policies.get(name, least)
+        if type(value) is not int or not least <= value <= _MOST:
+            raise ValueError(f"{name}={value!r} must be a whole number from {least} to {_MOST}.")
+
+
+def fold(word: str, casing: str, digits: str) -> str:
+    """The form under which a word is looked up, as long as its surface form."""
+    if digits == "zero":
+        word = _DIGIT.sub("0", word)
+    if casing == "lower":
+        # U+0130, I with a dot above, is the only character whose lower case is longer.
+        word = word.replace("\u0130", "i").lower()
+    return word
+
+
+def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Known words and characters of surface forms with their counts, most frequent first, then alphabetically."""
+    words: Counter[str] = Counter()
+    characters: Counter[str] = Counter()
+    for surface, count in surfaces.items():
+        words[fold(surface, casing, digits)] += count
+        for character in fold(surface, "keep", digits):
+            characters[character] += count
+    by_count = [sorted(counts.items(), key=lambda item: (-item[1], item[0])) for counts in (words, characters)]
+    return (
+        {word: count for word, count in by_count[0] if may_be_known(word)},
+        {character: count for character, count in by_count[1] if not _is_surrogate(character)},
+    )
+
+
+def may_be_known(word: str) -> bool:
+    """True if a word can be in the vocabulary."""
+    reserved = word in ("", PAD, UNKNOWN) or word.startswith(_PLACEHOLDER)
+    return not reserved and len(word) <= LONGEST_KNOWN_WORD and not any(map(_is_surrogate, word))
+
+
+def _is_surrogate(character: str) -> bool:
+    return "\ud800" <= character <= "\udfff"
+
+
+def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> None:
+    """Raise if an item is not a text, or a list of words, or holds lone surrogates; the error names its number."""
+    if is_split_into_words:
+        kind = "a list of words, or a list of such lists"
+        fits = isinstance(sentence, (list, tuple)) and all(isinstance(word, str) for word in sentence)
+    else:
+        kind, fits = "a text or a list of texts", isinstance(sentence, str)
+    if not fits:
+        raise ValueError(
+            f"With is_split_into_words={is_split_into_words} the tokenizer reads {kind}; text {number} is not so."
+        )
+    joined = "".join(sentence)
+    try:
+        joined.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Text {number} holds a lone surrogate, U+{ord(joined[error.start]):04X}, at character {error.start}; "
+            "decode the text's source with errors='replace'."
+        ) from None
+
+
+# --- Characters -----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def character_types() -> np.ndarray:
+    """The type of every code point, an index into CHARACTER_TYPE_CODES, by Unicode category."""
+    types = np.zeros(_CODE_POINTS, dtype=np.uint8)
+    categories = list(map(unicodedata.category, map(chr, range(_TYPED_CODE_POINTS))))
+    codes = {name: _TYPES_BY_CATEGORY.get(name) or _TYPES_BY_CATEGORY.get(name[0], ".") for name in set(categories)}
+    by_name = {name: CHARACTER_TYPE_CODES.index(code) for name, code in codes.items()}
+    types[:_TYPED_CODE_POINTS] = np.fromiter(map(by_name.__getitem__, categories), np.uint8, len(categories))
+    return types
+
+
+@lru_cache(maxsize=16)
+def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
+    """The id of every code point: known characters by their place, others by their type."""
+    by_type = [max(RESERVED_CHARACTER_TYPES.find(code), UNKNOWN_ID) for code in CHARACTER_TYPE_CODES]
+    types = character_types()
+    ids = np.array(by_type, dtype=np.int64)[types]
+    ids[code_points(characters)] = np.arange(len(characters)) + len(RESERVED_CHARACTER_TYPES)
+    if zero_digits and "0" in characters:
+        ids[types == CHARACTER_TYPE_CODES.index("d")] = ids[ord("0")]
+    return ids
+
+
+def type_letters(characters: str, ascii_only: bool = False) -> str:
+    """One letter a character id, the reserved ones included, for a config's `char_types`.
+
+    With `ascii_only`, all ASCII characters must be known: unknown ones of any type are then beyond ASCII.
+    """
+    known = "".join(CHARACTER_TYPE_CODES[type_] for type_ in character_types()[code_points(characters)])
+    if not ascii_only:
+        return RESERVED_CHARACTER_TYPES + known
+    beyond = (RESERVED_CHARACTER_TYPES + known).translate(_BEYOND_ASCII)
+    size = len(RESERVED_CHARACTER_TYPES)
+    return beyond[:size] + "".join(
+        letter if character in ASCII_CHARACTERS else other
+        for character, letter, other in zip(characters, known, beyond[size:], strict=True)
+    )
+
+
+def code_points(text: str) -> np.ndarray:
+    """The code points of a text, which holds no lone surrogates."""
+    return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
