@@ -1,12 +1,13 @@
 """Distils a tagger: a teacher, a student, and the student without a teacher beside it.
 
-The teacher learns the built-in XOR corpus. The student, a fifth of its size, has the labels of 400 sentences only; it also
-learns what the teacher finds in the other training sentences, which it gets as plain text. The student without a teacher
-has the same 400 sentences and as many updates. `python distil.py [FOLDER]`.
+The teacher learns the built-in XOR corpus. The student, a fifth of its size, has the labels of 400 sentences only; it
+also learns what the teacher finds in the other training sentences, which it gets as plain text. The student without a
+teacher has the same 400 sentences and as many updates. `python distil.py [FOLDER]`.
 """
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from datasets import DatasetDict
 
@@ -16,7 +17,7 @@ FOLDER = sys.argv[1] if len(sys.argv) > 1 else "runs/distil"
 LABELLED = 400
 
 
-def trained(name: str, corpus: str, **options: object) -> Tagger:
+def trained(name: str, corpus: str, **options: Any) -> Tagger:
     """Train a tagger, and print its size and its score on the test split."""
     tagger = train(corpus, output_dir=f"{FOLDER}/{name}", disable_tqdm=True, **options)
     assert tagger.scores is not None
@@ -32,7 +33,7 @@ if __name__ == "__main__":
     text.write_text("".join(f"{' '.join(words)}\n" for words in corpus["train"]["tokens"][LABELLED:]), encoding="utf-8")
 
     trained("teacher", "xor", num_train_epochs=3)
-    small = {"hidden_size": 30, "word_dim": 30, "max_steps": 900, "per_device_train_batch_size": 8}
+    small: dict[str, Any] = {"hidden_size": 50, "word_dim": 50, "max_steps": 1500, "per_device_train_batch_size": 8}
     trained("student alone", f"{FOLDER}/labelled", **small)
-    help_of_teacher = {"teacher": [f"{FOLDER}/teacher"], "teacher_text": [str(text)], "teacher_weight": 0.8}
-    trained("student", f"{FOLDER}/labelled", **help_of_teacher, **small)
+    taught: dict[str, Any] = {"teacher": [f"{FOLDER}/teacher"], "teacher_text": [str(text)], "teacher_weight": 0.8}
+    trained("student", f"{FOLDER}/labelled", **taught, **small)

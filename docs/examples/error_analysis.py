@@ -7,6 +7,7 @@ and draws three pictures: confusion of types, scores by type, reliability of the
 """
 
 import sys
+from typing import Any
 
 from hf_xorner import evaluate, load_corpus, train
 from hf_xorner.evaluation.plots import draw
@@ -15,8 +16,8 @@ FOLDER = sys.argv[1] if len(sys.argv) > 1 else "runs/error_analysis"
 KINDS = ("boundary", "boundary_and_type", "missed")
 
 if __name__ == "__main__":
-    options = {"model_type": "bilstm-cnn", "num_train_epochs": 2, "hidden_size": 50, "disable_tqdm": True}
-    tagger = train("xor", output_dir=FOLDER, **options)
+    options: dict[str, Any] = {"num_train_epochs": 2, "hidden_size": 50, "disable_tqdm": True}
+    tagger = train("xor", model_type="bilstm-cnn", output_dir=FOLDER, **options)
     scores = evaluate(tagger, "xor", resamples=0)
     print(f"precision {scores['precision']:.2f}, recall {scores['recall']:.2f}, F1 {scores['f1']:.2f}")
 
