@@ -1,6 +1,9 @@
 """`train`, `evaluate` and `Tagger` as a developer calls them."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from conftest import REPOSITORY
@@ -120,3 +123,16 @@ def test_repository_and_package_have_one_version():
     citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {hf_xorner.__version__}\n" in citation
     assert f"\n## [{hf_xorner.__version__}]" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, "2000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
+    ids=["nothing set", "a number set", "a policy set"],
+)
+def test_threads_spin_for_a_limited_time_unless_the_user_has_set_it(given, expected):
+    code = "import os, hf_xorner; print(os.environ.get('GOMP_SPINCOUNT'))"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GOMP_", "OMP_WAIT"))}
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, env={**environment, **given}, capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == expected

@@ -34,7 +34,6 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
             print(text)
             return
         words = check_options(command, words)
-        _wait_without_spinning()
         import_module("..registration", __name__)
         import_module("huggingface_hub").set_client_factory(_hub_client)
         # A word or a label that the terminal cannot encode must not end a run.
@@ -51,16 +50,6 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         fail(command, error, 2)
     except (ValueError, OSError, ImportError) as error:
         fail(command, error)
-
-
-def _wait_without_spinning() -> None:
-    """Limit for how long the threads of PyTorch, which is not loaded yet, wait for each other by spinning.
-
-    By default, they spin for milliseconds. On a busy machine this takes processor time from the very threads that they
-    wait for: 60 steps of training took 20 to 70 s beside two other runs on two cores, and 3 to 4 s with this limit.
-    """
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 
 def _hub_client() -> Any:

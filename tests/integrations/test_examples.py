@@ -30,7 +30,10 @@ def model(tagger, tmp_path):
 
 
 def test_examples_are_short():
-    assert all(len(path.read_text(encoding="utf-8").splitlines()) <= 30 for path in EXAMPLES.glob("*.py"))
+    # Those for other programs are to be copied; the others show a whole experiment.
+    most = {"label_studio.py": 30, "presidio.py": 30}
+    for path in EXAMPLES.glob("*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= most.get(path.name, 60), path.name
 
 
 def test_a_presidio_recognizer(model, tagger):

@@ -1,0 +1,40 @@
+"""Shows which errors a tagger makes, and draws them.
+
+A Baseline-BiLSTM-CNN learns the built-in XOR corpus, which it cannot learn completely. The script prints what became of
+the gold entities of each type, the entities that were predicted where there are none, and a few sentences with errors,
+and draws three pictures: confusion of types, scores by type, reliability of the confidences.
+`python error_analysis.py [FOLDER]`; needs `pip install "hf_xorner[plots]"`.
+"""
+
+import sys
+from typing import Any
+
+from hf_xorner import evaluate, load_corpus, train
+from hf_xorner.evaluation.plots import draw
+
+FOLDER = sys.argv[1] if len(sys.argv) > 1 else "runs/error_analysis"
+KINDS = ("boundary", "boundary_and_type", "missed")
+
+if __name__ == "__main__":
+    options: dict[str, Any] = {"num_train_epochs": 2, "hidden_size": 50, "disable_tqdm": True}
+    tagger = train("xor", model_type="bilstm-cnn", output_dir=FOLDER, **options)
+    scores = evaluate(tagger, "xor", resamples=0)
+    print(f"precision {scores['precision']:.2f}, recall {scores['recall']:.2f}, F1 {scores['f1']:.2f}")
+
+    errors = scores["confusion"]
+    for number, name in enumerate(errors["types"]):
+        as_types = zip(errors["types"], errors["matrix"][number], strict=True)
+        outcomes = {f"as {other}": count for other, count in as_types} | {kind: errors[kind][name] for kind in KINDS}
+        print(f"gold {name}:", ", ".join(f"{count} {kind}" for kind, count in outcomes.items() if count))
+    print("predicted where no gold entity overlaps:", errors["spurious"])
+
+    split = load_corpus("xor")["test"]
+    names, shown = split.features["ner_tags"].feature.names, 0
+    for row, (predicted, _) in zip(split, tagger.label(list(split["tokens"])), strict=True):
+        gold = [names[tag] for tag in row["ner_tags"]]
+        if gold != list(predicted) and shown < 3:
+            shown += 1
+            wrong = zip(row["tokens"], gold, predicted, strict=True)
+            print(" ".join(f"{word}[{tag}→{other}]" if tag != other else word for word, tag, other in wrong))
+    for path in draw(scores, f"{FOLDER}/pictures"):
+        print(f"written: {path}")

@@ -1,0 +1,57 @@
+"""The example scripts of the documentation run on the built-in corpus, and print what they claim."""
+
+import os
+import re
+
+import pytest
+from conftest import REPOSITORY
+from processes import run_python
+
+EXAMPLES = REPOSITORY / "docs" / "examples"
+F1 = re.compile(r"F1 ([\d.]+)")
+
+
+def printed_by(script, *arguments, folder):
+    """Run an example in a fresh process in a folder; return its lines without those of epochs."""
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = run_python([EXAMPLES / script, *arguments], cwd=folder, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [line for line in done.stdout.splitlines() if not line.startswith("epoch ")]
+
+
+def scores(lines):
+    return {line.partition(":")[0]: float(found[1]) for line in lines if (found := F1.search(line))}
+
+
+def test_two_taggers_are_compared(tmp_path):
+    lines = printed_by("compare_taggers.py", folder=tmp_path)
+    f1 = scores(lines)
+    assert f1["cross-bilstm-cnn"] > f1["bilstm-cnn"] + 5
+    difference, p = re.search(r"f1: difference \+([\d.]+), p = (\S+)", "\n".join(lines)).groups()
+    assert float(difference) == pytest.approx(f1["cross-bilstm-cnn"] - f1["bilstm-cnn"], abs=0.02)
+    assert float(p) < 0.01
+
+
+def test_errors_are_counted_and_drawn(tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
+    lines = printed_by("error_analysis.py", folder=tmp_path)
+    assert sum(line.startswith("gold ") for line in lines) == 2
+    assert any("[O→" in line or "→O]" in line for line in lines)
+    pictures = [tmp_path / line.removeprefix("written: ") for line in lines if line.startswith("written: ")]
+    assert sorted(path.name for path in pictures) == ["confusion.png", "per_type.png", "reliability.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+
+
+def test_a_published_model_learns_new_types(tmp_path):
+    model = REPOSITORY / "model_cards" / "cross-bilstm-cnn-wnut17"
+    lines = printed_by("fine_tune.py", str(model), folder=tmp_path)
+    types = {line.split(":")[0]: set(line.split(":")[1].split()) for line in lines if line.startswith("types")}
+    assert {"person", "location"} <= types["types before"]
+    assert types["types after"] == {"LINK", "PER", "WORK"}
+    assert scores(lines)["from the model"] > 50
+
+
+def test_a_teacher_helps_a_student_with_few_labels(tmp_path):
+    f1 = scores(printed_by("distil.py", folder=tmp_path))
+    assert f1["teacher"] > 95
+    assert f1["student"] > f1["student alone"] + 5
