@@ -51,7 +51,7 @@ def hold_out(corpus: DatasetDict, share: float, source: str) -> tuple[DatasetDic
             *(source, f"{held.sentences:,}", f"{len(corpus[TRAIN]):,}", held.by, SEED),
         )
     elif VALIDATION not in corpus and share:
-        _log.warning("%s: no validation split, and too little training data to hold one out.", source)
+        _log.warning("%s: no validation split, and too few different sentences to hold one out.", source)
     return found, held
 
 
