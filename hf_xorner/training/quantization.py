@@ -43,7 +43,7 @@ def in_8_bits(model: TaggerForTokenClassification) -> TaggerForTokenClassificati
         small.features.static.fill(torch.arange(len(table)), table)
         small.features.static.unknown.zero_()  # not read: every word has a vector
     if features.composed is not None:
-        pieces = torch.arange(len(features.composed.weight))
+        pieces = torch.arange(len(features.composed.weight), device=features.composed.weight.device)
         small.features.composed.store(slice(None), features.composed.read(pieces, torch.float32))
     return small.to(model.device).eval()
 
