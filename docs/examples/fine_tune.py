@@ -1,9 +1,9 @@
 """Fine-tunes a published model on new types.
 
-The model of this repository knows the six types of WNUT 2017. It learns those of the built-in XOR corpus (PER, WORK,
+The model of this repository knows PER, ORG, LOC and MISC. It learns the types of the built-in XOR corpus (PER, WORK,
 LINK) from 200 sentences; beside it, the same architecture learns them from random weights in as many epochs. Types of
-the same name would keep their weights; new ones start afresh. `python fine_tune.py MODEL [FOLDER]`; MODEL is a folder
-or a repository on the Hub, such as `model_cards/cross-bilstm-cnn-wnut17`.
+the same name keep their weights; new ones start afresh. `python fine_tune.py MODEL [FOLDER]`; MODEL is a folder
+or a repository on the Hub, such as `model_cards/english-ner-small`.
 """
 
 import sys
@@ -13,7 +13,7 @@ from datasets import DatasetDict
 
 from hf_xorner import Tagger, train, xor_corpus
 
-MODEL = sys.argv[1] if len(sys.argv) > 1 else "model_cards/cross-bilstm-cnn-wnut17"
+MODEL = sys.argv[1] if len(sys.argv) > 1 else "model_cards/english-ner-small"
 FOLDER = sys.argv[2] if len(sys.argv) > 2 else "runs/fine_tune"
 
 if __name__ == "__main__":
@@ -26,7 +26,8 @@ if __name__ == "__main__":
     options: dict[str, Any] = {"num_train_epochs": 4, "per_device_train_batch_size": 8, "disable_tqdm": True}
     tuned = train(f"{FOLDER}/corpus", model_name_or_path=MODEL, output_dir=f"{FOLDER}/tuned", **options)
     print("types after:", *tuned.entity_labels)
-    afresh = train(f"{FOLDER}/corpus", output_dir=f"{FOLDER}/afresh", **options)
+    kind = before.model.config.model_type
+    afresh = train(f"{FOLDER}/corpus", model_type=kind, output_dir=f"{FOLDER}/afresh", **options)
     for name, tagger in (("from the model", tuned), ("from random weights", afresh)):
         assert tagger.scores is not None
         by_type = {key: round(row["f1"], 2) for key, row in tagger.scores["test"]["per_type"].items()}
