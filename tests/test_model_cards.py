@@ -123,7 +123,7 @@ def test_the_scores_of_the_complete_model_match_its_card(corpora):
     facts = Facts.read(COMPLETE)
     weights = COMPLETE / facts.model["file"]
     assert file_fingerprint(weights)["sha256"] == facts.model["sha256"]
-    test = load_corpus("wnut17", corpora)["test"]
+    test = load_corpus(facts.data["source"], corpora)["test"]
     names = test.features["ner_tags"].feature.names
     tagger = Tagger.from_pretrained(str(COMPLETE))
     found = {(row, one.label, one.start, one.end) for row, one in _entities(tagger, test["tokens"])}
