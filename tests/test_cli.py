@@ -35,6 +35,7 @@ NOT_RUN = {
     "train ma2016": "needs GloVe's full file and CoNLL-2003; test_recipes reads every recipe",
     "reproduce ma2016": "trains for hours; test_reproduce_script runs a small table",
     "--min_precision": "test_thresholds runs it with a model that finds entities",
+    "--more_data": "needs a second corpus; test_more_data trains with one",
     "english.py": "trains for hours; test_english_scripts runs it on tiny corpora",
     "hf-xorner distill": "needs a trained teacher; test_teacher runs it",
     "analyze": "needs models with attention and relations; tests/papers runs every analysis",
