@@ -84,7 +84,7 @@ class Comparison:
 
     @cached_property
     def labelled(self) -> BoolArray:
-        """Whether each word has a label: a gold tag other than ``?``, or any plain tag. Shape: (tokens,)."""
+        """The words that have a label: a gold tag other than ``?``, or any plain tag. Shape: (tokens,)."""
         return self.gold_ids != self.tag_set.unlabelled
 
     @cached_property
