@@ -52,7 +52,7 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     for name in ("student-1", "alone-1"):
         facts = Facts.read(tmp_path / "english" / name)
-        assert facts.config["static_int8"] and facts.config["composed_int8"]
+        assert facts.config["static_bits"] == facts.config["composed_bits"] == 4
         assert set(Tagger.from_pretrained(str(tmp_path / "english" / name)).model.config.labels) > {"B-PER", "B-ORG"}
     # A second call finds everything finished.
     again = run_python(list(map(str, command)))

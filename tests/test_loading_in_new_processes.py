@@ -60,7 +60,7 @@ def folders(tmp_path_factory, tokenizer):
     for kind, decoder in DECODERS.items():
         places.append(tmp_path_factory.mktemp(kind))
         # One of them has frozen vectors, too.
-        with_vectors = {"static_dim": 3, "static_half": True} if kind == "att-bilstm-cnn" else {}
+        with_vectors = {"static_dim": 3, "static_bits": 16} if kind == "att-bilstm-cnn" else {}
         model = lively_model(kind, tokenizer, decoder, **with_vectors)
         if with_vectors:
             model.features.static.fill(torch.arange(2, 12), torch.randn(10, 3))
@@ -74,7 +74,7 @@ def save_with_encoder(folder):
     """Save a model with an encoder and vectors of its pieces."""
     pieces = tiny.pieces_of(tiny.roberta_tokenizer())
     tokenizer = WordCharTokenizer.from_corpus(SENTENCES, pieces=pieces, max_word_pieces=4, max_word_chars=10)
-    fields = tiny.context_fields(tiny.roberta(), pieces, context_mix="learned", composed_dim=3, composed_half=True)
+    fields = tiny.context_fields(tiny.roberta(), pieces, context_mix="learned", composed_dim=3, composed_bits=16)
     model = lively_model("cross-bilstm-cnn", tokenizer, "crf", **fields)
     torch.manual_seed(0)
     model.features.composed.fill(torch.randn(pieces.size, 3), torch.randn(3, 9), torch.randn(3))

@@ -28,8 +28,10 @@ MEGABYTE = 1_000_000
 #: Fields of a config that follow from the training data, the vectors or the encoder.
 FOLLOWING = {
     *DERIVED,
-    *("composed_dim", "composed_half", "context_layers", "context_prefix", "context_suffix", "dtype", "id2label"),
-    *("label2id", "max_word_pieces", "pretrained_words", "word_dim", "static_dim", "static_int8", "composed_int8"),
+    *("composed_dim", "composed_bits", "context_layers", "context_prefix", "context_suffix", "dtype", "id2label"),
+    *("label2id", "max_word_pieces", "pretrained_words", "word_dim", "static_dim", "static_bits"),
+    # What some of the saved configs have instead of the numbers of bits.
+    *("composed_half", "composed_int8", "static_half", "static_int8"),
 }
 
 

@@ -22,7 +22,7 @@ from ..models.features import (
     one_hot,
     trained_words,
 )
-from ..models.frozen_vectors import ComposedVectors, StaticVectors
+from ..models.frozen_vectors import ComposedVectors, FrozenVectors, StaticVectors
 from ..models.tokenization_word_char import UNKNOWN_ID
 from .contextual import add_context
 from .graph import Graph, Value
@@ -80,13 +80,24 @@ def _rows_of_words(graph: Graph, config: TaggerConfig, words: Value) -> Value:
     return graph.Where(words < first_added, rows, words - (first_added - trained)) if config.added_vocab_size else rows
 
 
+def _frozen(graph: Graph, table: FrozenVectors, index: Value) -> Value:
+    """Vectors (…, d) of rows (…), kept in the bits that they have in the model if these are few."""
+    if table.scale is None:
+        return graph.rows(table.weight, index)
+    vectors = graph.cast(graph.Gather(table.weight, index), "float32")
+    if table.largest == 7:
+        second = graph.Floor(vectors / 16.0)
+        vectors = graph.slice(graph.concat(vectors - second * 16.0, second), 0, table.dim, axis=-1) - 8.0
+    return vectors * graph.Gather(table.scale, index)
+
+
 def _add_static(graph: Graph, static: StaticVectors, words: Value) -> Value:
     known = graph.unsqueeze(graph.Gather(static.has_vector, words), -1)
-    return graph.Where(known, graph.rows(static.weight, words, static.scale), static.unknown)
+    return graph.Where(known, _frozen(graph, static, words), static.unknown)
 
 
 def _add_composed(graph: Graph, composed: ComposedVectors, pieces: Value) -> Value:
-    vectors = graph.rows(composed.weight, pieces, composed.scale)  # (T, B, P, d)
+    vectors = _frozen(graph, composed, pieces)  # (T, B, P, d)
     count = graph.sum(graph.cast(pieces > 0, "int64"), -1)  # (T, B)
     first = graph.squeeze(graph.slice(vectors, 0, 1, axis=2), 2)
     whole = graph.unsqueeze(graph.cast(graph.Max(count, 1), "float32"), -1)

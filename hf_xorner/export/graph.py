@@ -127,12 +127,9 @@ class Graph:
         values = self.cast(self.value(stored), "float32")
         return values if scale is None else values * scale
 
-    def rows(self, table: torch.Tensor, index: Value, scale: torch.Tensor | None = None) -> Value:
-        """Rows (…, d) in float32 of a weight (N, d), which is saved, and read, in the precision of the graph.
-
-        A weight that has scales (N, 1) is in 8 bits already.
-        """
-        stored, scale = self._stored(table) if scale is None else (table, scale)
+    def rows(self, table: torch.Tensor, index: Value) -> Value:
+        """Rows (…, d) in float32 of a weight (N, d), which is saved, and read, in the precision of the graph."""
+        stored, scale = self._stored(table)
         rows = self.cast(self.Gather(stored, index), "float32")
         return rows if scale is None else rows * self.Gather(scale, index)
 

@@ -55,7 +55,7 @@ _NUMBERS: dict[tuple[Any, float, float], tuple[str, ...]] = {
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "vectors_as": ("frozen", "tuned", "beside"),
     "train_only": (EVERYTHING, HEAD),
-    "quantize": (None, "int8"),
+    "quantize": (None, "int8", "int4"),
     "optimizer": (None, "nadam", "sgd"),
     "eval_strategy": tuple(IntervalStrategy),
     "save_strategy": tuple(SaveStrategy),
@@ -165,7 +165,7 @@ class RunArguments(Reading):
     )
     quantize: str | None = HfArg(
         default=None,
-        help='"int8": after training, store the vectors of words and pieces in 8 bits; they are frozen from then on.',
+        help='"int8" or "int4": after training, freeze the vectors of words and pieces, and store them in 8 or 4 bits.',
     )
     context: str | None = HfArg(default=None, help="A pretrained encoder, local or on the Hub, for features of words.")
     max_word_pieces: int = HfArg(default=12, help="Pieces of a word that the encoder's features use.")

@@ -218,8 +218,8 @@ def place_vectors(
 
 def composition_fields(composition: Composition) -> dict[str, Any]:
     """Return the fields of a config for vectors of word pieces, which replace trained word vectors."""
-    half = composition.vectors.dtype == np.float16
-    return {"composed_dim": composition.dim, "composed_half": half, "word_dim": 0}
+    bits = 16 if composition.vectors.dtype == np.float16 else 32
+    return {"composed_dim": composition.dim, "composed_bits": bits, "word_dim": 0}
 
 
 @torch.no_grad()

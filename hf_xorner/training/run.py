@@ -32,7 +32,7 @@ from .defaults import choose_options
 from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
 from .more_data import with_more_data, with_recased
 from .optimization import EpochAverage, keep_the_better
-from .quantization import in_8_bits
+from .quantization import BITS, quantized
 from .run_record import RunRecord, check_unfinished
 from .teacher import Teacher, identity_of_teaching, read_texts, with_teachers
 from .trainer import TaggerTrainer
@@ -135,8 +135,8 @@ class TrainingRun(NamedTuple):
             if self.average is not None:
                 keep_the_better(self.trainer, self.average)
             if self.run.quantize:
-                self.trainer.model = self.trainer.model_wrapped = in_8_bits(
-                    self.trainer.accelerator.unwrap_model(self.trainer.model)
+                self.trainer.model = self.trainer.model_wrapped = quantized(
+                    self.trainer.accelerator.unwrap_model(self.trainer.model), BITS[self.run.quantize]
                 )
             self.trainer.save_model()
             judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}

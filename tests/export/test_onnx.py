@@ -31,12 +31,14 @@ WITH_VECTORS = WordCharTokenizer.from_corpus(SENTENCES, vector_words=["saw", "ro
 #: Fields of word features: name -> (tokenizer, architecture, fields).
 FEATURES = {
     "unknown words with casing": (WITH_VECTORS, "bilstm-cnn", {"unknown_word": "vector_and_casing", "static_dim": 4}),
-    "frozen vectors alone": (WITH_VECTORS, "bilstm-cnn", {"word_dim": 0, "static_dim": 4, "static_half": True}),
-    "frozen vectors in 8 bits": (WITH_VECTORS, "lstm-crf", {"word_dim": 0, "static_dim": 4, "static_int8": True}),
-    "composed vectors in 8 bits": (WITH_PIECES, "grn", {"composed_dim": 5, "composed_int8": True, "word_dim": 0}),
+    "frozen vectors alone": (WITH_VECTORS, "bilstm-cnn", {"word_dim": 0, "static_dim": 4, "static_bits": 16}),
+    "frozen vectors in 8 bits": (WITH_VECTORS, "lstm-crf", {"word_dim": 0, "static_dim": 4, "static_bits": 8}),
+    "frozen vectors in 4 bits": (WITH_VECTORS, "grn", {"word_dim": 0, "static_dim": 5, "static_bits": 4}),
+    "composed vectors in 4 bits": (WITH_PIECES, "lstm-crf", {"composed_dim": 5, "composed_bits": 4, "word_dim": 0}),
+    "composed vectors in 8 bits": (WITH_PIECES, "grn", {"composed_dim": 5, "composed_bits": 8, "word_dim": 0}),
     "tuned vectors": (WITH_VECTORS, "lstm-crf", {"pretrained_words": True, "shape_dim": 3}),
     "composed vectors": (WITH_PIECES, "cross-bilstm-cnn", {"composed_dim": 5}),
-    "half composed vectors": (WITH_PIECES, "id-cnn", {"composed_dim": 5, "composed_half": True, "word_dim": 0}),
+    "half composed vectors": (WITH_PIECES, "id-cnn", {"composed_dim": 5, "composed_bits": 16, "word_dim": 0}),
     "pieces without use": (WITH_PIECES, "grn", {}),
 }
 
@@ -150,10 +152,11 @@ def test_all_features_of_words_match_pytorch(name):
     model = build_model(kind, tokenizer, **fields)
     if model.features.static is not None:
         ids = torch.tensor(tokenizer.convert_tokens_to_ids(["saw", "rome", "lima"]))
-        model.features.static.fill(ids, torch.arange(12.0).view(3, 4) / 8)
+        model.features.static.fill(ids, torch.arange(3.0 * model.config.static_dim).view(3, -1) / 8)
     if model.features.composed is not None:
-        for buffer in model.features.composed.buffers():
-            buffer.copy_(torch.randn(buffer.shape, generator=torch.Generator().manual_seed(1)) * 2)
+        dim, generator = model.config.composed_dim, torch.Generator().manual_seed(1)
+        shapes = (BERT.size, dim), (dim, 3 * dim), (dim,)
+        model.features.composed.fill(*(2 * torch.randn(shape, generator=generator) for shape in shapes))
     session = assert_graph_matches(model, ((1,), (20, 5)))
     assert ("piece_ids" in [each.name for each in session.get_inputs()]) == bool(model.config.composed_dim)
 

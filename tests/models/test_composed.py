@@ -47,14 +47,14 @@ def reference_vector(row, vectors, mix, bias):
     return np.array([sum(mix[at] * roles) + bias[at] for at in range(DIM)])
 
 
-@pytest.mark.parametrize("stored", ["float", "half", "int8"])
-def test_composed_vectors_match_a_loop_over_pieces(stored):
-    model = tagger(composed_half=stored == "half", composed_int8=stored == "int8")
+@pytest.mark.parametrize("bits", [32, 16, 8, 4])
+def test_composed_vectors_match_a_loop_over_pieces(bits):
+    model = tagger(composed_bits=bits)
     vectors, mix, bias = (part.double().numpy() for part in random_parts())
-    if stored == "half":
+    if bits == 16:
         vectors = vectors.astype(np.float16).astype(np.float64)
-    if stored == "int8":
-        scales = [max(abs(number) for number in row) / 127 for row in vectors]
+    if bits < 16:
+        scales = [max(abs(number) for number in row) / (2 ** (bits - 1) - 1) for row in vectors]
         vectors = np.array(
             [[round(n / scale) * scale for n in row] for row, scale in zip(vectors, scales, strict=True)]
         )
@@ -82,9 +82,9 @@ def test_unknown_words_get_different_composed_vectors():
     assert not torch.allclose(first, second)
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_initially_a_word_is_the_mean_of_its_pieces(half):
-    config = BiLstmCnnConfig(**TOKENIZER.model_fields(), composed_dim=DIM, composed_half=half)
+@pytest.mark.parametrize("bits", [32, 16])
+def test_initially_a_word_is_the_mean_of_its_pieces(bits):
+    config = BiLstmCnnConfig(**TOKENIZER.model_fields(), composed_dim=DIM, composed_bits=bits)
     model = AutoModelForTokenClassification.from_config(config)
     composed, ids = model.features.composed, encoded(TEXTS)["piece_ids"]
     assert not composed(ids).any()
@@ -96,12 +96,12 @@ def test_initially_a_word_is_the_mean_of_its_pieces(half):
             helpers.close(vector, sum(pieces) / len(pieces) if pieces else np.zeros(DIM), 1e-6)
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_composed_vectors_are_bit_identical_after_training_and_saving(model_type, half, tmp_path):
-    model = tagger(model_type, composed_half=half)
+@pytest.mark.parametrize("bits", [32, 16])
+def test_composed_vectors_are_bit_identical_after_training_and_saving(model_type, bits, tmp_path):
+    model = tagger(model_type, composed_bits=bits)
     composed = model.features.composed
     before = copy.deepcopy(composed.state_dict())
-    assert before["weight"].dtype == (torch.float16 if half else torch.float32)
+    assert before["weight"].dtype == (torch.float16 if bits == 16 else torch.float32)
     assert not list(composed.parameters())
     batch = encoded(TEXTS)
     labels = torch.where(batch["attention_mask"].bool(), 1, helpers.IGNORED)
@@ -124,9 +124,9 @@ def test_composed_vectors_are_bit_identical_after_training_and_saving(model_type
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("half", [False, True])
-def test_half_precision_weights_are_close_to_full_precision(dtype, half, tmp_path):
-    model = tagger(composed_half=half)
+@pytest.mark.parametrize("bits", [32, 16])
+def test_half_precision_weights_are_close_to_full_precision(dtype, bits, tmp_path):
+    model = tagger(composed_bits=bits)
     model.save_pretrained(tmp_path)
     ids = encoded(TEXTS)["piece_ids"]
     wide = model.features.composed(ids)

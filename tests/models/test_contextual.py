@@ -364,7 +364,7 @@ def test_encoders_with_other_layer_names_are_supported(encoder, tmp_path):
 @encoders
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 0.3), (torch.float16, 0.04)])
 def test_half_precision_weights_give_float32_logits_close_to_full_precision(name, tmp_path, dtype, tolerance):
-    model = tagger(name, context_mix="learned", composed_dim=4, composed_half=True)
+    model = tagger(name, context_mix="learned", composed_dim=4, composed_bits=16)
     model.save_pretrained(tmp_path)
     narrow = AutoModelForTokenClassification.from_pretrained(tmp_path, dtype=dtype)
     assert {weight.dtype for weight in narrow.parameters()} == {dtype}

@@ -54,11 +54,13 @@ def test_a_weights_file_holds_only_weights_and_character_types(variant, tokenize
 FEATURES = {
     "trained": {},
     "frozen": {"word_dim": 0, "static_dim": 4},
-    "frozen in half precision": {"word_dim": 0, "static_dim": 4, "static_half": True},
-    "frozen in 8 bits": {"word_dim": 0, "static_dim": 4, "static_int8": True},
+    "frozen in half precision": {"word_dim": 0, "static_dim": 4, "static_bits": 16},
+    "frozen in 8 bits": {"word_dim": 0, "static_dim": 4, "static_bits": 8},
+    "frozen in 4 bits": {"word_dim": 0, "static_dim": 5, "static_bits": 4},
     "beside": {"static_dim": 4, "unknown_word": "vector_and_casing"},
-    "composed": {"word_dim": 0, "composed_dim": 4, "composed_half": True},
-    "composed in 8 bits": {"word_dim": 0, "composed_dim": 4, "composed_int8": True},
+    "composed": {"word_dim": 0, "composed_dim": 4, "composed_bits": 16},
+    "composed in 8 bits": {"word_dim": 0, "composed_dim": 4, "composed_bits": 8},
+    "composed in 4 bits": {"word_dim": 0, "composed_dim": 5, "composed_bits": 4},
     "contextual": {
         "word_dim": 0,
         "context_encoder": tiny_encoders.bert().config.to_dict(),

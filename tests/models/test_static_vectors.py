@@ -36,11 +36,11 @@ def test_features_are_the_trained_then_the_frozen_vector(model_type, word_dim):
     assert torch.equal(frozen, torch.stack(expected))
 
 
-@pytest.mark.parametrize("half", [False, True])
-def test_frozen_vectors_are_bit_identical_after_training_and_saving(model_type, half, tmp_path):
-    model = model_with_vectors(model_type, static_half=half)
+@pytest.mark.parametrize("bits", [32, 16])
+def test_frozen_vectors_are_bit_identical_after_training_and_saving(model_type, bits, tmp_path):
+    model = model_with_vectors(model_type, static_bits=bits)
     before = model.features.static.weight.clone()
-    assert before.dtype == (torch.float16 if half else torch.float32)
+    assert before.dtype == (torch.float16 if bits == 16 else torch.float32)
     names = [name for name, _ in model.named_parameters()]
     assert "features.static.weight" not in names and "features.static.unknown" in names
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)

@@ -4,7 +4,6 @@ import json
 import random
 
 import pytest
-import runs
 import tiny_encoders as tiny
 import torch
 from conftest import ARCHITECTURES, LABELS, SENTENCES, TAG_SCORING, VARIANTS, build_model, has_field, with_decoders
@@ -12,6 +11,7 @@ from helpers import DECODERS
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, pipeline
 
+import runs
 from hf_xorner import Tagger, WordCharTokenizer, loading
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import RunArguments, parse, prepare
@@ -317,7 +317,7 @@ def test_new_words_with_vectors(use, unknown_word, again, vector_file, tmp_path)
 def test_half_precision_weights_do_not_change(tmp_path, vector_file):
     path = vector_file("first.txt", {"Ann": (1.0009765625, 2)})
     run = RunArguments(model_type="bilstm-cnn", vectors=path)
-    start = build_afresh(run, SENTENCES, LABELS, {"hidden_size": 8, "static_half": True})
+    start = build_afresh(run, SENTENCES, LABELS, {"hidden_size": 8, "static_bits": 16})
     start.model.save_pretrained(tmp_path / "old")
     start.tokenizer.save_pretrained(tmp_path / "old")
     new, _ = continued(tmp_path / "old")

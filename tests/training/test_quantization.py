@@ -1,19 +1,19 @@
-"""Word vectors in 8 bits: the same model as one whose vectors are rounded by hand, and a run that ends with them."""
+"""Word vectors in 8 and 4 bits: as vectors rounded by hand, and a run that ends with them."""
 
 import helpers
 import pytest
-import runs
 import tiny_encoders as tiny
 import torch
 from conftest import build_model
 from safetensors.torch import load_file
 from transformers import AutoModelForTokenClassification
 
+import runs
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.evaluation import span_scores
 from hf_xorner.models.tokenization_word_char import UNKNOWN_ID
 from hf_xorner.training.facts import Facts
-from hf_xorner.training.quantization import in_8_bits
+from hf_xorner.training.quantization import BITS, quantized
 
 SENTENCES = [["Ann", "saw", "Oslo", "saw"], ["saw", "Oslo", "xyz", "Rome", "nowhere"]]
 PIECES = tiny.pieces_of(tiny.bert_tokenizer())
@@ -23,11 +23,12 @@ TOKENIZER = WordCharTokenizer.from_corpus(
 FEATURES = {
     "trained": {},
     "tuned": {"pretrained_words": True},
-    "frozen": {"word_dim": 0, "static_dim": 4, "static_half": True},
+    "frozen": {"word_dim": 0, "static_dim": 4, "static_bits": 16},
     "beside": {"static_dim": 4, "unknown_word": "vector_and_casing", "casing_features": True},
     "composed": {"word_dim": 0, "composed_dim": 4},
-    "all": {"static_dim": 4, "composed_dim": 3, "composed_half": True},
-    "in 8 bits": {"word_dim": 0, "static_dim": 4, "static_int8": True, "composed_dim": 4, "composed_int8": True},
+    "all": {"static_dim": 4, "composed_dim": 3, "composed_bits": 16},
+    "in 8 bits": {"word_dim": 0, "static_dim": 4, "static_bits": 8, "composed_dim": 4, "composed_bits": 8},
+    "in 4 bits, odd": {"word_dim": 0, "static_dim": 5, "static_bits": 4, "composed_dim": 5, "composed_bits": 4},
 }
 
 
@@ -36,16 +37,16 @@ def model_with(features, model_type="lstm-crf"):
     model = build_model(model_type, TOKENIZER, **FEATURES[features])
     if model.features.static is not None:
         ids = torch.tensor(TOKENIZER.convert_tokens_to_ids(["saw", "rome", "lima"]))
-        model.features.static.fill(ids, torch.randn(3, 4))
+        model.features.static.fill(ids, torch.randn(3, model.config.static_dim))
     if model.features.composed is not None:
         dim = model.config.composed_dim
         model.features.composed.fill(torch.randn(PIECES.size, dim), torch.randn(dim, 3 * dim), torch.randn(dim))
     return model.eval()
 
 
-def rounded(row):
-    """A vector, each number as a whole number of 127ths of the largest."""
-    scale = max(map(abs, row), default=0) / 127
+def rounded(row, largest):
+    """A vector, each number as a whole number of 127ths or 7ths of the largest."""
+    scale = max(map(abs, row), default=0) / largest
     return [round(number / scale) * scale if scale else 0.0 for number in row]
 
 
@@ -54,10 +55,11 @@ def batch():
     return TOKENIZER(SENTENCES, is_split_into_words=True, padding=True, return_tensors="pt")
 
 
+@pytest.mark.parametrize("bits, largest", [(8, 127), (4, 7)])
 @pytest.mark.parametrize("features", FEATURES)
-def test_features_are_those_of_vectors_rounded_by_hand(features, batch):
+def test_features_are_those_of_vectors_rounded_by_hand(features, bits, largest, batch):
     model = model_with(features)
-    small = in_8_bits(model)
+    small = quantized(model, bits)
     inputs = {name: batch[name] for name in ("input_ids", "char_ids", "piece_ids")}
     expected, found = model.features(**inputs), small.features(**inputs)
     vector, composed = model.config.word_dim + model.config.static_dim, model.config.composed_dim
@@ -66,17 +68,17 @@ def test_features_are_those_of_vectors_rounded_by_hand(features, batch):
         end = len(before) - composed
         # With casing, the vector of unknown words is a weight, and not one of the word vectors.
         kept = word == UNKNOWN_ID and model.config.unknown_word == "vector_and_casing"
-        assert after[:vector] == pytest.approx(before[:vector] if kept else rounded(before[:vector]), abs=1e-6)
+        assert after[:vector] == pytest.approx(before[:vector] if kept else rounded(before[:vector], largest), abs=1e-6)
         assert after[vector:end] == before[vector:end]
     if composed:
-        table = small.features.composed.weight * small.features.composed.scale
-        before = model.features.composed.read(torch.arange(PIECES.size + 1), torch.float32)
-        helpers.close(table, torch.tensor([rounded(row) for row in before.tolist()]), 1e-6)
+        pieces = torch.arange(PIECES.size + 1)
+        table, before = (each.features.composed.read(pieces, torch.float32) for each in (small, model))
+        helpers.close(table, torch.tensor([rounded(row, largest) for row in before.tolist()]), 1e-6)
 
 
 def test_the_encoder_and_decoder_are_unchanged(model_type, batch):
     model = model_with("trained", model_type)
-    small = in_8_bits(model)
+    small = quantized(model, 8)
     tensors = small.state_dict()
     for name, values in model.state_dict().items():
         if name != "features.words.weight":
@@ -88,26 +90,29 @@ def test_the_encoder_and_decoder_are_unchanged(model_type, batch):
     words = model.features.words.weight.data
     words.copy_((words * 40).round().clamp(-127, 127))
     words[:, 0] = 127
-    torch.testing.assert_close(in_8_bits(model)(**batch).logits, model(**batch).logits, rtol=0, atol=1e-4)
+    torch.testing.assert_close(quantized(model, 8)(**batch).logits, model(**batch).logits, rtol=0, atol=1e-4)
 
 
-def test_rounding_twice_changes_nothing(batch):
-    once = in_8_bits(model_with("all"))
-    twice = in_8_bits(once)
+@pytest.mark.parametrize("bits", [8, 4])
+def test_rounding_twice_changes_nothing(bits, batch):
+    once = quantized(model_with("all"), bits)
+    twice = quantized(once, bits)
     assert torch.equal(once.features.static.weight, twice.features.static.weight)
     torch.testing.assert_close(once(**batch).logits, twice(**batch).logits, rtol=0, atol=1e-5)
 
 
-def test_a_run_scores_and_saves_the_model_in_8_bits(tmp_path):
+@pytest.mark.parametrize("option", BITS)
+def test_a_run_scores_and_saves_the_quantized_model(option, tmp_path):
+    dtype = {"int8": torch.int8, "int4": torch.uint8}[option]
     helpers.write_towns(tmp_path / "towns")
     options = {"model_type": "lstm-crf", "hidden_size": 8, "word_dim": 6, "num_train_epochs": 6, "learning_rate": 0.02}
-    run = runs.ready(tmp_path / "towns", tmp_path / "out", quantize="int8", average_epochs=2, **options)
+    run = runs.ready(tmp_path / "towns", tmp_path / "out", quantize=option, average_epochs=2, **options)
     scores = run.train()
     tensors = load_file(tmp_path / "out" / "model.safetensors")
-    assert tensors["features.static.weight"].dtype == torch.int8
+    assert tensors["features.static.weight"].dtype == dtype
     assert "features.words.weight" not in tensors
     model = AutoModelForTokenClassification.from_pretrained(tmp_path / "out")
-    assert model.features.static.weight.dtype == torch.int8
+    assert model.features.static.weight.dtype == dtype
     tagger = Tagger.from_pretrained(str(tmp_path / "out"))
     test = run.corpus["test"]
     names = test.features["ner_tags"].feature.names
@@ -115,7 +120,7 @@ def test_a_run_scores_and_saves_the_model_in_8_bits(tmp_path):
     found = span_scores(gold, [labels for labels, _ in tagger.label(list(test["tokens"]))])
     assert scores["test"]["f1"] == pytest.approx(found["f1"])
     assert scores["test"]["f1"] > 0
-    assert Facts.read(tmp_path / "out").config["static_int8"]
+    assert Facts.read(tmp_path / "out").config["static_bits"] == BITS[option]
     # Training can go on from it: the vectors stay, and new words share the vector of unknown words.
     more = runs.ready(tmp_path / "towns", tmp_path / "more", model_name_or_path=tmp_path / "out", num_train_epochs=1)
     assert torch.equal(more.trainer.model.features.static.weight, tensors["features.static.weight"])
