@@ -237,7 +237,10 @@ class TaggerConfig(PreTrainedConfig):
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
         """Create a config from a saved one; fields that it lacks get their meaning in `older`, not their defaults."""
-        return super().from_dict({**cls.older, **config_dict}, **kwargs)
+        given = dict(config_dict)
+        for name, bits in (("half", 16), ("int8", 8)):  # flags that older configs have instead of numbers of bits
+            given |= {f"{part}_bits": bits for part in ("static", "composed") if given.pop(f"{part}_{name}", False)}
+        return super().from_dict({**cls.older, **given}, **kwargs)
 
     def _check_vocabularies(self) -> None:
         words = self.vocab_size - self.added_vocab_size

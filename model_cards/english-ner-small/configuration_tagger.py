@@ -39,7 +39,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 _INHERITED = {entry.name for entry in fields(PreTrainedConfig)}
 
-_CHOICES = {
+_CHOICES: dict[str, tuple[str, ...] | tuple[int, ...]] = {
     "decoder": ("softmax", "crf"),
     "loss_reduction": ("token", "sentence", "sum"),
     "malformed_spans": ("drop", "repair"),
@@ -52,6 +52,8 @@ _CHOICES = {
     "crf_boundaries": ("both", "start", "none"),
     "initializer": ("normal", "uniform", "kaiming"),
     "context_mix": ("mean", "learned"),
+    "static_bits": (32, 16, 8, 4),
+    "composed_bits": (32, 16, 8, 4),
 }
 
 _FROM_TOKENIZER = "take the config's fields from the tokenizer: Config(**tokenizer.model_fields(), …)"
@@ -67,8 +69,7 @@ class TaggerConfig(PreTrainedConfig):
         pretrained_words: The trained word vectors start from pretrained ones, so that words not seen in training have
             their own, too.
         static_dim: Size of a second, frozen vector of each word; 0 for none.
-        static_half: Store the frozen vectors in half precision.
-        static_int8: Store them in 8 bits, with a scale for each.
+        static_bits: Bits of a number of the frozen vectors: 32, 16, or 8 or 4 with a scale for each vector.
         trained_vocab_size: Ids from here on belong to words with a pretrained vector that were not seen in training.
             Unless `pretrained_words`, their trained vector is that of the unknown word. None: all words were seen.
         added_vocab_size: Number of the last ids, those of tokens added to a tokenizer (`add_tokens`) or to a model
@@ -110,8 +111,7 @@ class TaggerConfig(PreTrainedConfig):
         max_word_pieces: Maximum pieces of a word, the width of `piece_ids`; 0 for none.
         piece_vocab_size: Vocabulary size of the encoder of these pieces.
         composed_dim: Size of a frozen vector of each word, composed of its pieces' vectors; 0 for none.
-        composed_half: Store the vectors of pieces in half precision.
-        composed_int8: Store them in 8 bits, with a scale for each.
+        composed_bits: Bits of a number of the pieces' vectors, as in `static_bits`.
         context_encoder: The config of a pretrained encoder whose states are features of the words (ELMo's role in
             chen2019), as a dictionary with its `model_type`; None for none.
         context_layers: The hidden states used; 0 is the input of the encoder's first layer.
@@ -154,8 +154,7 @@ class TaggerConfig(PreTrainedConfig):
     freeze_word_embeddings: bool = False
     pretrained_words: bool = False
     static_dim: int = 0
-    static_half: bool = False
-    static_int8: bool = False
+    static_bits: int = 32
     trained_vocab_size: int | None = None
     added_vocab_size: int = 0
     first_singleton_id: int | None = None
@@ -186,8 +185,7 @@ class TaggerConfig(PreTrainedConfig):
     max_word_pieces: int = 0
     piece_vocab_size: int = 0
     composed_dim: int = 0
-    composed_half: bool = False
-    composed_int8: bool = False
+    composed_bits: int = 32
     context_encoder: dict[str, Any] | None = None
     context_layers: list[int] | tuple[int, ...] = ()
     context_mix: str = "mean"
@@ -239,7 +237,10 @@ class TaggerConfig(PreTrainedConfig):
     @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
         """Create a config from a saved one; fields that it lacks get their meaning in `older`, not their defaults."""
-        return super().from_dict({**cls.older, **config_dict}, **kwargs)
+        given = dict(config_dict)
+        for name, bits in (("half", 16), ("int8", 8)):  # flags that older configs have instead of numbers of bits
+            given |= {f"{part}_bits": bits for part in ("static", "composed") if given.pop(f"{part}_{name}", False)}
+        return super().from_dict({**cls.older, **given}, **kwargs)
 
     def _check_vocabularies(self) -> None:
         words = self.vocab_size - self.added_vocab_size
@@ -302,7 +303,7 @@ class TaggerConfig(PreTrainedConfig):
             if getattr(self, field, 1) < 1:
                 raise ValueError(f"{field}={getattr(self, field)} must be a whole number from 1 up.")
 
-    def check_choice(self, field: str, choices: tuple[str, ...]) -> None:
+    def check_choice(self, field: str, choices: tuple[str, ...] | tuple[int, ...]) -> None:
         """Raise if a field has none of the allowed values."""
         value = getattr(self, field)
         if value not in choices:

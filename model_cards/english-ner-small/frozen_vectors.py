@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
 
+_DTYPES = {32: torch.float32, 16: torch.float16, 8: torch.int8, 4: torch.uint8}
+
 #: A word of several pieces is a linear function of its first piece, the mean of all, and its last piece.
 ROLES = 3
 
@@ -19,17 +21,21 @@ NEEDS_PIECES = "This model needs piece_ids; use the tokenizer that was saved wit
 class FrozenVectors(nn.Module):
     """A table of vectors as buffers, which no optimizer ever sees.
 
-    In 8 bits, the weights are whole numbers from −127 to 127, and each row has a scale.
+    In 8 bits, the weights are whole numbers from −127 to 127, and each row has a scale. In 4 bits, they are whole
+    numbers from −7 to 7, and a byte holds two of them plus 8: one of the row's first half, and 16 times one of its
+    second half.
     """
 
     weight: Tensor
     scale: Tensor | None
 
-    def __init__(self, rows: int, dim: int, half: bool, int8: bool) -> None:
+    def __init__(self, rows: int, dim: int, bits: int) -> None:
         super().__init__()
-        dtype = torch.int8 if int8 else torch.float16 if half else None
-        self.register_buffer("weight", torch.zeros(rows, dim, dtype=dtype))
-        self.register_buffer("scale", torch.zeros(rows, 1) if int8 else None)
+        self.dim = dim
+        self.largest = {8: 127, 4: 7}.get(bits, 0)
+        columns, dtype = ((dim + 1) // 2 if bits == 4 else dim), _DTYPES[bits]
+        self.register_buffer("weight", torch.zeros(rows, columns, dtype=dtype))
+        self.register_buffer("scale", torch.zeros(rows, 1) if self.largest else None)
 
     def clear(self) -> None:
         """Set all vectors to zero."""
@@ -39,14 +45,20 @@ class FrozenVectors(nn.Module):
     def store(self, rows: Any, vectors: Tensor) -> None:
         """Set the vectors (N, d) of rows: their indices (N,), or a slice."""
         if self.scale is not None:
-            scale = vectors.float().abs().amax(-1, keepdim=True) / 127
+            scale = vectors.float().abs().amax(-1, keepdim=True) / self.largest
             self.scale[rows] = scale.to(self.scale)
             vectors = (vectors / scale.clamp(min=torch.finfo(torch.float32).tiny)).round()
+        if self.largest == 7:
+            first, second = (F.pad(vectors, (0, self.dim % 2)) + 8).chunk(2, -1)
+            vectors = first + 16 * second
         self.weight[rows] = vectors.to(self.weight)
 
     def read(self, index: Tensor, dtype: torch.dtype) -> Tensor:
         """The vectors (…, d) of rows (…)."""
         vectors = F.embedding(index, self.weight).to(dtype)
+        if self.largest == 7:
+            second = (vectors / 16).floor()
+            vectors = torch.cat([vectors - 16 * second, second], -1)[..., : self.dim] - 8
         return vectors if self.scale is None else vectors * F.embedding(index, self.scale).to(dtype)
 
 
@@ -56,7 +68,7 @@ class StaticVectors(FrozenVectors):
     has_vector: Tensor
 
     def __init__(self, config: TaggerConfig) -> None:
-        super().__init__(config.vocab_size, config.static_dim, config.static_half, config.static_int8)
+        super().__init__(config.vocab_size, config.static_dim, config.static_bits)
         self.config = config
         self.register_buffer("has_vector", torch.zeros(config.vocab_size, dtype=torch.bool))
         self.unknown = nn.Parameter(torch.empty(config.static_dim))
@@ -96,7 +108,7 @@ class ComposedVectors(FrozenVectors):
     def __init__(self, config: TaggerConfig) -> None:
         dim = config.composed_dim
         # Row 0 is that of padding.
-        super().__init__(config.piece_vocab_size + 1, dim, config.composed_half, config.composed_int8)
+        super().__init__(config.piece_vocab_size + 1, dim, config.composed_bits)
         self.register_buffer("mix", torch.zeros(dim, ROLES * dim))
         self.register_buffer("bias", torch.zeros(dim))
         self.reset_parameters()
