@@ -103,7 +103,7 @@ def test_files_are_overwritten_with_overwrite(run, folder):
     convert = ("convert", folder, "--to", "columns", "--output", "out")
     ok(run(*convert))
     assert fault(run(*convert)) == (
-        "hf-xorner data: out/train.conll: exists already; choose another folder to write into, or overwrite it."
+        "hf-xorner data: out/train.conll: exists already; choose another folder to write into, or set overwrite."
     )
     ok(run(*convert, "--overwrite", "true"))
 

@@ -83,6 +83,21 @@ def test_evaluate_takes_a_tagger_or_its_folder(trained, corpus):
         evaluate(tagger, corpus, resamples=-1)
 
 
+def test_evaluate_writes_what_its_options_ask_for(trained, corpus, tmp_path):
+    tagger, _ = trained
+    figures, predictions = tmp_path / "new" / "scores.json", tmp_path / "predictions.tsv"
+    output = {"json": str(figures), "save_predictions": str(predictions), "plots": str(tmp_path / "plots")}
+    scores = evaluate(tagger, corpus, resamples=0, **output)
+    assert json.loads(figures.read_text(encoding="utf-8"))["f1"] == scores["f1"]
+    columns = [line.split("\t")[:2] for line in predictions.read_text(encoding="utf-8").strip().splitlines()]
+    assert columns == [line.split("\t") for line in TEXT.strip().splitlines()]
+    assert (tmp_path / "plots" / "confusion.png").exists()
+    # A threshold is saved in the folder of the model, if one was named.
+    tagger.save_pretrained(tmp_path / "copy")
+    chosen = evaluate(tmp_path / "copy", corpus, resamples=0, min_precision=50, save_min_score=True)["min_score"]
+    assert Tagger.from_pretrained(tmp_path / "copy").min_score == chosen["value"]
+
+
 def test_publish_is_the_function_of_the_hub_package():
     assert hf_xorner.publish is hf_xorner.hub.publish
 

@@ -620,7 +620,7 @@ def test_the_output_of_another_run_is_refused_or_overwritten(tmp_path, model, to
 def test_an_output_that_exists_is_kept_without_overwrite(tag, tmp_path):
     (tmp_path / "in.txt").write_text("Ann\n")
     (tmp_path / "out.jsonl").write_text("mine")
-    assert "out.jsonl: exists already; choose another output, or overwrite it" in fault(
+    assert "out.jsonl: exists already; choose another output, or set overwrite" in fault(
         tag("in.txt", "--output", "out.jsonl")
     )
     assert (tmp_path / "out.jsonl").read_text() == "mine"

@@ -107,7 +107,7 @@ def test_half_precision_is_written_with_half(run, tmp_path):
 def test_files_are_not_overwritten_by_default(run, text):
     arguments = ["convert", "nowhere.txt", "--to", "word2vec", "--output", "vectors.txt"]
     # Reported before the source is read, which may take minutes.
-    sentence = "hf-xorner vectors: vectors.txt: exists already; choose another place to write to, or overwrite it."
+    sentence = "hf-xorner vectors: vectors.txt: exists already; choose another place to write to, or set overwrite."
     assert fault(run(*arguments)) == sentence
     assert text.read_text() == TEXT
     arguments[1] = "vectors.txt"
@@ -204,7 +204,7 @@ def test_composed_vectors_match_the_library(run, encoder, tmp_path, half):
     assert found.pieces.to_str() == expected.pieces.to_str()
     # Reported before anything is encoded.
     options[options.index("encoder")] = "nowhere"
-    sentence = "out/composed.safetensors: exists already; choose another place to write to, or overwrite it."
+    sentence = "out/composed.safetensors: exists already; choose another place to write to, or set overwrite."
     assert fault(run("distill", *options)) == f"hf-xorner vectors: {sentence}"
     options[options.index("nowhere")] = "encoder"
     ok(run("distill", *options, "--overwrite"))

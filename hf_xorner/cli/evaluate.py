@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-from ..corpora.predictions import write_predictions
-from ..evaluation.evaluate import EvaluationOptions, score
-from ..evaluation.report import System
+from ..evaluation.evaluate import EvaluationOptions, score, write
 from ..evaluation.tables import report_text
-from ..evaluation.thresholds import save_min_score
 from . import fail
 from .parser import DataclassParser
 
@@ -49,23 +43,3 @@ def run(words: Sequence[str]) -> None:
     print(report_text(figures), flush=True)
     for path in write(options, system, figures):
         print(f"written: {path}")
-
-
-def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -> list[Path]:
-    """Write what the options ask for, and return the files."""
-    written = []
-    if options.save_predictions:
-        written.append(Path(options.save_predictions))
-        write_predictions(written[-1], system.tokens, system.gold, system.predicted)
-    if options.json:
-        written.append(Path(options.json))
-        written[-1].parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False)
-        written[-1].write_text(f"{text}\n", encoding="utf-8")
-    if options.save_min_score:
-        written.append(save_min_score(Path(str(options.model)), figures["min_score"]["value"]))
-    if options.plots:
-        from ..evaluation.plots import draw
-
-        written += draw(figures, options.plots)
-    return written

@@ -463,7 +463,7 @@ def _check_target(path: Path, format: str, overwrite: bool) -> None:
     if path.is_dir() and not (format == "arrow" and (path / _SAVED).is_file()):
         raise DataError(f"{path}: is a folder, which is not overwritten; choose another folder to write into.")
     if not overwrite:
-        raise DataError(f"{path}: exists already; choose another folder to write into, or overwrite it.")
+        raise DataError(f"{path}: exists already; choose another folder to write into, or set overwrite.")
 
 
 def _write(corpus: DatasetDict, folder: Path, format: str, form: _Form) -> None:

@@ -15,7 +15,7 @@ from datasets import DatasetDict
 from ..corpora import Reading, load_corpus
 from ..corpora.assemble import TRAIN, corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import VALIDATION, with_validation
-from ..corpora.predictions import read_predictions
+from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
 from ..export.runtime import NumberByLabel, checked_numbers, number_by_label
@@ -24,7 +24,7 @@ from ..tagger import Tagger
 from .chunk_tags import raw_chunk_tags
 from .report import System, Training, compare, report
 from .spans import POLICIES, Policy
-from .thresholds import ScoredEntities, choose_min_score
+from .thresholds import ScoredEntities, choose_min_score, save_min_score
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class EvaluationOptions(Reading):
 def evaluate(
     model: Tagger | str | Path, dataset: str | Path, split: str | None = None, **options: Any
 ) -> dict[str, Any]:
-    """Score a model on a split of a corpus.
+    """Score a model on a split of a corpus, and write what the options `json`, `plots` and `save_predictions` ask for.
 
         scores = evaluate("my_tagger", "my_corpus/")
         print(scores["f1"])
@@ -134,10 +134,13 @@ def evaluate(
     Raises:
         ValueError: If an option is wrong, or the model or the corpus cannot be read.
     """
+    name = "the tagger"
     if not isinstance(model, Tagger):
-        model = Tagger.from_pretrained(str(model), options.get("device"), min_score=0)
-    told = EvaluationOptions(model="the tagger", dataset=str(dataset), split=split, **options)
-    return score(told, model)[1]
+        name, model = str(model), Tagger.from_pretrained(str(model), options.get("device"), min_score=0)
+    told = EvaluationOptions(model=name, dataset=str(dataset), split=split, **options)
+    system, figures = score(told, model)
+    write(told, system, figures)
+    return figures
 
 
 def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[System, dict[str, Any]]:
@@ -191,6 +194,26 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
     if other:
         figures["compare"] = compare(system, other, options.policy, scheme, options.trials, options.seed)
     return system, figures
+
+
+def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -> list[Path]:
+    """Write what the options ask for, and return the files."""
+    written = []
+    if options.save_predictions:
+        written.append(Path(options.save_predictions))
+        write_predictions(written[-1], system.tokens, system.gold, system.predicted)
+    if options.json:
+        written.append(Path(options.json))
+        written[-1].parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False)
+        written[-1].write_text(f"{text}\n", encoding="utf-8")
+    if options.save_min_score:
+        written.append(save_min_score(Path(str(options.model)), figures["min_score"]["value"]))
+    if options.plots:
+        from .plots import draw  # imported here because only plots need it
+
+        written += draw(figures, options.plots)
+    return written
 
 
 class _TrainingData(NamedTuple):

@@ -102,12 +102,12 @@ class Output:
             return
         if path.exists() and (not overwrite or path.is_dir()):
             reason = f" and was written with another {difference}" if difference else ""
-            advice = "remove it" if path.is_dir() else "overwrite it"
+            advice = "remove it" if path.is_dir() else "set overwrite"
             raise DataError(f"{path}: exists already{reason}; choose another output, or {advice}.")
         found = _read_state(self._noted)
         fault = self._fault(found)
         if fault and not overwrite:
-            raise DataError(f"{self.partial}: {fault}; finish it with the same command, remove it, or overwrite it.")
+            raise DataError(f"{self.partial}: {fault}; finish it with the same command, remove it, or set overwrite.")
         path.parent.mkdir(parents=True, exist_ok=True)
         if found and found.chunks and not fault:
             self.state = replace(found, input_bytes=input_bytes)

@@ -198,7 +198,7 @@ class _Run:
             return feed
         can_restart = part.source.name != STDIN_NAME
         if not (can_restart and self.options.overwrite):
-            advice = "remove it, or overwrite it" if can_restart else "or remove it"
+            advice = "remove it, or set overwrite" if can_restart else "or remove it"
             raise DataError(f"{output.partial}: was begun with another input; finish it with that one, {advice}.")
         output.restart()
         return islice(read_chunks(part.source, self.chunk_size), shard.start, shard.stop)

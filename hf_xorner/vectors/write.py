@@ -174,7 +174,7 @@ def check_free(paths: Iterable[Path], overwrite: bool) -> None:
     """Raise DataError for a file that exists and may not be overwritten."""
     for path in paths:
         if path.exists() and not overwrite:
-            raise DataError(f"{path}: exists already; choose another place to write to, or overwrite it.")
+            raise DataError(f"{path}: exists already; choose another place to write to, or set overwrite.")
 
 
 def _text(vectors: Vectors, with_header: bool) -> Iterator[bytes]:

@@ -406,7 +406,7 @@ def test_files_are_overwritten_only_on_request(tmp_path, format):
     (path,) = write_corpus(old, tmp_path, format)
     with pytest.raises(DataError) as error:
         write_corpus(new, tmp_path, format)
-    assert str(error.value) == f"{path}: exists already; choose another folder to write into, or overwrite it."
+    assert str(error.value) == f"{path}: exists already; choose another folder to write into, or set overwrite."
     assert rows_of(load_corpus(tmp_path, cache_dir=tmp_path / ".c", pos_column="none")) == rows_of(old)
     assert write_corpus(new, tmp_path, format, overwrite=True) == [path]
     assert rows_of(load_corpus(tmp_path, cache_dir=tmp_path / ".d", pos_column="none")) == rows_of(new)

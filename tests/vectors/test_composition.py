@@ -152,7 +152,7 @@ def test_files_are_overwritten_only_on_request(tmp_path):
             with pytest.raises(DataError) as error:
                 refuse(tmp_path)
             assert str(error.value) == (
-                f"{tmp_path / name}: exists already; choose another place to write to, or overwrite it."
+                f"{tmp_path / name}: exists already; choose another place to write to, or set overwrite."
             )
     write_composition(random_composition(), tmp_path, overwrite=True)
     assert read_composition(tmp_path).dim == DIM
