@@ -47,7 +47,7 @@ def command_lines() -> list[str]:
     lines = ["# Command line", ""]
     for command, summary in COMMANDS.items():
         text = help_of(command, ["--help-all"]) or ""
-        lines += [f"## hf-xorner {command}", "", summary, "", "```text", text, "```", ""]
+        lines += [f"## hf-xorner {command}", "", summary, "", "```{ .text .help }", text, "```", ""]
     return lines
 
 

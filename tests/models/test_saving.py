@@ -1,6 +1,7 @@
 """Saved weights are loaded unchanged, and missing weights are initialised as in the paper."""
 
 import copy
+import json
 import math
 
 import helpers
@@ -261,3 +262,18 @@ def test_manually_frozen_weights_stay_frozen(tokenizer):
     model = build_model("bilstm-cnn", tokenizer)
     model.features.words.weight.requires_grad_(False)
     assert not model.train().features.words.weight.requires_grad
+
+
+@pytest.mark.parametrize(("flag", "bits"), [("half", 16), ("int8", 8)])
+@pytest.mark.parametrize("part", ["static", "composed"])
+def test_configs_from_before_the_numbers_of_bits_load(part, flag, bits, tmp_path):
+    pieces = tiny_encoders.pieces_of(tiny_encoders.bert_tokenizer())
+    tokenizer = WordCharTokenizer.from_corpus([["Ann", "saw", "Oslo"]], vector_words=["rome"], pieces=pieces)
+    model = build_model("lstm-crf", tokenizer, word_dim=0, **{f"{part}_dim": 4, f"{part}_bits": bits})
+    model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    del config["static_bits"], config["composed_bits"]
+    (tmp_path / "config.json").write_text(json.dumps({**config, f"{part}_{flag}": True}))
+    loaded = AutoModelForTokenClassification.from_pretrained(tmp_path)
+    assert getattr(loaded.config, f"{part}_bits") == bits and not hasattr(loaded.config, f"{part}_{flag}")
+    assert all(torch.equal(values, loaded.state_dict()[name]) for name, values in model.state_dict().items())
