@@ -1,8 +1,9 @@
-"""The scripts behind the English tagger: from raw corpora to a student in 8 bits, and scores of systems beside it."""
+"""The scripts behind the English tagger: from raw corpora to a student in 4 bits, and scores of systems beside it."""
 
 import json
 import random
 import runpy
+from statistics import mean, stdev
 
 import pytest
 import tiny_encoders as tiny
@@ -74,3 +75,36 @@ def test_scores_are_of_the_kept_types_under_their_own_names():
     scores = compare["scores"](gold, predicted, ("PER", "ORG", "LOC"))
     assert scores == {"f1": pytest.approx(80.0), "LOC": 0.0, "ORG": 100.0, "PER": 100.0}
     assert compare["scores"](gold, predicted, ("PER",))["f1"] == 100.0
+
+
+#: Rows of the table in docs/english.md, and where model_cards/english-comparison.json has their figures.
+ROWS = {
+    "CoNLL-2003": ("conll2003, as spelt", "f1"),
+    "… in lower case": ("conll2003, lower case", "f1"),
+    "… IN CAPITALS": ("conll2003, capitals", "f1"),
+    "… With Capitals": ("conll2003, Each Word With A Capital", "f1"),
+    "WNUT 2017": ("wnut17, as spelt", "f1"),
+    "… PER and LOC alone": ("wnut17, as spelt", "PER and LOC"),
+    "… in lower case, PER and LOC alone": ("wnut17, lower case", "PER and LOC"),
+    "WikiANN English": ("wikiann-en, as spelt", "f1"),
+}
+
+
+def test_the_documented_scores_are_the_measured_ones():
+    found = json.loads((REPOSITORY / "model_cards" / "english-comparison.json").read_text(encoding="utf-8"))
+    table = {}
+    for line in (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        table.setdefault(cells[0], cells[1:])
+    shipped, (alone,), (peer,) = (
+        "model_cards/english-ner-small",
+        [name for name in found if name.startswith("alone-")],
+        [name for name in found if name.startswith("spacy:")],
+    )
+    seeds = [shipped, *(name for name in found if name.startswith("student-"))]
+    assert len(seeds) == 3
+    for row, (split, measure) in ROWS.items():
+        values = [found[name][split][measure] for name in seeds]
+        spread = f"{mean(values):.1f} ± {stdev(values):.1f}"
+        own, without, other = (f"{found[name][split][measure]:.1f}" for name in (shipped, alone, peer))
+        assert table[row] == [own, spread, without, other], row
