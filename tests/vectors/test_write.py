@@ -209,7 +209,9 @@ def test_files_are_overwritten_only_on_request(tmp_path, format):
     for refuse in (lambda: write_vectors(other, path, format), lambda: check_target(path, format)):
         with pytest.raises(DataError) as error:
             refuse()
-        assert str(error.value) == (f"{written[0]}: exists already; choose another place to write to, or set overwrite.")
+        assert str(error.value) == (
+            f"{written[0]}: exists already; choose another place to write to, or set overwrite."
+        )
     assert [file.read_bytes() for file in written] == before
     assert write_vectors(other, path, format, overwrite=True) == written
     assert_same(read_vectors(path), other)
