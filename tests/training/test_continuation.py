@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+import runs
 import tiny_encoders as tiny
 import torch
 from conftest import ARCHITECTURES, LABELS, SENTENCES, TAG_SCORING, VARIANTS, build_model, has_field, with_decoders
@@ -11,7 +12,6 @@ from helpers import DECODERS
 from safetensors.torch import load_file
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, pipeline
 
-import runs
 from hf_xorner import Tagger, WordCharTokenizer, loading
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import RunArguments, parse, prepare

@@ -2,13 +2,13 @@
 
 import helpers
 import pytest
+import runs
 import tiny_encoders as tiny
 import torch
 from conftest import build_model
 from safetensors.torch import load_file
 from transformers import AutoModelForTokenClassification
 
-import runs
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.evaluation import span_scores
 from hf_xorner.models.tokenization_word_char import UNKNOWN_ID
