@@ -85,7 +85,7 @@ def _frozen(graph: Graph, table: FrozenVectors, index: Value) -> Value:
     if table.scale is None:
         return graph.rows(table.weight, index)
     vectors = graph.cast(graph.Gather(table.weight, index), "float32")
-    if table.largest == 7:
+    if table.bits == 4:
         second = graph.Floor(vectors / 16.0)
         vectors = graph.slice(graph.concat(vectors - second * 16.0, second), 0, table.dim, axis=-1) - 8.0
     return vectors * graph.Gather(table.scale, index)

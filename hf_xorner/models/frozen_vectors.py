@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
 
+#: How the numbers of a table are saved, by their bits.
 _DTYPES = {32: torch.float32, 16: torch.float16, 8: torch.int8, 4: torch.uint8}
 
 #: A word of several pieces is a linear function of its first piece, the mean of all, and its last piece.
@@ -31,11 +32,10 @@ class FrozenVectors(nn.Module):
 
     def __init__(self, rows: int, dim: int, bits: int) -> None:
         super().__init__()
-        self.dim = dim
-        self.largest = {8: 127, 4: 7}.get(bits, 0)
-        columns, dtype = ((dim + 1) // 2 if bits == 4 else dim), _DTYPES[bits]
-        self.register_buffer("weight", torch.zeros(rows, columns, dtype=dtype))
-        self.register_buffer("scale", torch.zeros(rows, 1) if self.largest else None)
+        self.dim, self.bits = dim, bits
+        columns = (dim + 1) // 2 if bits == 4 else dim
+        self.register_buffer("weight", torch.zeros(rows, columns, dtype=_DTYPES[bits]))
+        self.register_buffer("scale", torch.zeros(rows, 1) if bits < 16 else None)
 
     def clear(self) -> None:
         """Set all vectors to zero."""
@@ -45,21 +45,20 @@ class FrozenVectors(nn.Module):
     def store(self, rows: Any, vectors: Tensor) -> None:
         """Set the vectors (N, d) of rows: their indices (N,), or a slice."""
         if self.scale is not None:
-            scale = vectors.float().abs().amax(-1, keepdim=True) / self.largest
+            scale = vectors.float().abs().amax(-1, keepdim=True) / (2 ** (self.bits - 1) - 1)
             self.scale[rows] = scale.to(self.scale)
             vectors = (vectors / scale.clamp(min=torch.finfo(torch.float32).tiny)).round()
-        if self.largest == 7:
+        if self.bits == 4:
             first, second = (F.pad(vectors, (0, self.dim % 2)) + 8).chunk(2, -1)
             vectors = first + 16 * second
         self.weight[rows] = vectors.to(self.weight)
 
     def read(self, index: Tensor, dtype: torch.dtype) -> Tensor:
         """The vectors (…, d) of rows (…)."""
-        vectors = F.embedding(index, self.weight).to(dtype)
-        if self.largest == 7:
-            second = (vectors / 16).floor()
-            vectors = torch.cat([vectors - 16 * second, second], -1)[..., : self.dim] - 8
-        return vectors if self.scale is None else vectors * F.embedding(index, self.scale).to(dtype)
+        vectors = F.embedding(index, self.weight)
+        if self.bits == 4:
+            vectors = torch.cat([vectors & 15, vectors >> 4], -1)[..., : self.dim].to(dtype) - 8
+        return vectors.to(dtype) if self.scale is None else vectors.to(dtype) * F.embedding(index, self.scale).to(dtype)
 
 
 class StaticVectors(FrozenVectors):
