@@ -3,9 +3,6 @@ r"""Train the English tagger of model_cards/english-ner-small from raw corpora: 
 The steps are commands of `hf-xorner`, printed as they run: vectors of word pieces, a teacher over an encoder's states,
 and for each seed a student that learns from it, beside one that does not. Finished steps are not repeated.
 
-The teacher also labels text: sentences of WikiANN, those of WNUT 2017 with other persons and locations in the place of
-their own, and files of `--text`.
-
     python scripts/english.py --vectors glove.6B.100d.txt --pieces sentence-transformers/all-MiniLM-L6-v2 \
         --context sentence-transformers/all-mpnet-base-v2 --data_dir corpora/ --output runs/english
 
@@ -15,23 +12,12 @@ their own, and files of `--text`.
 from __future__ import annotations
 
 import argparse
-import random
 import shlex
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hf_xorner import load_corpus
-from hf_xorner.corpora.assemble import words_and_tags
-
-#: Types whose names are exchanged, as the three corpora call them.
-EXCHANGED = {"person": "PER", "PER": "PER", "location": "LOC", "LOC": "LOC"}
-#: Copies of each sentence with exchanged names.
-COPIES = 3
-
-Corpus = tuple[list[list[str]], list[list[str]]]
 
 
 def main() -> None:
@@ -50,16 +36,11 @@ def main() -> None:
     options, further = parser.parse_known_args()
     here = options.output
     here.mkdir(parents=True, exist_ok=True)
-    folder = str(options.data_dir)
-    corpora = [load_corpus(name, folder) for name in ("conll2003", "wnut17")]
-    corpora.append(load_corpus(f"{folder}/wikiann-en", strip="^en:"))
-    news, social, wikiann = (words_and_tags(corpus["train"]) for corpus in corpora)
-    write(
-        here / "words.txt", dict.fromkeys(word for corpus in (news, social, wikiann) for s in corpus[0] for word in s)
-    )
-    write(here / "text.txt", map(" ".join, wikiann[0][: options.sentences]))
-    write(here / "exchanged.txt", map(" ".join, with_other_names(social, [news, wikiann])))
-    texts = [here / "text.txt", here / "exchanged.txt", *options.text]
+    wikiann = list(load_corpus(str(options.data_dir / "wikiann-en"), strip="^en:")["train"]["tokens"])
+    named = [load_corpus(name, str(options.data_dir))["train"]["tokens"] for name in ("conll2003", "wnut17")]
+    words = dict.fromkeys(word for corpus in (*named, wikiann) for sentence in corpus for word in sentence)
+    (here / "words.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    (here / "text.txt").write_text("\n".join(map(" ".join, wikiann[: options.sentences])) + "\n", encoding="utf-8")
 
     pieces, teacher = here / "pieces", here / "teacher"
     step(
@@ -75,47 +56,10 @@ def main() -> None:
     for seed in options.seeds:
         student = [*data, "--composed", pieces, "--seed", seed, *further]
         with_teacher, alone = here / f"student-{seed}", here / f"alone-{seed}"
-        learn = ["--teacher", teacher, "--text", *texts, "--output_dir", with_teacher]
+        learn = ["--teacher", teacher, "--text", here / "text.txt", *options.text, "--output_dir", with_teacher]
         step(with_teacher / "facts.json", "distill", "--student", "english/ner-small", *student, *learn)
         if options.alone:
             step(alone / "facts.json", "train", "english/ner-small", *student, "--output_dir", alone)
-
-
-def write(path: Path, lines: Iterable[str]) -> None:
-    """Write lines of text."""
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def with_other_names(sentences: Corpus, sources: Sequence[Corpus]) -> Iterator[list[str]]:
-    """Yield copies of the sentences that have a person or location, each with random names in their place.
-
-    Args:
-        sentences: The words and IOB2 tags of sentences.
-        sources: Further sentences from which names are drawn; a name that occurs several times is drawn as seldom as
-            one that occurs once.
-    """
-    names: dict[str, dict[tuple[str, ...], None]] = defaultdict(dict)
-    for corpus in (sentences, *sources):
-        for words, tags in zip(*corpus, strict=True):
-            for kind, part in chunks(words, tags):
-                if kind:
-                    names[kind][tuple(part)] = None
-    choices = {kind: list(found) for kind, found in names.items()}
-    draw = random.Random(1)
-    for words, tags in zip(*sentences, strict=True):
-        parts = list(chunks(words, tags))
-        if any(kind for kind, _ in parts):
-            for _ in range(COPIES):
-                yield [word for kind, part in parts for word in (draw.choice(choices[kind]) if kind else part)]
-
-
-def chunks(words: Sequence[str], tags: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the parts of a sentence in turn: persons and locations, with their type, and words of no such name."""
-    start = 0
-    for index in range(1, len(words) + 1):
-        if index == len(words) or not tags[index].startswith("I-"):
-            yield EXCHANGED.get(tags[start][2:], ""), list(words[start:index])
-            start = index
 
 
 def step(result: Path, *words: object) -> None:
