@@ -118,9 +118,9 @@ def client() -> Any:
         if origin not in _hosts:
             try:
                 answer = _within(seconds, lambda: send(request, **options))
-            except NoAnswer:
+            except (NoAnswer, library.TimeoutException):  # whichever limit comes first, this one or the request's own
                 _hosts[origin] = f"no answer within {seconds:g} seconds, which HF_HUB_ETAG_TIMEOUT can raise"
-            except (library.ConnectError, library.ConnectTimeout) as error:
+            except library.ConnectError as error:
                 _hosts[origin] = first_line(error)
             except library.TransportError:  # the connection was made and broke
                 _hosts[origin] = ""

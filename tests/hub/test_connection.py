@@ -95,6 +95,14 @@ def test_the_wait_can_be_set(unreachable, impatient, monkeypatch):
     assert time.monotonic() - start < 1.8
 
 
+@pytest.mark.parametrize("unreachable", ["silent"], indirect=True)
+def test_a_request_with_a_shorter_limit_of_its_own_is_not_repeated(unreachable, impatient):
+    start = time.monotonic()
+    with pytest.raises(LocalEntryNotFoundError):
+        hf_hub_download("ann/m", "a.txt", endpoint=unreachable, etag_timeout=0.2)
+    assert time.monotonic() - start < 1.8
+
+
 @pytest.fixture
 def published(online, hub):
     """A Hub with a file."""
