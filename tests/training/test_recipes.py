@@ -12,6 +12,7 @@ from hf_xorner import CnnLstmCrfConfig, GrnConfig
 from hf_xorner.papers.tables import published_text, read_table
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import parse
+from hf_xorner.training.build import build_afresh
 from hf_xorner.training.recipes import ROOT, read_recipe, recipe_names, table_names
 
 PAPERS = ("li2020", "lample2016", "ma2016", "chen2019", "strubell2017")
@@ -320,10 +321,16 @@ def test_options_of_an_ablation_match_the_paper():
     assert (training.learning_rate, training.momentum, training.per_device_train_batch_size) == (0.01, 0, 1)
 
 
-def test_random_vectors_are_of_words_as_spelt():
-    for name in ("ma2016/table6/random", "ma2016/table6/random-pos"):
-        assert parse([name])[0].casing == "keep"
-    assert parse(["ma2016/table3/blstm-cnns-crf"])[0].casing == "lower"
+def test_spellings_of_ma2016_start_from_the_lower_cased_vector_and_are_tuned_apart(tmp_path):
+    (tmp_path / "glove.txt").write_text("said" + " 0.5" * 100 + "\nup" + " 0.25" * 100 + "\n", encoding="utf-8")
+    run, _, fields = parse(["ma2016/table3/blstm", "--vectors", str(tmp_path / "glove.txt")])
+    tokenizer, model, _ = build_afresh(run, [["said", "Said"]], ["O", "B-PER", "I-PER"], fields)
+    ids = tokenizer.convert_tokens_to_ids(["said", "Said", "up", "Up", "Osaka"])
+    assert len({*ids}) == 4 and ids[2] == ids[3]  # training has Said, and not Up
+    rows = model.features.words.weight[ids]
+    assert (rows[:2] == 0.5).all() and (rows[2:4] == 0.25).all()
+    for name in ("ma2016/table6/random", "ma2016/table6/random-pos", "ma2016/table6/word2vec"):
+        assert (parse([name])[0].casing, parse([name])[0].fallback) == ("keep", [])
 
 
 def test_languages_of_lample2016_have_their_own_options():
