@@ -119,7 +119,7 @@ def client() -> Any:
             try:
                 answer = _within(seconds, lambda: send(request, **options))
             except (NoAnswer, library.TimeoutException):  # whichever limit comes first, this one or the request's own
-                _hosts[origin] = f"no answer within {seconds:g} seconds, which HF_HUB_ETAG_TIMEOUT can raise"
+                _hosts[origin] = "no answer in time; HF_HUB_ETAG_TIMEOUT sets the seconds to wait"
             except library.ConnectError as error:
                 _hosts[origin] = first_line(error)
             except library.TransportError:  # the connection was made and broke
