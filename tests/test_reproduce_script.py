@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from hf_xorner.evaluation.chunk_tags import raw_chunk_tags
 from hf_xorner.papers.jobs import Settings, execute, identity_of, plan
 from hf_xorner.papers.presentation import to_markdown
 from hf_xorner.papers.reproduction import fill, significance
-from hf_xorner.papers.results import merge_results
+from hf_xorner.papers.results import merge_results, read_results
 from hf_xorner.papers.tables import published_number, published_text, read_table
 from hf_xorner.training.recipes import table_names
 
@@ -273,6 +274,24 @@ def test_results_are_merged(reproduced):
         "seeds": [1, 2],
         "published": "50.25 ± 0.50",
     }
+
+
+def test_results_of_plain_tags_stand_beside_those_of_entities(reproduced, monkeypatch, tmp_path):
+    monkeypatch.chdir(reproduced["folder"])
+    table, settings = read_table("towns.yaml"), Settings(reproduced["runs"], seeds=(1,))
+    filled = fill(table, plan(table, settings), settings)
+    path = tmp_path / "results.json"
+    before = merge_results(path, filled)
+    for of_seeds in filled.facts.values():
+        for seed, one in of_seeds.items():
+            of_seeds[seed] = replace(one, scores={"test": {"accuracy": 97.125}, "validation": {"accuracy": 96.0}})
+    after = merge_results(path, filled)
+    assert after[: len(before)] == before
+    assert [row["work"] for row in after[len(before) :]] == [row["work"] for row in before]
+    for row in after[len(before) :]:
+        assert (row["accuracy_mean"], row["accuracy_std"], row["dev_mean"]) == (97.12, None, 96.0)
+        assert "f1_mean" not in row and row["published"] is None
+    assert merge_results(path, filled) == after == read_results(path)
 
 
 CHANGES = """title: Chunk tags

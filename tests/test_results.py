@@ -14,27 +14,33 @@ from hf_xorner.training import parse
 
 RESULTS = json.loads((REPOSITORY / "model_cards" / "results.json").read_text(encoding="utf-8"))
 FIELDS = {
-    *("work", "dataset", "split", "model_type", "features", "seeds", "f1_mean", "f1_std", "dev_mean", "dev_std"),
+    *("work", "dataset", "split", "model_type", "features", "seeds", "dev_mean", "dev_std"),
     *("published", "p", "baseline", "seconds", "device", "threads", "command"),
 }
 
 
+def measure_of(row):
+    return "accuracy" if "accuracy_mean" in row else "f1"
+
+
 def test_results_are_unique():
-    places = [(row["work"], row["dataset"], row["split"]) for row in RESULTS]
+    places = [(row["work"], row["dataset"], row["split"], measure_of(row)) for row in RESULTS]
     assert len(places) == len(set(places)) >= 6
 
 
 @pytest.mark.parametrize("row", RESULTS, ids=lambda row: row["work"])
 def test_the_command_of_a_result_matches_its_fields(row):
-    assert set(row) == FIELDS
+    measure = measure_of(row)
+    assert set(row) == FIELDS | {f"{measure}_mean", f"{measure}_std"}
     assert row["features"] in ("none", "static", "contextual", "static+contextual")
-    assert 0 < row["f1_mean"] < 100
-    assert (row["f1_std"] is None) == (len(row["seeds"]) == 1)
+    assert 0 < row[f"{measure}_mean"] < 100
+    assert (row[f"{measure}_std"] is None) == (len(row["seeds"]) == 1)
     assert (row["p"] is None) == (row["baseline"] is None)
     words = shlex.split(row["command"])
     assert words[:2] in (["python", "scripts/train.py"], ["hf-xorner", "train"])
     run, training, _ = parse(words[2:])
     assert (run.model_type, run.dataset) == (row["model_type"], row["dataset"])
+    assert (run.tag_column is None) == (measure == "f1")
     assert (run.seeds or [training.seed]) == row["seeds"]
     assert bool(run.context) == ("contextual" in row["features"])
     assert bool(run.vectors or run.composed) == ("static" in row["features"])
@@ -59,7 +65,7 @@ def test_pages_are_generated_from_the_results(tmp_path):
 
 
 def test_the_page_shows_each_result_with_its_command():
-    unknown = dict.fromkeys(FIELDS)
+    unknown = dict.fromkeys((*FIELDS, "f1_std"))
     common = {"dataset": "towns", "model_type": "grn", "features": "none"}
     scores = {"f1_mean": 50.0, "f1_std": 1.25, "dev_mean": 60.5, "dev_std": 0.5, "published": "51.00 ± 1.00"}
     test = {"p": 0.0312, "baseline": "b", "seconds": 150}
@@ -67,6 +73,7 @@ def test_the_page_shows_each_result_with_its_command():
         {"work": "paper/table/a", "seeds": [1, 2], "command": "hf-xorner train a"} | common | scores | test,
         unknown | {"work": "old", "seeds": [1], "f1_mean": 40.0, "command": "hf-xorner train old"} | common,
     ]
+    assert "| 97.00 ± 0.50 (accuracy) |" in results_page([rows[0] | {"accuracy_mean": 97.0, "accuracy_std": 0.5}])
     assert "| < 0.001 (b) |" in results_page([rows[0] | {"p": 0.0001}])
     lines = results_page(rows).splitlines()
     assert lines[0] == "### towns"

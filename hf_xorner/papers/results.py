@@ -36,12 +36,13 @@ def read_results(path: Path) -> list[dict[str, Any]]:
 
 
 def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
-    """Put the rows of a table into a file of results, and replace earlier ones of the same work, dataset and split.
+    """Put the rows of a table into a file of results, and replace earlier ones of the same work, data and measure.
 
     A result has `work` (paper, table and row), `dataset`, `split`, `model_type`, `features` (none, static, contextual
-    or static+contextual), `seeds`, `f1_mean` and `f1_std` in percent, `dev_mean` and `dev_std` (the same on the
-    validation split), `published`, `p` (against the row `baseline` of the same table), `seconds` of training (the mean
-    over seeds, of `threads` threads on `device`) and `command`. What is not known is null.
+    or static+contextual), `seeds`, `f1_mean` and `f1_std` in percent (for plain tags `accuracy_mean` and
+    `accuracy_std`), `dev_mean` and `dev_std` (the same on the validation split), `published`, `p` (against the row
+    `baseline` of the same table), `seconds` of training (the mean over seeds, of `threads` threads on `device`) and
+    `command`. What is not known is null.
 
     Args:
         path: A JSON file with a list of results; created if needed.
@@ -51,9 +52,9 @@ def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
         ValueError: If the file has other content.
     """
     rows = read_results(path)
-    places = {(row.get("work"), row.get("dataset"), row.get("split")): place for place, row in enumerate(rows)}
+    places = {_key(row): place for place, row in enumerate(rows)}
     for row in _results(filled):
-        place = places.get((row["work"], row["dataset"], row["split"]), len(rows))
+        place = places.get(_key(row), len(rows))
         rows[place : place + 1] = [row]
     write_whole(path, dumped(rows))
     return rows
@@ -78,11 +79,11 @@ def headline_table(rows: Iterable[Mapping[str, Any]], works: Mapping[str, str]) 
         rows: All results.
         works: The names to show, by the results' `work`, in the order to show them.
     """
-    by_work = {row["work"]: row for row in rows}
+    by_work = {row["work"]: row for row in rows if _measure(row) == "f1"}
     lines = [table_line(["corpus", "tagger", "seeds", "test F1", "published"]), table_line(["---"] * 3 + ["---:"] * 2)]
     for work, name in works.items():
         row = by_work[work]
-        cells = [row["dataset"], name, str(len(row["seeds"])), _spread(row, "f1"), published_text(row["published"])]
+        cells = [row["dataset"], name, str(len(row["seeds"])), _score(row), published_text(row["published"])]
         lines.append(table_line(cells))
     return "\n".join(lines)
 
@@ -94,12 +95,25 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         row["model_type"],
         row["features"],
         str(len(row["seeds"])),
-        _spread(row, "f1"),
+        _score(row),
         published_text(row["published"]),
         _spread(row, "dev"),
         NOT_PUBLISHED if p is None else f"{f'{p:.3f}' if p >= 0.001 else '< 0.001'} ({row['baseline']})",
         NOT_PUBLISHED if seconds is None else f"{seconds / 60:.0f}",
     ]
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (*(row.get(name) for name in ("work", "dataset", "split")), _measure(row))
+
+
+def _measure(row: Mapping[str, Any]) -> str:
+    return "accuracy" if "accuracy_mean" in row else "f1"
+
+
+def _score(row: Mapping[str, Any]) -> str:
+    measure = _measure(row)
+    return _spread(row, measure) + (" (accuracy)" if measure == "accuracy" else "")
 
 
 def _spread(row: Mapping[str, Any], figure: str) -> str:
@@ -117,14 +131,15 @@ def _features_of(facts: Facts) -> str:
 def _results(filled: Filled) -> list[dict[str, Any]]:
     found = []
     for (key, run), of_seeds in filled.facts.items():
-        scored = {seed: one for seed, one in sorted(of_seeds.items()) if "f1" in one.scores.get("test", {})}
+        scored = {seed: one for seed, one in sorted(of_seeds.items()) if "test" in one.scores}
         if not scored or filled.table.rows[key].reads:  # no result of a whole model
             continue
         first = next(iter(scored.values()))
+        measure = "f1" if "f1" in first.scores["test"] else "accuracy"
         cells = [
             filled.cells[key, name]
             for name, column in filled.table.columns.items()
-            if (column.run, column.split, column.figure, column.is_mean) == (run, "test", "f1", True)
+            if (column.run, column.split, column.figure, column.is_mean) == (run, "test", measure, True)
         ]
         p = cells[0].p if cells else None
         found.append(
@@ -135,8 +150,8 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
                 "model_type": first.options["model_type"],
                 "features": _features_of(first),
                 "seeds": list(scored),
-                **_mean_and_std("f1", [one.scores["test"]["f1"] for one in scored.values()]),
-                **_mean_and_std("dev", [one.scores["validation"]["f1"] for one in scored.values()]),
+                **_mean_and_std(measure, [one.scores["test"][measure] for one in scored.values()]),
+                **_mean_and_std("dev", [one.scores["validation"][measure] for one in scored.values()]),
                 "published": cells[0].published if cells else None,
                 "p": p,
                 "baseline": None if p is None else filled.table.baseline,
