@@ -115,7 +115,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         Raises:
             ValueError: If the new labels need other weights.
         """
-        if self.config.id2label == self._id2label:
+        if torch.compiler.is_compiling() or self.config.id2label == self._id2label:
             return
         try:
             self.tags.rename(self.config.labels)
@@ -281,8 +281,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             teacher_weight: That part, from 0 to 1; the rest is of the labels.
             kwargs: `return_dict=False` for a plain tuple; other arguments of the Trainer or a pipeline are ignored.
         """
-        if not torch.compiler.is_compiling():
-            self.follow_labels()
+        self.follow_labels()
         if word_states is None:
             self.check_inputs(input_ids, char_ids, piece_ids, labels)
         if output_attentions is None:
