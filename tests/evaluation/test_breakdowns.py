@@ -350,20 +350,6 @@ def test_sentence_kinds_match_a_loop(pair, policy, random):
     assert_close(sentence_kind_scores(comparison, list(chain.from_iterable(words))), expected)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        surface_scores,
-        sentence_kind_scores,
-        lambda *given: vocabulary_partition(*given, []),
-        lambda *given: seen_partition(*given, []),
-    ],
-)
-def test_mismatched_words_are_refused(function):
-    with pytest.raises(ValueError, match="1 words for 2 tags"):
-        function(Comparison.of([["B-X", "O"]], [["B-X", "O"]]), [["a", "b"]])
-
-
 # --- Tags ------------------------------------------------------------------------------------------------------------
 
 
