@@ -164,7 +164,7 @@ class TrainingRun(NamedTuple):
         return self.judge(split).scores
 
     def judge(self, split: Dataset) -> Judged:
-        """Return the predictions of the model for a split, and their scores, checked against seqeval."""
+        """Return the predictions of the model for a split, and their scores."""
         names = [*self.trainer.model.config.labels, UNLABELLED_TAG]  # the last has the number -1
         output = self.trainer.predict(split)
         predicted, gold = output.predictions.argmax(-1), output.label_ids
