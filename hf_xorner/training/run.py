@@ -19,12 +19,13 @@ from ..corpora.hold_out import HeldOut, hold_out
 from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import first_line
 from ..evaluation import span_scores
+from ..files import check_apart
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
-from .arguments import RunArguments, TaggerTrainingArguments, adopt, check_output_apart
+from .arguments import RunArguments, TaggerTrainingArguments, adopt
 from .build import Start, build_afresh, go_on
 from .checkpoints import folder_locked
 from .context import with_context_states
@@ -163,7 +164,7 @@ class TrainingRun(NamedTuple):
         return self.judge(split).scores
 
     def judge(self, split: Dataset) -> Judged:
-        """Return the predictions of the model for a split, and their scores, checked against seqeval."""
+        """Return the predictions of the model for a split, and their scores."""
         names = [*self.trainer.model.config.labels, UNLABELLED_TAG]  # the last has the number -1
         output = self.trainer.predict(split)
         predicted, gold = output.predictions.argmax(-1), output.label_ids
@@ -296,12 +297,14 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
     """Check that a run can use its output folder.
 
     Raises:
-        ValueError: If it holds the model that training continues from.
+        DataError: If it holds the model that training continues from.
         TrainingError: If it cannot be written, another run writes it, or it has checkpoints of an unfinished run.
     """
     folder = Path(str(training.output_dir))
     if run.model_name_or_path:
-        check_output_apart(run.model_name_or_path, training.output_dir)
+        model = Path(run.model_name_or_path).resolve()
+        # A run deletes its older checkpoints.
+        check_apart(folder, model, *([model.parent] if model.name.startswith("checkpoint-") else []))
     with folder_locked(folder, training):
         if str(training.resume_from_checkpoint).casefold() in ("none", "false"):
             check_unfinished(folder)
