@@ -111,3 +111,20 @@ def test_files_are_overwritten_with_overwrite(run, folder):
 def test_an_unfinished_command_shows_its_usage(run):
     assert run("convert", "xor")[0] == 2
     assert run()[0] == 2
+
+
+@pytest.mark.parametrize("spelling", ["mine", "mine/../mine", "link"])
+def test_a_conversion_never_replaces_its_input(run, tmp_path, spelling):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    path = tmp_path / "mine" / "train.conll"
+    path.write_text("Ada S-PER\nleft O\n")
+    for source in ("mine", "mine/train.conll"):
+        message = fault(run("convert", source, "--to", "columns", "--output", spelling, "--overwrite"))
+        assert "train.conll" in message and path.read_text() == "Ada S-PER\nleft O\n"
+    ok(run("convert", "mine", "--to", "arrow", "--output", "saved"))
+    before = {path: path.read_bytes() for path in (tmp_path / "saved").rglob("*") if path.is_file()}
+    fault(run("convert", "saved", "--to", "arrow", "--output", "mine/../saved", "--overwrite"))
+    assert before == {path: path.read_bytes() for path in (tmp_path / "saved").rglob("*") if path.is_file()}
+    fault(run("stats", "mine/train.conll", "--json", f"{spelling}/train.conll"))
+    assert path.read_text() == "Ada S-PER\nleft O\n"

@@ -14,8 +14,10 @@ from transformers.hf_argparser import string_to_bool
 
 from ..corpora import Reading, corpus_statistics, load_corpus, statistics_table, write_corpus
 from ..corpora.assemble import assemble
+from ..corpora.load import inputs_of
 from ..corpora.schemes import WRITTEN_SCHEMES
 from ..corpora.source import SEPARATORS, WRITTEN_FORMATS
+from ..files import check_apart
 from .parser import DataclassParser, Parser
 
 EXAMPLES = (
@@ -73,12 +75,14 @@ def run(words: Sequence[str]) -> None:
     with formats_shown() if options.command == "stats" else nullcontext():
         corpus = load_corpus(options.source, options.data_dir, **told)
     if options.command == "convert":
+        inputs = inputs_of(options.source, options.data_dir)
         for path in write_corpus(
-            corpus, options.output, options.to, options.as_scheme, options.as_separator, options.overwrite
+            corpus, options.output, options.to, options.as_scheme, options.as_separator, options.overwrite, inputs
         ):
             print(f"written: {path}")
         return
     statistics = corpus_statistics(corpus)
     if options.json:
+        check_apart(options.json, *inputs_of(options.source, options.data_dir))
         options.json.write_text(json.dumps(statistics, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     print(statistics_table(statistics))

@@ -35,6 +35,7 @@ from ..errors import DataError, first_line
 from .checks import WordSample, note_plain_tags, note_words, refuse_numbers, refuse_strange_tags
 from .schemes import (
     EDGE,
+    IO,
     UNLABELLED_TAG,
     Pair,
     Scheme,
@@ -47,6 +48,7 @@ from .schemes import (
     recognise,
     repairs_of,
     tags_of,
+    usual_tags,
     with_new_type,
 )
 from .source import AUTO, Reading, Repairs, Sentence
@@ -397,7 +399,7 @@ def split_fingerprint(split: Dataset, name: str) -> str:
 TRAIN = "train"
 
 # Part of every fingerprint: another number makes all cached data sets be built anew.
-_VERSION = 2
+_VERSION = 3
 # Sentences of a table.
 _BATCH = 1000
 
@@ -431,8 +433,12 @@ def assemble(
         if not found.pairs:
             bad = f" beside bad lines ({repairs.first_left_out})" if repairs.first_left_out else ""
             raise DataError(f"{splits[name].source}: the split holds no sentence{bad}; fill it, or leave it out.")
+    splits, surveys = _with_usual_tags(splits, surveys, reading, repairs, source)
     pairs = set().union(*(found.pairs for found in surveys.values()))
-    scheme = recognise(pairs) if reading.scheme == AUTO else cast("Scheme", reading.scheme)
+    if reading.scheme == IO:
+        scheme: Scheme = "iob1"
+    else:
+        scheme = recognise(pairs) if reading.scheme == AUTO else cast("Scheme", reading.scheme)
     for name, found in surveys.items():
         _check_plausible(splits[name], found, scheme, reading)
         note_words(found.words, repairs, splits[name].source)
@@ -461,6 +467,41 @@ def assemble(
             for name, split in splits.items()
         }
     )
+
+
+def _with_usual_tags(
+    splits: Mapping[str, Split], surveys: dict[str, Survey], reading: Reading, repairs: Repairs, source: str
+) -> tuple[Mapping[str, Split], dict[str, Survey]]:
+    """Return the splits and their surveys with the usual forms of their tags."""
+    counts: Counter[str] = Counter()
+    for survey in surveys.values():
+        for (_, tag), count in survey.pairs.items():
+            counts[tag] += count
+    del counts[EDGE]
+    form, notes = usual_tags(counts, reading.scheme)
+    if all(tag == new for tag, new in form.items()):
+        return splits, surveys
+    if empty := next((tag for tag, new in form.items() if not new), ""):
+        place = next(find(splits[name], lambda pair: pair[1] == empty)[0] for name in surveys if empty in surveys[name].tags)
+        raise DataError(f"{place}: the tag {empty!r} is only blanks; give every word a tag.")
+    for note in notes:
+        repairs.note(note, source)
+
+    def with_usual_tags(split: Split) -> Split:
+        def read(repairs: Repairs) -> Iterator[Sentence]:
+            for sentence in split.read(repairs):
+                yield sentence._replace(tags=[form[tag] for tag in sentence.tags])
+
+        return split._replace(read=read)
+
+    form[EDGE] = EDGE
+    changed = {}
+    for name, survey in surveys.items():
+        pairs: Counter[Pair] = Counter()
+        for (before, tag), count in survey.pairs.items():
+            pairs[form[before], form[tag]] += count
+        changed[name] = survey._replace(pairs=pairs)
+    return {name: with_usual_tags(split) for name, split in splits.items()}, changed
 
 
 def _check_plausible(split: Split, found: Survey, scheme: Scheme, reading: Reading) -> None:

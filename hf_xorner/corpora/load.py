@@ -85,10 +85,12 @@ def _with_tag_names(path: Path, reading: Reading, usual: str | None) -> Reading:
         return replace(reading, tag_names=reading.tag_names or usual)
     try:
         numbers = json.loads(path.read_text(encoding="utf-8"))
+        if type(numbers) is not dict or any(len(name.split()) != 1 for name in numbers):
+            raise ValueError("expected an object of names without blanks and their numbers")
         names = sorted(numbers, key=numbers.__getitem__)
         if [numbers[name] for name in names] != list(range(len(names))):
             raise ValueError("its numbers do not follow each other")
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise DataError(f"{path}: holds no numbers of tags ({first_line(error)}); give tag_names.") from None
     return replace(reading, tag_names=" ".join(names))
 
@@ -117,9 +119,16 @@ def split_of_files(paths: Sequence[Path], reading: Reading) -> Split:
     """
     kinds = {path: format_of(path, reading) if reading.format == AUTO else reading.format for path in paths}
 
+    # Documents of one name in different folders are different ones.
+    common = Path(os.path.commonpath([path.parent for path in paths]))
+
     def read(repairs: Repairs) -> Iterator[Sentence]:
         for path, kind in kinds.items():
-            yield from _read_file(path, kind, reading, repairs)
+            if kind == "brat":
+                document = path.relative_to(common).with_suffix("").as_posix()
+                yield from read_brat(path, reading, repairs, document)
+            else:
+                yield from _read_file(path, kind, reading, repairs)
 
     identity = repr(([_identity_of(path, kind) for path, kind in kinds.items()], astuple(reading)))
     guesses_pos = reading.pos_column is None and "columns" in kinds.values()
@@ -157,7 +166,6 @@ _READERS: dict[str, Callable[[Path, Reading, Repairs], Iterator[Sentence]]] = {
     "csv": read_csv,
     "jsonl": read_json_lines,
     "spans": read_spans,
-    "brat": read_brat,
     "spacy": read_docbin,
     "spacy_json": read_spacy_json,
 }
@@ -398,6 +406,18 @@ def _load(
     if path.exists():
         raise DataError(f"{path}: a pipe or device, which cannot be read twice; save what it holds to a file.")
     raise DataError(f"{path}: no such file or folder; {_EXPECTED}.")
+
+
+def inputs_of(source: str | Path, data_dir: str | Path | None = None) -> list[Path]:
+    """Return the file or folder that `load_corpus` reads for a source; nothing for what is generated or on the Hub."""
+    base = _expanded(data_dir or "")
+    if isinstance(source, str) and source in NAMED_CORPORA:
+        base = _expanded(data_dir or os.environ.get(CORPORA_VARIABLE, ""))
+        corpus = NAMED_CORPORA[source]
+        folder = _folder_of(source, base, corpus.prefix)
+        return [folder] if folder else []
+    path = base / _expanded(source)
+    return [path] if path.exists() else []
 
 
 def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_dir: str | Path | None) -> DatasetDict:

@@ -35,6 +35,14 @@ _STAYS_OPEN, _CONTINUES = (BEGIN, INSIDE), (INSIDE, END)
 _NO_TYPE = -1
 #: The schemes that tags can be written in.
 WRITTEN_SCHEMES = ("iob1", "iob2", "bioes", "bilou", "bmes")
+#: The name of tags that are ``O`` or a bare type, which are read as IOB1: words of one type side by side are an entity.
+IO = "io"
+#: Notes on tags that are written in another way than a scheme has them.
+BLANKS_AROUND, UNDERSCORES, BARE_TYPES = (
+    "tags with blanks around them were read without these",
+    "tags with an underscore for the hyphen were read as those of a scheme",
+    "tags without prefixes beside O were read as types of entities; pass scheme=plain to read labels of single words",
+)
 
 
 def has_prefix_of(tag: str, prefixes: Collection[str]) -> bool:
@@ -80,6 +88,7 @@ OPENED = "tags that continued no entity began one"
 LEFT_OPEN = "entities without their last tag were closed"
 _IOB = re.compile(r"[BI]-.")
 _ANY_CHUNK_SCHEME = re.compile(r"[A-Z]-.")
+_UNDERSCORED_IOB, _UNDERSCORED = re.compile(r"[BI]_."), re.compile(r"[BIESLUM]_.")
 
 
 def tags_of(pairs: Collection[Pair]) -> set[str]:
@@ -108,6 +117,34 @@ def recognise(pairs: Collection[Pair]) -> Scheme:
         return scheme
     first = {tag[:2] for before, tag in pairs if before in (EDGE, *NO_CHUNK) or entity_type(before) != tag[2:]}
     return "iob1" if "I-" in first and "B-" not in first else "iob2"
+
+
+def usual_tags(counts: Mapping[str, int], scheme: str) -> tuple[dict[str, str], list[str]]:
+    """Return the usual form of each tag that is written in another way, and notes on what was changed.
+
+    Blanks around a tag are removed, and ``B_PER`` becomes ``B-PER``. If no tag has a prefix and ``O`` is the most
+    frequent one, all others are types of entities: ``PER`` becomes the ``I-PER`` of IOB1. No set of parts of speech
+    has a more frequent ``O``.
+
+    Args:
+        counts: How often each tag occurs in the corpus.
+        scheme: The scheme that was given, "auto" or "io".
+    """
+    form = {tag: tag.strip() for tag in counts}
+    notes = [BLANKS_AROUND] if any(tag != new for tag, new in form.items()) else []
+    if scheme == "plain":
+        return form, notes
+    inside = set(form.values()) - set(NO_CHUNK)
+    if any(map(_UNDERSCORED_IOB.match, inside)):
+        form = {tag: f"{new[0]}-{new[2:]}" if _UNDERSCORED.match(new) else new for tag, new in form.items()}
+        notes.append(UNDERSCORES)
+        inside = set(form.values()) - set(NO_CHUNK)
+    most = max(counts, key=counts.__getitem__)
+    bare = inside and not any(map(_ANY_CHUNK_SCHEME.match, inside)) and form[most] == OUTSIDE_TAG
+    if scheme == IO or (scheme == "auto" and bare):
+        form = {tag: new if new in NO_CHUNK else f"I-{new}" for tag, new in form.items()}
+        notes += [BARE_TYPES] if scheme == "auto" else []
+    return form, notes
 
 
 def label_names(tags: Collection[str], plain: bool) -> list[str]:

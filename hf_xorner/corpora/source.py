@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import DataError
-from .schemes import WRITTEN_SCHEMES
+from .schemes import IO, WRITTEN_SCHEMES
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ AUTO = "auto"
 NONE = "none"
 WRITTEN_FORMATS = ("columns", "conllu", "conll2012", "csv", "jsonl", "spans", "parquet", "arrow")
 FORMATS = (*WRITTEN_FORMATS, "brat", "spacy", "spacy_json")
-SCHEMES = ("plain", *WRITTEN_SCHEMES)
+SCHEMES = ("plain", *WRITTEN_SCHEMES, IO)
 SEPARATORS = ("tab", "blank")
 
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from datasets import Dataset, DatasetDict
 
 from ..errors import DataError
+from ..files import check_apart
 from .assemble import DOC_ID, POS_TAGS, TAGS, TOKENS, FlatBatch, flat_batches, label_names_of
 from .formats.columns import DOCUMENT_START
 from .formats.json_lines import TEXT_KEY
@@ -369,6 +370,7 @@ def write_corpus(
     scheme: str = "iob2",
     separator: str = "tab",
     overwrite: bool = False,
+    inputs: Sequence[str | Path] = (),
 ) -> list[Path]:
     """Write a corpus into a folder, so that `hf_xorner.corpora.load_corpus` reads it back without loss.
 
@@ -399,16 +401,20 @@ def write_corpus(
             "bmes". Plain tags stay as they are.
         separator: The separator of ``columns``: "tab" or "blank".
         overwrite: Replace files that exist.
+        inputs: The files and folders that the corpus was read from, which are never replaced.
 
     Returns:
         The paths, one for each split.
 
     Raises:
-        DataError: If a file exists and `overwrite` is False, or if the format cannot represent the corpus.
+        DataError: If a file exists and `overwrite` is False, or is an input, or if the format cannot represent the
+            corpus.
     """
     _check_options(format, scheme, separator)
     folder = Path(folder).expanduser()
     targets = _targets(corpus, folder, format)
+    for path in [*targets.values(), folder] if format == "arrow" else targets.values():
+        check_apart(path, *inputs)
     for path in targets.values():
         _check_target(path, format, overwrite)
     for split, dataset in corpus.items():

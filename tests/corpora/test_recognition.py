@@ -51,7 +51,7 @@ NOTED = {
     "features after the tag": "words are read from column 0 and tags from column 1",
     "UNER": "words are read from column 1 and tags from column 2",
     "UNER as it was": "words are read from column 1 and tags from column 2",
-    "GermEval": "tags from column 2, counted from 0, though column 3 holds tags of the same types",
+    "GermEval": "tags from column 2, counted from 0, though column 3 holds tags of entities, too",
     "CoNLL-U of Stanza": "the tags are those of MISC (ner=)",
     "CoNLL-U Plus": "the tags are those of EXTRA:NER",
     "Kaggle": "read as Latin-1",

@@ -12,13 +12,13 @@ from ..splits import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .spans import Span, same_text, sentences_between, tags_of_spans, words_of
 
 _JOINED = "discontinuous spans were read as one, with the words between their parts"
-_SPAN = re.compile(r"T\S*\t(\S+) (\d+ \d+(?:;\d+ \d+)*)(?:\t(.*))?")
+_SPAN = re.compile(r"T\S*\t(\S+) ([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)(?:\t(.*))?")
 
 
-def read_brat(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def read_brat(path: Path, reading: Reading, repairs: Repairs, document: str | None = None) -> Iterator[Sentence]:
     """Yield the lines of the text beside an annotation file as sentences, the words by the library's word rule.
 
-    A line break inside an entity does not end a sentence. The document has the name of the file. Events, relations,
+    A line break inside an entity does not end a sentence. Events, relations,
     attributes and notes are not read. A discontinuous span is read with the words between its parts; overlapping spans
     and spans that cut a word are treated as in `read_spans`.
 
@@ -26,6 +26,7 @@ def read_brat(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Senten
         path: The annotation, ``name.ann``, or its text, ``name.txt``, in UTF-8.
         reading: The options of reading, none of which is used.
         repairs: Counts the discontinuous spans, and what `read_spans` counts.
+        document: The name of the document; by default that of the file.
 
     Raises:
         DataError: If one of the two files is missing, or for a span that is malformed, reaches outside of its text,
@@ -42,7 +43,8 @@ def read_brat(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Senten
         lines.append(lines[-1] + text.count("\n", before, start))
     starts = [line > before for before, line in pairwise(lines)]
     for first, after in sentences_between(starts, tags):
-        yield Sentence(words.tokens[first:after], tags[first:after], f"{source}:", lines[first + 1], doc_id=path.stem)
+        line, doc_id = lines[first + 1], document or path.stem
+        yield Sentence(words.tokens[first:after], tags[first:after], f"{source}:", line, doc_id=doc_id)
 
 
 def files_of_document(path: Path) -> tuple[Path, Path]:

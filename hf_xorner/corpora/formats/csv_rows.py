@@ -11,7 +11,7 @@ from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
 from ..encodings import encoding_of, open_corpus_file
 from ..source import AUTO, NONE, Reading, Repairs, Sentence
-from .layout import looks_like_tag
+from .layout import looks_like_tag, recognise_columns
 
 _TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text", "sentence")
 _TAG_NAMES = (
@@ -43,6 +43,7 @@ class _Columns(NamedTuple):
         document: The index of the name of the document.
         lists: Whether a row holds a whole sentence.
         quoted: Whether fields may be in quotation marks.
+        note: The difference to the usual columns of a file without a header, for the log.
     """
 
     delimiter: str
@@ -54,6 +55,7 @@ class _Columns(NamedTuple):
     document: int | None
     lists: bool
     quoted: bool
+    note: str
 
 
 def has_header(line: str) -> bool:
@@ -73,7 +75,7 @@ def read_csv(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sentenc
     and perhaps of parts of speech (``pos``), documents (``doc_id``) and sentences (``sentence_id``, ``Sentence #``). A
     sentence ends where the value of the last changes, which may stand in the first row of the sentence only, or at an
     empty row. Where the tags of the first row are a list, ``['O', 'B-PER']`` or ``O B-PER``, each row holds a whole
-    sentence. A file without names has the words in its first column and the tags in its last.
+    sentence. The columns of a file without names are recognised as `hf_xorner.corpora.formats.layout` does.
 
     Args:
         path: A file, plain or gzip.
@@ -89,6 +91,8 @@ def read_csv(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sentenc
     """
     columns = csv_columns(path, reading)
     encoding_of(path, reading, repairs)
+    if columns.note:
+        repairs.note(columns.note, str(path))
     reader = _read_lists if columns.lists else _read_words
     found = False
     for sentence in reader(path, columns, reading, repairs):
@@ -216,24 +220,30 @@ def csv_columns(path: Path, reading: Reading) -> _Columns:
         raise DataError(f"{path}:1: the file holds no sentence; expected rows of a token and its tag.")
     delimiter = _delimiter(first, reading)
     names = _names(first, delimiter)
-    if looks_like_tag(first.rpartition(delimiter)[2].strip('"')):
+    if any(looks_like_tag(field) for field in _fields(first, delimiter)[1:]):
         names = []
+    rows = [_fields(line, delimiter) for line in lines[number if names else number - 1 :] if line.strip(" \t,;")]
     size = len(names) or len(_fields(first, delimiter))
 
-    def index(told: str | None, usual: Sequence[str], what: str, option: str, default: int) -> int:
-        found = _first(names, (_normal(told),)) if told is not None else _first(names, usual)
+    def index(told: str | None, usual: Sequence[str], what: str, option: str) -> int | None:
+        if told is None and not names:
+            return None
+        found = _first(names, usual if told is None else (_normal(told),))
         if found is None and told is not None and re.fullmatch(r"-?\d+", told) and -size <= int(told) < size:
             found = int(told) % size
-        if found is None and not names and told is None:
-            found = default % size
         if found is None:
             wanted = told if told is not None else " or ".join(usual[:2])
             columns = ", ".join(_fields(first, delimiter))
             raise DataError(f"{path}:{number}: no column of {what} named {wanted}, but {columns}; name it as {option}.")
         return found
 
-    token = index(reading.token_column, _TOKEN_NAMES, "words", "token_column", 0)
-    tag = index(reading.tag_column, _TAG_NAMES, "tags", "tag_column", -1)
+    token, tag, note = recognise_columns(
+        rows,
+        size,
+        numbered=False,
+        token=index(reading.token_column, _TOKEN_NAMES, "words", "token_column"),
+        tag=index(reading.tag_column, _TAG_NAMES, "tags", "tag_column"),
+    )
     if token == tag:
         raise DataError(
             f"{path}:{number}: column {token} is given for both tokens and tags; give token_column and tag_column."
@@ -241,11 +251,10 @@ def csv_columns(path: Path, reading: Reading) -> _Columns:
     pos: int | None = _first(names, _POS_NAMES)
     if reading.pos_column is not None:
         told = reading.pos_column
-        pos = None if told == NONE else index(told, _POS_NAMES, "parts of speech", "pos_column", 1)
+        pos = None if told == NONE else index(told, _POS_NAMES, "parts of speech", "pos_column")
     sentence = next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None)
     # A tabulator rarely belongs to a word, so most programs write it without quotation marks.
     quoted = delimiter != "\t" or any('""""' in line.split("\t") for line in lines)
-    rows = [_fields(line, delimiter) for line in lines[number if names else number - 1 :] if line.strip(" \t,;")]
     lists = any(_LIST.search(_cell(row, tag)) for row in rows)
     texts = sum(_cell(row, token).count(" ") > 1 for row in rows)
     if not lists and texts > max(len(rows) / 2, _ENOUGH):
@@ -255,7 +264,7 @@ def csv_columns(path: Path, reading: Reading) -> _Columns:
         )
     return _Columns(
         *(delimiter, names, token, tag, None if pos in (token, tag) else pos),
-        *(sentence, _first(names, _DOCUMENT_NAMES), lists, quoted),
+        *(sentence, _first(names, _DOCUMENT_NAMES), lists, quoted, "" if names else note),
     )
 
 

@@ -17,8 +17,10 @@ BLANKS = " \t"
 BLANK_RUN = re.compile(r"[ \t]+")
 #: The number of a word in its sentence, of a range of words ("1-2") or of one that is not written ("1.1").
 WORD_NUMBER = re.compile(r"\d+([-.]\d+)?")
-# A tag that a chunk scheme can have.
-_CHUNK_TAG = re.compile(r"[A-Z]-\S.*")
+# A tag that a chunk scheme can have; some corpora have an underscore for the hyphen.
+_CHUNK_TAG = re.compile(r"(?:[A-Z]-|[BIES]_)\S.*")
+# Types of syntactic chunks, English and German, which stand before the entities in CoNLL-2003's columns.
+_SYNTACTIC = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP NC VC PC".split())
 _BRAT = re.compile(r"T\d+\t\S+ \d+ \d+(;\d+ \d+)*(\t|$)")
 # Lines of tokens that are looked at, and how many numbered ones are no coincidence.
 _SAMPLE, _ENOUGH = 2000, 4
@@ -65,7 +67,8 @@ class ColumnLayout(NamedTuple):
 
 
 def looks_like_tag(value: str) -> bool:
-    """Return whether a value is ``O`` or ``?``, or could be the tag of a chunk scheme."""
+    """Return whether a value is ``O`` or ``?``, or could be the tag of a chunk scheme, blanks around it ignored."""
+    value = value.strip()
     return value in NO_CHUNK or _CHUNK_TAG.fullmatch(value) is not None
 
 
@@ -133,7 +136,7 @@ def layout_of(path: Path, reading: Reading) -> ColumnLayout:
         name: _index(getattr(reading, name), name, columns, f"{path}:{first.number}")
         for name in ("token_column", "tag_column", "pos_column")
     }
-    token, tag, doubt = _recognise(rows, columns, numbered, named["token_column"], named["tag_column"])
+    token, tag, doubt = recognise_columns(rows, columns, numbered, named["token_column"], named["tag_column"])
     if token == tag:
         raise DataError(
             f"{path}:{first.number}: column {token} is given for both tokens and tags; "
@@ -198,10 +201,18 @@ def _are_numbered(sample: Sequence[Line], rows: Sequence[list[str]]) -> bool:
     return len(rows) >= _ENOUGH
 
 
-def _recognise(
+def recognise_columns(
     rows: Sequence[list[str]], columns: int, numbered: bool, token: int | None, tag: int | None
 ) -> tuple[int, int, str]:
-    """Return the indices of the words and of the tags, and a note if they are not the first and the last column."""
+    """Return the indices of the words and of the tags, and a note if they are not the first and the last column.
+
+    Args:
+        rows: The fields of the first lines.
+        columns: The number of columns.
+        numbered: Whether the first column numbers the words of each sentence.
+        token: The index of the words, if it is known.
+        tag: The index of the tags, if it is known.
+    """
     usual_token, usual_tag, other = int(token or 0), columns - 1 if tag is None else tag, None
     free = columns == 2 and token is None and tag is None
     # As in the corpora of the MIT on films and restaurants.
@@ -210,37 +221,34 @@ def _recognise(
     if token is None:
         token = 1 if numbered else 0
     if tag is None:
-        tag, other = _tag_column(rows, columns, numbered, token)
+        tag, other = _tag_column(rows, columns, token)
     if (token, tag) == (usual_token, usual_tag) and other is None:
         return token, tag, ""
     note = f"words are read from column {token} and tags from column {tag}, counted from 0"
     if other is not None:
-        note += f", though column {other} holds tags of the same types"
+        note += f", though column {other} holds tags of entities, too"
     return token, tag, f"{note}; name others as token_column and tag_column if that is wrong"
 
 
-def _tag_column(rows: Sequence[list[str]], columns: int, numbered: bool, token: int) -> tuple[int, int | None]:
-    """Return the index of the tags, and that of another column that holds tags of the same types.
+def _tag_column(rows: Sequence[list[str]], columns: int, token: int) -> tuple[int, int | None]:
+    """Return the index of the tags, and that of another column that holds tags of entities.
 
-    The tags are in the last column, unless that holds none of a chunk scheme and another one does. Of two columns of
-    numbered words that hold the same types, the first has the outer entities (GermEval 2014).
+    The tags are in the last column, unless that holds none of a chunk scheme and another one does. Of several columns
+    of entities, the first has the outer ones (GermEval 2014, FiNER) or the gold tags.
     """
     last = columns - 1
-    most = max(map(len, rows))
-    chunked = [index for index in range(most) if index != token and _holds_chunks(rows, index)]
-    if last not in chunked:
+    chunked = [index for index in range(columns) if index != token and _holds_chunks(rows, index)]
+    entities = [index for index in chunked if not _types(rows, index) <= _SYNTACTIC]
+    last_fields = {row[last].strip() for row in rows if len(row) > last}
+    # A last column of O only may hold nested entities, which are rare, or stand beside syntactic chunks.
+    if last not in chunked and not last_fields <= {*NO_CHUNK, ""}:
         # Tags without prefixes are tags, too.
-        with_outside = any(row[last] == "O" for row in rows if len(row) > last)
-        inside = [index for index in chunked if index < columns]
-        last_fields = [row[-1] for row in rows]
-        if with_outside or not inside or all(map(looks_like_tag, last_fields)):
+        if "O" in last_fields or all(looks_like_tag(row[-1]) for row in rows):
             return last, None
-        last = inside[-1]
-    types = _types(rows, last)
-    same = [index for index in chunked if index < last and _types(rows, index) & types]
-    if same and numbered:
-        return same[0], last
-    return last, same[0] if same else None
+        entities = entities or chunked[-1:]
+    if not entities:
+        return last, None
+    return entities[0], (entities[-1] if len(entities) > 1 else None)
 
 
 def _holds_chunks(rows: Sequence[list[str]], index: int) -> bool:
@@ -249,10 +257,10 @@ def _holds_chunks(rows: Sequence[list[str]], index: int) -> bool:
 
 
 def _are_chunks(values: set[str]) -> bool:
-    tags = set(filter(looks_like_tag, values))
+    tags = {value.strip() for value in values if looks_like_tag(value)}
     # A single wrong tag does not make a column one of something else.
-    return bool(tags.difference(NO_CHUNK)) and len(tags) >= 0.9 * len(values)
+    return bool(tags.difference(NO_CHUNK)) and len(tags) >= 0.9 * len({value.strip() for value in values})
 
 
 def _types(rows: Sequence[list[str]], index: int) -> set[str]:
-    return {row[index][2:] for row in rows if len(row) > index and row[index] not in NO_CHUNK}
+    return {row[index].strip()[2:] for row in rows if len(row) > index and row[index].strip() not in NO_CHUNK}

@@ -3,7 +3,7 @@
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from operator import le, lt
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,7 +156,7 @@ def _accepted(path: Path, reading: Reading, repairs: Repairs) -> Iterator[JsonRe
             repairs.add(_LEFT_OUT, place)
         elif _MIN_KEY in record and record[_MIN_KEY] is None:
             repairs.add(_UNANNOTATED, place)
-        elif _MIN_KEY in record and record.get("id") in seen:
+        elif _MIN_KEY in record and type(record.get("id")) is int and record["id"] in seen:
             repairs.add(_FURTHER, place)
         elif not is_task(record):
             if _MIN_KEY in record and type(record.get("id")) is int:
@@ -229,9 +229,20 @@ def _in_characters(start: int, end: int, text: str, own: str) -> tuple[int, int]
     """Return the ends of a span in characters, where those written are of UTF-16, in which browsers count."""
     if same_text(text[start:end], own):
         return start, end
-    units = text.encode("utf-16-le", "surrogatepass")
-    before, inside = (units[2 * a : 2 * b].decode("utf-16-le", "replace") for a, b in ((0, start), (start, end)))
-    return (len(before), len(before) + len(inside)) if same_text(inside, own) else (start, end)
+    places = _places_of_units(text)
+    if not 0 <= start <= end < len(places):
+        return start, end
+    first, after = places[start], places[end]
+    return (first, after) if same_text(text[first:after], own) else (start, end)
+
+
+@lru_cache(maxsize=1)
+def _places_of_units(text: str) -> list[int]:
+    """Return the index of the character at each place that UTF-16 counts, the end included."""
+    places: list[int] = []
+    for index, character in enumerate(text):
+        places += [index, index + 1] if character > "\uffff" else [index]
+    return [*places, len(text)]
 
 
 def same_text(found: str, own: str) -> bool:
@@ -283,10 +294,10 @@ def words_of(record: dict[str, Any], text: str, spans: list[Span], place: str) -
     own = record.get(WORD_KEY) is not None
     starts, ends = _offsets_of(record[WORD_KEY], len(text), place) if own else ([], [])
     if BYTE_ORDER_MARK in text:
-        marked = text
+        marks = [at for at, character in enumerate(text) if character == BYTE_ORDER_MARK]
 
         def move(offset: int) -> int:
-            return offset - marked.count(BYTE_ORDER_MARK, 0, offset)
+            return offset - bisect_left(marks, offset)
 
         text = text.replace(BYTE_ORDER_MARK, "")
         spans = [span._replace(start=move(span.start), end=move(span.end)) for span in spans]

@@ -20,6 +20,10 @@ from .layout import looks_like_tag
 
 # Rows of a batch.
 _ROWS = 1000
+# Values and bytes of a column above which a batch has fewer rows.
+_VALUES, _BYTES = 1 << 20, 1 << 26
+# Characters of a value that no word, tag or part of speech has.
+_LONGEST_VALUE = 10_000
 _ARROW_FILE = b"ARROW1"
 _PARQUET = b"PAR1"
 # A column in which no row has a value yet has the type null.
@@ -39,13 +43,35 @@ class ParquetRows:
     def __len__(self) -> int:
         return self._file.metadata.num_rows
 
-    def batches(self, names: list[str]) -> Iterator[pa.Table]:
-        """Yield some columns of the rows, a batch at a time."""
+    def batches(self, names: list[str], shared: bool = False) -> Iterator[pa.Table]:
+        """Yield some columns of the rows, a batch at a time.
+
+        Args:
+            names: The columns.
+            shared: Return strings as dictionaries, as the file may hold a long one once and refer to it many times.
+        """
         try:
-            for batch in self._file.iter_batches(_ROWS, columns=names):
-                yield pa.Table.from_batches([batch])
+            file = pq.ParquetFile(self._path, read_dictionary=self._string_leaves(names) if shared else None)
+            for group in range(file.num_row_groups):
+                for batch in file.iter_batches(_rows_of_batch(file.metadata.row_group(group)), [group], names):
+                    yield pa.Table.from_batches([batch])
         except (OSError, pa.ArrowException) as error:
             raise _unsound(self._path, error) from error
+
+    def _string_leaves(self, names: list[str]) -> list[str]:
+        leaves = (self._file.schema.column(at) for at in range(len(self._file.schema)))
+        return [
+            leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path.split(".")[0] in names
+        ]
+
+
+def _rows_of_batch(group: pq.RowGroupMetaData) -> int:
+    """Return how many rows to read at once, so that a batch stays small even if a few bytes hold very long rows."""
+    columns = [group.column(at) for at in range(group.num_columns)]
+    values = max((column.num_values for column in columns), default=0)
+    size = max((column.total_uncompressed_size for column in columns), default=0)
+    fitting = min(_VALUES * group.num_rows // max(values, 1), _BYTES * group.num_rows // max(size, 1))
+    return min(max(fitting, 1), _ROWS)
 
 
 Rows: TypeAlias = Dataset | ParquetRows
@@ -53,7 +79,7 @@ Rows: TypeAlias = Dataset | ParquetRows
 
 def _batches(rows: Rows, names: list[str]) -> Iterator[pa.Table]:
     if isinstance(rows, ParquetRows):
-        return rows.batches(names)
+        return rows.batches(names, shared=True)
     return rows.select_columns(names).with_format("arrow").iter(_ROWS)
 
 
@@ -266,9 +292,17 @@ class _Lists:
 
     def _texts(self, flat: pa.Array, array: pa.Array, first_row: int) -> list[str]:
         try:
-            return flat.to_pylist()
+            if not isinstance(flat, pa.DictionaryArray):
+                values = distinct = flat.to_pylist()
+            else:
+                distinct = flat.dictionary.to_pylist()
+                values = [distinct[index] for index in flat.indices.to_pylist()]
         except UnicodeDecodeError:
             raise self._fault(array, first_row, _is_undecodable, "bytes that are no UTF-8") from None
+        if max(map(len, distinct), default=0) > _LONGEST_VALUE:
+            fault = f"more than {_LONGEST_VALUE:,} characters"
+            raise self._fault(array, first_row, lambda value: len(value.as_py()) > _LONGEST_VALUE, fault)
+        return values
 
     def _names(self, flat: pa.Array, array: pa.Array, first_row: int) -> list[str]:
         classes = self.classes or []
