@@ -117,19 +117,6 @@ def test_a_model_is_scored_on_a_corpus(folder, corpus, model, evaluate):
     }
 
 
-def test_raw_chunk_tags_are_measured_by_what_the_classifier_reads(corpus, folder, tokenizer, evaluate):
-    build_model("att-bilstm-cnn", tokenizer).save_pretrained(folder / "m")
-    tokenizer.save_pretrained(folder / "m")
-    options = ("--model", "m", "--dataset", "data", "--resamples", 0, "--json", "out.json")
-    assert "raw_chunk_tags" not in evaluate(*options)
-    said = evaluate(*options, "--raw_chunk_tags", "true")
-    found = json.loads((folder / "out.json").read_text())["raw_chunk_tags"]
-    assert list(found) == list("OSBIE")
-    assert list(found["O"]) == ["all", "H", "C", "C1", "C2", "support"]
-    assert found["S"]["support"] + found["O"]["support"] <= sum(map(len, SENTENCES))
-    assert f"O{found['O']['all']:>33.2f}{found['O']['H']:>12.2f}{found['O']['C']:>12.2f}" in said
-
-
 def test_seen_entities_are_left_out_for_the_training_split(corpus, model, figures):
     found = figures("--model", model("m"), "--dataset", "data", "--split", "train")
     assert not {"seen", "vocabulary"} & set(found)
@@ -238,7 +225,6 @@ ON_XOR = "--model m --dataset xor"
         (f"{PREDICTED} --compare no.tsv", "No such file or directory: 'no.tsv'"),
         (f"{PREDICTED} --compare other.tsv", "gold tags of sentence 0"),
         # Other inputs are checked before the model, which would take long, and does not exist.
-        (f"{PREDICTED} --raw_chunk_tags true", "raw_chunk_tags needs a model"),
         (f"{ON_XOR} --split dev", "xor has no split 'dev'"),
         (f"{ON_XOR} --compare no.tsv", "No such file or directory: 'no.tsv'"),
         (f"{ON_XOR} --vector_words no.txt", "No such file or directory: 'no.txt'"),

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ..evaluation.evaluate import EvaluationOptions, score, write
 from ..evaluation.tables import report_text
-from . import fail
 from .parser import DataclassParser
 
 EXAMPLES = (
@@ -16,8 +15,7 @@ EXAMPLES = (
 )
 DESCRIPTION = (
     "Score a model on a corpus, or a file of predictions: a token, its gold tag and its predicted tag a line, "
-    "separated by tabs, with an empty line after each sentence. seqeval scores the same tags; if its scores differ, "
-    "nothing is printed."
+    "separated by tabs, with an empty line after each sentence."
 )
 #: The options that --help shows; --help-all shows those of reading, too.
 GROUPS = {
@@ -35,10 +33,7 @@ def parser() -> DataclassParser:
 def run(words: Sequence[str]) -> None:
     """Print the scores, then write what the options ask for."""
     (options,) = parser().parse_args_into_dataclasses(list(words))
-    try:
-        system, figures = score(options)
-    except RuntimeError as error:
-        fail("evaluate", error)
+    system, figures = score(options)
     # Printed before anything is written, so that an unwritable path does not lose the scores.
     print(report_text(figures), flush=True)
     for path in write(options, system, figures):

@@ -130,7 +130,6 @@ def surface_scores(comparison: Comparison, tokens: Sequence[str]) -> dict[str, f
     Returns:
         ``precision``, ``recall``, ``f1``, and ``support``, the number of gold pairs.
     """
-    _check_words(tokens, comparison)
     gold, predicted = (
         list(zip(surface_forms(spans, tokens), spans.type.tolist(), strict=True))
         for spans in (comparison.gold, comparison.predicted)
@@ -195,7 +194,6 @@ def vocabulary_partition(
         ``words``: for each part the ``accuracy`` of its tags in percent and its ``support`` in words; for chunk tags
         also ``entities``: for each part ``precision``, ``recall``, ``f1`` and ``support``.
     """
-    _check_words(tokens, comparison)
     distinct = set(tokens)
     names: Sequence[str] = _PARTS[:2]
     known = distinct
@@ -233,7 +231,6 @@ def seen_partition(
     Returns:
         ``seen`` and ``unseen``, each with ``precision``, ``recall``, ``f1`` and ``support``.
     """
-    _check_words(tokens, comparison)
     return comparison.ratios_by(
         lambda spans: 1 - _are_in(set(train_surfaces), surface_forms(spans, tokens)).astype(np.int64),
         ("seen", "unseen"),
@@ -251,7 +248,6 @@ def sentence_kind_scores(comparison: Comparison, tokens: Sequence[str]) -> dict[
         For each of `SENTENCE_KINDS`, the first that fits, ``precision``, ``recall``, ``f1`` and ``support``: all
         letters of the sentence are capitals; at least a third of its words have a digit; it has at most six words.
     """
-    _check_words(tokens, comparison)
     number = {word: index for index, word in enumerate(dict.fromkeys(tokens))}
     words = np.fromiter(map(number.__getitem__, tokens), np.int64, len(tokens))
     sentence = np.repeat(np.arange(len(comparison.lengths)), comparison.lengths)
@@ -280,13 +276,6 @@ def surface_forms(spans: Spans, tokens: Sequence[str]) -> list[str]:
 
 def _are_in(known: Collection[str], names: Sequence[str]) -> BoolArray:
     return np.fromiter(map(known.__contains__, names), dtype=bool, count=len(names))
-
-
-def _check_words(tokens: Sequence[str], comparison: Comparison) -> None:
-    if len(tokens) != len(comparison.gold_ids):
-        raise ValueError(
-            f"{len(tokens)} words for {len(comparison.gold_ids)} tags; give the words of all sentences in one list."
-        )
 
 
 def _shares(group: IntArray, right: BoolArray, groups: int, name: str) -> list[dict[str, float]]:

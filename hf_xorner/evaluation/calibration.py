@@ -25,24 +25,9 @@ def calibration(confidences: ArrayLike, correct: ArrayLike) -> dict[str, Any]:
         ``ece``, the expected calibration error in percent; ``count``, the number of entities; and ``bins``: of each its
         limits (``lower`` and ``upper``, from 0 to 1), its ``count``, its mean ``confidence`` and its ``accuracy``, the
         precision of its entities, both in percent and 0 for an empty bin.
-
-    Raises:
-        ValueError: If a confidence is not between 0 and 1, or the shapes differ.
     """
     confidences = np.asarray(confidences, dtype=np.float64)
     correct = np.asarray(correct, dtype=bool)
-    if confidences.ndim != 1 or confidences.shape != correct.shape:
-        raise ValueError(
-            f"confidences of the shape {confidences.shape} do not fit truth values of the shape {correct.shape}; "
-            "give one of each for every entity."
-        )
-    outside = np.flatnonzero(~((confidences >= 0) & (confidences <= 1)))  # NaN is outside, too
-    if len(outside):
-        index = int(outside[0])
-        raise ValueError(
-            f"the confidence of entity {index} (counted from 0) is {float(confidences[index])}; "
-            "give a probability from 0 to 1."
-        )
     # i / 10 is exactly the number that a border such as 0.3 is read as; i * 0.1 may be the next one.
     edges = np.arange(_BINS + 1) / _BINS
     bin_of = np.maximum(np.searchsorted(edges, confidences, side="left") - 1, 0)
@@ -68,16 +53,8 @@ def entity_confidences(probabilities: ArrayLike, comparison: Comparison) -> NDAr
 
     Returns:
         The confidences in double precision. Shape: (spans,).
-
-    Raises:
-        ValueError: If there are not as many probabilities as words.
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
-    if probabilities.shape != comparison.predicted_ids.shape:
-        raise ValueError(
-            f"probabilities of the shape {probabilities.shape} do not fit {len(comparison.predicted_ids)} words; "
-            "give one for each word."
-        )
     spans = comparison.predicted
     # Each span is summed separately: a difference of running totals accumulates the rounding of the corpus before it,
     # and may exceed 1. Every other sum is that of the words between two spans; the 0 ends the last one.

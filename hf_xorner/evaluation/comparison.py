@@ -37,11 +37,6 @@ class Comparison:
     policy: Policy = "conlleval"
 
     def __post_init__(self) -> None:
-        if not len(self.gold_ids) == len(self.predicted_ids) == self.lengths.sum():
-            raise ValueError(
-                f"{len(self.gold_ids)} gold tags and {len(self.predicted_ids)} predicted tags do not fit sentences of "
-                f"{int(self.lengths.sum())} words; give one tag of each kind for each word."
-            )
         if not self.labelled.all():
             spans = spans_of_ids(self.predicted_ids, self.lengths, self.tag_set, "conlleval")
             uncounted = np.append(~spans.any_word(self.labelled), False)[spans.of_words(len(self.gold_ids))]

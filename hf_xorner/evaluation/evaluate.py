@@ -21,7 +21,6 @@ from ..corpora.source import AUTO
 from ..export.runtime import NumberByLabel, checked_numbers, number_by_label
 from ..files import FACTS_FILE, open_text
 from ..tagger import Tagger
-from .chunk_tags import raw_chunk_tags
 from .report import System, Training, compare, report
 from .spans import POLICIES, Policy
 from .thresholds import ScoredEntities, choose_min_score, save_min_score
@@ -78,13 +77,6 @@ class EvaluationOptions(Reading):
     save_predictions: str | None = field(default=None, metadata={"help": "Write the predictions to this file."})
     resamples: int = field(default=1000, metadata={"help": "Resamples of the confidence intervals; 0 for none."})
     trials: int = field(default=10_000, metadata={"help": "Trials of the paired test."})
-    raw_chunk_tags: bool = field(
-        default=False,
-        metadata={
-            "help": "Also the recall of chunk tags before malformed spans are dropped, and with all vectors of a model "
-            "zeroed but its LSTM states (H) or heads of attention (C, C1, C2, …), as in Table 5 of li2020."
-        },
-    )
     seed: int = field(default=13, metadata={"help": "Seed of the resamples and trials."})
     batch_size: int = field(default=64, metadata={"help": "Sentences per batch."})
     device: str | None = field(default=None, metadata={"help": "The device: cpu, cuda, …"})
@@ -92,8 +84,6 @@ class EvaluationOptions(Reading):
     def __post_init__(self) -> None:
         """Check what would otherwise fail after the model has run."""
         super().__post_init__()
-        if self.policy not in POLICIES:
-            raise ValueError(f"policy={self.policy!r} is unknown; choose one of {', '.join(POLICIES)}.")
         for name, least in (("resamples", 0), ("trials", 1), ("seed", 0), ("batch_size", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name}={getattr(self, name)} is too small; give {least} or more.")
@@ -158,8 +148,6 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
     """
     if bool(options.predictions) == bool(options.model) or (options.model and not options.dataset):
         raise ValueError("give either --model and --dataset, or --predictions.")
-    if options.raw_chunk_tags and not options.model:
-        raise ValueError("raw_chunk_tags needs a model; name it by --model, or leave the option out.")
     reading = options.reading()
     if options.predictions:
         reading["scheme"] = AUTO  # the option is about the predictions
@@ -189,8 +177,6 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
     figures = report(system, options.policy, scheme, training, vector_words, options.resamples, options.seed)
     if tagger:
         figures |= _by_score(options, corpus, tagger)
-    if options.raw_chunk_tags and tagger:
-        figures["raw_chunk_tags"] = raw_chunk_tags(tagger, system.tokens, system.gold, options.batch_size)
     if other:
         figures["compare"] = compare(system, other, options.policy, scheme, options.trials, options.seed)
     return system, figures

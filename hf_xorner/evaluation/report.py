@@ -11,7 +11,7 @@ from . import breakdowns
 from .calibration import calibration, entity_confidences
 from .comparison import Comparison
 from .resampling import bootstrap_intervals, randomisation_test
-from .scores import checked_scores
+from .scores import scores_of
 from .spans import POLICIES, Policy, spans_of_ids
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def report(
     resamples: int = 1000,
     seed: int = 13,
 ) -> dict[str, Any]:
-    """Score a system, check the scores against seqeval, and break them down.
+    """Score a system, and break the scores down.
 
     Args:
         system: The predictions.
@@ -97,7 +97,6 @@ def report(
 
     Raises:
         ValueError: If the tags fit no scheme, or there is not one for each word.
-        RuntimeError: If seqeval computes other scores.
     """
     comparison = Comparison.of(system.gold, system.predicted, policy, scheme)
     plain = comparison.tag_set.plain
@@ -107,7 +106,7 @@ def report(
         "scheme": comparison.tag_set.scheme,
         "sentences": len(system.gold),
         "tokens": len(tokens),
-        **checked_scores(comparison),
+        **scores_of(comparison),
     }
     if plain:
         found |= breakdowns.tag_scores(comparison)

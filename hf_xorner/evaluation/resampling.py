@@ -19,9 +19,7 @@ from .spans import IntArray
 # Draws that are scored together, which bounds the memory.
 _DRAWS = 100
 
-# The columns of the counts, by their number.
-_COLUMNS = {3: ("correct", "predicted", "gold spans"), 2: ("correct", "tokens")}
-# Each score as a ratio of two sums of columns.
+# Each score as a ratio of two sums of columns, by the number of columns.
 _FIGURES = {
     3: {"precision": ([0], [1]), "recall": ([0], [2]), "f1": ([0, 0], [1, 2])},
     2: {"accuracy": ([0], [1])},
@@ -48,14 +46,7 @@ def bootstrap_intervals(
     Returns:
         ``precision``, ``recall`` and ``f1``, or ``accuracy`` for plain tags: ``[low, high]`` in percent. A score
         without a denominator is 0.
-
-    Raises:
-        ValueError: If the counts are impossible, or a setting is out of its range.
     """
-    _check_positive("resamples", resamples)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence} is not a share of the resamples; give a number between 0 and 1.")
-    counts = _checked(counts)
     figures = _FIGURES[counts.shape[1]]
     if not len(counts):
         return {name: [0.0, 0.0] for name in figures}
@@ -95,13 +86,7 @@ def randomisation_test(
         numerator and denominator unless it is exact (Noreen's estimate, which is never 0); ``difference``, the score of
         the first system less that of the second in percent; ``trials``, the number of trials or of outcomes; ``exact``,
         whether all outcomes were weighted.
-
-    Raises:
-        ValueError: If the counts are impossible or not of the same sentences, or ``trials`` is not positive.
     """
-    _check_positive("trials", trials)
-    counts_a, counts_b = _checked(counts_a), _checked(counts_b)
-    _check_paired(counts_a, counts_b)
     first, second = (counts.sum(axis=0, keepdims=True) for counts in (counts_a, counts_b))  # (1, columns)
     kinds, sizes = _kinds_of_difference(counts_a - counts_b)
     outcomes = prod(size + 1 for size in sizes.tolist())
@@ -175,37 +160,3 @@ def _distance(a: NDArray[Any], b: NDArray[Any], figure: _Ratio) -> _Fraction:
     """Return the distances of scores as fractions of Python's integers, whose products may exceed 64 bits."""
     (part_a, whole_a), (part_b, whole_b) = (_fraction(totals.astype(object), figure) for totals in (a, b))
     return abs(part_a * whole_b - part_b * whole_a), whole_a * whole_b
-
-
-def _checked(counts: IntArray) -> IntArray:
-    counts = np.asarray(counts)
-    if counts.ndim != 2 or counts.shape[1] not in _COLUMNS or not np.issubdtype(counts.dtype, np.integer):
-        raise ValueError(
-            f"counts of the shape {counts.shape} and the type {counts.dtype} are not counts by sentence; give whole "
-            "numbers of the shape (sentences, 3) for correct, predicted and gold spans, or (sentences, 2) for correct "
-            "tags and tokens."
-        )
-    counts = counts.astype(np.int64)
-    impossible = np.flatnonzero((counts.min(axis=1) < 0) | (counts[:, 0] > counts[:, 1:].min(axis=1)))
-    if len(impossible):
-        index = int(impossible[0])
-        told = ", ".join(f"{n} {name}" for n, name in zip(counts[index], _COLUMNS[counts.shape[1]], strict=True))
-        raise ValueError(f"sentence {index} (counted from 0) cannot have these counts: {told}.")
-    return counts
-
-
-def _check_paired(counts_a: IntArray, counts_b: IntArray) -> None:
-    if counts_a.shape != counts_b.shape:
-        raise ValueError(f"{len(counts_a)} and {len(counts_b)} sentences of counts; compare two systems on one corpus.")
-    different = np.flatnonzero(counts_a[:, -1] != counts_b[:, -1])
-    if len(different):
-        index, name = int(different[0]), _COLUMNS[counts_a.shape[1]][-1]
-        raise ValueError(
-            f"sentence {index} (counted from 0) has {counts_a[index, -1]} {name} for one system but "
-            f"{counts_b[index, -1]} for the other; compare two systems on the same gold tags."
-        )
-
-
-def _check_positive(name: str, number: int) -> None:
-    if number < 1:
-        raise ValueError(f"{name}={number} is too few; give 1 or more.")

@@ -1,14 +1,9 @@
 """Scores of predicted tags against gold tags, in percent; training, evaluation, cards and papers all use these."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from seqeval.metrics import accuracy_score
-from seqeval.metrics.sequence_labeling import precision_recall_fscore_support as prfs
-from seqeval.metrics.v1 import precision_recall_fscore_support as strict_prfs
-from seqeval.scheme import BILOU, IOB2, IOBES
 from transformers import EvalPrediction
 
 from ..corpora.schemes import UNLABELLED_TAG, Scheme, TagSet
@@ -17,13 +12,7 @@ from .breakdowns import per_type
 from .comparison import Comparison, percent, ratios
 from .spans import Policy
 
-# The largest difference between two computations of one score, in percent.
-_TOLERANCE = 1e-9
 _RATIOS = ("precision", "recall", "f1")
-
-# seqeval's strict modes. Its IOB1 is left out: it rejects a B- that IOB1 does not need ("O B-X"), and reads the I-X
-# after it as a separate span; here IOB1 has no malformed spans, as in seqeval's default mode.
-_STRICT_SCHEMES = {"iob2": IOB2, "bioes": IOBES, "bilou": BILOU, "bmes": IOBES}
 
 
 def span_scores(
@@ -32,7 +21,7 @@ def span_scores(
     policy: Policy = "conlleval",
     scheme: Scheme | Literal["auto"] = "auto",
 ) -> dict[str, Any]:
-    """Score tags by strict match, and check the scores against seqeval.
+    """Score tags by strict match.
 
     Args:
         gold: The gold tags of each sentence.
@@ -45,9 +34,8 @@ def span_scores(
 
     Raises:
         ValueError: If gold and prediction differ in length or scheme, or the tags fit no scheme.
-        RuntimeError: See `checked_scores`.
     """
-    return checked_scores(Comparison.of(gold, predicted, policy, scheme))
+    return scores_of(Comparison.of(gold, predicted, policy, scheme))
 
 
 def scores_of(comparison: Comparison) -> dict[str, Any]:
@@ -70,49 +58,6 @@ def scores_of(comparison: Comparison) -> dict[str, Any]:
         "macro": {name: sum(row[name] for row in types.values()) / max(len(types), 1) for name in _RATIOS},
         "per_type": types,
     }
-
-
-def checked_scores(comparison: Comparison) -> dict[str, Any]:
-    """Return `scores_of` a comparison after seqeval, an independent implementation, has computed the same values.
-
-    seqeval's default mode checks the policy "conlleval", and IOB1; its strict modes check "strict". seqeval does not
-    support BMES, nor BILOU in its default mode: it reads their prefixes renamed to those of BIOES.
-
-    Raises:
-        RuntimeError: If precision, recall, F1, support or accuracy differ by more than 1e-9 (percent).
-    """
-    scores = scores_of(comparison)
-    if not comparison.labelled.any():
-        return scores  # seqeval fails without any word
-    scheme = _STRICT_SCHEMES.get(comparison.tag_set.scheme) if comparison.policy == "strict" else None
-    names = np.array(_names_for_seqeval(comparison.tag_set, scheme), dtype=object)
-    ends = np.cumsum(comparison.lengths)
-    tags = (comparison.gold_ids, comparison.predicted_ids)
-    both = [[row.tolist() for row in np.split(names[ids], ends[:-1])] for ids in tags]
-    labelled = comparison.labelled
-    expected = {"accuracy": 100.0 * float(accuracy_score(*([names[ids[labelled]].tolist()] for ids in tags)))}
-    if not comparison.tag_set.plain:
-        # One call instead of precision_score, recall_score and f1_score, which would each count again.
-        measure = partial(strict_prfs, scheme=scheme) if scheme else prfs
-        *fractions, support = measure(*both, average="micro", zero_division=0)
-        expected |= {name: 100.0 * float(fraction) for name, fraction in zip(_RATIOS, fractions, strict=True)}
-        expected["support"] = int(support)
-    for name, value in expected.items():
-        if not abs(scores[name] - value) <= _TOLERANCE:
-            raise RuntimeError(
-                f"{name} is {scores[name]!r} here and {value!r} by seqeval; one of them is wrong, so no score is "
-                "returned: please report the tags."
-            )
-    return scores
-
-
-def _names_for_seqeval(tag_set: TagSet, scheme: Any) -> list[str]:
-    """Return the tags as seqeval reads them, in one of its strict schemes, or None for its default mode."""
-    if tag_set.plain:
-        return list(tag_set.tags)
-    letters = {"M": "I"} if scheme is BILOU else {"M": "I", "L": "E", "U": "S"}
-    # The strict modes strip hyphens off both ends of a type, so each type gets brackets.
-    return [f"{letters.get(tag[0], tag[0])}-<{tag[2:]}>" if tag[2:] else "O" for tag in tag_set.tags]
 
 
 def compute_metrics_for(

@@ -52,11 +52,6 @@ def report_text(report: Mapping[str, Any]) -> str:
 def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
     yield _overview(report)
     yield from _groups(report, _BEFORE_CONFUSION)
-    if raw := report.get("raw_chunk_tags"):
-        columns = {name: name for name in raw["O"]}
-        yield _table(
-            "The same before malformed spans are dropped, by the vectors that are not zeroed", columns, raw.items()
-        )
     if "confusion" in report:
         yield _confusion(report["confusion"])
     if report.get("confusions"):

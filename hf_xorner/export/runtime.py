@@ -405,8 +405,10 @@ class OnnxTokenizer:
         for name, kind in needed.items():
             if not isinstance(policies.get(name), kind):
                 raise ValueError(f"{folder}: tokenizer_config.json lacks {name!r}; copy it again.")
-        if unknown := [step for step in policies["fallback"] if step not in _FALLBACKS]:
-            raise ValueError(f"{folder}: the fallback step {unknown[0]!r} is unknown; export the model again.")
+        for name, known in (("casing", ("keep", "lower")), ("digits", ("keep", "zero")), ("fallback", _FALLBACKS)):
+            values = policies[name] if name == "fallback" else [policies[name]]
+            if unknown := [value for value in values if value not in known]:
+                raise ValueError(f"{folder}: {name} {unknown[0]!r} is unknown; export the model again.")
         tokenizer = _tokenizer_of(_read(folder / "tokenizer.json"), folder / "tokenizer.json")
         if (tokenizer.token_to_id(_PAD), tokenizer.token_to_id(_UNKNOWN)) != (0, _UNKNOWN_ID):
             raise ValueError(f"{folder}: tokenizer.json must number {_PAD} and {_UNKNOWN} first; copy it again.")
@@ -608,7 +610,9 @@ class OnnxTagger(BaseTagger):
         folder = Path(folder)
         config = _read_json(folder / "config.json")
         labels = config.get("id2label")
-        if not isinstance(labels, dict) or not all(str(index) in labels for index in range(len(labels))):
+        if not isinstance(labels, dict) or not all(
+            isinstance(labels.get(str(index)), str) for index in range(len(labels))
+        ):
             raise ValueError(f"{folder}: the id2label of config.json does not number labels from 0; copy it again.")
         tokenizer = OnnxTokenizer.from_pretrained(folder)
         threads = threads or _processors()
@@ -645,6 +649,10 @@ class OnnxTagger(BaseTagger):
         else:
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(label, batches))
+        if len(labels) and not 0 <= labels.min() <= labels.max() < len(self.labels):
+            raise ValueError("The model gives labels that its config.json does not number; export it again.")
+        if np.isnan(probabilities).any():
+            raise ValueError("The model gives probabilities that are not numbers; export it again.")
         return labels, probabilities
 
     def _inputs(self, words: _Words, rows: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:

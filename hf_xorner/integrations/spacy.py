@@ -159,8 +159,11 @@ class TaggerComponent:
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "TaggerComponent":
         """Load the model that `to_bytes` returned."""
         with TemporaryDirectory() as folder:
-            for name, content in srsly.msgpack_loads(data).items():
-                Path(folder, Path(name).name).write_bytes(content)
+            try:
+                for name, content in srsly.msgpack_loads(data).items():
+                    Path(folder, Path(name).name).write_bytes(content)
+            except (AttributeError, TypeError, ValueError, IsADirectoryError):
+                raise ValueError(f"{self.name}: from_bytes needs the bytes that to_bytes returned.") from None
             return self.from_disk(folder)
 
 

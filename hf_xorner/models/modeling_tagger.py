@@ -100,6 +100,7 @@ class TaggerForTokenClassification(PreTrainedModel):
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__(config)
         self.tags = TagSpace(config.labels)
+        self._id2label = dict(config.id2label or {})
         self.features = WordFeatures(config)
         self.encoder = self.encoder_class(config, self.features.output_size)
         self.build_head(config)
@@ -107,6 +108,29 @@ class TaggerForTokenClassification(PreTrainedModel):
         self._no_split_modules = [type(part).__name__ for part in (self.features, self.encoder, self.decoder)]
         self.post_init()
         self.freeze()
+
+    def follow_labels(self) -> None:
+        """Rename the tags as `config.id2label` has changed since the model was built.
+
+        Raises:
+            ValueError: If the new labels need other weights.
+        """
+        if torch.compiler.is_compiling() or self.config.id2label == self._id2label:
+            return
+        try:
+            self.tags.rename(self.config.labels)
+        except ValueError as error:
+            raise ValueError(
+                f"config.id2label has changed since the model was built, and the weights do not fit: {error} Load the "
+                "model with from_pretrained(..., id2label=..., label2id=..., ignore_mismatched_sizes=True), or build "
+                "it from a config with these labels."
+            ) from None
+        self._id2label = dict(self.config.id2label or {})
+
+    def save_pretrained(self, *args: Any, **kwargs: Any) -> None:
+        """Save as the base class does, with labels that the weights fit."""
+        self.follow_labels()
+        super().save_pretrained(*args, **kwargs)
 
     def build_head(self, config: Any) -> None:
         """Create the classifier, from states to scores of inner tags, and the decoder."""
@@ -257,6 +281,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             teacher_weight: That part, from 0 to 1; the rest is of the labels.
             kwargs: `return_dict=False` for a plain tuple; other arguments of the Trainer or a pipeline are ignored.
         """
+        self.follow_labels()
         if word_states is None:
             self.check_inputs(input_ids, char_ids, piece_ids, labels)
         if output_attentions is None:

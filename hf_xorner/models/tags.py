@@ -47,6 +47,18 @@ class TagSpace:
         self._lists = _chunk_tables(labels) if self.chunked else _plain_tables(labels)
         self._on: dict[torch.device, Tables] = {}
 
+    def rename(self, labels: list[str]) -> None:
+        """Take new names for the same labels.
+
+        Raises:
+            ValueError: If these are other labels, or a label of before has a new place.
+        """
+        moved = any(label in self.labels and self.labels.index(label) != at for at, label in enumerate(labels))
+        renamed = TagSpace(labels)
+        if moved or (renamed.chunked, renamed._lists) != (self.chunked, self._lists):
+            raise ValueError(f"{labels} are not new names of the labels {self.labels}, in the same order.")
+        self.labels = labels
+
     def on(self, device: torch.device) -> Tables:
         """The tables on a device.
 

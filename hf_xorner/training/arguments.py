@@ -388,17 +388,6 @@ def adopt(run: RunArguments, given: Collection[str] | None = None) -> None:
         setattr(run, option, value)
 
 
-def check_output_apart(source: str, output_dir: str | None) -> None:
-    """Raise a ValueError if the output folder holds the model that training continues from."""
-    output, model = Path(output_dir or "").resolve(), Path(source).resolve()
-    # A run deletes its older checkpoints.
-    own_checkpoint = output == model.parent and model.name.startswith("checkpoint-")
-    if model.exists() and (output == model or own_checkpoint):
-        raise ValueError(
-            f"output_dir={output_dir!r} holds the model that training continues from; name another folder."
-        )
-
-
 def use_of_vectors(config: TaggerConfig) -> str | None:
     """Return the value of `vectors_as` that a model was built with, or None without pretrained word vectors."""
     if config.pretrained_words:

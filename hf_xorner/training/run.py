@@ -19,12 +19,13 @@ from ..corpora.hold_out import HeldOut, hold_out
 from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError, first_line
 from ..evaluation import span_scores
+from ..files import check_apart
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
-from .arguments import RunArguments, TaggerTrainingArguments, adopt, check_output_apart
+from .arguments import RunArguments, TaggerTrainingArguments, adopt
 from .build import Start, build_afresh, go_on
 from .checkpoints import checkpoints_in, folder_locked
 from .context import with_context_states
@@ -164,7 +165,7 @@ class TrainingRun(NamedTuple):
         return self.judge(split).scores
 
     def judge(self, split: Dataset) -> Judged:
-        """Return the predictions of the model for a split, and their scores, checked against seqeval."""
+        """Return the predictions of the model for a split, and their scores."""
         names = [*self.trainer.model.config.labels, UNLABELLED_TAG]  # the last has the number -1
         output = self.trainer.predict(split)
         predicted, gold = output.predictions.argmax(-1), output.label_ids
@@ -297,13 +298,15 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
     """Check that a run can use its output folder.
 
     Raises:
-        ValueError: If it holds the model that training continues from.
+        DataError: If it holds the model that training continues from.
         TrainingError: If it cannot be written, another run writes it, or it has an unfinished run or a model that this
             run neither resumes nor may overwrite.
     """
     folder = Path(str(training.output_dir))
     if run.model_name_or_path:
-        check_output_apart(run.model_name_or_path, training.output_dir)
+        model = Path(run.model_name_or_path).resolve()
+        # A run deletes its older checkpoints.
+        check_apart(folder, model, *([model.parent] if model.name.startswith("checkpoint-") else []))
     with folder_locked(folder, training):
         if not run.overwrite and not _is_resumed(folder, training.resume_from_checkpoint):
             check_unfinished(folder)
@@ -315,7 +318,10 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
 
 def _is_resumed(folder: Path, checkpoint: str | bool | None) -> bool:
     """Return whether a run is to be resumed from a checkpoint in its output folder."""
-    if str(checkpoint).casefold() == "true":
+    answer = str(checkpoint).casefold()
+    if answer in ("none", "false"):
+        return False
+    if answer == "true":
         return bool(checkpoints_in(folder))
     named = Path(str(checkpoint)).resolve()
     return folder.resolve() in (named, *named.parents)

@@ -61,12 +61,6 @@ def test_the_table_equals_a_loop(entities):
     assert table["ece"] == pytest.approx(total / len(entities), abs=1e-9)
 
 
-@pytest.mark.parametrize("wrong", [-0.01, 1.01, float("nan"), float("inf"), 100.0])
-def test_confidences_outside_0_and_1_are_refused(wrong):
-    with pytest.raises(ValueError, match=rf"entity 1 \(counted from 0\) is {wrong}"):
-        calibration([0.5, wrong], [True, True])
-
-
 # --- Confidences of entities -----------------------------------------------------------------------------------------
 
 
@@ -112,12 +106,3 @@ def test_confidences_match_the_entities_of_the_tagger(tokenizer, decoder):
     ]
     assert len(means) > 30
     assert confidences == pytest.approx(means, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("function", "given"),
-    [(calibration, ([0.5, 0.6], [True])), (entity_confidences, ([0.5, 0.5], comparison_of([0, 0, 0], [1, 2])))],
-)
-def test_mismatched_shapes_are_refused(function, given):
-    with pytest.raises(ValueError, match=r"shape \(2,\) do not fit"):
-        function(*given)

@@ -100,8 +100,3 @@ def test_the_scheme_is_inferred_from_gold_and_predicted_tags(gold, predicted):
 
 def test_a_given_scheme_is_used():
     assert Comparison.of([["B-X", "I-X"]], [["B-X", "E-X"]], scheme="bioes").correct.tolist() == [True]
-
-
-def test_mismatched_label_ids_are_refused():
-    with pytest.raises(ValueError, match="2 gold tags and 1 predicted tags do not fit sentences of 2 words"):
-        Comparison(np.array([0, 0]), np.array([0]), np.array([2]), TagSet.of(["O"]))

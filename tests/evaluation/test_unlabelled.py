@@ -55,7 +55,6 @@ def accuracy(gold, predicted):
 @settings(deadline=None)
 @given(data=st.data())
 def test_scores_match_the_definitions(scheme, policy, data):
-    """The same values are computed by seqeval, or `span_scores` would raise an error."""
     gold, predicted = data.draw(partly_labelled(scheme))
     right, found = judged(gold, predicted, scheme, policy)
     comparison = Comparison.of(gold, predicted, policy, scheme)

@@ -427,7 +427,9 @@ def test_a_broken_file_is_named(folder, name, content):
     ("fields", "message"),
     [
         ({"casing": None}, "lacks 'casing'"),
-        ({"fallback": ["upper"]}, "'upper' is unknown"),
+        ({"casing": "upper"}, "casing 'upper' is unknown"),
+        ({"digits": "drop"}, "digits 'drop' is unknown"),
+        ({"fallback": ["upper"]}, "fallback 'upper' is unknown"),
         ({"max_word_chars": "20"}, "lacks 'max_word_chars'"),
     ],
 )
@@ -436,6 +438,37 @@ def test_broken_policies_are_named(folder, fields, message):
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
     with pytest.raises(ValueError, match=message):
         OnnxTagger.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("labels", [["O"], {"-1": "O", "0": "B-PER"}, {"1": "O"}, {"0": 1}], ids=str)
+def test_labels_that_are_not_numbered_from_0_are_refused(folder, labels):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"id2label": labels}))
+    with pytest.raises(ValueError, match=r"config\.json"):
+        OnnxTagger.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("label", "probability", "message"),
+    [
+        (-1, 0.0, "labels that its config.json does not number"),
+        (len(LABELS), 0.0, "labels that its config.json does not number"),
+        (1, np.nan, "probabilities that are not numbers"),
+    ],
+)
+def test_nonsense_of_a_graph_is_refused(folder, label, probability, message):
+    tagger = OnnxTagger.from_pretrained(folder)
+
+    def run(outputs, inputs):
+        labels = np.full(inputs["word_index"].shape, label)
+        width = (2,) if "path_log_probs" in outputs else ()
+        return labels, np.full((*labels.shape, *width), probability, dtype=np.float32)
+
+    tagger.session = SimpleNamespace(run=run)
+    with pytest.raises(ValueError, match=message):
+        tagger("Ann met Zeus")
+    with pytest.raises(ValueError, match=message):
+        list(tagger.label([["Ann"], ["Zeus", "met"]], 1))
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,73 @@ def test_a_page_has_all_that_it_names_and_names_nothing_elsewhere(tmp_path, pack
     assert (site / "model.onnx").read_bytes() == b"model"
 
 
+#: ONNX Runtime Web for a page without a browser: all words are one person, and two words raise.
+RUNTIME_STUB = """
+export const env = { wasm: {} };
+export class Tensor { constructor(type, data, shape) { Object.assign(this, { type, data, shape }); } }
+const run = async ({ word_index: { shape: [, count] } }) => {
+  if (count === 2) throw new Error("two words are too many");
+  return { labels: { data: Array(count).fill(1n) }, path_log_probs: { data: Array(2 * count).fill(0) } };
+};
+export const InferenceSession = { create: async () => ({ run }) };
+"""
+#: Types texts into the page, and prints its state after each one.
+TYPE_IN_NODE = """
+import { readFileSync } from "node:fs";
+const texts = JSON.parse(readFileSync(0, "utf8")), listeners = [];
+const element = () => ({
+  value: texts[0], append() {}, replaceChildren() {}, style: { setProperty() {} },
+  addEventListener: (name, listener) => listeners.push(listener),
+});
+const elements = { text: element(), state: element(), marked: element(), list: element() };
+globalThis.document = { getElementById: (id) => elements[id], createElement: element };
+globalThis.fetch = async (url) => ({ json: async () => JSON.parse(readFileSync(url, "utf8")) });
+const wait = () => new Promise((done) => setTimeout(done, 50));
+const states = [];
+await import(process.argv[1]);
+for (const text of texts) {
+  await wait();
+  states.push(elements.state.textContent);
+  elements.text.value = texts[states.length];
+  if (states.length < texts.length) listeners.forEach((listener) => listener());
+}
+console.log(JSON.stringify(states));
+"""
+
+
+@pytest.mark.parametrize("texts", [["Ann", "Ann fails", "Ann"], ["Ann fails", "Ann"]], ids=len)
+def test_a_text_that_fails_does_not_stop_the_page(node, tmp_path, packages, tokenizer, texts):
+    (packages / "onnxruntime-web" / "dist" / "ort.wasm.min.mjs").write_text(RUNTIME_STUB)
+    write_page(tmp_path / "site", config_of(tokenizer), tokenizer, b"model", packages)
+    (tmp_path / "site" / "package.json").write_text('{"type": "module"}')
+    command = [node, "--input-type=module", "-e", TYPE_IN_NODE, (tmp_path / "site" / "page.js").as_uri()]
+    done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for text, state in zip(texts, json.loads(done.stdout), strict=True):
+        assert state.startswith("1 entity" if text == "Ann" else "This text could not be tagged: two words"), state
+
+
+def test_the_page_allows_its_own_files_alone():
+    folder = files("hf_xorner.export") / "page"
+    page, code = ((folder / name).read_text() for name in ("index.html", "page.js"))
+    code += (folder / "tagger.js").read_text()
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy"\s+content="([^"]+)"', page)
+    assert dict(directive.split(" ", 1) for directive in policy.split("; ")) == {
+        "default-src": "'none'",
+        "script-src": "'self' 'wasm-unsafe-eval'",  # page.js, its modules, and ONNX Runtime
+        "connect-src": "'self'",  # tagger.json, model.onnx and the WebAssembly
+        "style-src": "'self'",
+        "img-src": "data:",  # the empty icon
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    # Nothing that the policy would refuse.
+    assert not re.search(r"<style|\bstyle=|\bon\w+=|<script(?![^>]*\bsrc=)", page)
+    assert not re.search(r"\beval\(|new Function|new Worker|innerHTML|cssText", code)
+    assert "numThreads = 1" in code  # more threads would need workers
+    assert page.index("Content-Security-Policy") < page.index("<link")
+
+
 def test_a_missing_package_is_named(tmp_path, monkeypatch, packages):
     monkeypatch.chdir(tmp_path)
     assert find_packages(["onnxruntime-web"], None) == [packages / "onnxruntime-web"]

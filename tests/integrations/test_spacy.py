@@ -10,6 +10,7 @@ from random_texts import GIVEN, TEXTS, lively_model
 
 spacy = pytest.importorskip("spacy", reason='spaCy is not installed: pip install "hf_xorner[spacy]"')
 
+import srsly  # noqa: E402
 from spacy.tokens import Doc, Span  # noqa: E402
 
 from hf_xorner import Entity, Tagger  # noqa: E402
@@ -211,6 +212,23 @@ def test_a_saved_pipeline_contains_the_model(pipeline, tmp_path, model):
             [(*row[:3],) for row in rows] for rows in expected
         ]
         assert again.pipe_labels["hf_xorner"] == ["PER", "LOC", "GOD"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xc1",
+        b"no msgpack",
+        "text",
+        None,
+        *map(srsly.msgpack_dumps, ([], 3, {1: b""}, {"config.json": "{}"}, {"": b""})),
+    ],
+    ids=repr,
+)
+def test_bytes_that_are_not_a_model_are_one_sentence(data):
+    with pytest.raises(ValueError, match="own: from_bytes needs"):
+        TaggerComponent("own", "nowhere").from_bytes(data)
 
 
 SCRIPT = """

@@ -29,27 +29,37 @@ function show(text, entities) {
   );
 }
 
-try {
+async function load() {
   const begun = performance.now();
   const tagger = await Tagger.load(new URL(".", import.meta.url), ort);
-  const loaded = performance.now() - begun;
+  const seconds = ((performance.now() - begun) / 1000).toFixed(1);
   globalThis.tagger = tagger; // for those who try it in the console
-  let asked = 0;
-  const tag = async () => {
-    const number = ++asked;
-    const text = field.value.toWellFormed();
-    const start = performance.now();
-    const entities = await tagger.tag(text);
-    if (number !== asked) return; // the text has changed since
-    show(text, entities);
-    const taken = (performance.now() - start).toFixed(1);
-    const count = entities.length === 1 ? "1 entity" : `${entities.length} entities`;
-    state.textContent = `${count}, found in ${taken} ms; the model was loaded in ${(loaded / 1000).toFixed(1)} s.`;
-  };
-  // One call of the model at a time; the newest text last.
+  return { tagger, seconds };
+}
+
+async function tag({ tagger, seconds }) {
+  const text = field.value.toWellFormed();
+  const start = performance.now();
+  const entities = await tagger.tag(text);
+  show(text, entities);
+  const taken = (performance.now() - start).toFixed(1);
+  const count = entities.length === 1 ? "1 entity" : `${entities.length} entities`;
+  state.textContent = `${count}, found in ${taken} ms; the model was loaded in ${seconds} s.`;
+}
+
+try {
+  const loaded = await load();
+  let newest = 0;
   let running = Promise.resolve();
-  field.addEventListener("input", () => (running = running.then(tag)));
-  await tag();
+  // One call of the model at a time. Texts that have changed since are skipped, and one that fails stops no other.
+  const update = () => {
+    const number = ++newest;
+    running = running
+      .then(() => number === newest && tag(loaded))
+      .catch((error) => (state.textContent = `This text could not be tagged: ${error.message}`));
+  };
+  field.addEventListener("input", update);
+  update();
 } catch (error) {
   state.textContent = `The tagger could not be loaded: ${error.message}`;
   throw error;

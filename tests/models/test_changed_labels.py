@@ -1,0 +1,88 @@
+"""Labels that change after a model was built: renamed where the weights fit, refused elsewhere."""
+
+import helpers
+import pytest
+import torch
+from conftest import LABELS, build_model
+from transformers import AutoModelForTokenClassification
+
+from hf_xorner.registration import CONFIGS, MODELS
+
+RENAMED = ["O", "B-person", "I-person", "B-place", "I-place", "B-deity"]
+PLAIN = ["NOUN", "VERB", "DET", "ADJ", "ADV", "X"]
+
+
+def set_labels(model, labels):
+    """Set the labels as transformers' run_ner.py does."""
+    model.config.label2id = {label: index for index, label in enumerate(labels)}
+    model.config.id2label = dict(enumerate(labels))
+
+
+def batch_of(model):
+    return helpers.pad(helpers.random_sentences(model.config, (4, 1, 3)), labels=True)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_pure_renaming_changes_names_only(kind, tokenizer, tmp_path):
+    model = build_model(kind, tokenizer)
+    batch = batch_of(model)
+    before = model(**batch)
+    set_labels(model, RENAMED)
+    model.save_pretrained(tmp_path)
+    loaded = AutoModelForTokenClassification.from_pretrained(tmp_path)
+    for each in (model, loaded):
+        after = each(**batch)
+        helpers.close(after.logits, before.logits.detach(), 1e-6)
+        helpers.close(after.loss, before.loss.detach(), 1e-5)
+        assert each.tags.labels == RENAMED
+    assert model.label_axes() == loaded.label_axes()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        sorted(LABELS),
+        ["O", "B-LOC", "I-LOC", "B-PER", "I-PER", "B-GOD"],
+        ["O", "B-ORG", "I-ORG", "B-PER", "I-PER", "B-GOD"],
+        [*LABELS, "I-GOD"],
+        LABELS[:5],
+        PLAIN,
+    ],
+    ids=["sorted", "swapped", "another place", "one more", "one less", "plain"],
+)
+@pytest.mark.parametrize("kind", ["cnn-lstm-crf", "stack-lstm"])
+def test_other_labels_are_refused_and_can_be_loaded(kind, labels, tokenizer, tmp_path):
+    model = build_model(kind, tokenizer)
+    model.save_pretrained(tmp_path / "before")
+    batch = batch_of(model)
+    set_labels(model, labels)
+    for use in (lambda: model(**batch), lambda: model.save_pretrained(tmp_path / "refused")):
+        with pytest.raises(ValueError, match="ignore_mismatched_sizes=True"):
+            use()
+    assert not (tmp_path / "refused").exists()
+
+    names = {"id2label": model.config.id2label, "label2id": model.config.label2id}
+    loaded = AutoModelForTokenClassification.from_pretrained(
+        tmp_path / "before", **names, ignore_mismatched_sizes=True
+    ).train()
+    batch["labels"] = batch["labels"].clamp(max=len(labels) - 1)
+    loss = loaded(**batch).loss
+    loss.backward()
+    torch.optim.SGD(loaded.parameters(), 0.01).step()
+    loaded.eval().save_pretrained(tmp_path / "after")
+    again = AutoModelForTokenClassification.from_pretrained(tmp_path / "after")
+    assert again.config.labels == labels and again.config.label2id == names["label2id"]
+    batch.pop("labels")
+    assert torch.isfinite(loss)
+    helpers.close(again(**batch).logits, loaded(**batch).logits.detach(), 1e-6)
+
+
+def test_a_model_of_a_config_without_labels(tokenizer, tmp_path):
+    config = CONFIGS["bilstm-cnn"](**tokenizer.model_fields(), num_labels=len(LABELS), word_dim=4, hidden_size=4)
+    model = MODELS["bilstm-cnn"].load()(config)
+    set_labels(model, LABELS)
+    with pytest.raises(ValueError, match="build it from a config with these labels"):
+        model.save_pretrained(tmp_path / "refused")
+    set_labels(model, PLAIN)
+    model.save_pretrained(tmp_path)
+    assert AutoModelForTokenClassification.from_pretrained(tmp_path).tags.labels == PLAIN
