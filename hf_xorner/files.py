@@ -178,6 +178,30 @@ def write_whole(path: Path, content: str | bytes, flush: bool = True) -> Path:
     return path
 
 
+def check_apart(output: str | Path, *inputs: str | Path) -> None:
+    """Check that writing an output would not destroy an input, whichever names or links lead to both.
+
+    Args:
+        output: The file to write, or the folder whose content is replaced. If single files are written into a folder,
+            give the files.
+        inputs: Files and folders that are read; an output that is a file of a folder that is read is refused too.
+            Inputs that do not exist, such as names on the Hub, are ignored.
+
+    Raises:
+        DataError: If the output is an input.
+    """
+    target = Path(output).expanduser()
+    if not target.exists():
+        return
+    for name in inputs:
+        source = Path(name).expanduser()
+        if not source.exists():
+            continue
+        inside = source.rglob("*") if source.is_dir() and not target.is_dir() else ()
+        if source.samefile(target) or any(path.exists() and path.samefile(target) for path in inside):
+            raise DataError(f"{output}: is an input ({name}), which would be lost; name another output.")
+
+
 def flush_to_disk(path: Path) -> None:
     """Wait until a file or the names in a folder are on the disk."""
     if os.name == "nt":

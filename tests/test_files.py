@@ -9,7 +9,8 @@ import threading
 import pytest
 from helpers import lock_holder
 
-from hf_xorner.files import LockedError, file_fingerprint, locked, replacing, sha256_of, write_whole
+from hf_xorner.errors import DataError
+from hf_xorner.files import LockedError, check_apart, file_fingerprint, locked, replacing, sha256_of, write_whole
 
 
 def test_a_second_process_is_refused_until_the_first_releases_the_lock(tmp_path):
@@ -123,3 +124,26 @@ def test_the_sha256_of_a_file_is_that_of_its_bytes(tmp_path):
     expected = hashlib.sha256(content).hexdigest()
     assert sha256_of(path) == expected
     assert file_fingerprint(path) == {"bytes": len(content), "sha256": expected}
+
+
+def test_an_output_that_is_an_input_is_refused_by_every_name(tmp_path, monkeypatch):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    source = folder / "g.conll"
+    source.write_text("Oslo B-LOC\n")
+    link, hard, linked = tmp_path / "link.conll", tmp_path / "hard.conll", tmp_path / "linked"
+    link.symlink_to(source)
+    hard.hardlink_to(source)
+    linked.symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    for output in (source, link, hard, linked / "g.conll", folder / ".." / "corpus" / "g.conll", "corpus/g.conll"):
+        for read in (source, folder, linked, "corpus"):
+            with pytest.raises(DataError):
+                check_apart(output, "owner/name", read)
+    with pytest.raises(DataError):
+        check_apart(linked, folder)
+    other = folder.parent / "other.conll"
+    other.touch()
+    check_apart(other, source, folder, "owner/name")
+    check_apart(folder / "new.conll", source, folder)
+    check_apart(folder, source)

@@ -966,3 +966,29 @@ def test_a_digest_covers_the_input_up_to_its_chunk():
     inputs = ([b"a", b"b"], [b"a", b"c"])
     digests = [[chunk.digest for chunk in read_chunks(Records(*records), 1)] for records in inputs]
     assert digests[0][0] == digests[1][0] and digests[0][1] != digests[1][1]
+
+
+def test_the_input_is_never_the_output(tag, model, tmp_path):
+    gold = tmp_path / "g.conll"
+    gold.write_text("Ann B-PER\n\n")
+    (tmp_path / "link.conll").symlink_to(gold)
+    (tmp_path / "h.conll.partial").hardlink_to(gold)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "g.conll").hardlink_to(gold)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "g.conll").symlink_to(gold)
+    config = (Path(model) / "config.json").read_bytes()
+    for source, output in (
+        (gold, "g.conll"),
+        (gold, "link.conll"),
+        ("link.conll", gold),
+        (gold, "h.conll"),
+        ("texts", "out"),
+        (gold, f"{model}/config.json"),
+    ):
+        assert "is an input" in fault(tag(source, "--output", output, "--overwrite", "true")), output
+    with gold.open() as standard_input:
+        arguments = command(model, "-", "--output", gold, "--overwrite", "true")
+        assert b"is an input" in run(arguments, stdin=standard_input, cwd=tmp_path).stderr
+    assert gold.read_text() == "Ann B-PER\n\n"
+    assert (Path(model) / "config.json").read_bytes() == config

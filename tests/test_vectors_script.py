@@ -237,3 +237,28 @@ def test_joining_requires_two_files_and_overwrites_none(run, tmp_path):
     assert not (tmp_path / "both").exists()
     line = fault(run("join", "vectors.txt", "vectors.txt", "--output", "vectors.txt", "--to", "glove"))
     assert "vectors.txt" in line and (tmp_path / "vectors.txt").read_text() == TEXT
+
+
+def test_the_input_is_never_the_output(run, text, tmp_path):
+    ok(run("convert", text, "--to", "safetensors", "--output", "table"))
+    link, tensors, words = tmp_path / "link.txt", tmp_path / "table" / "vectors.safetensors", tmp_path / "words.txt"
+    link.symlink_to(text)
+    words.write_text("Oslo\n")
+    encoder = tmp_path / "encoder"
+    tiny.save_encoder(encoder)
+    pieces = encoder / "tokenizer.json"
+    before = {path: path.read_bytes() for path in (text, tensors, words, pieces)}
+    replace = ("--overwrite", "true")
+    for arguments in (
+        ("convert", text, "--to", "glove", "--output", "link.txt"),
+        ("convert", text, "--to", "glove", "--output", words, "--vocab", "words.txt"),
+        ("convert", "table", "--to", "safetensors", "--output", tmp_path / "table"),
+        ("convert", tensors, "--to", "glove", "--output", "table/vocabulary.txt"),
+        ("join", text, "table", "--output", "table"),
+        ("join", text, text, "--to", "word2vec", "--output", "./vectors.txt"),
+        ("distill", "--encoder", encoder, "--vocab", words, "--to", "glove", "--output", "words.txt"),
+        ("distill", "--encoder", encoder, "--vocab", words, "--to", "glove", "--output", pieces),
+    ):
+        assert "is an input" in fault(run(*arguments, *replace)), arguments
+    assert "is an input" in fault(run("inspect", text, "--json", "link.txt"))
+    assert {path: path.read_bytes() for path in before} == before

@@ -17,6 +17,7 @@ from transformers.hf_argparser import string_to_bool
 
 from ..corpora import load_corpus
 from ..corpora.source import AUTO
+from ..files import check_apart
 from ..models.tokenization_word_char import FALLBACKS, WordCharTokenizer
 from ..vectors.distill import (
     DIM,
@@ -30,6 +31,7 @@ from ..vectors.distill import (
 from ..vectors.formats import VECTOR_FORMATS, Vectors, VectorSummary, inspect_vectors, read_vectors
 from ..vectors.lookup import coverage_of, join, read_words, with_foldings
 from ..vectors.sources import Progress
+from ..vectors.tensors import files_of
 from ..vectors.write import check_target, write_vectors
 from .parser import Parser
 
@@ -91,6 +93,7 @@ def inspect(options: argparse.Namespace) -> str:
     with progress_bar("reading", options.progress) as on_progress:
         found = inspect_vectors(options.source, options.format, on_progress)
     if options.json:
+        check_apart(options.json, *files_of(options.source))
         options.json.write_text(json.dumps(asdict(found), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return summary_table(found)
 
@@ -132,7 +135,8 @@ def add_convert_options(command: argparse.ArgumentParser) -> None:
 
 def convert(options: argparse.Namespace) -> str:
     """Write the vectors of a file in another format, all of them or those of some words."""
-    check_target(options.output, options.to, options.overwrite)
+    vocab = [options.vocab] if options.vocab else []
+    check_target(options.output, options.to, options.overwrite, [*files_of(options.source), *vocab])
     wanted = with_foldings(read_words(options.vocab, options.data_dir)) if options.vocab else None
     dtype = np.float16 if options.half else np.float32
     with progress_bar("reading", options.progress) as on_progress:
@@ -154,7 +158,8 @@ def add_join_options(command: argparse.ArgumentParser) -> None:
 
 def join_sources(options: argparse.Namespace) -> str:
     """Write the vectors of several files side by side, each on the same scale, with zeros where one lacks a word."""
-    check_target(options.output, options.to, options.overwrite)
+    inputs = [path for source in options.sources for path in files_of(source)]
+    check_target(options.output, options.to, options.overwrite, inputs)
     tables = []
     for source in options.sources:
         with progress_bar("reading", options.progress) as on_progress:
@@ -204,10 +209,11 @@ def add_distill_options(command: argparse.ArgumentParser) -> None:
 
 def distill(options: argparse.Namespace) -> str:
     """Distil vectors of words, or of the pieces that any word is composed of, and write them."""
+    inputs = [options.encoder, options.vocab]
     if options.composed:
-        check_composition_target(options.output, options.overwrite)
+        check_composition_target(options.output, options.overwrite, inputs)
     else:
-        check_target(options.output, options.to, options.overwrite)
+        check_target(options.output, options.to, options.overwrite, inputs)
     words = read_words(options.vocab, options.data_dir)
     encoder = read_encoder(options.encoder)
     with_bar = sys.stderr.isatty() if options.progress is None else options.progress

@@ -16,7 +16,8 @@ from ..corpora.source import AUTO
 from ..corpora.splits import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
 from ..errors import DataError
 from ..export.runtime import NumberByLabel, checked_numbers, number_by_label
-from .output import MANIFESTS
+from ..files import check_apart
+from .output import MANIFESTS, partial_of
 from .read import STDIN, STDIN_NAME, Columns, HubRows, JsonLines, Lines, ParquetColumn, Source, TextLines
 from .write import CONLL, OUTPUTS, SAME, SPANS, Form, added_field
 
@@ -127,6 +128,8 @@ def plan_tagging(source: str, options: TaggingOptions, rank: int = 0, world: int
         DataError: If the input or the output is invalid.
     """
     output = Path(options.output).expanduser() if options.output else None
+    if output:
+        check_apart(output, options.model)
     if world > 1 and (output is None or source == STDIN):
         what = STDIN_NAME if source == STDIN else "standard output"
         raise DataError(f"{what} is for one process alone; name a file, or start one process.")
@@ -138,6 +141,8 @@ def plan_tagging(source: str, options: TaggingOptions, rank: int = 0, world: int
         raise DataError(f"{output}: each of several processes writes its own file; name a folder for them.")
     found = _open(source, options)
     if world == 1 or output is None:
+        if output:
+            _check_target(output, source)
         return [Part(found, _form(found, output.name if output else None, options), output)], ""
     bare = Path(source.lower().removesuffix(".gz"))
     suffix = f"{suffix_of(bare) if has_data_suffix(bare) else ''}{'.gz' if source.lower().endswith('.gz') else ''}"
@@ -181,7 +186,14 @@ def _part_in_folder(
     """Return the part of an input that is written into a folder of outputs, by the name of the input there."""
     form = _form(source, None, options, name)
     target = _target(name, form)
+    _check_target(output / target, source.name)
     return Part(source, form, output / target, output / MANIFESTS / f"{target}.json", shard)
+
+
+def _check_target(output: Path, source: str) -> None:
+    """Raise DataError if an output or its partial file is the input, which may be redirected to standard input."""
+    for path in (output, partial_of(output)):
+        check_apart(path, "/dev/stdin" if source == STDIN else source)
 
 
 def _target(name: Path, form: Form) -> str:

@@ -180,6 +180,7 @@ class RunArguments(Reading):
     seeds: list[int] = field(
         default_factory=list, metadata={"help": "Train once for each seed, into folders seed-N below output_dir."}
     )
+    overwrite: bool = HfArg(default=False, help="Replace the model, or the unfinished run, in output_dir.")
     # The name of the recipe that `parse` was given.
     recipe: str | None = field(default=None, init=False)
 
@@ -385,17 +386,6 @@ def adopt(run: RunArguments, given: Collection[str] | None = None) -> None:
         if option in given:
             check_same(option, getattr(run, option), value)
         setattr(run, option, value)
-
-
-def check_output_apart(source: str, output_dir: str | None) -> None:
-    """Raise a ValueError if the output folder holds the model that training continues from."""
-    output, model = Path(output_dir or "").resolve(), Path(source).resolve()
-    # A run deletes its older checkpoints.
-    own_checkpoint = output == model.parent and model.name.startswith("checkpoint-")
-    if model.exists() and (output == model or own_checkpoint):
-        raise ValueError(
-            f"output_dir={output_dir!r} holds the model that training continues from; name another folder."
-        )
 
 
 def use_of_vectors(config: TaggerConfig) -> str | None:

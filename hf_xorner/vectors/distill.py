@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import file_fingerprint, write_whole
+from ..files import check_apart, file_fingerprint, write_whole
 from ..models.pieces import WordPieces
 from .sources import fetch_beside, locate
 from .write import check_free, save_tensors
@@ -95,18 +95,21 @@ def fit_composition(
     return mix[:-1].T.astype(np.float32), mix[-1].astype(np.float32)
 
 
-def check_composition_target(folder: str | Path, overwrite: bool = False) -> list[Path]:
+def check_composition_target(folder: str | Path, overwrite: bool = False, inputs: Iterable[str] = ()) -> list[Path]:
     """Return the files that `write_composition` would write; raises the same errors.
 
     Args:
         folder: The folder.
         overwrite: Replace files that exist.
+        inputs: What the composition is made from, none of which may be overwritten.
     """
     path = Path(folder).expanduser()
     if path.exists() and not path.is_dir():
         raise DataError(f"{path}: is not a folder; name one to write {' and '.join(FILES)} into.")
     targets = [path / name for name in FILES]
     check_free(targets, overwrite)
+    for target in targets:
+        check_apart(target, *inputs)
     return targets
 
 

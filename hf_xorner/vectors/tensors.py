@@ -1,6 +1,8 @@
 """Read word vectors from a safetensors file with a vocabulary beside it."""
 
 import json
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,19 @@ class TensorReader:
         # What float32 cannot hold becomes infinite, and is told as such.
         with np.errstate(over="ignore"):
             return rows.astype(np.float32, copy=False)
+
+
+def files_of(source: str | Path) -> list[str]:
+    """Return the local files that vectors may be read from, whether they exist or not.
+
+    Args:
+        source: A path, ``archive.zip:part``, or a name on the Hub.
+    """
+    text = os.path.expanduser(source)
+    path = Path(text)
+    vocabularies = VOCABULARIES if path.suffix.lower() == SUFFIX else ()
+    archives = [text[: colon.start()] for colon in re.finditer(":", text)]
+    return [text, *archives, *(str(path.with_name(name)) for name in vocabularies)]
 
 
 def read_vocabulary(path: Path) -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from ..errors import DataError
-from ..files import BYTE_ORDER_MARK, replacing
+from ..files import BYTE_ORDER_MARK, check_apart, replacing
 from .formats import VECTOR_FORMATS, Vectors
 from .tensors import SUFFIX as TENSOR_SUFFIX
 from .tensors import VOCABULARIES
@@ -74,16 +74,17 @@ def write_vectors(
     return targets
 
 
-def check_target(path: str | Path, format: str, overwrite: bool = False) -> list[Path]:
+def check_target(path: str | Path, format: str, overwrite: bool = False, inputs: Iterable[str] = ()) -> list[Path]:
     """Return the files that `write_vectors` would write; raises the same errors, before a long computation.
 
     Args:
         path: As for `write_vectors`.
         format: Likewise.
         overwrite: Likewise.
+        inputs: What the vectors are made from, none of which may be overwritten.
 
     Raises:
-        DataError: If the format is unknown, or a file exists.
+        DataError: If the format is unknown, a file exists, or an input would be overwritten.
     """
     if format not in VECTOR_FORMATS:
         raise DataError(f"format={format!r} cannot be written; choose one of {', '.join(VECTOR_FORMATS)}.")
@@ -97,6 +98,8 @@ def check_target(path: str | Path, format: str, overwrite: bool = False) -> list
     else:
         targets = [path / f"{_TENSOR}{TENSOR_SUFFIX}", path / _VOCABULARY]
     check_free(targets, overwrite)
+    for target in targets:
+        check_apart(target, *inputs)
     return targets
 
 
