@@ -207,7 +207,10 @@ def test_documented_commands_run(workplace, monkeypatch, capsys):
     assert len(RUN) >= 12
     monkeypatch.chdir(workplace)
     for line, (command, words) in RUN.items():
-        small = {"train": ["--num_train_epochs", "1", "--disable_tqdm", "true"], "vectors": ["--dim", "4"]}
+        small = {
+            "train": ["--num_train_epochs", "1", "--disable_tqdm", "true", "--overwrite"],
+            "vectors": ["--dim", "4"],
+        }
         more = small.get(command, []) if command == "train" or "distill" in words else []
         try:
             main(command, [*words, *more])
@@ -256,3 +259,25 @@ def test_a_reader_that_closes_the_output_is_no_error(workplace):
         running.stdout.close()
         errors = running.stderr.read()
     assert running.returncode == 0 and b"roken pipe" not in errors and b"BrokenPipe" not in errors
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "sentence"),
+    [
+        ("--version > /dev/full", 1, "No space left"),
+        ("--help > /dev/full", 1, "No space left"),
+        ("--help >&-", 1, "standard output is closed"),
+        ("train --epcohs 3 2>&-", 2, ""),
+        ("tag --model my_tagger texts.txt >&-", 1, "standard output is closed"),
+        ("tag --model my_tagger - <&-", 1, "standard input is closed"),
+        ("tag --model my_tagger texts.txt --output daemon.jsonl <&- >&- 2>&-", 0, ""),
+    ],
+)
+def test_closed_and_full_streams_end_in_one_sentence_unless_they_are_not_needed(workplace, line, code, sentence):
+    words = ["bash", "-c", f"exec {shlex.quote(sys.executable)} -m hf_xorner {line}"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(words, cwd=workplace, env=environment, capture_output=True, text=True)
+    assert done.returncode == code
+    assert sentence in done.stderr and len(done.stderr.splitlines()) == bool(sentence) and not done.stdout
+    if not code:
+        assert len((workplace / "daemon.jsonl").read_text(encoding="utf-8").splitlines()) == 2

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
 from .options import COMMANDS, UsageError, check_options, help_of, overview
+
+#: The commands whose result goes to standard output unless an option names a file for it.
+PRINTING = {"tag", "data", "evaluate", "vectors", "analyze", "benchmark", "epochs"}
 
 
 def main(command: str | None = None, words: list[str] | None = None) -> None:
@@ -20,36 +23,67 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
     """
     words = sys.argv[1:] if words is None else words
     if command is None:
-        if not words or words[0] in ("-h", "--help"):
-            print(overview())
-            return
-        if words[0] == "--version":
-            from .. import __version__
-
-            print(__version__)
-            return
-        command, *words = words
+        command, *words = words or ["--help"]
+    closed = _open_closed_streams()
     try:
-        if text := help_of(command, words):
-            print(text)
-            return
-        words = check_options(command, words)
-        import_module("..registration", __name__)
-        import_module("huggingface_hub").set_client_factory(_hub_client)
-        # A word or a label that the terminal cannot encode must not end a run.
-        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-        # Progress bars are for terminals.
-        bars = nullcontext() if sys.stderr.isatty() else import_module("..loading", __name__).without_bars()
-        with bars:
-            import_module(f".{command}", __name__).run(words)
+        if "stdout" in closed and _prints_result(command, words):
+            raise OSError("standard output is closed; redirect it, or name a file by --output.")
+        if "stdin" in closed and "-" in words:
+            raise OSError("standard input is closed; redirect it, or name a file instead of -.")
+        _run(command, words)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output, such as head, has closed it. Python would report the same once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)  # The reader of the output, such as head, has closed it.
     except UsageError as error:
         fail(command, error, 2)
     except (ValueError, OSError, ImportError) as error:
         fail(command, error)
+
+
+def _run(command: str, words: list[str]) -> None:
+    if command in ("-h", "--help"):
+        print(overview())
+        return
+    if command == "--version":
+        print(import_module("..", __name__).__version__)
+        return
+    if text := help_of(command, words):
+        print(text)
+        return
+    words = check_options(command, words)
+    import_module("..registration", __name__)
+    import_module("huggingface_hub").set_client_factory(_hub_client)
+    # A word or a label that the terminal cannot encode must not end a run.
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    # Progress bars are for terminals.
+    with nullcontext() if sys.stderr.isatty() else import_module("..loading", __name__).without_bars():
+        import_module(f".{command}", __name__).run(words)
+
+
+def _open_closed_streams() -> set[str]:
+    """Open the null device as each standard stream that is closed, as in a daemon, and return their names.
+
+    Otherwise the next file that is opened would get the stream's number, and with it what libraries write there.
+    """
+    closed = set()
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            closed.add(name)
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+    return closed
+
+
+def _prints_result(command: str, words: list[str]) -> bool:
+    if command in ("-h", "--help", "--version") or {"-h", "--help", "--help-all"} & set(words):
+        return True
+    return command in PRINTING and not {word.partition("=")[0] for word in words} & {"--output", "--json"}
+
+
+def _discard(stream: Any) -> None:
+    """Discard what a stream still holds; otherwise Python reports at exit that it cannot be written."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _hub_client() -> Any:
@@ -60,5 +94,11 @@ def _hub_client() -> Any:
 def fail(command: str, error: Exception | str, code: int = 1) -> NoReturn:
     """Print an error after the name of the subcommand, and exit."""
     name = f"hf-xorner {command}" if command in COMMANDS else "hf-xorner"
-    print("\n".join(f"{name}: {line}" for line in str(error).splitlines()), file=sys.stderr)
+    sentence = "\n".join(f"{name}: {line}" for line in str(error).splitlines())
+    for stream, text in ((sys.stdout, ""), (sys.stderr, f"{sentence}\n")):
+        try:
+            stream.write(text)
+            stream.flush()
+        except OSError:
+            _discard(stream)
     sys.exit(code)

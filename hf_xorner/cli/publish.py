@@ -10,7 +10,7 @@ from typing import Any
 
 from ..hub import Checked, ModelFile, check_folder, publish
 from ..hub.checks import sentences_of
-from ..hub.publish import ANSWER_WITHIN, MAIN, check_names, shelve
+from ..hub.publish import ANSWER_WITHIN, MAIN, check_names, copy_model
 from ..hub.space import write_space
 from .parser import DataclassParser
 
@@ -31,13 +31,13 @@ class Options:
     """The options of publishing."""
 
     repo_id: str | None = field(default=None, metadata={"help": "The repository, owner/name."})
-    to: str | None = field(default=None, metadata={"help": "A folder to lay the files out in, in place of the Hub."})
-    weights: bool = field(default=True, metadata={"help": "With --to: lay out the weights, and the code beside them."})
+    to: str | None = field(default=None, metadata={"help": "A new folder to copy the files to, in place of the Hub."})
+    weights: bool = field(default=True, metadata={"help": "With --to: whether to copy more than card and config."})
     dry_run: bool = field(default=False, metadata={"help": "Check, show what would be uploaded, and stop."})
     private: bool | None = field(default=None, metadata={"help": "Whether only its owner can see the repository."})
     revision: str = field(default=MAIN, metadata={"help": "The branch."})
     tag: str | None = field(default=None, metadata={"help": "A name for the commit, such as v1."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace the files of an earlier call."})
+    overwrite: bool = field(default=False, metadata={"help": "Replace the model in the repository."})
     commit_message: str = field(default="Publish the model", metadata={"help": "What the commit says."})
     no_card: bool = field(default=False, metadata={"help": "Publish without a model card."})
     onnx: bool = field(
@@ -56,7 +56,8 @@ class Options:
     data_dir: str | None = field(default=None, metadata={"help": "Where the files of a named corpus lie."})
     max_file_mb: float = field(default=5000, metadata={"help": "How large a file may be, in millions of bytes."})
     space: str | None = field(
-        default=None, metadata={"help": "Publish nothing: write an endpoint's handler and a Space into this folder."}
+        default=None,
+        metadata={"help": "Publish nothing: write an endpoint's handler and a Space into a new folder."},
     )
     answer_within: float = field(
         default=ANSWER_WITHIN, metadata={"help": "Seconds to wait for the Hub's first answer."}
@@ -68,8 +69,8 @@ ONLINE = {"dry_run", "private", "commit_message", "answer_within"}
 CHECKED = {"no_card", "onnx", "dataset", "data_dir", "max_file_mb"}
 #: What has no meaning beside each of the options that say where to.
 MEANINGLESS = {
-    "space": ONLINE | CHECKED | {"to", "weights"},
-    "to": ONLINE | {"revision", "tag"},
+    "space": ONLINE | CHECKED | {"to", "weights", "overwrite"},
+    "to": ONLINE | {"revision", "tag", "overwrite"},
     "repo_id": {"weights"},
 }
 
@@ -105,10 +106,8 @@ def publish_folder(options: Options, folder: str) -> str:
         "sentences": sentences,
     }
     if options.to is not None:
-        files = shelve(check_folder(folder, **wanted), options.to, weights=options.weights, overwrite=options.overwrite)
-        return (
-            f"{options.to}: {total(files)}, {'all' if options.weights else 'without weights'}, as the Hub would have it"
-        )
+        files = copy_model(check_folder(folder, **wanted), options.to, weights=options.weights)
+        return f"{options.to}: {total(files)}"
     assert options.repo_id is not None
     if options.dry_run:
         check_names(options.repo_id, options.revision, options.tag)
@@ -133,9 +132,7 @@ def publish_folder(options: Options, folder: str) -> str:
 def written(options: Options, folder: str, target: str) -> list[str]:
     """Write the handler and the Space, and return a report with the next steps."""
     assert options.repo_id is not None
-    paths = write_space(
-        folder, options.repo_id, target, revision=options.tag or options.revision, overwrite=options.overwrite
-    )
+    paths = write_space(folder, options.repo_id, target, revision=options.tag or options.revision)
     model, space = paths[0].parent, paths[-1].parent
     return [
         *(f"written: {path}" for path in paths),

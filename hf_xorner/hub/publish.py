@@ -18,7 +18,6 @@ from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, validate_repo_id
 
 from ..export.runtime import GRAPH_FILE, RUNTIME_FILE
-from ..files import sha256_of
 from ..training.model_files import (
     CARD,
     CONFIG,
@@ -27,20 +26,15 @@ from ..training.model_files import (
     MODEL_FILES,
     PICTURES,
     TOKENIZER_CONFIG,
-    WEIGHTS,
     matches,
     travelling_modules,
 )
-from .checks import WEIGHTS_INDEX, Checked, ModelFile, check_folder
+from .checks import Checked, ModelFile, check_folder
 from .connection import SILENCE, limited, patiently, reach, reason_of
 
-#: The list of the files that were written into a folder; `sha256sum -c .hf_xorner.sha256` checks them.
-MANIFEST = ".hf_xorner.sha256"
 MAIN = "main"
 ANSWER_WITHIN = 1.8
 
-# A line of a manifest, with a path inside the folder.
-_LINE = re.compile(r"([0-9a-f]{64})  (?!/)(?!(?:.*/)?\.\.(?:/|$))(.+)")
 # Every repository has this file from the beginning.
 _INITIAL = {".gitattributes"}
 # Files of an earlier model, besides its code, that must not be mixed with those of a new one.
@@ -52,153 +46,45 @@ _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 # --- Into a folder ---------------------------------------------------------------------------------------------------
 
 
-def shelve(checked: Checked, target: str | Path, *, weights: bool = True, overwrite: bool = False) -> list[ModelFile]:
-    """Copy the files that would be published into a folder; see `write_files` about existing files.
+def copy_model(checked: Checked, target: str | Path, *, weights: bool = True) -> list[ModelFile]:
+    """Copy the files that would be published into a new folder.
 
     Args:
         checked: The model's folder.
         target: The folder to write.
-        weights: Whether to copy the weights and the code that reads them. Without them, a model is its card, its
-            config, its tokenizer and its facts, which have the training command and the hash of the weights.
-        overwrite: Whether the folder may exist.
+        weights: Whether to copy all files; without them, only the card, its pictures and the config.
 
     Returns:
         The copied files.
 
     Raises:
-        ValueError: If the folder exists, is the model's own, or a file is in the way; then nothing is changed.
+        ValueError: If the folder exists.
     """
-    target = Path(target)
-    if target.exists() and not overwrite:
-        raise ValueError(f"{target} exists; name another folder, or add --overwrite true.")
-    left_out = {WEIGHTS_INDEX, *(f"{module}.py" for module in travelling_modules(checked.folder))}
-    files = [file for file in checked.files if weights or not (matches(file.name, WEIGHTS) or file.name in left_out)]
-    sources = {file.name: checked.folder / file.name for file in files}
-    write_files(target, sources, checked.folder, overwrite, expected={file.name: file.sha256 for file in files})
-    return files
+    described = (CARD, CONFIG, *PICTURES)
+    copied = [file for file in checked.files if weights or matches(file.name, described)]
+    write_files(Path(target), {file.name: checked.folder / file.name for file in copied})
+    return copied
 
 
-def write_files(
-    target: Path,
-    sources: Mapping[str, Path | str],
-    model: Path,
-    overwrite: bool = False,
-    *,
-    manifest: str = MANIFEST,
-    expected: Mapping[str, str] | None = None,
-) -> None:
-    """Write files into a folder, all or none, and list them in a manifest there. Other files in the folder stay.
-
-    Overwriting replaces the files that are as the manifest says, and removes those of them that are not written again.
-    Any other file in the way is the user's, and refused before anything is changed.
-
-    A new folder appears by one rename. In an existing one, the old files are renamed into a temporary folder inside it,
-    and the new ones into place; if a rename fails, all are undone. If the process is killed, no file is lost, and the
-    same call completes the work; then a remaining folder `.hf_xorner-*` may be deleted. `config.json` is the first to
-    go and the last to come, so a mixture of two models never loads.
+def write_files(target: Path, sources: Mapping[str, Path | str]) -> None:
+    """Write files into a new folder.
 
     Args:
         target: The folder.
         sources: By path in the folder, the file to copy or the text to write.
-        model: The model's folder, which must not overlap with the target.
-        overwrite: Whether files of an earlier call may be replaced.
-        manifest: The name of the manifest.
-        expected: The SHA-256 of the files.
 
     Raises:
-        ValueError: If the target is a file, overlaps with the model's folder or has a file in the way, or if a source
-            has changed.
+        ValueError: If the folder exists.
     """
-    real, model = Path(os.path.realpath(target)), model.resolve()
-    if real == model or real in model.parents or model in real.parents:
-        raise ValueError(f"{target} overlaps with the model's folder {model}; name a folder apart from it.")
-    if real.exists() and not real.is_dir():
-        raise ValueError(f"{target} is a file; name a folder.")
-    there = real.exists()
-    real.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".hf_xorner-", dir=real if there else real.parent) as scratch:
-        new = Path(scratch) / "new"
-        digests = {name: _write(new / name, source) for name, source in sources.items()}
-        if changed := [name for name, digest in (expected or {}).items() if digests[name] != digest]:
-            raise ValueError(f"{', '.join(changed)} changed in {model} while it was being copied; try again.")
-        if there:
-            _replace(target, Path(scratch), digests, overwrite, manifest)
+    if os.path.lexists(target):
+        raise ValueError(f"{target} exists; remove it, or name another folder.")
+    for name, source in sources.items():
+        path = target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(source, str):
+            path.write_text(source, encoding="utf-8", newline="\n")
         else:
-            _put_manifest(Path(scratch), new / manifest, set(digests.items()))
-            os.replace(new, real)
-
-
-def _replace(target: Path, scratch: Path, digests: Mapping[str, str], overwrite: bool, manifest: str) -> None:
-    """Replace old files by those in the folder `new`, by renames that are undone if one fails."""
-    known, new = _read_manifest(target / manifest), set(digests.items())
-    for name in digests:
-        if fault := _in_the_way(target, name, known | new, overwrite):
-            raise ValueError(f"{target / name} {fault}.")
-    stale = {name for name, _ in known if overwrite and name not in digests and _is_known(target, name, known)}
-    replaced = [name for name in {*digests, *stale} if (target / name).exists()]
-    moves = [(target / name, scratch / "old" / name) for name in sorted(replaced, key=lambda name: name != CONFIG)]
-    moves += [(scratch / "new" / name, target / name) for name in sorted(digests, key=lambda name: name == CONFIG)]
-    # If the process is killed, the next call knows both the old and the new files.
-    _put_manifest(scratch, target / manifest, known | new)
-    done: list[tuple[Path, Path]] = []
-    try:
-        for source, place in moves:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(source, place)
-            done.append((source, place))
-    except BaseException:
-        for source, place in reversed(done):
-            os.replace(place, source)
-        raise
-    _put_manifest(scratch, target / manifest, new)
-
-
-def _in_the_way(target: Path, name: str, known: set[tuple[str, str]], overwrite: bool) -> str | None:
-    """Return why a file cannot be written, in words that can follow its path; None if it can."""
-    folders = [target / folder for folder in Path(name).parents][:-1]
-    if any(folder.is_symlink() or (folder.exists() and not folder.is_dir()) for folder in folders):
-        return "lies behind a link or a file; move that away, or name another folder"
-    if not os.path.lexists(target / name):
-        return None
-    if not overwrite:
-        return "would be overwritten; name another folder, or add --overwrite true"
-    if not _is_known(target, name, known):
-        return "was not written by an earlier call, or was changed since; move it away, or name another folder"
-    return None
-
-
-def _is_known(target: Path, name: str, known: set[tuple[str, str]]) -> bool:
-    """Return whether a file is as a manifest says, and reached without links."""
-    path = target / name
-    return path.is_file() and path.resolve() == target.resolve() / name and (name, sha256_of(path)) in known
-
-
-def _read_manifest(path: Path) -> set[tuple[str, str]]:
-    """Return name and SHA-256 of the files in a manifest; none if there is no manifest."""
-    try:
-        found = [_LINE.fullmatch(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except FileNotFoundError:
-        return set()
-    except (OSError, ValueError):
-        found = [None]
-    if None in found or path.is_symlink():
-        raise ValueError(f"{path} is not a manifest that this package wrote; move it away.")
-    return {(one[2], one[1]) for one in found if one}
-
-
-def _put_manifest(scratch: Path, path: Path, pairs: set[tuple[str, str]]) -> None:
-    _write(scratch / "manifest", "".join(f"{digest}  {name}\n" for name, digest in sorted(pairs)))
-    os.replace(scratch / "manifest", path)
-
-
-def _write(path: Path, source: Path | str) -> str:
-    """Copy a file, or write a text, and return its SHA-256."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(source, str):
-        path.write_text(source, encoding="utf-8", newline="\n")
-    else:
-        shutil.copyfile(source, path)  # without the mode: safetensors makes weights readable for their owner only
-    return sha256_of(path)
+            shutil.copyfile(source, path)  # without the mode: safetensors makes weights readable for their owner only
 
 
 # --- To the Hub ------------------------------------------------------------------------------------------------------

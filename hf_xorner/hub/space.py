@@ -13,17 +13,13 @@ from .checks import TRANSFORMERS, handler_files, widget_sentences
 from .loading import INVENTED_SENTENCE
 from .publish import MAIN, check_names, write_files
 
-#: The manifest of both folders; see `write_files`.
-SPACE_MANIFEST = ".hf_xorner_space.sha256"
 #: The releases that the files were written for; the lower bounds are those of pyproject.toml.
 TORCH, GRADIO = "torch>=2.6", "gradio>=6.20,<7"
 #: The release that the page was tested with in a browser, and that a Space runs.
 TESTED_GRADIO = "6.31.0"
 
 
-def write_space(
-    folder: str | Path, repo_id: str, target: str | Path, *, revision: str = MAIN, overwrite: bool = False
-) -> list[Path]:
+def write_space(folder: str | Path, repo_id: str, target: str | Path, *, revision: str = MAIN) -> list[Path]:
     """Write the handler and the Space of a model, without using the network.
 
     Args:
@@ -31,13 +27,12 @@ def write_space(
         repo_id: The model's repository, `owner/name`, which need not exist yet.
         target: Where to write `model/`, for the model's repository, and `space/`, for that of the Space.
         revision: The branch or tag that the Space loads.
-        overwrite: Whether files of an earlier call may be replaced; see `write_files`.
 
     Returns:
         The files, in order.
 
     Raises:
-        ValueError: If a name is invalid, there is no model, or a file is in the way; then nothing is written.
+        ValueError: If a name is invalid, there is no model, or the target exists; then nothing is written.
     """
     check_names(repo_id, revision)
     folder, target = Path(folder), Path(target)
@@ -64,5 +59,5 @@ def write_space(
         "space/app.py": re.sub(r"^NAME = .*?\n\n", lambda _: constants, app, count=1, flags=re.MULTILINE | re.DOTALL),
         "space/requirements.txt": f"{GRADIO}\n{TORCH}\n{TRANSFORMERS}\n",
     }
-    write_files(target, texts, folder, overwrite, manifest=SPACE_MANIFEST)
+    write_files(target, texts)
     return [target / name for name in texts]

@@ -17,7 +17,7 @@ from transformers import AutoConfig, pipeline
 from hf_xorner import Tagger, evaluate
 from hf_xorner.evaluation.thresholds import ScoredEntities, choose_min_score
 from hf_xorner.hub.checks import check_folder
-from hf_xorner.hub.publish import shelve
+from hf_xorner.hub.publish import copy_model
 
 TYPES = ["PER", "LOC", "GOD"]
 
@@ -230,7 +230,7 @@ def test_a_chosen_score_is_saved_and_used_by_default(saved, tagger, script, capl
     assert not caplog.text
 
     loaded.save_pretrained(saved / "again")
-    shelve(check_folder(saved / "m", card=False), saved / "published")
+    copy_model(check_folder(saved / "m", card=False), saved / "published")
     for folder in ("again", "published"):
         assert AutoConfig.from_pretrained(saved / folder).min_score == value
         assert Tagger.from_pretrained(str(saved / folder)).min_score == value

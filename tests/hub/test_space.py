@@ -31,7 +31,7 @@ from transformers import pipeline
 
 from hf_xorner.hub import Unfit, check_folder
 from hf_xorner.hub.checks import widget_sentences
-from hf_xorner.hub.space import GRADIO, SPACE_MANIFEST, write_space
+from hf_xorner.hub.space import GRADIO, write_space
 from hf_xorner.training.model_files import files_of_model
 
 pytestmark = pytest.mark.usefixtures("forked_offline")
@@ -76,7 +76,7 @@ def taggers(models):
 @pytest.fixture(scope="module")
 def places(models, tmp_path_factory):
     """The files, written for one of the models; any other fits them as well."""
-    folder = tmp_path_factory.mktemp("places")
+    folder = tmp_path_factory.mktemp("places") / "places"
     write_space(models["att-bilstm-cnn"], "me/my-tagger", folder, revision="v1")
     return folder
 
@@ -88,8 +88,8 @@ def folder(models, tmp_path):
 
 
 def written(folder):
-    """The files in a folder, without the manifest of what was written."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != SPACE_MANIFEST)
+    """The files in a folder."""
+    files = (path for path in folder.rglob("*") if path.is_file())
     return sorted(str(path.relative_to(folder)) for path in files)
 
 
@@ -198,54 +198,11 @@ def test_hostile_names_are_refused(models, tmp_path, option, value):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_files_are_not_overwritten_by_default(models, tmp_path, name):
-    path = tmp_path / name
-    path.parent.mkdir(parents=True)
-    path.write_text("mine")
-    with pytest.raises(ValueError, match="would be overwritten") as caught:
-        write_space(models["grn"], "me/my-tagger", tmp_path)
-    assert str(path) in str(caught.value)
-    with pytest.raises(ValueError, match=f"{name} was not written by an earlier call"):
-        write_space(models["grn"], "me/my-tagger", tmp_path, overwrite=True)
-    assert written(tmp_path) == [name]
-    assert path.read_text() == "mine"
-
-
-def test_overwriting_replaces_only_generated_files(models, tmp_path):
-    write_space(models["grn"], "me/my-tagger", tmp_path / "out")
-    (tmp_path / "out/space/notes.txt").write_text("mine")
-    write_space(models["grn"], "me/other", tmp_path / "out", overwrite=True)
-    assert written(tmp_path / "out") == sorted([*NAMES, "space/notes.txt"])
-    assert constants((tmp_path / "out/space/app.py").read_text(encoding="utf-8"))["NAME"] == "me/other"
-    (tmp_path / "out/space/app.py").write_text("mine")
-    with pytest.raises(ValueError, match=r"space/app\.py .* was changed since"):
-        write_space(models["grn"], "me/my-tagger", tmp_path / "out", overwrite=True)
-    assert (tmp_path / "out/space/app.py").read_text() == "mine"
-
-
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_links_are_not_followed(models, tmp_path, overwrite):
-    (tmp_path / "out/space").mkdir(parents=True)
-    (tmp_path / "elsewhere.py").write_text("mine")
-    (tmp_path / "out/space/app.py").symlink_to(tmp_path / "elsewhere.py")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "out/model").symlink_to(tmp_path / "elsewhere")
-    for link in ("out/model", "out/space/app.py"):
-        with pytest.raises(ValueError, match=r"(lies behind a link|would be overwritten|was not written by)"):
-            write_space(models["grn"], "me/my-tagger", tmp_path / "out", overwrite=overwrite)
-        assert (tmp_path / "elsewhere.py").read_text() == "mine"
-        assert written(tmp_path / "elsewhere") == []
-        (tmp_path / link).unlink()
-    write_space(models["grn"], "me/my-tagger", tmp_path / "out")
-
-
-def test_writing_into_the_model_folder_is_refused(folder, tmp_path):
-    before = written(tmp_path)
-    for target in (folder, folder / "places", tmp_path):
-        with pytest.raises(ValueError, match="name a folder apart from it"):
-            write_space(folder, "me/my-tagger", target, overwrite=True)
-    assert written(tmp_path) == before
+def test_an_existing_target_is_refused(models, tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ValueError, match="out exists"):
+        write_space(models["grn"], "me/my-tagger", tmp_path / "out")
+    assert written(tmp_path) == []
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
@@ -286,15 +243,13 @@ def test_the_script_writes_the_files(models, script, tmp_path):
     ]
     assert printed.endswith("nothing was published\n")
     assert constants((out / "space/app.py").read_text(encoding="utf-8"))["REVISION"] == "v7"
-    for options, complaint in (((), "would be overwritten"), (("--dry_run", "true"), "leave out --dry_run")):
+    for options, complaint in (((), "exists"), (("--dry_run", "true"), "leave out --dry_run")):
         code, printed, errors = script(
             "publish.py", models["grn"], "--repo_id", "me/my-tagger", "--space", out, *options
         )
         assert (code, printed) == (1, "")
         assert complaint in errors
         assert len(errors.splitlines()) == 1
-    arguments = ["publish.py", models["grn"], "--repo_id", "me/my-tagger", "--space", out, "--overwrite", "true"]
-    assert script(*arguments)[0] == 0
 
 
 # --- The handler ------------------------------------------------------------------------------------------------------
