@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus
+    from .entities import Entities, Entity
     from .evaluation.evaluate import evaluate
-    from .export.runtime import Entities, Entity
     from .hub import publish
     from .models.configuration_tagger import TaggerConfig
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
@@ -38,8 +38,8 @@ __all__ = [
 
 #: The modules of the public names, which are imported when they are first used.
 _LAZY = {
-    "Entities": "export.runtime",
-    "Entity": "export.runtime",
+    "Entities": "entities",
+    "Entity": "entities",
     "Tagger": "tagger",
     "TaggerConfig": "models.configuration_tagger",
     "TaggerForTokenClassification": "models.modeling_tagger",

@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .cuda_graphs import CudaCapture, Replayed, longest_word, on_stream, rounded_size
+from .entities import WORDS_PER_SENTENCE, BaseTagger, NumberByLabel
 from .errors import first_line
-from .export.runtime import WORDS_PER_SENTENCE, BaseTagger, NumberByLabel
 from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer, Words

@@ -207,7 +207,10 @@ def test_documented_commands_run(workplace, monkeypatch, capsys):
     assert len(RUN) >= 12
     monkeypatch.chdir(workplace)
     for line, (command, words) in RUN.items():
-        small = {"train": ["--num_train_epochs", "1", "--disable_tqdm", "true"], "vectors": ["--dim", "4"]}
+        small = {
+            "train": ["--num_train_epochs", "1", "--disable_tqdm", "true", "--overwrite"],
+            "vectors": ["--dim", "4"],
+        }
         more = small.get(command, []) if command == "train" or "distill" in words else []
         try:
             main(command, [*words, *more])

@@ -17,7 +17,7 @@ from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
 from transformers import PreTrainedTokenizerFast, pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.export.runtime import BATCHES_AHEAD
+from hf_xorner.entities import BATCHES_AHEAD
 from hf_xorner.models.tags import INSIDE
 
 

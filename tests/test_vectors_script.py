@@ -110,7 +110,9 @@ def test_files_are_not_overwritten_by_default(run, text):
     sentence = "hf-xorner vectors: vectors.txt: exists already; choose another place to write to, or set overwrite."
     assert fault(run(*arguments)) == sentence
     assert text.read_text() == TEXT
-    arguments[1] = "vectors.txt"
+    text.rename("other.txt")
+    text.write_text("old")
+    arguments[1] = "other.txt"
     ok(run(*arguments, "--overwrite"))
     assert text.read_text().startswith("4 2\n")
 

@@ -20,7 +20,7 @@ GOLD = [[NAMES[tag] for tag in row] for row in SPLIT["ner_tags"]]
 
 def tagged_by(model_type: str) -> System:
     """Train an architecture, print its score, and return what it predicts for the test split."""
-    options: dict[str, Any] = {"num_train_epochs": 3, "hidden_size": 50, "disable_tqdm": True}
+    options: dict[str, Any] = {"num_train_epochs": 3, "hidden_size": 50, "disable_tqdm": True, "overwrite": True}
     tagger = train("xor", model_type=model_type, output_dir=f"{FOLDER}/{model_type}", **options)
     assert tagger.scores is not None
     print(f"{model_type}: test F1 {tagger.scores['test']['f1']:.2f}")

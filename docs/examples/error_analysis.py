@@ -16,7 +16,7 @@ FOLDER = sys.argv[1] if len(sys.argv) > 1 else "runs/error_analysis"
 KINDS = ("boundary", "boundary_and_type", "missed")
 
 if __name__ == "__main__":
-    options: dict[str, Any] = {"num_train_epochs": 2, "hidden_size": 50, "disable_tqdm": True}
+    options: dict[str, Any] = {"num_train_epochs": 2, "hidden_size": 50, "disable_tqdm": True, "overwrite": True}
     tagger = train("xor", model_type="bilstm-cnn", output_dir=FOLDER, **options)
     scores = evaluate(tagger, "xor", resamples=0)
     print(f"precision {scores['precision']:.2f}, recall {scores['recall']:.2f}, F1 {scores['f1']:.2f}")

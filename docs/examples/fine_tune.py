@@ -24,6 +24,7 @@ if __name__ == "__main__":
     small = DatasetDict({**corpus, "train": corpus["train"].select(range(200))})
     small.save_to_disk(f"{FOLDER}/corpus")
     options: dict[str, Any] = {"num_train_epochs": 4, "per_device_train_batch_size": 8, "disable_tqdm": True}
+    options |= {"overwrite": True}
     tuned = train(f"{FOLDER}/corpus", model_name_or_path=MODEL, output_dir=f"{FOLDER}/tuned", **options)
     print("types after:", *tuned.entity_labels)
     kind = before.model.config.model_type

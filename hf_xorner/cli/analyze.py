@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..corpora import load_corpus
-from ..evaluation.chunk_tags import raw_chunk_tags
+from ..evaluation.chunk_tags import draw_ablation, raw_chunk_tags
 from ..files import write_whole
-from ..papers.pictures import draw_ablation, draw_demonstration, draw_pairs
-from ..papers.word_pairs import FIGURE_1, pairs_to_html, word_pairs
-from ..papers.xor_demonstration import CONTENDERS, PATTERNS, Outcome, demonstrate
+from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
+from ..papers.xor_demonstration import CONTENDERS, PATTERNS, Outcome, demonstrate, draw_demonstration
 from ..papers.xor_proof import DECODERS, Proof, decide, inequalities
 from ..tagger import Tagger
 from . import benchmark
@@ -166,9 +165,7 @@ def show_pairs(options: argparse.Namespace) -> dict[str, Any]:
     sentences = []
     for number, text in enumerate(options.text, 1):
         pairs = word_pairs(tagger, text)
-        stem = options.output / f"{options.command}-{number}"
-        print(f"written: {draw_pairs(pairs, stem.with_suffix('.png'))}")
-        print(f"written: {write_whole(stem.with_suffix('.html'), pairs_to_html(pairs))}")
+        print(f"written: {draw_pairs(pairs, options.output / f'{options.command}-{number}.png')}")
         sentences.append({**pairs._asdict(), "maps": dict(zip(pairs.names, pairs.maps.round(4).tolist(), strict=True))})
     return {"sentences": sentences}
 

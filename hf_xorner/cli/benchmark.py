@@ -27,7 +27,8 @@ from transformers import AutoModelForTokenClassification, pipeline
 
 from .. import CrossBiLstmCnnConfig, StackLstmConfig, Tagger, WordCharTokenizer, load_corpus
 from ..corpora.assemble import words_and_tags
-from ..export.runtime import BaseTagger, OnnxTagger
+from ..entities import BaseTagger
+from ..export.runtime import OnnxTagger
 from ..models.transitions import OUT
 from ..registration import CONFIGS
 from ..training import TaggingCollator

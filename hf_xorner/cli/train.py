@@ -64,7 +64,7 @@ GROUPS = {
         *("num_train_epochs", "per_device_train_batch_size", "learning_rate", "optimizer", "early_stopping"),
         *("average_epochs", "seeds"),
     ),
-    "output": ("output_dir", "resume_from_checkpoint", "push_to_hub", "hub_model_id"),
+    "output": ("output_dir", "overwrite", "resume_from_checkpoint", "push_to_hub", "hub_model_id"),
 }
 
 
@@ -189,7 +189,7 @@ def train(
         if training.process_index == 0:
             print(score_table(scores[settings.seed]))
             print(f"saved in {settings.output_dir}", flush=True)
-            if hint := advice(Facts.read(str(settings.output_dir)), words):
+            if hint := advice(Facts.read(str(settings.output_dir)), words, str(training.output_dir)):
                 print(hint, flush=True)
     # Not within `except`: an exception that is being handled keeps references to the run.
     ready.leave()

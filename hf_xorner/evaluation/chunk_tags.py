@@ -1,6 +1,8 @@
 """Recall of the chunk tags that a model predicts, word by word, with parts of what its classifier reads zeroed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from ..models.modeling_tagger import TaggerForTokenClassification
 from ..tagger import Tagger
 from .breakdowns import CHUNK_TAGS, chunk_tags_of
 from .comparison import Comparison, percent
+from .plots import heat_map, save_figure
 from .spans import IntArray
 
 #: The name of the classifier's whole input.
@@ -47,6 +50,20 @@ def raw_chunk_tags(
         recalls = {part: percent(int((tags[words] == tag).sum()), support) for part, tags in predicted.items()}
         found[name] = {**recalls, "support": support}
     return found
+
+
+def draw_ablation(recalls: Mapping[str, Mapping[str, float]], path: Path) -> Path:
+    """Draw the recall of each chunk tag by the vectors that the classifier reads."""
+    parts = [name for name in next(iter(recalls.values())) if name != "support"]
+    values = np.array([[row[part] for part in parts] for row in recalls.values()])
+
+    def draw(figure: Any) -> None:
+        figure.set_size_inches(2 + 0.8 * len(parts), 1.5 + 0.5 * len(recalls))
+        axes = figure.subplots()
+        heat_map(axes, values, list(recalls), parts, top=100.0, digits=1)
+        axes.set(title="Recall of chunk tags (%)", xlabel="vectors that the classifier reads")
+
+    return save_figure(path, draw)
 
 
 @torch.inference_mode()

@@ -18,7 +18,7 @@ from ..corpora.hold_out import VALIDATION, with_validation
 from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
-from ..export.runtime import NumberByLabel, checked_numbers, number_by_label
+from ..entities import NumberByLabel, checked_numbers, number_by_label
 from ..files import FACTS_FILE, open_text
 from ..tagger import Tagger
 from .report import System, Training, compare, report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ _FIGURES = {"precision": (_BLUE, "precision"), "recall": (_ORANGE, "recall"), "f
 # The other outcomes of a gold entity (columns) and of a predicted one (rows): key of the report and heading.
 _OF_GOLD = {"boundary": "boundary", "boundary_and_type": "boundary and type", "missed": "missed"}
 _OF_PREDICTED = ("inexact", "spurious")
-# The share of its row above which a cell is so dark that its number must be white.
+# The share of the colour range above which a cell is so dark that its number must be white.
 _DARK = 0.55
 # Inches for one letter of a type's name.
 _LETTER = 0.085
@@ -71,6 +71,28 @@ def save_figure(path: Path, draw_on: Callable[..., None], *content: Any) -> Path
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="png", dpi=120)
     return path
+
+
+def heat_map(
+    axes: Any, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], top: float = 1.0, digits: int = 2
+) -> None:
+    """Draw numbers from 0 to `top` as coloured cells.
+
+    Args:
+        axes: The axes of matplotlib.
+        values: (rows, columns)
+        rows: The names of the rows.
+        columns: The names of the columns.
+        top: The darkest number.
+        digits: The decimals that are shown.
+    """
+    axes.imshow(values, cmap="Blues", vmin=0, vmax=top, aspect="auto")
+    for row, column in np.ndindex(*values.shape):
+        value = values[row, column]
+        colour = "white" if value > _DARK * top else "black"
+        axes.text(column, row, f"{value:.{digits}f}", ha="center", va="center", color=colour, fontsize=8)
+    axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(rows)), rows)
 
 
 def _draw_confusion(figure: Figure, confusion: Mapping[str, Any]) -> None:

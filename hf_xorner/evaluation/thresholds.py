@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..export.runtime import NumberByLabel, least_score
+from ..entities import NumberByLabel, least_score
 from ..files import write_whole
 from ..tagger import Tagger
 from .comparison import Comparison, ratios

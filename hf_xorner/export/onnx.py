@@ -18,6 +18,7 @@ import torch
 from ..files import replacing, write_whole
 from ..loading import load
 from ..models.modeling_tagger import TaggerForTokenClassification
+from .bundle import runtime_code
 from .decoders import add_decoder, add_labels, add_probability
 from .encoders import add_encoder
 from .features import add_features
@@ -51,7 +52,7 @@ def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> lis
             tokenizer.save_pretrained(folder)
             # Their Python files need PyTorch.
             written += [_copy(path, output / path.name) for path in sorted(Path(folder).glob("*.json"))]
-    return [*written, _copy(Path(__file__).with_name("runtime.py"), output / RUNTIME_FILE)]
+    return [*written, write_whole(output / RUNTIME_FILE, runtime_code().encode())]
 
 
 def _copy(source: Path, target: Path) -> Path:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from ..errors import first_line
+from ..export.bundle import runtime_code
 from ..export.runtime import GRAPH_FILE, RUNTIME_FILE, OnnxTagger
 from .loading import Tagged
 
@@ -23,7 +23,7 @@ def faults_of_onnx(folder: Path, tagged: Sequence[Tagged]) -> list[str]:
             f"{folder} has no {missing[0]}; write it by `hf-xorner export {folder} --output {folder}`, or leave out "
             "--onnx."
         ]
-    if (folder / RUNTIME_FILE).read_bytes() != (files("hf_xorner.export") / "runtime.py").read_bytes():
+    if (folder / RUNTIME_FILE).read_bytes() != runtime_code().encode():
         return [f"{RUNTIME_FILE} is not the file of this version of the package; export the model again."]
     try:
         tagger = OnnxTagger.from_pretrained(folder, threads=1, min_score=0)

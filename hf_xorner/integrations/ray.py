@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ..export.runtime import NumberByLabel
+from ..entities import NumberByLabel
 from ..tagger import Tagger
 from .rows import entity_rows, field_types
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, get_type_hints
 
-from ..export.runtime import Entity, NumberByLabel
+from ..entities import Entity, NumberByLabel
 from ..tagger import Tagger
 
 

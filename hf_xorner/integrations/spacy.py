@@ -15,7 +15,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import minibatch, raise_error
 
 if TYPE_CHECKING:
-    from ..export.runtime import Entities
+    from ..entities import Entities
     from ..tagger import Tagger
 
 #: The extension of spans that holds their scores.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..export.runtime import NumberByLabel
+from ..entities import NumberByLabel
 from .rows import entity_rows, field_types, tagger_of_process
 
 if TYPE_CHECKING:

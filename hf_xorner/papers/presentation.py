@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..evaluation.plots import save_figure
 from ..training.facts import rounded
 from .reproduction import Cell, Filled
 from .tables import NOT_PUBLISHED, Column, published_number, published_text
@@ -20,7 +21,6 @@ METHOD = (
     "p: paired randomisation against the baseline row; what the runs of all seeds did on a sentence is swapped "
     "together."
 )
-_MEASURED = "measured, ± std over seeds"
 
 
 def to_markdown(filled: Filled) -> str:
@@ -96,30 +96,30 @@ def draw_tables(filled: Filled, path: Path) -> Path | None:
     shown = [name for name in table.columns if any(filled.cells[key, name].values for key in table.rows)]
     if not shown or table.kind != "trained":
         return None
-    try:  # imported here because it takes a second, and is optional
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('plots need matplotlib, which is not installed: pip install "hf_xorner[plots]".') from error
-    figure = Figure(figsize=(2.5 + 2.6 * len(shown), 1.6 + 0.42 * len(table.rows)), layout="constrained")
-    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     places = np.arange(len(table.rows))
-    for axes, name in zip(panels, shown, strict=True):
-        cells = [filled.cells[key, name] for key in table.rows]
-        published = [published_number(cell.published) for cell in cells]
-        is_mean = table.columns[name].is_mean
-        measured = [(cell.mean, cell.std) if is_mean else (cell.shown, None) for cell in cells]
-        for pairs, shift, style, label in ((published, -0.12, "C1D", "published"), (measured, 0.12, "C0o", _MEASURED)):
-            values, errors = np.array(pairs, dtype=float).T  # None becomes NaN, which is not drawn
-            axes.errorbar(values, places + shift, xerr=errors, fmt=style, label=label)
-        axes.set_xlabel(table.columns[name].head)
-        axes.grid(axis="x", linewidth=0.5, alpha=0.5)
-    panels[0].set_yticks(places, [row.name for row in table.rows.values()])
-    panels[0].set_ylim(len(table.rows) - 0.5, -0.5)  # from top to bottom
-    figure.suptitle(f"{table.name}: {table.title}")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="png", dpi=120)
-    return path
+
+    def draw(figure: Any) -> None:
+        figure.set_size_inches(2.5 + 2.6 * len(shown), 1.6 + 0.42 * len(table.rows))
+        panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+        for axes, name in zip(panels, shown, strict=True):
+            cells = [filled.cells[key, name] for key in table.rows]
+            published = [published_number(cell.published) for cell in cells]
+            is_mean = table.columns[name].is_mean
+            measured = [(cell.mean, cell.std) if is_mean else (cell.shown, None) for cell in cells]
+            for pairs, shift, style, label in (
+                (published, -0.12, "C1D", "published"),
+                (measured, 0.12, "C0o", "measured, ± std over seeds"),
+            ):
+                values, errors = np.array(pairs, dtype=float).T  # None becomes NaN, which is not drawn
+                axes.errorbar(values, places + shift, xerr=errors, fmt=style, label=label)
+            axes.set_xlabel(table.columns[name].head)
+            axes.grid(axis="x", linewidth=0.5, alpha=0.5)
+        panels[0].set_yticks(places, [row.name for row in table.rows.values()])
+        panels[0].set_ylim(len(table.rows) - 0.5, -0.5)  # from top to bottom
+        figure.suptitle(f"{table.name}: {table.title}")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+
+    return save_figure(path, draw)
 
 
 def dumped(content: Any) -> str:

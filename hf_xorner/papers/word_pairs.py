@@ -1,33 +1,28 @@
-"""What the words of a sentence look at: attention (li2020, Figure 2), relations (chen2019, Figure 4)."""
+"""What each word attends to: attention (li2020, Figure 2), relations (chen2019, Figure 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from ..evaluation.plots import heat_map, save_figure
 from ..tagger import Tagger
 
 #: The sentences of li2020's Figure 1, as far as it shows them.
 FIGURE_1 = ("conveyed it from Dutch into English", "a meeting at the White house Saturday")
 
-_STYLE = (
-    "body{font:16px system-ui,sans-serif;color-scheme:light dark}table{border-collapse:collapse;margin:1em 0}"
-    "th{font-weight:normal;padding:2px 8px;text-align:right}thead th{text-align:left;writing-mode:vertical-rl}"
-    "td{width:2.6em;height:2.2em;text-align:center;font-size:12px}"
-)
-
 
 class WordPairs(NamedTuple):
-    """Weights of pairs of words: row i for what word i looks at.
+    """Weights of pairs of words: row i shows what word i attends to.
 
     Attributes:
         words: The n words.
         tags: Their labels.
-        names: What each map is called.
+        names: The name of each map.
         maps: (maps, n, n), from 0 to 1.
     """
 
@@ -39,7 +34,7 @@ class WordPairs(NamedTuple):
 
 @torch.inference_mode()
 def word_pairs(tagger: Tagger, sentence: str | Sequence[str]) -> WordPairs:
-    """The attention of each head, or the norms of a GRN's relations, scaled to [0, 1] as in chen2019's Figure 4.
+    """Return the attention of each head, or the norms of a GRN's relations, scaled to [0, 1] as in chen2019's Figure 4.
 
     Raises:
         ValueError: If the model has neither, or the sentence has no words.
@@ -61,25 +56,16 @@ def word_pairs(tagger: Tagger, sentence: str | Sequence[str]) -> WordPairs:
     return WordPairs(words, [labels[label] for label in output.logits[0].argmax(-1).tolist()], names, maps)
 
 
-def pairs_to_html(pairs: WordPairs) -> str:
-    """A page with a table of each map; darker is more."""
-    head = "".join(f"<th scope=col>{escape(word)}</th>" for word in pairs.words)
-    tables = []
-    for name, rows in zip(pairs.names, pairs.maps, strict=True):
-        body = "".join(
-            f"<tr><th scope=row>{escape(word)} <small>{escape(tag)}</small></th>{''.join(map(_cell, row))}</tr>"
-            for word, tag, row in zip(pairs.words, pairs.tags, rows.tolist(), strict=True)
-        )
-        tables.append(
-            f"<table><caption>{escape(name)}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
-    title = escape(" ".join(pairs.words))
-    return (
-        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style></head>"
-        f"<body><h1>{title}</h1>{''.join(tables)}</body></html>\n"
-    )
+def draw_pairs(pairs: WordPairs, path: Path) -> Path:
+    """Draw a heat map of each map of word pairs."""
+    rows = [f"{word}  {tag}" for word, tag in zip(pairs.words, pairs.tags, strict=True)]
+    size = 1.8 + 0.4 * len(pairs.words)
 
+    def draw(figure: Any) -> None:
+        figure.set_size_inches(size * len(pairs.maps), size + 0.4)
+        panels = np.ravel(figure.subplots(1, len(pairs.maps)))
+        for axes, name, values in zip(panels, pairs.names, pairs.maps, strict=True):
+            heat_map(axes, values, rows, pairs.words)
+            axes.set_title(name)
 
-def _cell(value: float) -> str:
-    colour = "white" if value > 0.55 else "inherit"
-    return f'<td style="background:rgba(0,90,170,{value:.3f});color:{colour}">{value:.2f}</td>'
+    return save_figure(path, draw)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
+from ..evaluation.plots import heat_map, save_figure
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..registration import CONFIGS, MODELS
@@ -114,3 +117,27 @@ def _middle_words(model: TaggerForTokenClassification, inputs: dict, labels: tor
     right = (decoded.path == model.tags.to_inner(labels))[:, 1].sum()
     outside, _ = model.tags.outside
     return int(right), (1 - decoded.log_probs[:, 1, outside].exp()).tolist()
+
+
+def draw_demonstration(outcomes: Sequence[Outcome], path: Path) -> Path:
+    """Draw the probability of an entity for left and right words, for each model and pattern."""
+    lefts, rights = (list(dict.fromkeys(phrase[side] for phrase in PHRASES)) for side in (0, 2))
+    place = {
+        (contender.name, pattern): (row, column)
+        for column, contender in enumerate(CONTENDERS)
+        for row, pattern in enumerate(PATTERNS)
+    }
+
+    def draw(figure: Any) -> None:
+        figure.set_size_inches(2.1 * len(CONTENDERS), 2.4 * len(PATTERNS))
+        grid = figure.subplots(len(PATTERNS), len(CONTENDERS))
+        for outcome in outcomes:
+            axes = grid[place[outcome.contender.name, outcome.pattern]]
+            values = np.zeros((len(lefts), len(rights)))
+            for phrase, probability in zip(PHRASES, outcome.probabilities, strict=True):
+                values[lefts.index(phrase[0]), rights.index(phrase[2])] = probability
+            heat_map(axes, values, lefts, rights)
+            axes.set_title(f"{outcome.contender.name}\n{outcome.pattern}: {outcome.right} of 4", fontsize=9)
+        figure.suptitle("Probability that the middle word is in an entity")
+
+    return save_figure(path, draw)

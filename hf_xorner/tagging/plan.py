@@ -14,8 +14,8 @@ from ..corpora.formats.columns import DOCUMENT_START
 from ..corpora.formats.json_lines import sniff_json
 from ..corpora.source import AUTO
 from ..corpora.splits import JSON_SUFFIXES, SUFFIXES, has_data_suffix, suffix_of
+from ..entities import NumberByLabel, checked_numbers, number_by_label
 from ..errors import DataError
-from ..export.runtime import NumberByLabel, checked_numbers, number_by_label
 from ..files import check_apart
 from .output import MANIFESTS, partial_of
 from .read import STDIN, STDIN_NAME, Columns, HubRows, JsonLines, Lines, ParquetColumn, Source, TextLines

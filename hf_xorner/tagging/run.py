@@ -18,8 +18,8 @@ from typing import IO, Any, NamedTuple
 import torch
 from tqdm import tqdm
 
+from ..entities import BATCHES_AHEAD
 from ..errors import DataError, first_line
-from ..export.runtime import BATCHES_AHEAD
 from ..files import locked
 from ..tagger import Tagger
 from .output import Counts, Output, partial_of

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from ..corpora.formats.tables import ParquetRows
 from ..corpora.schemes import OUTSIDE_TAG
+from ..entities import Annotation
 from ..errors import DataError
-from ..export.runtime import Annotation
 from .read import Record, RecordBlock
 
 SPANS, CONLL, SAME = "spans", "conll", "same"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 from ..vectors.distill import AUTO
@@ -19,19 +22,21 @@ _RARE = 50
 _SENTENCES = 2
 
 
-def advice(facts: Facts, words: Sequence[str]) -> str:
+def advice(facts: Facts, words: Sequence[str], folder: str) -> str:
     """Return a paragraph about the largest limits of a trained model; empty if none is known.
 
     Args:
         facts: The facts of the run.
         words: The words of its command line after ``hf-xorner train``, which a suggested command repeats.
+        folder: The output folder of that command; a suggested command names a new one.
     """
-    limits = _limits(facts, facts.scores.get("validation", {}), words)
+    command = partial(_command, words, output_dir=_new_folder(folder))
+    limits = _limits(facts, facts.scores.get("validation", {}), command)
     return " ".join(sentence for sentence, _ in zip(limits, range(_SENTENCES), strict=False))
 
 
-def _limits(facts: Facts, validation: Mapping[str, Any], words: Sequence[str]) -> Iterator[str]:
-    """Yield what limits a model, the most important first."""
+def _limits(facts: Facts, validation: Mapping[str, Any], command: Callable[..., str]) -> Iterator[str]:
+    """Yield what limits a model, the most important first; `command` returns a command line with other options."""
     if not validation:
         yield (
             "Without validation data the last epoch was kept, which may not be the best: "
@@ -44,14 +49,14 @@ def _limits(facts: Facts, validation: Mapping[str, Any], words: Sequence[str]) -
         more = {"max_steps": 2 * steps} if steps else {"num_train_epochs": 2 * max(1, round(epochs))}
         what = "steps" if steps else "epochs"
         why = "The best epoch was one of the last" if score else "Nothing was found in the validation data"
-        yield f"{why}, so more {what} may help: {_command(words, **more)}"
+        yield f"{why}, so more {what} may help: {command(**more)}"
     seen, unseen = (validation.get("seen", {}).get(name, {}) for name in ("seen", "unseen"))
     if _lags(unseen, seen) and not facts.inputs:
         share = 100 * unseen["support"] / (seen["support"] + unseen["support"])
         yield (
             f"{share:.0f} % of the validation entities do not occur in the training data; their F1 is "
             f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. Pretrained vectors help with them, for English "
-            f"those of pip install 'hf_xorner[vectors]': {_command(words, vectors=AUTO)}"
+            f"those of pip install 'hf_xorner[vectors]': {command(vectors=AUTO)}"
         )
     examples = facts.data["splits"].get("train", {}).get("per_type", {})
     lagging = [name for name, scores in validation.get("per_type", {}).items() if _lags(scores, validation)]
@@ -76,13 +81,19 @@ def _lags(part: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
     return bool(part.get("support") and whole.get("support")) and part["f1"] < whole["f1"] - _LAG
 
 
+def _new_folder(folder: str) -> str:
+    """Return the name of a folder that does not exist: the given one with a number."""
+    return next(name for number in count(2) if not Path(name := f"{Path(folder)}-{number}").exists())
+
+
 def _command(words: Sequence[str], **options: Any) -> str:
-    """Return a command line with other values of some options."""
+    """Return a command line with other values of some options, for a new run."""
+    left_out = {*options, "overwrite", "resume_from_checkpoint"}
     kept: list[str] = []
     replaced = False
     for word in words:
         if word.startswith("--"):
-            replaced = word.removeprefix("--").partition("=")[0] in options
+            replaced = word.removeprefix("--").partition("=")[0] in left_out
         if not replaced:
             kept.append(word)
     return shlex.join(["hf-xorner", "train", *kept, *as_words(options)])

@@ -180,6 +180,7 @@ class RunArguments(Reading):
     seeds: list[int] = field(
         default_factory=list, metadata={"help": "Train once for each seed, into folders seed-N below output_dir."}
     )
+    overwrite: bool = HfArg(default=False, help="Replace the model, or the unfinished run, in output_dir.")
     # The name of the recipe that `parse` was given.
     recipe: str | None = field(default=None, init=False)
 

@@ -49,7 +49,7 @@ _LISTS = ("teacher", "teacher_text")
 #: Options that depend on the machine or the user's account, or only say where files go and what is shown.
 _OF_THE_MACHINE = {
     *("output_dir", "data_dir", "logging_dir", "resume_from_checkpoint", "run_name", "project", "recipe", "report_to"),
-    *("disable_tqdm", "local_rank", "deepspeed", "overwrite_output_dir", "push_to_hub"),
+    *("disable_tqdm", "local_rank", "deepspeed", "overwrite_output_dir", "overwrite", "push_to_hub"),
 }
 _PREFIXES = ("hub_", "push_to_hub_", "trackio_", "log_level", "ddp_", "fsdp", "dataloader_", "xpu_", "mp_", "tpu_")
 

@@ -17,7 +17,7 @@ from transformers import set_seed
 from ..corpora import load_corpus
 from ..corpora.hold_out import HeldOut, hold_out
 from ..corpora.schemes import UNLABELLED_TAG
-from ..errors import first_line
+from ..errors import TrainingError, first_line
 from ..evaluation import span_scores
 from ..files import check_apart
 from ..models.modeling_tagger import TaggerForTokenClassification
@@ -27,10 +27,11 @@ from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt
 from .build import Start, build_afresh, go_on
-from .checkpoints import folder_locked
+from .checkpoints import checkpoints_in, folder_locked
 from .context import with_context_states
 from .defaults import choose_options
 from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
+from .model_files import CONFIG
 from .more_data import with_more_data, with_recased
 from .optimization import EpochAverage, keep_the_better
 from .quantization import BITS, quantized
@@ -298,7 +299,8 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
 
     Raises:
         DataError: If it holds the model that training continues from.
-        TrainingError: If it cannot be written, another run writes it, or it has checkpoints of an unfinished run.
+        TrainingError: If it cannot be written, another run writes it, or it has an unfinished run or a model that this
+            run neither resumes nor may overwrite.
     """
     folder = Path(str(training.output_dir))
     if run.model_name_or_path:
@@ -306,8 +308,23 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
         # A run deletes its older checkpoints.
         check_apart(folder, model, *([model.parent] if model.name.startswith("checkpoint-") else []))
     with folder_locked(folder, training):
-        if str(training.resume_from_checkpoint).casefold() in ("none", "false"):
+        if not run.overwrite and not _is_resumed(folder, training.resume_from_checkpoint):
             check_unfinished(folder)
+            if (folder / CONFIG).exists():
+                raise TrainingError(
+                    f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
+                )
+
+
+def _is_resumed(folder: Path, checkpoint: str | bool | None) -> bool:
+    """Return whether a run is to be resumed from a checkpoint in its output folder."""
+    answer = str(checkpoint).casefold()
+    if answer in ("none", "false"):
+        return False
+    if answer == "true":
+        return bool(checkpoints_in(folder))
+    named = Path(str(checkpoint)).resolve()
+    return folder.resolve() in (named, *named.parents)
 
 
 def _choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:

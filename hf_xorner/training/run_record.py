@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 RECORD = "training_run.json"
 
 #: Options that name or describe the data, and the seeds of several runs; the content of the data is compared instead.
-_OF_THE_SOURCE = {"recipe", "dataset", "data_dir", "more_data", "hold_out", "seeds"}
+_OF_THE_SOURCE = {"recipe", "dataset", "data_dir", "more_data", "hold_out", "seeds", "overwrite"}
 _OF_THE_SOURCE |= {entry.name for entry in fields(Reading)}
 
 #: Options that name a file or folder.
@@ -141,8 +141,8 @@ def _short(value: Any) -> str:
 class RunRecord(CheckpointedCallback):
     """Writes the record of a run, and checks it when the run is resumed.
 
-    A new run in the folder of a finished one replaces it: its checkpoints are removed when training begins, its model
-    when the new one is complete. Checkpoints of an unfinished run are never removed.
+    With `overwrite`, a run replaces an earlier one in its folder: its checkpoints are removed when training begins, its
+    model when the new one is complete.
 
     Args:
         corpus: The splits.
@@ -163,7 +163,7 @@ class RunRecord(CheckpointedCallback):
         self.identity = run_identity(trainer, self.corpus, self.options)
         if checkpoint is not None:
             _compare(checkpoint, self.identity)
-        else:
+        elif not self.options.get("overwrite"):
             check_unfinished(folder)
         # All processes have checked before one of them changes anything.
         trainer.accelerator.wait_for_everyone()
@@ -172,7 +172,7 @@ class RunRecord(CheckpointedCallback):
         if checkpoint is not None:
             _log.warning("Resuming from %s.", checkpoint)
         elif earlier := checkpoints_in(folder):
-            _log.warning("The finished run in %s is replaced.", folder)
+            _log.warning("The run in %s is replaced.", folder)
             for old in earlier:
                 remove(old)
         _write(folder, self.identity, finished=False)
@@ -193,7 +193,7 @@ def check_unfinished(folder: Path) -> None:
     if checkpoints and not _is_finished(folder):
         raise TrainingError(
             f"{folder} holds {checkpoints[-1].name} of an unfinished run: continue it with "
-            "--resume_from_checkpoint true, name another --output_dir, or remove the folder."
+            "--resume_from_checkpoint true, name another --output_dir, or replace it with --overwrite."
         )
 
 

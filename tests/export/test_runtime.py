@@ -3,10 +3,8 @@
 import ast
 import json
 import random
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +21,7 @@ from tokenizer_oracle import TEXTS as ODD_TEXTS
 from tokenizers import AddedToken
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.export import runtime
+from hf_xorner.export.bundle import runtime_code
 from hf_xorner.export.runtime import OnnxTagger, OnnxTokenizer
 
 ALL_OUTPUTS = ("labels", "probabilities", "path_log_probs")
@@ -529,12 +527,18 @@ NEEDED = {"numpy", "onnxruntime", "tokenizers"}
 
 
 def test_the_file_imports_only_what_it_needs():
-    tree = ast.parse(Path(runtime.__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(runtime_code())
     names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     assert not any(node.level for node in imports)
     tops = {name.split(".")[0] for name in [*names, *(node.module for node in imports)]}
     assert tops - set(sys.stdlib_module_names) == NEEDED
+
+
+def test_names_of_the_joined_modules_do_not_collide():
+    nodes = [node for node in ast.parse(runtime_code()).body if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = [getattr(node, "name", None) or ast.unparse(getattr(node, "targets", [node])[0]) for node in nodes]
+    assert len(set(names)) == len(names)
 
 
 ALONE = """
@@ -558,7 +562,7 @@ assert not {"torch", "transformers", "hf_xorner"} & sys.modules.keys()
 
 
 def test_a_copy_runs_where_nothing_else_is_installed(folder):
-    shutil.copy(runtime.__file__, folder / "onnx_tagger.py")
+    (folder / "onnx_tagger.py").write_text(runtime_code(), encoding="utf-8")
     text = "Ann Smith met Zeus in New York ."
     command = [sys.executable, "-c", ALONE, folder, text]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)

@@ -18,7 +18,7 @@ from conftest import REPOSITORY
 from huggingface_hub import ModelCard
 from processes import run_python
 
-from hf_xorner.export.runtime import Entity
+from hf_xorner.entities import Entity
 from hf_xorner.hub import card as module
 from hf_xorner.hub.card import Card, varied, write_card
 from hf_xorner.hub.card_content import code, error_rows, fence, renewed, shown

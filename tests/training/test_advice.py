@@ -36,7 +36,7 @@ WORDS = ["../my corpus", "--output_dir", "/somewhere/out", "--num_train_epochs",
 
 
 def said_of(found, words=WORDS):
-    return advice(found, words)
+    return advice(found, words, "/somewhere/out")
 
 
 EARLY = [10.0, 60.0, *[50.0] * 18]
@@ -49,9 +49,19 @@ def test_nothing_is_said_where_nothing_is_known():
 
 def test_a_late_best_epoch_asks_for_more_epochs():
     command = said_of(facts(LATE, scored(19.0))).rpartition(": ")[2]
-    assert command.startswith("hf-xorner train '../my corpus' --output_dir /somewhere/out")
+    assert command.startswith("hf-xorner train '../my corpus' --seeds 1 2")
     run, training, _ = parse(["--dataset", *shlex.split(command)[2:]])
     assert (run.dataset, run.seeds, training.num_train_epochs) == ("../my corpus", [1, 2], 40.0)
+    assert training.output_dir == "/somewhere/out-2"
+
+
+def test_a_suggested_command_names_a_folder_that_does_not_exist(tmp_path):
+    (tmp_path / "out-2").mkdir()
+    words = ["corpus", "--output_dir", str(tmp_path / "out"), "--overwrite", "--resume_from_checkpoint", "true"]
+    said = advice(facts(LATE, scored(19.0)), words, str(tmp_path / "out"))
+    assert shlex.split(said)[-6:] == [
+        *("train", "corpus", "--output_dir", str(tmp_path / "out-3"), "--num_train_epochs", "40")
+    ]
 
 
 @pytest.mark.parametrize("words", [["corpus", "--max_steps", "30"], ["recipe.yaml"], ["corpus", "--max_steps=30"]])
@@ -62,7 +72,7 @@ def test_a_limit_of_steps_is_doubled(words):
     found.curve[:] = [{"epoch": 0.1 * place, "dev": {"f1": 10.0 * place}} for place in (1, 2, 3)]
     said = said_of(found, words)
     assert "more steps may help" in said and "num_train_epochs" not in said
-    assert said.endswith(f"hf-xorner train {words[0]} --max_steps 60")
+    assert said.endswith(f"hf-xorner train {words[0]} --output_dir /somewhere/out-2 --max_steps 60")
 
 
 def test_less_than_an_epoch_asks_for_whole_epochs():

@@ -604,7 +604,7 @@ def test_options_for_continuation_require_a_model(option):
 def test_overwriting_the_model_is_refused(folder, tokenizer, tmp_path, corpora_of_types):
     source = {"old": tmp_path / "old", "run": tmp_path / "run" / "checkpoint-3"}[folder]
     saved(source, "bilstm-cnn", tokenizer)
-    with pytest.raises(ValueError, match="holds the model"):
+    with pytest.raises(ValueError, match="is an input"):
         prepared(corpora_of_types["B"], tmp_path / folder, FROM, source)
 
 

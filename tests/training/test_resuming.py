@@ -343,22 +343,20 @@ def test_a_run_can_be_extended_with_a_constant_learning_rate(corpus, tmp_path):
         ready(corpus, tmp_path / "linear", **again).train()
 
 
-def test_only_finished_runs_are_replaced(left, corpus, unfinished, tmp_path, caplog):
+def test_earlier_runs_are_replaced_only_with_overwrite(left, corpus, unfinished, tmp_path, caplog):
     with pytest.raises(TrainingError, match="holds checkpoint-21 of an unfinished run"):
         ready(corpus, left, **unfinished[1]).train()
     assert sorted(path.name for path in left.glob("checkpoint-*")) == ["checkpoint-14", "checkpoint-21", "checkpoint-7"]
     out = tmp_path / "ended"
     first = finish(corpus, out, num_train_epochs=1)
-    run = ready(corpus, out, num_train_epochs=1, hidden_size=4)
+    run = ready(corpus, out, num_train_epochs=1, hidden_size=4, overwrite=True)
     run.trainer.add_callback(KillAt(5))
     with pytest.raises(Killed):
         run.train()
     assert "is replaced" in caplog.text
     assert not list(out.glob("checkpoint-*"))
     assert model_files(out) == first["files"]
-    assert (
-        finish(corpus, out, num_train_epochs=1, hidden_size=4, resume_from_checkpoint="true")["files"] != first["files"]
-    )
+    assert finish(corpus, out, num_train_epochs=1, hidden_size=4, overwrite=True)["files"] != first["files"]
 
 
 def test_resuming_without_checkpoints_starts_a_new_run(corpus, tmp_path):

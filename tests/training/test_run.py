@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,8 @@ from helpers import TORCHRUN, accelerate, fault, ok
 from processes import run_in_two_processes
 from safetensors.torch import load_file
 
-from hf_xorner import Tagger
-from hf_xorner.training import parse, prepare
+from hf_xorner import Tagger, train
+from hf_xorner.training import TrainingError, parse, prepare
 
 TRAIN = str(REPOSITORY / "scripts" / "train.py")
 
@@ -70,6 +71,24 @@ def test_any_launcher_trains_on_a_folder_of_columns(launcher, corpus, tmp_path):
     state = json.loads(next((tmp_path / "model").glob("checkpoint-*/trainer_state.json")).read_text())
     assert state["max_steps"] == 8 * 6
     assert [entity.label for entity in Tagger.from_pretrained(tmp_path / "model")("Doraville burns")] == ["LOC"]
+
+
+def test_a_trained_model_is_replaced_only_with_overwrite(script, corpus, tmp_path):
+    options = ["--dataset", corpus, "--output_dir", tmp_path / "out", "--hidden_size", "4", "--max_steps", "2"]
+    options += ["--use_cpu", "true", "--disable_tqdm", "true"]
+    ok(script("train.py", *options))
+    weights = (tmp_path / "out" / "model.safetensors").read_bytes()
+    # Refused before the data are read; without checkpoints, there is nothing to resume.
+    other = [*options, "--dataset", tmp_path / "missing", "--seed", "1"]
+    assert "out holds a trained model" in fault(script("train.py", *other))
+    for checkpoint in (tmp_path / "out").glob("checkpoint-*"):
+        shutil.rmtree(checkpoint)
+    assert "out holds a trained model" in fault(script("train.py", *other, "--resume_from_checkpoint", "true"))
+    with pytest.raises(TrainingError, match="holds a trained model"):
+        train(corpus, output_dir=str(tmp_path / "out"), max_steps=2, seed=1)
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights
+    ok(script("train.py", *options, "--seed", "1", "--overwrite"))
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() != weights
 
 
 # The script, and whether its process has left the others before it ends: no thread still holds what it sent them.

@@ -61,6 +61,13 @@ def test_seeds_can_be_resumed_and_added(train, tmp_path):
     assert (tmp_path / "out" / "seed-4" / "model.safetensors").is_file()
 
 
+def test_no_seed_replaces_a_trained_model(train, tmp_path):
+    train(tmp_path / "out", "--seeds", "4")
+    with pytest.raises(AssertionError, match="seed-4 holds a trained model"):
+        train(tmp_path / "out", "--seeds", "3", "4")
+    assert not (tmp_path / "out" / "seed-3" / "config.json").exists()
+
+
 def test_several_processes_train_several_seeds(corpus, tmp_path):
     words = words_for(corpus, tmp_path / "out", "--seeds", "3", "4")
     command = [sys.executable, *TORCHRUN, str(REPOSITORY / "scripts" / "train.py"), *words]

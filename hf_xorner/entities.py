@@ -1,0 +1,323 @@
+"""Entities of texts, and the calls that `Tagger` and `OnnxTagger` share.
+
+The module needs NumPy alone, since an export copies it into `onnx_tagger.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import chain, islice
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_log = logging.getLogger(__name__)
+
+#: Batches that are read ahead to group sentences of similar length.
+BATCHES_AHEAD = 32
+
+#: Average words per sentence above which a batch has fewer sentences: bounds the memory of long documents.
+WORDS_PER_SENTENCE = 32
+
+# --- Results ---------------------------------------------------------------------------------------------------------
+
+
+class Entity(NamedTuple):
+    """An entity of a text; the text of given words is these words joined by blanks."""
+
+    label: str
+    text: str
+    start: int
+    end: int
+    word_start: int
+    word_end: int
+    score: float  # probability that its words have their tags, B I* E or S of its type, given the sentence
+
+
+class Entities(list[Entity]):
+    """The entities of a text, shown in colour in notebooks.
+
+    Attributes:
+        text: The text, or the given words joined by blanks.
+    """
+
+    def __init__(self, entities: Iterable[Entity] = (), text: str = "") -> None:
+        super().__init__(entities)
+        self.text = text
+
+    def _repr_html_(self) -> str:
+        parts, end = [], 0
+        for entity in self:
+            hue = sum(map(ord, entity.label)) * 47 % 360
+            parts += [
+                escape(self.text[end : entity.start]),
+                f'<mark style="background: hsl({hue}, 80%, 85%); color: black; border-radius: 4px; padding: 0 3px" '
+                f'title="{entity.score:.3f}">{escape(self.text[entity.start : entity.end])} '
+                f"<small><b>{escape(entity.label)}</b></small></mark>",
+            ]
+            end = entity.end
+        return f'<div style="white-space: pre-wrap">{"".join(parts)}{escape(self.text[end:])}</div>'
+
+
+class Annotation(NamedTuple):
+    """The words, labels and entities of one text or list of n words."""
+
+    places: np.ndarray  # (n, 2) start and end of every word in the text, or in the given words joined by blanks
+    labels: np.ndarray  # (n,) the label id of every word; O in entities that are left out for their score
+    entities: Entities
+
+
+# --- Least scores ----------------------------------------------------------------------------------------------------
+
+#: One number, or numbers by label; a label without a number has none to reach.
+NumberByLabel = float | Mapping[str, float]
+
+
+def number_by_label(text: str, option: str) -> NumberByLabel:
+    """Read one number, or numbers by label such as ``PER=0.9,LOC=0.8``, from the command line."""
+    try:
+        if "=" not in text:
+            return float(text)
+        pairs = (part.rpartition("=") for part in text.split(","))
+        return {label.strip(): float(number) for label, _, number in pairs}
+    except ValueError:
+        raise ValueError(
+            f"{option}={text!r} is not a number; give one, or one for each label: PER=0.9,LOC=0.8."
+        ) from None
+
+
+def checked_numbers(given: NumberByLabel, option: str, most: float, labels: Collection[str] | None = None) -> None:
+    """Check numbers that were given for an option.
+
+    Args:
+        given: One number, or numbers by label.
+        option: The option, for the error.
+        most: The largest number that is allowed; the least is 0.
+        labels: The labels of the model; None if they are not known yet.
+
+    Raises:
+        ValueError: If a number is not between the limits, or a label is unknown.
+    """
+    for label, number in (given if isinstance(given, Mapping) else {"": given}).items():
+        if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= number <= most:
+            of_label = f" of {label}" if label else ""
+            raise ValueError(f"{option}{of_label} is {number!r}; give a number from 0 to {most:g}.")
+        if label and labels is not None and label not in labels:
+            raise ValueError(f"{option}: the model has no label {label!r}; choose among {', '.join(labels)}.")
+
+
+def least_score(min_score: NumberByLabel, label: str) -> float:
+    """Return the least score of the entities of a label."""
+    return min_score.get(label, 0.0) if isinstance(min_score, Mapping) else min_score
+
+
+# --- Texts to entities -----------------------------------------------------------------------------------------------
+
+
+class BaseTagger(ABC):
+    """The calls of a tagger, whatever computes its labels.
+
+    Args:
+        labels: The labels in the order of their ids.
+        tokenizer: Its `words_of` gives the words of texts, or of lists of words.
+        min_score: Entities with a lower score are left out: one number from 0 to 1, or numbers by label, such as
+            `{"PER": 0.9}`.
+        default: What `min_score` is by default: that of the model's config, if there is one.
+
+    Attributes:
+        types: The type of entity of every label.
+        min_score: The argument, or its default, or 0; the methods that find entities take another one.
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        tokenizer: Any,
+        min_score: NumberByLabel | None = None,
+        default: NumberByLabel | None = None,
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.labels = list(labels)
+        self.types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
+        self._type = np.array([self.types.index(name) for name in self.types])  # (L,)
+        self._begins = np.array([label.startswith("B-") for label in labels])
+        self._outside = np.array([label == "O" for label in labels])
+        self.min_score = self._checked(default or 0.0 if min_score is None else min_score)
+        if min_score is None and self.min_score:
+            _log.warning(
+                "Entities with a score below %s are left out, the min_score in the model's config; min_score=0 keeps "
+                "all.",
+                self.min_score,
+            )
+
+    @property
+    def entity_labels(self) -> list[str]:
+        """The labels of entities, in the order of the model's labels."""
+        return list(dict.fromkeys(name for name in self.types if name != "O"))
+
+    def _checked(self, min_score: NumberByLabel) -> NumberByLabel:
+        """Return a least score that fits the model."""
+        checked_numbers(min_score, "min_score", 1, self.entity_labels)
+        if min_score and not self._outside.any():
+            raise ValueError("min_score needs a model with the label O, for the words of entities that are left out.")
+        return min_score
+
+    @abstractmethod
+    def label_words(self, words: Any, batch_size: int, of_spans: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Label words in batches of sentences of similar length.
+
+        Args:
+            words: The N words of sentences, by the tokenizer's `words_of`.
+            batch_size: Sentences per batch; fewer if they are long.
+            of_spans: Whether the probabilities are those of spans.
+
+        Returns:
+            The label of every word, (N,), and its probability, (N,); or, for the probabilities of spans, the log
+            probability of its inner tag, by itself and given the tag of the word before, (N, 2).
+        """
+
+    def __call__(self, item: str | Sequence[str], min_score: NumberByLabel | None = None) -> Entities:
+        """Return the entities of one text, or of one list of words."""
+        return next(self.stream([item], min_score=min_score))
+
+    def tag(
+        self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
+    ) -> list[Entities]:
+        """Return the entities of every text or list of words, in the order of the items."""
+        return list(self.stream(items, batch_size, min_score))
+
+    def stream(
+        self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
+    ) -> Iterator[Entities]:
+        """Yield the entities of every text or list of words, reading a few batches of the items at a time."""
+        if isinstance(items, str):
+            raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
+        return (annotation.entities for annotation in self.annotate(items, batch_size, min_score))
+
+    def annotate(
+        self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
+    ) -> Iterator[Annotation]:
+        """Yield words, labels and entities of every text or list of words, as `stream` does."""
+        if isinstance(items, str):
+            raise TypeError("annotate() reads an iterable of texts; give a list.")
+        least = self.min_score if min_score is None else self._checked(min_score)
+        return chain.from_iterable(self._annotate(ahead, batch_size, least) for ahead in _ahead(items, batch_size))
+
+    def label(
+        self, sentences: Iterable[Sequence[str]], batch_size: int = 128
+    ) -> Iterator[tuple[list[str], np.ndarray]]:
+        """Yield the label of every word and its probability, for sentences of given words, whatever `min_score` is."""
+        return chain.from_iterable(self._label(ahead, batch_size) for ahead in _ahead(sentences, batch_size))
+
+    def _label(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
+        if any(isinstance(item, str) for item in items):
+            raise TypeError("label() reads lists of words; use tag() for texts.")
+        words = self.tokenizer.words_of(items, True)
+        labels, probabilities = self.label_words(words, batch_size, of_spans=False)
+        names = [self.labels[label] for label in labels.tolist()]
+        for begin, end in _bounds(words.counts):
+            yield names[begin:end], probabilities[begin:end]
+
+    def _annotate(self, items: list[Any], batch_size: int, least: NumberByLabel) -> list[Annotation]:
+        results: list[Any] = [None] * len(items)
+        for given_words in (False, True):
+            numbers = [number for number, item in enumerate(items) if isinstance(item, str) != given_words]
+            if not numbers:
+                continue
+            batch = [items[number] for number in numbers]
+            words = self.tokenizer.words_of(batch, given_words)
+            places = _joined_places(words) if given_words else words.offsets
+            labels, path_log_probs = self.label_words(words, batch_size, of_spans=True)
+            texts = [" ".join(item) for item in batch] if given_words else batch
+            for number, text, (begin, end) in zip(numbers, texts, _bounds(words.counts), strict=True):
+                results[number] = Annotation(places[begin:end], labels[begin:end], Entities((), text))
+            for place, entity in self._entities(texts, words.counts, places, labels, path_log_probs):
+                found = results[numbers[place]]
+                if entity.score < least_score(least, entity.label):
+                    found.labels[entity.word_start : entity.word_end] = self._outside.argmax()
+                else:
+                    found.entities.append(entity)
+        return results
+
+    def _entities(
+        self,
+        texts: list[str],
+        counts: np.ndarray,
+        places: np.ndarray,
+        labels: np.ndarray,
+        path_log_probs: np.ndarray,
+    ) -> Iterator[tuple[int, Entity]]:
+        """Entities, each with the number of its text: neighbours of one type, up to the next B- label."""
+        sentence = np.arange(len(texts)).repeat(counts)
+        first_word = (counts.cumsum() - counts)[sentence]
+        types = self._type[labels]
+        starts_anew = np.ones(len(labels) + 1, dtype=bool)
+        starts_anew[1:-1] = (types[1:] != types[:-1]) | (sentence[1:] != sentence[:-1]) | self._begins[labels[1:]]
+        firsts = np.flatnonzero(starts_anew)
+        inside = ~self._outside[labels[firsts[:-1]]]
+        firsts, ends = firsts[:-1][inside], firsts[1:][inside]
+        # The first word by itself, the others given the word before: exact for a chain of words.
+        upto = path_log_probs[:, 1].cumsum(dtype=np.float64)
+        scores = np.exp(np.minimum(path_log_probs[firsts, 0] + upto[ends - 1] - upto[firsts], 0))
+        columns = (
+            sentence[firsts],
+            labels[firsts],
+            places[firsts, 0],
+            places[ends - 1, 1],
+            firsts - first_word[firsts],
+            ends - first_word[firsts],
+            scores,
+        )
+        for number, label, start, end, word_start, word_end, score in zip(*(c.tolist() for c in columns), strict=True):
+            text = texts[number][start:end]
+            yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
+
+
+def _ahead(items: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:
+    """Checked items of a stream, `batch_size * BATCHES_AHEAD` at a time."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size={batch_size} must be at least 1.")
+
+    def blocks() -> Iterator[list[Any]]:
+        stream, count = iter(items), 0
+        while block := list(islice(stream, batch_size * BATCHES_AHEAD)):
+            for number, item in enumerate(block, count):
+                _check_item(item, number)
+            count += len(block)
+            yield block
+
+    return blocks()
+
+
+def _check_item(item: Any, number: int) -> None:
+    """Raise if an item is not a text or a list of words, or holds lone surrogates."""
+    if not isinstance(item, (str, list, tuple)):
+        raise TypeError(f"Text {number} is a {type(item).__name__}, not a text or a list of words.")
+    try:
+        text = "".join(item)
+        text.isascii() or text.encode()
+    except TypeError:
+        raise ValueError(f"A list of words holds strings alone; text {number} holds something else.") from None
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Text {number} holds a lone surrogate, U+{ord(text[error.start]):04X}, at character {error.start}; "
+            "decode the text's source with errors='replace'."
+        ) from None
+
+
+def _bounds(counts: np.ndarray) -> Iterator[tuple[int, int]]:
+    """First and one past the last word of every sentence."""
+    ends = counts.cumsum()
+    return zip((ends - counts).tolist(), ends.tolist(), strict=True)
+
+
+def _joined_places(words: Any) -> np.ndarray:
+    """Start and end (N, 2) of given words joined by blanks."""
+    lengths = words.offsets[:, 1]
+    stops = (lengths + 1).cumsum()
+    before = np.append(0, stops)[(words.counts.cumsum() - words.counts).repeat(words.counts)]
+    return np.stack([stops - 1 - lengths, stops - 1], 1) - before[:, None]
