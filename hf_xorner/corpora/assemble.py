@@ -435,10 +435,9 @@ def assemble(
             raise DataError(f"{splits[name].source}: the split holds no sentence{bad}; fill it, or leave it out.")
     splits, surveys = _with_usual_tags(splits, surveys, reading, repairs, source)
     pairs = set().union(*(found.pairs for found in surveys.values()))
-    if reading.scheme == IO:
-        scheme: Scheme = "iob1"
-    else:
-        scheme = recognise(pairs) if reading.scheme == AUTO else cast("Scheme", reading.scheme)
+    # Bare types have become the I- tags of IOB1.
+    given = "iob1" if reading.scheme == IO else reading.scheme
+    scheme = recognise(pairs) if given == AUTO else cast("Scheme", given)
     for name, found in surveys.items():
         _check_plausible(splits[name], found, scheme, reading)
         note_words(found.words, repairs, splits[name].source)
@@ -481,9 +480,10 @@ def _with_usual_tags(
     form, notes = usual_tags(counts, reading.scheme)
     if all(tag == new for tag, new in form.items()):
         return splits, surveys
-    if empty := next((tag for tag, new in form.items() if not new), ""):
-        place = next(find(splits[name], lambda pair: pair[1] == empty)[0] for name in surveys if empty in surveys[name].tags)
-        raise DataError(f"{place}: the tag {empty!r} is only blanks; give every word a tag.")
+    for name, survey in surveys.items():
+        if empty := {tag for tag in survey.tags if not form[tag]}:
+            place, tag = find(splits[name], lambda pair: pair[1] in empty)
+            raise DataError(f"{place}: the tag {tag!r} is only blanks; give every word a tag.")
     for note in notes:
         repairs.note(note, source)
 

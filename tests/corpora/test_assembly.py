@@ -55,7 +55,7 @@ def test_the_scheme_is_configurable(write, caplog):
 def test_unknown_options_are_refused(write):
     with pytest.raises(DataError) as error:
         load_corpus(write("a O\n"), scheme="iob3")
-    assert str(error.value) == ("scheme='iob3' is unknown; choose one of auto, plain, iob1, iob2, bioes, bilou, bmes, io.")
+    assert "scheme='iob3' is unknown; choose one of auto, plain" in str(error.value)
 
 
 # --- Repairs ----------------------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def seconds_of(load, record, name):
 
 
 def test_offsets_of_long_texts_take_linear_time(load):
-    """An emoji makes Label Studio's offsets differ, as a byte-order mark does; each cost the text anew for each span."""
+    """An emoji moves Label Studio's offsets, and a byte-order mark all; each span once cost a pass over the text."""
     text = "\U0001f600 " + "Ada left now . " * 20_000
     spans = [{"start": 3 + 15 * at, "end": 6 + 15 * at, "text": "Ada", "labels": ["PER"]} for at in range(20_000)]
     record = {"data": {"text": text}, "annotations": [{"result": [{"value": span} for span in spans]}]}
@@ -116,7 +116,7 @@ def test_a_few_bytes_of_parquet_do_not_fill_the_memory(tmp_path):
     assert pa.default_memory_pool().max_memory() <= max(before, 1 << 28)
 
 
-@pytest.mark.parametrize("content", ["[0, 5]", "[0, 1]", '"O"', "1", '{"O": [0]}', '{"B-a b": 0}', '{"O": "a", "B": 1}', "[" * 9999])
+@pytest.mark.parametrize("content", ["[0, 5]", "[0, 1]", '"O"', "1", '{"O": [0]}', '{"B-a b": 0}', "[" * 9999])
 def test_a_file_of_tag_names_of_another_form_is_refused(tmp_path, content):
     (tmp_path / "train.json").write_text('{"tokens": ["a"], "tags": [0]}\n')
     (tmp_path / "label.json").write_text(content)

@@ -20,7 +20,7 @@ WORD_NUMBER = re.compile(r"\d+([-.]\d+)?")
 # A tag that a chunk scheme can have; some corpora have an underscore for the hyphen.
 _CHUNK_TAG = re.compile(r"(?:[A-Z]-|[BIES]_)\S.*")
 # Types of syntactic chunks, English and German, which stand before the entities in CoNLL-2003's columns.
-_SYNTACTIC = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP NC VC PC".split())
+_SYNTACTIC = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC"}
 _BRAT = re.compile(r"T\d+\t\S+ \d+ \d+(;\d+ \d+)*(\t|$)")
 # Lines of tokens that are looked at, and how many numbered ones are no coincidence.
 _SAMPLE, _ENOUGH = 2000, 4

@@ -60,9 +60,7 @@ class ParquetRows:
 
     def _string_leaves(self, names: list[str]) -> list[str]:
         leaves = (self._file.schema.column(at) for at in range(len(self._file.schema)))
-        return [
-            leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path.split(".")[0] in names
-        ]
+        return [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path.split(".")[0] in names]
 
 
 def _rows_of_batch(group: pq.RowGroupMetaData) -> int:
