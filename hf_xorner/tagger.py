@@ -66,7 +66,7 @@ class Tagger(BaseTagger):
         Args:
             source: The folder, or the repository as owner/name.
             device: A device such as "cpu" or "cuda:0".
-                min_score: See `Tagger`.
+            min_score: See `Tagger`.
             options: Those of transformers' `from_pretrained`. Code in the folder runs only with
                 `trust_remote_code=True`.
 

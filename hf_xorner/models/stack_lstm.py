@@ -279,7 +279,9 @@ class ActionScorer(nn.Module):
 
         (under,) = states_of([self.stack], [chunks], [length])
         under = under[:, 1 : width + 1].flatten(0, 1)
-        stack = torch.cat([self.stack.empty()[0][-1:], _rows(under, within.flatten().nonzero().squeeze(1))])  # after each shifted word
+        stack = torch.cat(
+            [self.stack.empty()[0][-1:], _rows(under, within.flatten().nonzero().squeeze(1))]
+        )  # after each shifted word
 
         done = self.actions(actions[:, :-1].clamp(min=0))
         output, buffer, history = states_of(
