@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import Trainer
-
-from .checkpoints import CheckpointedCallback
+from transformers import Trainer, TrainerCallback
 
 
 def decay_by_epoch(optimizer: Optimizer, decay: float, steps_per_epoch: int) -> LambdaLR:
@@ -30,12 +26,8 @@ def decay_by_epoch(optimizer: Optimizer, decay: float, steps_per_epoch: int) -> 
     return LambdaLR(optimizer, lambda step: 1 / (1 + decay * (step // steps_per_epoch)))
 
 
-#: The file of a checkpoint with the weights of the epochs before.
-_KEPT = "last_epochs.safetensors"
-
-
-class EpochAverage(CheckpointedCallback):
-    """Keeps the trained weights at the ends of the last epochs; they are part of checkpoints.
+class EpochAverage(TrainerCallback):
+    """Keeps the trained weights at the ends of the last epochs; those before a run was resumed are not among them.
 
     `torch.optim.swa_utils` averages all epochs from one on, which would have to be known in advance.
 
@@ -50,23 +42,6 @@ class EpochAverage(CheckpointedCallback):
         """Keep the weights of an epoch."""
         assert model is not None
         self.kept.append(trained_weights(model))
-
-    def begin(self, trainer: Trainer, checkpoint: Path | None) -> None:
-        """Read the weights from a checkpoint."""
-        self.kept.clear()
-        if checkpoint is None or not (path := checkpoint / _KEPT).is_file():
-            return
-        epochs: dict[int, dict[str, Tensor]] = defaultdict(dict)
-        for key, value in load_file(path).items():
-            number, _, name = key.partition(".")
-            epochs[int(number)][name] = value.to(trainer.args.device)
-        self.kept.extend(epochs[number] for number in sorted(epochs))
-
-    def save_to(self, checkpoint: Path) -> None:
-        """Write the weights to a checkpoint."""
-        kept = enumerate(self.kept)
-        tensors = {f"{number}.{name}": value for number, weights in kept for name, value in weights.items()}
-        save_file({key: value.contiguous() for key, value in tensors.items()}, checkpoint / _KEPT)
 
     def mean(self) -> dict[str, Tensor]:
         """Return the average of the weights."""

@@ -21,7 +21,6 @@ from ..evaluation import compute_metrics_for
 from ..loading import without_bars
 from ..models.tags import IGNORED
 from .batches import TEACHER_PAIRS, EpochSampler, TaggingCollator, bucketed, has_words, shuffled, word_counts
-from .checkpoints import ResumableTrainer
 from .graphed_steps import GraphedSteps, can_be_captured, capture_for, log_refusal
 from .model_files import CARD, files_of_model
 from .optimization import Nadam, decay_by_epoch
@@ -29,10 +28,10 @@ from .progress import EpochProgress
 from .row_updates import RowUpdates
 
 
-class TaggerTrainer(ResumableTrainer):
+class TaggerTrainer(Trainer):
     """Trains a tagger on datasets of words and labels, scored by strict span F1 in percent.
 
-    This is the stock Trainer with exact resuming. By default, the collator encodes the columns `tokens` and `ner_tags`,
+    By default, the collator encodes the columns `tokens` and `ner_tags`,
     and the metrics are those of the model's labels. The further options of `TaggerTrainingArguments` are optimizer,
     learning rate decay by epochs and early stopping; `train_sampling_strategy="group_by_length"` groups sentences by
     their number of words.
@@ -72,7 +71,7 @@ class TaggerTrainer(ResumableTrainer):
             self.add_callback(EarlyStoppingCallback(patience))
 
     def train(self, *arguments: Any, **options: Any) -> Any:
-        """Train, or resume training; see `ResumableTrainer.train`."""
+        """Train, or resume training; see the stock Trainer."""
         filters = self.args.logging_nan_inf_filter
         # The stock Trainer looks at every loss, for which a GPU would have to wait.
         self._filters_losses = filters and (self.args.device.type == "cuda" or self.capture is not None)
