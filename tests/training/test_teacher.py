@@ -1,6 +1,5 @@
 """A student learns from teachers: what they find, its cache, its place in the facts, and errors."""
 
-
 import helpers
 import pytest
 import runs
