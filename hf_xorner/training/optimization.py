@@ -50,8 +50,7 @@ class EpochAverage(TrainerCallback):
 
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return a copy of the weights that are trained."""
-    weights = model.state_dict(keep_vars=True)  # runs the hooks of `RowUpdates`
-    return {name: weight.detach().clone() for name, weight in weights.items() if weight.requires_grad}
+    return {name: weight.detach().clone() for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 def keep_the_better(trainer: Trainer, average: EpochAverage) -> None:
@@ -101,10 +100,6 @@ class Nadam(Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
-        if lr < 0 or eps < 0 or weight_decay < 0:
-            raise ValueError(f"lr={lr}, eps={eps} and weight_decay={weight_decay} must not be negative.")
-        if not all(0 <= beta < 1 for beta in betas):
-            raise ValueError(f"betas={betas} must both lie between 0 and 1.")
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     @torch.no_grad()
@@ -141,8 +136,6 @@ class Nadam(Optimizer):
 
     def _state_of(self, weight: Tensor) -> dict[str, Any]:
         """Return the state of a weight, which is created with its first gradient."""
-        if weight.grad is not None and (weight.grad.is_sparse or weight.is_complex()):
-            raise ValueError("Nadam needs real weights and dense gradients; create embeddings with sparse=False.")
         state = self.state[weight]
         if not state:
             state |= {"step": 0, "mean": torch.zeros_like(weight), "square": torch.zeros_like(weight)}

@@ -22,7 +22,6 @@ from .batches import TEACHER_PAIRS, EpochSampler, TaggingCollator, bucketed, has
 from .model_files import CARD, files_of_model
 from .optimization import Nadam, decay_by_epoch
 from .progress import EpochProgress
-from .row_updates import RowUpdates
 
 
 class TaggerTrainer(Trainer):
@@ -50,7 +49,6 @@ class TaggerTrainer(Trainer):
         super().__init__(model, args, **options)
         # The loss is divided by the count of `_get_num_items_in_batch`.
         self.model_accepts_loss_kwargs = True
-        self._row_updates: RowUpdates | None = None
         self._words = getattr(self.data_collator, "words", "tokens")
         # The reporters of the user and of notebooks are kept.
         stock = (ProgressCallback, PrinterCallback)
@@ -60,15 +58,6 @@ class TaggerTrainer(Trainer):
         patience = getattr(self.args, "early_stopping", 0)
         if patience and self.eval_dataset is not None:
             self.add_callback(EarlyStoppingCallback(patience))
-
-    def train(self, *arguments: Any, **options: Any) -> Any:
-        """Train, or resume training; see the stock Trainer."""
-        try:
-            return super().train(*arguments, **options)
-        finally:
-            if self._row_updates is not None:
-                self._row_updates.close()
-                self._row_updates = None
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         """Compute the loss; of data with a teacher's posterior, `teacher_weight` is its part."""
@@ -142,11 +131,7 @@ class TaggerTrainer(Trainer):
         optimizer = super().create_optimizer(model)
         if given:
             return optimizer
-        features = self.accelerator.unwrap_model(self.model).features
-        plain = self.args.world_size == 1 and not self.args.torch_compile
-        if plain and RowUpdates.supports(features.words, optimizer):
-            self._row_updates = RowUpdates(features.words, optimizer)
-        context = features.context
+        context = self.accelerator.unwrap_model(self.model).features.context
         if rate is None or context is None:
             return optimizer
         slow = set(context.encoder.parameters())
@@ -156,12 +141,6 @@ class TaggerTrainer(Trainer):
                 group["params"] = [parameter for parameter in group["params"] if parameter not in slow]
                 optimizer.add_param_group({**group, "params": apart, "lr": rate})
         return optimizer
-
-    def _clip_grad_norm(self, model: Any) -> Tensor:
-        """Clip gradients, of the word vectors only those that the batch has."""
-        if self._row_updates is None:
-            return super()._clip_grad_norm(model)
-        return self._row_updates.clip(model.parameters(), self.args.max_grad_norm)
 
     def push_to_hub(
         self,
