@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -95,8 +96,11 @@ class Alignment:
 
     def mirror(self, values: Tensor) -> Tensor:
         """Values of the steps of the backward direction (T, B, K) in the order of the words."""
-        index = (self.mirrored * self.batch + self.rows).flatten()
-        return values.flatten(0, 1).index_select(0, index).view_as(values)
+        return values.flatten(0, 1).index_select(0, self._mirrored_rows).view_as(values)
+
+    @cached_property
+    def _mirrored_rows(self) -> Tensor:
+        return (self.mirrored * self.batch + self.rows).flatten()
 
     def total(self, values: Tensor) -> Tensor:
         """Sum (T, B), or (T − 1, B) for pairs, over the words of each sentence: (B,)."""
@@ -113,7 +117,7 @@ def scannable(emissions: Tensor) -> bool:
     return not readable(emissions) and emissions.numel() * emissions.shape[-1] ** 2 <= LARGEST_SCAN
 
 
-def scan(first: Tensor, moves: Tensor, emissions: Tensor, reduce: Callable[[Tensor, int], Tensor]) -> Tensor:
+def scan(first: Tensor, moves: Tensor, emissions: Tensor, reduce: Callable[..., Tensor]) -> Tensor:
     """Scores of the paths to each tag of each word, (T, …, K), in O(log T) operations.
 
     The table of all pairs of tags at the two ends of 1, 2, 4, … words is joined with its neighbour's.
@@ -131,8 +135,7 @@ def scan(first: Tensor, moves: Tensor, emissions: Tensor, reduce: Callable[[Tens
     paths = torch.cat([start.expand(1, *paths.shape[1:]), paths])
     words = 1
     while words < len(paths):
-        longer = reduce(paths[:-words].unsqueeze(-1) + paths[words:].unsqueeze(-3), -2)
-        paths = torch.cat([paths[:words], longer])
+        reduce(paths[:-words].unsqueeze(-1) + paths[words:].unsqueeze(-3), -2, out=paths[words:])
         words *= 2
     return paths[..., 0, :].to(first.dtype)
 
@@ -143,11 +146,32 @@ def _normalized(scores: Tensor) -> tuple[Tensor, Tensor]:
     return top, scores - top
 
 
-class LogMessages:
+class Messages:
+    """Sums over the paths to each tag from both ends of a sentence.
+
+    `arriving` and `leaving` (T, 2, B, K) are those to the tag, without and with its emission, forward and backward.
+    """
+
+    alignment: Alignment
+    arriving: Tensor
+    leaving: Tensor
+
+    @cached_property
+    def arriving_back(self) -> Tensor:
+        """Backward `arriving` in the order of the words, (T, B, K)."""
+        return self.alignment.mirror(self.arriving[:, 1])
+
+    @cached_property
+    def leaving_back(self) -> Tensor:
+        """Backward `leaving` in the order of the words, (T, B, K)."""
+        return self.alignment.mirror(self.leaving[:, 1])
+
+
+class LogMessages(Messages):
     """Forward-backward in log space: exact for scores of any size, with an exponential for every pair of tags.
 
-    `arriving` and `leaving` (T, 2, B, K) are log-sums over all partial paths to a tag, without and with its emission.
-    `leaving` is normalised to a maximum of 0 at each step; `tops` are the maxima subtracted.
+    `arriving` and `leaving` are log-sums; `leaving` is normalised to a maximum of 0 at each step, and `tops` are the
+    maxima subtracted.
     """
 
     def __init__(self, chain: Chain, lengths: Tensor) -> None:
@@ -184,7 +208,7 @@ class LogMessages:
 
     def log_marginals(self, path: Tensor | None = None) -> Tensor:
         """Log probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
-        both = (self.leaving[:, 0] + self.alignment.mirror(self.arriving[:, 1])).log_softmax(2)
+        both = (self.leaving[:, 0] + self.arriving_back).log_softmax(2)
         return both if path is None else both.gather(2, path.unsqueeze(2)).squeeze(2)
 
     def marginals(self) -> Tensor:
@@ -198,13 +222,13 @@ class LogMessages:
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
         before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
-        rest = self.alignment.mirror(self.leaving[:, 1])[1:].gather(2, after)
-        whole = self.alignment.mirror(self.arriving[:, 1])[:-1].gather(2, before)
+        rest = self.leaving_back[1:].gather(2, after)
+        whole = self.arriving_back[:-1].gather(2, before)
         return (rest - whole).squeeze(2) + moves_along(self.chain.transitions, path)
 
     def pair_counts(self, weight: Tensor) -> Tensor:
         """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
-        before, after = self.leaving[:-1, 0], self.alignment.mirror(self.leaving[:, 1])[1:]
+        before, after = self.leaving[:-1, 0], self.leaving_back[1:]
         norm = (self.arriving[1:, 0] + after).logsumexp(2)  # (T − 1, B)
         transitions = self.chain.transitions
         counts = torch.zeros_like(transitions)
@@ -222,7 +246,7 @@ class LogMessages:
         return counts
 
 
-class ScaledMessages:
+class ScaledMessages(Messages):
     """Forward-backward on scaled probabilities in float64: a step is one matrix product, several times as fast.
 
     Emissions, transitions and each step are scaled to a maximum of 1. Weights that underflow may lose paths that later
@@ -306,20 +330,20 @@ class ScaledMessages:
 
     def marginals(self, path: Tensor | None = None) -> Tensor:
         """Probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
-        both = self.leaving[:, 0] * self.alignment.mirror(self.arriving[:, 1])
+        both = self.leaving[:, 0] * self.arriving_back
         total = both.sum(2, keepdim=True)
         return both.div_(total) if path is None else (both.gather(2, path.unsqueeze(2)) / total).squeeze(2)
 
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
         before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
-        rest = self.alignment.mirror(self.leaving[:, 1])[1:].gather(2, after)
-        whole = self.alignment.mirror(self.arriving[:, 1])[:-1].gather(2, before)
+        rest = self.leaving_back[1:].gather(2, after)
+        whole = self.arriving_back[:-1].gather(2, before)
         return (rest / whole).squeeze(2).mul_(moves_along(self.moves, path)).log_()
 
     def pair_counts(self, weight: Tensor) -> Tensor:
         """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
-        before, after = self.leaving[:-1, 0], self.alignment.mirror(self.leaving[:, 1])[1:]
+        before, after = self.leaving[:-1, 0], self.leaving_back[1:]
         norm = (self.arriving[1:, 0] * after).sum(2, keepdim=True)  # (T − 1, B, 1)
         before = torch.where(self.alignment.inside_pairs.unsqueeze(2), before * (weight.unsqueeze(1) / norm), 0)
         if not self.chain.conditioned:
@@ -510,7 +534,11 @@ def _posterior(
     """`posterior` from the messages, in the dtype of emissions like (B, T, K)."""
     marginals = _log_marginals(sums, like) if all_tags else None
     inside = sums.alignment.inside.t()
-    alone = _finite(sums.log_marginals(path.t()), like).t().where(inside, 0)
+    if marginals is None:
+        alone = _finite(sums.log_marginals(path.t()), like).t()
+    else:
+        alone = marginals.gather(2, path.unsqueeze(2)).squeeze(2)
+    alone = alone.where(inside, 0)
     # NaN after a forbidden tag.
     given = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
     given = torch.cat([alone[:, :1], _finite(given, like).t()], 1).where(inside, 0)
