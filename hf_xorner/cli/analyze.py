@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..corpora import load_corpus
-from ..evaluation.chunk_tags import draw_ablation, raw_chunk_tags
+from ..evaluation.chunk_tags import raw_chunk_tags
 from ..files import write_whole
 from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
 from ..papers.xor_demonstration import CONTENDERS, PATTERNS, Outcome, demonstrate, draw_demonstration
@@ -147,8 +147,6 @@ def ablate(options: argparse.Namespace) -> dict[str, Any]:
     for tag, row in recalls.items():
         changes = "".join(f"{row[part] - row['all']:>+8.2f}" for part in parts)
         print(f"{tag:<4}{row['support']:>8}{row['all']:>8.2f}{changes}")
-    if options.output:
-        print(f"written: {draw_ablation(recalls, options.output / 'ablate.png')}")
     return recalls
 
 
