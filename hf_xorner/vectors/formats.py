@@ -13,7 +13,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..corpora.source import AUTO
 from ..errors import DataError
-from ..files import LONGEST_LINE
 from .sources import (
     READ_SIZE,
     Block,
@@ -33,6 +32,7 @@ from .text import TextReader, checked_header, ends_in_numbers, header_of
 
 # word2vec itself takes words of up to 60 bytes.
 _LONGEST_HEADER = 100
+_LONGEST_WORD = 1 << 27  # bytes of a word with its vector
 _FLOAT = np.dtype("<f4")
 
 
@@ -122,9 +122,9 @@ class BinaryReader:
         return Block([words[index].decode("utf-8") for index in chosen], rows)
 
     def _read_on(self) -> bool:
-        if len(self._buffer) > LONGEST_LINE:
+        if len(self._buffer) > _LONGEST_WORD:
             raise DataError(
-                f"{self.label}: a word with its vector takes more than {LONGEST_LINE:,} bytes; fetch the file again."
+                f"{self.label}: a word with its vector takes more than {_LONGEST_WORD:,} bytes; fetch the file again."
             )
         chunk = self._file.read(READ_SIZE)
         self._buffer += chunk

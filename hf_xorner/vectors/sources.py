@@ -14,7 +14,7 @@ from huggingface_hub import hf_hub_download
 from numpy.typing import NDArray
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import DECOMPRESSION_ERRORS, bounded
+from ..files import DECOMPRESSION_ERRORS, decompressed
 
 
 class Block(NamedTuple):
@@ -274,7 +274,7 @@ def open_stream(place: Place) -> Iterator[Stream]:
                 file = stack.enter_context(_open_member(archive, member, label))
             elif place.member is not None:
                 raise DataError(f"{path}: is not a zip archive with a part {place.member!r}; name the file alone.")
-            rest = stack.enter_context(bounded(file, label))
+            rest = stack.enter_context(decompressed(file))
             head = rest.read(READ_SIZE)
             _check_start(head, label)
             yield Stream(label, name, head, rest, lambda: (on_disk.tell(), os.fstat(on_disk.fileno()).st_size))
