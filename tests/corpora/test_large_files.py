@@ -20,11 +20,11 @@ def megabytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 start = megabytes()
 begin, cpu = time.perf_counter(), time.process_time()
-corpus = load_corpus(sys.argv[1], cache_dir=sys.argv[2])
+corpus = load_corpus(sys.argv[1])
 figures = {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu}
 figures |= {"sentences": len(corpus["train"]), "start": start, "peak": megabytes()}
 begin = time.perf_counter()
-load_corpus(sys.argv[1], cache_dir=sys.argv[2])
+load_corpus(sys.argv[1])
 print(json.dumps(figures | {"again": time.perf_counter() - begin}))
 """
 
