@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "registration": {"models"},
     "loading": {"errors", "models", "registration"},
     "cuda_graphs": {"errors"},
-    "entities": set(),
+    "entities": {"models"},
     "tagger": {"cuda_graphs", "entities", "errors", "loading", "models"},
     "corpora": {"errors", "files", "models"},
     "vectors": {"corpora", "errors", "files", "models"},

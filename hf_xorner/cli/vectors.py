@@ -18,7 +18,8 @@ from transformers.hf_argparser import string_to_bool
 from ..corpora import load_corpus
 from ..corpora.source import AUTO
 from ..files import check_apart
-from ..models.tokenization_word_char import FALLBACKS, WordCharTokenizer
+from ..models.tokenization_word_char import WordCharTokenizer
+from ..models.word_ids import FALLBACKS
 from ..vectors.distill import (
     DIM,
     Reduction,
