@@ -50,7 +50,6 @@ _MOST = 1 << 30
 #: The highest id of a piece; the largest vocabularies have a sixteenth of it.
 _MOST_PIECES = 1 << 24
 _CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero"), "character_types": ("unicode", "ascii")}
-_POLICIES = ("characters", "fallback", *_CHOICES, *_LEAST)
 
 #: The characters that have a type if `character_types` is "ascii".
 ASCII_CHARACTERS = string.ascii_letters + string.digits + string.punctuation
@@ -119,7 +118,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "max_word_chars": max_word_chars,
             "character_types": character_types,
         }
-        check_policies(policies)
         split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
         surfaces: Counter[str] = Counter()
         for number, sentence in enumerate(sentences):
@@ -148,6 +146,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         cls, words: Sequence[str], characters: str, pieces: WordPieces | None, **policies: Any
     ) -> WordCharTokenizer:
         """Build a tokenizer from words and characters in the order of their ids, and its policies."""
+        check_policies(policies)
         backend = Tokenizer(
             WordPiece(
                 {word: index for index, word in enumerate(words)},
@@ -179,8 +178,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         tokenizer = super().from_pretrained(*args, **kwargs)
         if not isinstance(tokenizer, cls):  # transformers returns another class where the files name one
             return tokenizer
-        if missing := [name for name in _POLICIES if name not in tokenizer.init_kwargs]:
-            raise ValueError(f"tokenizer_config.json lacks {missing[0]!r}; copy it again.")
         check_policies(tokenizer.init_kwargs)
         backend, ids = tokenizer.backend_tokenizer, tokenizer.get_vocab()
         # The tokenizers library goes through all numbers up to the highest.
@@ -205,7 +202,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @property
     def character_types(self) -> str:
-        """The characters that have a type."""
+        """The characters that have a type: those of "unicode" or "ascii"."""
         return self.init_kwargs["character_types"]
 
     @property
@@ -509,19 +506,18 @@ def _as_list(row: Any, name: str) -> Any:
 
 
 def check_policies(policies: dict[str, Any]) -> None:
-    """Raise if policies of a tokenizer are unknown or of a wrong type; missing ones have their default."""
+    """Raise if policies of a tokenizer are missing or unknown, or numbers out of range."""
+    for name in (*_CHOICES, *_LEAST, "fallback"):
+        if name not in policies:
+            raise ValueError(f"tokenizer_config.json lacks {name!r}; copy it again.")
     for name, choices in _CHOICES.items():
-        if policies.get(name, choices[0]) not in choices:
+        if policies[name] not in choices:
             raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
-    steps = policies.get("fallback", [])
-    for step in steps if isinstance(steps, list) else [steps]:
+    for step in policies["fallback"]:
         if step not in FALLBACKS:
             raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
-    characters = policies.get("characters", "")
-    if not isinstance(characters, str) or any(map(_is_surrogate, characters)):
-        raise ValueError(f"characters={characters!r} must be a string without lone surrogates.")
     for name, least in _LEAST.items():
-        value = policies.get(name, least)
+        value = policies[name]
         if type(value) is not int or not least <= value <= _MOST:
             raise ValueError(f"{name}={value!r} must be a whole number from {least} to {_MOST}.")
 
