@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from torch import Tensor, nn
 
 from .configuration_stack_lstm import StackLstmConfig
@@ -42,10 +40,6 @@ class StackLstmForTokenClassification(TaggerForTokenClassification):
 
     config_class = StackLstmConfig
     encoder_class = WordVectors
-
-    def can_be_captured(self, inputs: Collection[str]) -> bool:
-        """In training on gold actions, for most batches; to decode, Python reads which sentences are finished."""
-        return "labels" in inputs and not self.config.exploration and super().can_be_captured(inputs)
 
     def build_head(self, config: StackLstmConfig) -> None:
         """Create the decoder only: it reads the words themselves in place of scores of tags."""

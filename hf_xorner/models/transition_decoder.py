@@ -339,9 +339,8 @@ class TransitionDecoder(Decoder):
                 right = log_probs.masked_fill(~right, -torch.inf).logsumexp(1)
             else:
                 actions, known = system.actions_of(gold, lengths)
-                if self.scorer.reads(words):
-                    steps = int((actions != NO_ACTION).sum(1).max()) if len(actions) else 0
-                    actions, known = actions[:, :steps], known[:, :steps]
+                steps = int((actions != NO_ACTION).sum(1).max()) if len(actions) else 0
+                actions, known = actions[:, :steps], known[:, :steps]
                 log_probs, sentence, step = self.scorer(words, lengths, actions)
                 right = log_probs.gather(1, actions[sentence, step].clamp(min=0).unsqueeze(1)).squeeze(1)
             losses = torch.where(known[sentence, step], -right, 0)

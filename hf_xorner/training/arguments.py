@@ -226,7 +226,6 @@ class TaggerTrainingArguments(TrainingArguments):
     teacher_weight: float = HfArg(default=0.5, help="The teachers' part of the loss; the rest is of the labels.")
     early_stopping: int = HfArg(default=0, help="Stop after this many evaluations without a better score; 0: never.")
     max_grad_norm: float = HfArg(default=0.0, help="Clip gradients to this norm; 0: no clipping.")
-    cuda_graphs: bool = HfArg(default=True, help="On CUDA, replay training steps as CUDA graphs.")
     eval_strategy: str = HfArg(default="epoch", help="When to score the validation data.")
     save_strategy: str = HfArg(default="epoch", help="When to write a checkpoint.")
     save_total_limit: int | None = HfArg(default=1, help="Checkpoints kept in addition to the best one.")

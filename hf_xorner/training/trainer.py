@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Sized
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,11 @@ from torch.utils.data import Sampler, SequentialSampler
 from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback, Trainer
 from transformers.trainer_utils import HubStrategy
 
-from ..cuda_graphs import Capture, CudaCapture, on_stream
 from ..evaluation import compute_metrics_for
 from ..loading import without_bars
 from ..models.tags import IGNORED
 from .batches import TEACHER_PAIRS, EpochSampler, TaggingCollator, bucketed, has_words, shuffled, word_counts
 from .checkpoints import ResumableTrainer
-from .graphed_steps import GraphedSteps, can_be_captured, capture_for, log_refusal
 from .model_files import CARD, files_of_model
 from .optimization import Nadam, decay_by_epoch
 from .progress import EpochProgress
@@ -39,20 +36,14 @@ class TaggerTrainer(ResumableTrainer):
 
     Only the files of the model are uploaded to the Hub, once, at the end; the stock Trainer would upload the pickles of
     its checkpoints. `hf_xorner.hub.publish` also checks the model before it uploads.
-
-    On CUDA, training steps are captured as CUDA graphs (`cuda_graphs`), and the loss is not read before it is logged.
-    With `capture`, steps are captured by it instead of a `CudaCapture`, on any device.
     """
 
     lr_scheduler: Any
     _signature_columns: Any
 
-    def __init__(self, model: Any = None, args: Any = None, *, capture: Capture | None = None, **options: Any) -> None:
-        self.capture = None if args is None else capture_for(args, capture)
-        self._graphed_steps: GraphedSteps | None = None
-        self._filters_losses = False
+    def __init__(self, model: Any = None, args: Any = None, **options: Any) -> None:
         if options.get("data_collator") is None and options.get("processing_class") is not None:
-            options["data_collator"] = TaggingCollator(options["processing_class"], few_shapes=self.capture is not None)
+            options["data_collator"] = TaggingCollator(options["processing_class"])
         if options.get("compute_metrics") is None and model is not None:
             options["compute_metrics"] = compute_metrics_for(model.config.id2label)
         if args is not None and args.push_to_hub:
@@ -73,40 +64,12 @@ class TaggerTrainer(ResumableTrainer):
 
     def train(self, *arguments: Any, **options: Any) -> Any:
         """Train, or resume training; see `ResumableTrainer.train`."""
-        filters = self.args.logging_nan_inf_filter
-        # The stock Trainer looks at every loss, for which a GPU would have to wait.
-        self._filters_losses = filters and (self.args.device.type == "cuda" or self.capture is not None)
-        self.args.logging_nan_inf_filter = filters and not self._filters_losses
         try:
-            with ExitStack() as stack:
-                if isinstance(self.capture, CudaCapture):
-                    stack.enter_context(on_stream(self.capture.stream))
-                return super().train(*arguments, **options)
+            return super().train(*arguments, **options)
         finally:
-            self.args.logging_nan_inf_filter = filters
-            self._graphed_steps = None
             if self._row_updates is not None:
                 self._row_updates.close()
                 self._row_updates = None
-
-    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
-        """Compute gradients, by a CUDA graph where that is possible; return the loss.
-
-        As in the stock Trainer, the mean since the last log replaces a loss that is not finite.
-        """
-        if self.capture is not None and not can_be_captured(model, inputs, num_items_in_batch):
-            log_refusal("the model reads values in Python")
-            self.capture = None
-        if self.capture is None:
-            loss = super().training_step(model, inputs, num_items_in_batch)
-        else:
-            if self._graphed_steps is None:
-                self._graphed_steps = GraphedSteps(partial(super().training_step, model), model, self.capture)
-            loss = self._graphed_steps(inputs, num_items_in_batch)
-        if self._filters_losses:
-            mean = self._tr_loss / (1 + self.state.global_step - self._globalstep_last_logged)
-            loss = torch.where(loss.isfinite(), loss, mean.to(loss.dtype))
-        return loss
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         """Compute the loss; of data with a teacher's posterior, `teacher_weight` is its part."""
@@ -181,7 +144,7 @@ class TaggerTrainer(ResumableTrainer):
         if given:
             return optimizer
         features = self.accelerator.unwrap_model(self.model).features
-        plain = self.args.world_size == 1 and not self.args.torch_compile and self.capture is None
+        plain = self.args.world_size == 1 and not self.args.torch_compile
         if plain and RowUpdates.supports(features.words, optimizer):
             self._row_updates = RowUpdates(features.words, optimizer)
         context = features.context
