@@ -209,10 +209,10 @@ def script_in_new_process(tmp_path):
 
 @pytest.fixture(scope="module")
 def forked_offline():
-    """Fork the processes in which `hf_xorner.hub` loads a model; test_checks starts them as they are."""
+    """Fork the processes in which `hf_xorner.hub` loads a model; a test of test_checks starts one as it is."""
 
-    def run(command, *, input, cwd, env, timeout, **_):
-        return run_python(command[1:], given=input, cwd=cwd, env=env, timeout=timeout)
+    def run(command, *, input, cwd, env, **_):
+        return run_python(command[1:], given=input, cwd=cwd, env=env)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hf_xorner.hub.checks.subprocess", SimpleNamespace(**{**vars(subprocess), "run": run}))
