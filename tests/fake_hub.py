@@ -70,7 +70,8 @@ class FakeHub:
             if not any(fnmatchcase(name, pattern) for pattern in delete_patterns)
         }
         branches[revision or "main"] = kept | uploaded
-        return SimpleNamespace(oid=f"commit {len(self.calls)}", commit_url=f"https://hub/{repo_id}", title=commit_message)
+        url = f"https://hub/{repo_id}"
+        return SimpleNamespace(oid=f"commit {len(self.calls)}", commit_url=url, title=commit_message)
 
     def create_tag(self, repo_id, *, tag, revision):
         self._called("create_tag")

@@ -281,7 +281,8 @@ class Card:
             "confusions": _confusions,
         }
         body = environment.get_template("card_template.md").render(card=self, curve_file=CURVE_FILE, few=_FEW)
-        return f"---\n{self._metadata().to_yaml()}\n---\n\n{body.strip()}\n"
+        body = re.sub(r"\n{3,}", "\n\n", body.strip())
+        return f"---\n{self._metadata().to_yaml()}\n---\n\n{body}\n"
 
     def _metadata(self) -> ModelCardData:
         dataset = self.dataset_id or _hub_name(self.facts["data"]["source"])

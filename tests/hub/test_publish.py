@@ -55,9 +55,10 @@ def content(folder):
 
 def test_the_fake_has_the_signatures_of_the_client():
     for name in ("create_repo", "create_branch", "model_info", "upload_folder", "create_tag"):
-        assert inspect.signature(getattr(FakeHub, name)).parameters.keys() <= inspect.signature(
-            getattr(HfApi, name)
-        ).parameters.keys()
+        assert (
+            inspect.signature(getattr(FakeHub, name)).parameters.keys()
+            <= inspect.signature(getattr(HfApi, name)).parameters.keys()
+        )
 
 
 def test_the_files_of_the_model_are_uploaded_and_tagged(hub, folder):
