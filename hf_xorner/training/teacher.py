@@ -11,7 +11,6 @@ from datasets import Dataset, concatenate_datasets
 from torch import Tensor
 
 from ..errors import DataError
-from ..files import file_fingerprint
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..tagger import Tagger
 from ..tagging.run import digest_of
@@ -71,12 +70,6 @@ class Teacher:
                 f"teacher={self.source!r} has the types {', '.join(sorted(theirs))}, and the training data have "
                 f"{', '.join(sorted(ours))}; name a teacher with the same types."
             )
-
-
-def identity_of_teaching(teachers: Sequence[Teacher], files: Sequence[str]) -> dict[str, list[str]]:
-    """Return digests of teachers and texts, in place of the options that name them."""
-    texts = [file_fingerprint(Path(name).expanduser())["sha256"] for name in files]
-    return {"teacher": [teacher.digest for teacher in teachers], "teacher_text": texts}
 
 
 def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> list[list[str]]:

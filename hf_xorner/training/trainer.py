@@ -19,17 +19,15 @@ from ..evaluation import compute_metrics_for
 from ..loading import without_bars
 from ..models.tags import IGNORED
 from .batches import TEACHER_PAIRS, EpochSampler, TaggingCollator, bucketed, has_words, shuffled, word_counts
-from .checkpoints import ResumableTrainer
 from .model_files import CARD, files_of_model
 from .optimization import Nadam, decay_by_epoch
 from .progress import EpochProgress
-from .row_updates import RowUpdates
 
 
-class TaggerTrainer(ResumableTrainer):
+class TaggerTrainer(Trainer):
     """Trains a tagger on datasets of words and labels, scored by strict span F1 in percent.
 
-    This is the stock Trainer with exact resuming. By default, the collator encodes the columns `tokens` and `ner_tags`,
+    By default, the collator encodes the columns `tokens` and `ner_tags`,
     and the metrics are those of the model's labels. The further options of `TaggerTrainingArguments` are optimizer,
     learning rate decay by epochs and early stopping; `train_sampling_strategy="group_by_length"` groups sentences by
     their number of words.
@@ -51,7 +49,6 @@ class TaggerTrainer(ResumableTrainer):
         super().__init__(model, args, **options)
         # The loss is divided by the count of `_get_num_items_in_batch`.
         self.model_accepts_loss_kwargs = True
-        self._row_updates: RowUpdates | None = None
         self._words = getattr(self.data_collator, "words", "tokens")
         # The reporters of the user and of notebooks are kept.
         stock = (ProgressCallback, PrinterCallback)
@@ -61,15 +58,6 @@ class TaggerTrainer(ResumableTrainer):
         patience = getattr(self.args, "early_stopping", 0)
         if patience and self.eval_dataset is not None:
             self.add_callback(EarlyStoppingCallback(patience))
-
-    def train(self, *arguments: Any, **options: Any) -> Any:
-        """Train, or resume training; see `ResumableTrainer.train`."""
-        try:
-            return super().train(*arguments, **options)
-        finally:
-            if self._row_updates is not None:
-                self._row_updates.close()
-                self._row_updates = None
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         """Compute the loss; of data with a teacher's posterior, `teacher_weight` is its part."""
@@ -143,11 +131,7 @@ class TaggerTrainer(ResumableTrainer):
         optimizer = super().create_optimizer(model)
         if given:
             return optimizer
-        features = self.accelerator.unwrap_model(self.model).features
-        plain = self.args.world_size == 1 and not self.args.torch_compile
-        if plain and RowUpdates.supports(features.words, optimizer):
-            self._row_updates = RowUpdates(features.words, optimizer)
-        context = features.context
+        context = self.accelerator.unwrap_model(self.model).features.context
         if rate is None or context is None:
             return optimizer
         slow = set(context.encoder.parameters())
@@ -157,12 +141,6 @@ class TaggerTrainer(ResumableTrainer):
                 group["params"] = [parameter for parameter in group["params"] if parameter not in slow]
                 optimizer.add_param_group({**group, "params": apart, "lr": rate})
         return optimizer
-
-    def _clip_grad_norm(self, model: Any) -> Tensor:
-        """Clip gradients, of the word vectors only those that the batch has."""
-        if self._row_updates is None:
-            return super()._clip_grad_norm(model)
-        return self._row_updates.clip(model.parameters(), self.args.max_grad_norm)
 
     def push_to_hub(
         self,
