@@ -103,13 +103,11 @@ VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
     "grn one branch": ("grn", {"context_widths": (3,)}),
     "id-cnn one iteration": ("id-cnn", {"iterations": 1}),
     "id-cnn last loss": ("id-cnn", {"loss_each_iteration": False, "dilations": (1, 2, 4, 1)}),
-    "stack-lstm beam": ("stack-lstm", {"beam_size": 3}),
     "stack-lstm of the program": (
         "stack-lstm",
         {"composition": "guarded", "composition_layers": 2, "outside": "word", "char_boundaries": True},
     ),
     "stack-lstm standard cells": ("stack-lstm", {"cell": "standard", "char_lstm_cell": "standard"}),
-    "stack-lstm with gaps": ("stack-lstm", {"discontiguous": True}),
     "stack-lstm one layer": ("stack-lstm", {"num_hidden_layers": 1}),
 }
 
