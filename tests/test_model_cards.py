@@ -16,7 +16,7 @@ from hf_xorner.hub.checks import read_text, sentences_in
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import parse
 from hf_xorner.training.arguments import DERIVED
-from hf_xorner.training.facts import Facts
+from hf_xorner.training.facts import read_facts
 
 pytestmark = pytest.mark.usefixtures("forked_offline")
 
@@ -108,8 +108,8 @@ def test_the_code_of_the_complete_model_matches_the_package():
 
 
 def test_the_scores_of_the_complete_model_match_its_card(corpora):
-    facts = Facts.read(COMPLETE)
-    test = load_corpus(facts.data["source"], corpora)["test"]
+    facts = read_facts(COMPLETE)
+    test = load_corpus(facts["data"]["source"], corpora)["test"]
     names = test.features["ner_tags"].feature.names
     tagger = Tagger.from_pretrained(str(COMPLETE))
     found = {(row, one.label, one.start, one.end) for row, one in _entities(tagger, test["tokens"])}
@@ -119,7 +119,7 @@ def test_the_scores_of_the_complete_model_match_its_card(corpora):
         for kind, first, last in _spans([names[tag] for tag in tags])
     }
     f1 = 200 * len(found & gold) / (len(found) + len(gold))
-    assert f1 == pytest.approx(facts.scores["test"]["f1"], abs=0.005)
+    assert f1 == pytest.approx(facts["scores"]["test"]["f1"], abs=0.005)
 
 
 def _entities(tagger, sentences):

@@ -17,10 +17,12 @@ from transformers import TrainingArguments, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 
 from ..corpora import load_corpus
+from ..corpora.assemble import words_and_tags
 from ..corpora.hold_out import HeldOut, hold_out
 from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError, first_line
-from ..evaluation import span_scores
+from ..evaluation.comparison import Comparison
+from ..evaluation.report import System, Training, report
 from ..files import FACTS_FILE, LockedError, check_apart, locked
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
@@ -31,7 +33,7 @@ from .arguments import RunArguments, TaggerTrainingArguments, adopt
 from .build import Start, build_afresh, go_on
 from .context import with_context_states
 from .defaults import choose_options
-from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
+from .facts import command_of, facts_before, options_of, write_facts
 from .model_files import CONFIG
 from .more_data import with_more_data, with_recased
 from .optimization import EpochAverage, keep_the_better
@@ -200,7 +202,7 @@ class TrainingRun(NamedTuple):
     coverage: dict[str, Coverage]
     average: EpochAverage | None
     run: RunArguments
-    facts: Facts | None
+    facts: dict[str, Any] | None
     chosen: dict[str, Any]
 
     def train(self) -> dict[str, dict[str, Any]]:
@@ -218,7 +220,6 @@ class TrainingRun(NamedTuple):
                 for earlier in [] if checkpoint else Path(args.output_dir).glob("checkpoint-*"):
                     shutil.rmtree(earlier)
             trainer.accelerator.wait_for_everyone()
-            trainer.add_callback(EpochClock())
             trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
             if self.average is not None:
                 keep_the_better(self.trainer, self.average)
@@ -227,10 +228,15 @@ class TrainingRun(NamedTuple):
                     self.trainer.accelerator.unwrap_model(self.trainer.model), BITS[self.run.quantize]
                 )
             self.trainer.save_model()
-            judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
+            training = Training.of(*words_and_tags(self.corpus["train"]))
+            scores, counts, seconds = {}, {}, 0.0
+            for name in [name for name in self.corpus if name != "train"]:
+                system, seconds = self.predict(self.corpus[name])
+                scores[name] = report(system, training=training, resamples=0)
+                counts[name] = Comparison.of(system.gold, system.predicted).counts_by_sentence().tolist()
             if self.facts is not None:
-                leave_facts(self.trainer, self.corpus, self.facts, judged)
-        return {name: found.scores for name, found in judged.items()}
+                write_facts(trainer, self.facts, scores, counts, seconds)
+        return scores
 
     def leave(self) -> None:
         """Leave the process group, as each process should before it ends; the model cannot be trained further here.
@@ -244,24 +250,20 @@ class TrainingRun(NamedTuple):
         self.trainer.accelerator.end_training()
         gc.collect()
 
-    def score(self, split: Dataset) -> dict[str, Any]:
-        """Return the scores of the model on a split."""
-        return self.judge(split).scores
-
-    def judge(self, split: Dataset) -> Judged:
-        """Return the predictions of the model for a split, and their scores."""
+    def predict(self, split: Dataset) -> tuple[System, float]:
+        """Return the predictions of the model for a split, and the seconds that they took."""
         names = [*self.trainer.model.config.labels, UNLABELLED_TAG]  # the last has the number -1
         output = self.trainer.predict(split)
-        predicted, gold = output.predictions.argmax(-1), output.label_ids
-        known = gold != IGNORED
-        gold_tags, predicted_tags = (
+        known = output.label_ids != IGNORED
+        gold, predicted = (
             [[names[label] for label in row[mask]] for row, mask in zip(labels, known, strict=True)]
-            for labels in (gold, predicted)
+            for labels in (output.label_ids, output.predictions.argmax(-1))
         )
-        scores = span_scores(gold_tags, predicted_tags)
         logits = output.predictions[known]
         probabilities = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)  # of the predicted labels
-        return Judged(gold_tags, predicted_tags, probabilities, scores, output.metrics.get("test_runtime", 0.0))
+        finite = np.isfinite(probabilities).all()  # not after training that diverged
+        system = System(split[WORDS], gold, predicted, probabilities if finite else None)
+        return system, output.metrics.get("test_runtime", 0.0)
 
 
 def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]) -> TrainingRun:

@@ -13,7 +13,7 @@ from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.assemble import corpus_fingerprint, split_fingerprint, words_and_tags
 from hf_xorner.hub.card import write_card
 from hf_xorner.training.batches import TEACHER_PAIRS
-from hf_xorner.training.facts import Facts
+from hf_xorner.training.facts import read_facts
 from hf_xorner.training.more_data import with_more_data, with_recased
 
 SMALL = {"hidden_size": 6, "word_dim": 6, "char_dim": 3, "num_train_epochs": 2, "per_device_train_batch_size": 4}
@@ -94,15 +94,15 @@ def test_errors_name_the_option(place, monkeypatch, options, message):
 def test_facts_and_card_name_every_corpus(place):
     run = ready(place)
     run.train()
-    facts = Facts.read(place / "model")
+    facts = read_facts(place / "model")
     own = load_corpus(place / "towns")
-    assert facts.data["source"] == "towns" and facts.data["fingerprint"] == corpus_fingerprint(own)
+    assert facts["data"]["source"] == "towns" and facts["data"]["fingerprint"] == corpus_fingerprint(own)
     further = run.corpus["train"].select([42, 43])
-    assert facts.data["more_data"] == [
+    assert facts["data"]["more_data"] == [
         {"source": "further.conll", "fingerprint": split_fingerprint(further, "train"), "sentences": 2}
     ]
-    assert facts.data["splits"]["train"]["sentences"] == 44
-    assert "--more_data further.conll" in facts.command and "--types" in facts.command
+    assert facts["data"]["splits"]["train"]["sentences"] == 44
+    assert "--more_data further.conll" in facts["command"] and "--types" in facts["command"]
     assert str(place) not in (place / "model" / "facts.json").read_text()
     card = " ".join(write_card(place / "model").read_text().split())
     assert "on the corpus `towns`, and the training sentences of `further.conll`." in card
@@ -155,8 +155,8 @@ def test_copies_are_no_part_of_the_corpus(place):
     assert len(run.corpus["train"]) == 44 < len(run.trainer.train_dataset)
     assert not {"zeta", "ZETA"} & run.trainer.processing_class.get_vocab().keys()
     run.train()
-    facts = Facts.read(place / "model")
-    assert facts.options["recased"] == 0.5 and facts.data["splits"]["train"]["sentences"] == 44
+    facts = read_facts(place / "model")
+    assert facts["options"]["recased"] == 0.5 and facts["data"]["splits"]["train"]["sentences"] == 44
 
 
 def test_copies_have_what_teachers_found_in_the_sentence(place):
@@ -220,7 +220,7 @@ def test_scores_in_training_are_those_of_the_evaluation(partial, model_type, opt
     found = evaluate(partial / "model", partial / "towns", split="validation", resamples=0)
     for name in ("precision", "recall", "f1", "accuracy", "support"):
         assert found[name] == pytest.approx(scores[name]), name
-    facts = Facts.read(partial / "model").scores["validation"]
+    facts = read_facts(partial / "model")["scores"]["validation"]
     assert facts["surface"] == pytest.approx(found["surface"], abs=1e-3)
     assert facts["seen"]["seen"] == pytest.approx(found["seen"]["seen"], abs=1e-3)
 

@@ -9,7 +9,7 @@ from hf_xorner import Tagger
 from hf_xorner.training import TaggerTrainer
 from hf_xorner.training import teacher as teaching
 from hf_xorner.training.batches import TEACHER_PAIRS
-from hf_xorner.training.facts import Facts
+from hf_xorner.training.facts import read_facts
 from hf_xorner.training.teacher import Teacher
 
 CPU = torch.device("cpu")
@@ -94,12 +94,12 @@ def test_what_teachers_find_is_cached(place, tmp_path, monkeypatch):
 def test_facts_name_the_teachers_and_count_labelled_sentences(place, tmp_path):
     run = student(place, tmp_path / "student", num_train_epochs=1)
     run.train()
-    facts = Facts.read(tmp_path / "student")
-    assert {"teacher 1", "teacher 2", "teacher_text 1"} <= facts.inputs.keys()
-    assert facts.inputs["teacher 1"]["name"] == "teacher-1"
-    assert facts.data["splits"]["train"]["sentences"] == len(run.corpus["train"])
-    assert "--teacher teacher-1 teacher-2" in facts.command
-    assert str(place) not in facts.to_json()
+    facts = read_facts(tmp_path / "student")
+    assert {"teacher 1", "teacher 2", "teacher_text 1"} <= facts["inputs"].keys()
+    assert facts["inputs"]["teacher 1"]["name"] == "teacher-1"
+    assert facts["data"]["splits"]["train"]["sentences"] == len(run.corpus["train"])
+    assert "--teacher teacher-1 teacher-2" in facts["command"]
+    assert str(place) not in (tmp_path / "student" / "facts.json").read_text()
 
 
 def test_the_loss_counts_all_words_of_texts(place, tmp_path):
@@ -148,5 +148,5 @@ def test_distill_runs_train(place, script, tmp_path):
     words = ["--teacher", place / "teacher-1", "--student", tmp_path / "student.yaml", "--dataset", place / "towns"]
     words += ["--text", place / "text.txt", "--use_cpu", "true", "--output_dir", tmp_path / "small"]
     assert "saved in" in helpers.ok(script("distill.py", *words))
-    assert Facts.read(tmp_path / "small").inputs.keys() == {"teacher 1", "teacher_text 1"}
+    assert read_facts(tmp_path / "small")["inputs"].keys() == {"teacher 1", "teacher_text 1"}
     assert "name at least one tagger to learn from by --teacher." in helpers.fault(script("distill.py"))
