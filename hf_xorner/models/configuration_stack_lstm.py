@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from .configuration_tagger import TaggerConfig
 
@@ -57,13 +57,6 @@ class StackLstmConfig(TaggerConfig):
   booktitle = {Proceedings of NAACL-HLT},
   year      = {2016},
 }"""
-
-    older: ClassVar[dict[str, Any]] = {
-        **TaggerConfig.older,
-        "cell": "standard",
-        "char_lstm_cell": "standard",
-        "max_word_chars": 20,
-    }
 
     hidden_size: int = 100
     num_hidden_layers: int = 2

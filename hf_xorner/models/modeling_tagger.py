@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
+from .attention import HeadProjections
 from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
 from .devices import readable
@@ -93,8 +94,6 @@ class TaggerForTokenClassification(PreTrainedModel):
     encoder_class: ClassVar[type[Encoder]] = Encoder
     base_model_prefix = ""
     main_input_name = "input_ids"
-    # Empty in models without trained word vectors, which older versions saved.
-    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [r"^features\.words\.weight$"]
 
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__(config)
@@ -157,7 +156,7 @@ class TaggerForTokenClassification(PreTrainedModel):
     def _init_weights(self, module: nn.Module) -> None:
         """Initialise the parameters of a module itself, by its own `reset_parameters` if it has one."""
         if isinstance(module, (nn.Linear, nn.Conv1d)):
-            if isinstance(module, PairScores):
+            if isinstance(module, (PairScores, HeadProjections)):
                 nn.init.uniform_(module.weight, -module.bound, module.bound)
             elif self.config.initializer == "kaiming":
                 nn.init.kaiming_uniform_(module.weight)

@@ -42,7 +42,6 @@ _CONTINUATION = "\ue000\ue001"
 _LEAST = {"max_word_chars": 1, "max_word_pieces": 0, "trained_vocab_size": 2, "first_singleton_id": 2}
 _MOST = 1 << 30
 _CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero"), "character_types": ("unicode", "ascii")}
-_POLICIES = ("characters", "casing", "digits", "fallback", "max_word_chars", "trained_vocab_size", "first_singleton_id")
 
 _DIGIT = re.compile(r"\d")
 
@@ -135,7 +134,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "max_word_chars": max_word_chars,
             "character_types": character_types,
         }
-        check_policies(policies)
         split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
         surfaces: Counter[str] = Counter()
         for number, sentence in enumerate(sentences):
@@ -164,6 +162,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         cls, words: Sequence[str], characters: str, pieces: WordPieces | None, **policies: Any
     ) -> WordCharTokenizer:
         """Build a tokenizer from words and characters in the order of their ids, and its policies."""
+        check_policies(policies)
         backend = Tokenizer(
             WordPiece(
                 {word: index for index, word in enumerate(words)},
@@ -195,8 +194,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         tokenizer = super().from_pretrained(*args, **kwargs)
         if not isinstance(tokenizer, cls):  # transformers returns another class where the files name one
             return tokenizer
-        if missing := [name for name in _POLICIES if name not in tokenizer.init_kwargs]:
-            raise ValueError(f"tokenizer_config.json lacks {missing[0]!r}; copy it again.")
         check_policies(tokenizer.init_kwargs)
         backend, ids = tokenizer.backend_tokenizer, tokenizer.get_vocab()
         # The tokenizers library goes through all numbers up to the highest.
@@ -221,8 +218,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @property
     def character_types(self) -> str:
-        """The characters that have a type; "unicode" in tokenizers that earlier versions saved."""
-        return self.init_kwargs.get("character_types", "unicode")
+        """The characters that have a type: those of "unicode" or "ascii"."""
+        return self.init_kwargs["character_types"]
 
     @property
     def max_word_chars(self) -> int:
@@ -232,7 +229,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
     @property
     def max_word_pieces(self) -> int:
         """Pieces of a word that are looked at; 0 if words are not cut into pieces."""
-        return self.init_kwargs.get("max_word_pieces", 0)
+        return self.init_kwargs["max_word_pieces"]
 
     @property
     def pieces(self) -> WordPieces | None:
@@ -562,19 +559,18 @@ def _as_list(row: Any, name: str) -> Any:
 
 
 def check_policies(policies: dict[str, Any]) -> None:
-    """Raise if policies of a tokenizer are unknown or of a wrong type; missing ones have their default."""
+    """Raise if policies of a tokenizer are missing or unknown, or numbers out of range."""
+    for name in (*_CHOICES, *_LEAST, "fallback"):
+        if name not in policies:
+            raise ValueError(f"tokenizer_config.json lacks {name!r}; copy it again.")
     for name, choices in _CHOICES.items():
-        if policies.get(name, choices[0]) not in choices:
+        if policies[name] not in choices:
             raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
-    steps = policies.get("fallback", [])
-    for step in steps if isinstance(steps, list) else [steps]:
+    for step in policies["fallback"]:
         if step not in FALLBACKS:
             raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
-    characters = policies.get("characters", "")
-    if not isinstance(characters, str) or any(map(_is_surrogate, characters)):
-        raise ValueError(f"characters={characters!r} must be a string without lone surrogates.")
     for name, least in _LEAST.items():
-        value = policies.get(name, least)
+        value = policies[name]
         if type(value) is not int or not least <= value <= _MOST:
             raise ValueError(f"{name}={value!r} must be a whole number from {least} to {_MOST}.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field
 from itertools import chain
@@ -257,13 +258,16 @@ def with_bytes(
 
     order = np.argsort(word_counts(dataset, words), kind="stable")
     by_length = dataset.select(order)
+    fingerprint = hashlib.sha256(f"{by_length._fingerprint} {identity}".encode()).hexdigest()[:32]
     computed = by_length.map(
         encode,
         batched=True,
         batch_size=_BATCH,
         writer_batch_size=_WRITTEN,
         features=datasets.Features({**dataset.features, column: datasets.Value("binary")}),
-        new_fingerprint=hashlib.sha256(f"{by_length._fingerprint} {identity}".encode()).hexdigest()[:32],
+        new_fingerprint=fingerprint,
+        # A dataset in memory has no place of its own in the cache.
+        cache_file_name=os.path.join(datasets.config.HF_DATASETS_CACHE, "hf_xorner", f"{fingerprint}.arrow"),
         desc=description,
     )
     return computed.select(np.argsort(order))

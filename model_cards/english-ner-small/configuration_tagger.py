@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any
 
 from transformers import AutoConfig, PreTrainedConfig
 
@@ -143,8 +143,6 @@ class TaggerConfig(PreTrainedConfig):
     keys_to_ignore_at_inference = ["hidden_states", "attentions"]
     #: BibTeX of the paper that an architecture comes from.
     citation = ""
-    #: The meaning of fields that a saved config lacks, because it is older than they are, where the defaults differ.
-    older: ClassVar[dict[str, Any]] = {}
 
     id2label: dict[int, str] | None = None
     label2id: dict[str, int] | None = None
@@ -233,14 +231,6 @@ class TaggerConfig(PreTrainedConfig):
             )
         if self.context_encoder is not None:
             self._check_context()
-
-    @classmethod
-    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
-        """Create a config from a saved one; fields that it lacks get their meaning in `older`, not their defaults."""
-        given = dict(config_dict)
-        for name, bits in (("half", 16), ("int8", 8)):  # flags that older configs have instead of numbers of bits
-            given |= {f"{part}_bits": bits for part in ("static", "composed") if given.pop(f"{part}_{name}", False)}
-        return super().from_dict({**cls.older, **given}, **kwargs)
 
     def _check_vocabularies(self) -> None:
         words = self.vocab_size - self.added_vocab_size

@@ -28,11 +28,11 @@ def megabytes():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 start = megabytes()
 begin, cpu = time.perf_counter(), time.process_time()
-corpus = load_corpus(sys.argv[1], cache_dir=sys.argv[2])
+corpus = load_corpus(sys.argv[1])
 figures = {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu}
 figures |= {"sentences": len(corpus["train"]), "start": start, "peak": megabytes()}
 begin = time.perf_counter()
-load_corpus(sys.argv[1], cache_dir=sys.argv[2])
+load_corpus(sys.argv[1])
 print(json.dumps(figures | {"again": time.perf_counter() - begin}))
 """
 
@@ -64,9 +64,9 @@ def test_ten_million_tokens_load_within_memory_and_time_limits(tmp_path):
 
 #: By the name of a file: its first line, and what reads it.
 READERS = {
-    "corpus.conll": ("a O", lambda path, cache: load_corpus(path, cache_dir=cache)),
-    "corpus.gold_conll": ("#begin document (a)", lambda path, cache: load_corpus(path, cache_dir=cache)),
-    "corpus.jsonl": ('{"tokens": ["a"], "tags": ["O"]}', lambda path, cache: load_corpus(path, cache_dir=cache)),
+    "corpus.conll": ("a O", lambda path, cache: load_corpus(path)),
+    "corpus.gold_conll": ("#begin document (a)", lambda path, cache: load_corpus(path)),
+    "corpus.jsonl": ('{"tokens": ["a"], "tags": ["O"]}', lambda path, cache: load_corpus(path)),
     "predictions.tsv": ("a\tO\tO", lambda path, _: read_predictions(path)),
     "texts.txt": ("a", lambda path, _: list(Lines(str(path)))),
     "vectors.txt": ("a 0.5", lambda path, _: read_vectors(path)),

@@ -75,12 +75,3 @@ def test_invalid_values_raise_and_name_the_field(model_type, fields, fact):
         CONFIGS[model_type](**fields)
     assert fact in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_field_that_a_saved_config_lacks_keeps_its_older_meaning(monkeypatch):
-    config_class = CONFIGS["grn"]
-    monkeypatch.setattr(config_class, "older", {"char_padding": 7})
-    saved = config_class().to_dict()
-    assert config_class.from_dict(saved).char_padding == config_class().char_padding
-    del saved["char_padding"]
-    assert config_class.from_dict(saved).char_padding == 7

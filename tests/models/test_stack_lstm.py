@@ -208,14 +208,6 @@ def test_initialisation_matches_the_documentation(tokenizer, cell, gates):
         assert lstm.start.any()
 
 
-def test_coupled_cells_are_the_default_and_older_configs_mean_standard_ones(tokenizer):
-    config = StackLstmConfig(**tokenizer.model_fields(), **SIZES, id2label=dict(enumerate(LABELS)))
-    assert (config.cell, config.char_lstm_cell) == ("coupled", "coupled")
-    saved = {name: value for name, value in config.to_dict().items() if name not in ("cell", "char_lstm_cell")}
-    older = StackLstmConfig.from_dict(saved)
-    assert (older.cell, older.char_lstm_cell, older.composition_layers) == ("standard", "standard", 1)
-
-
 def test_new_labels_reinitialise_label_dependent_weights_only(tokenizer, tmp_path):
     model = build(tokenizer)
     model.save_pretrained(tmp_path)
