@@ -11,7 +11,6 @@ import pytest
 from hf_xorner import load_corpus
 from hf_xorner.corpora.predictions import read_predictions
 from hf_xorner.errors import DataError
-from hf_xorner.files import LONGEST_LINE
 from hf_xorner.tagging.read import Lines
 from hf_xorner.vectors.formats import read_vectors
 
@@ -86,13 +85,6 @@ def test_endless_lines_are_refused_with_their_number(name, endless_line, tmp_pat
     path.write_bytes(gzip.compress(f"{first}\n".encode()) + endless_line)
     with pytest.raises(DataError, match=f"{name}:2: .*longer"):
         read(path, tmp_path / "cache")
-
-
-def test_endless_words_of_binary_vectors_are_refused(tmp_path):
-    path = tmp_path / "vectors.bin"
-    path.write_bytes(b"1 1000000000\na " + bytes(LONGEST_LINE + (1 << 21)))
-    with pytest.raises(DataError, match=r"vectors.bin: .*more than"):
-        read_vectors(path)
 
 
 def test_endless_lines_are_refused_in_little_memory(endless_line, tmp_path):
