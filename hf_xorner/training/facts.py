@@ -26,7 +26,6 @@ from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
 from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
 from .batches import word_counts
-from .defaults import CHOSEN
 from .model_files import settings_of
 
 #: Written with the facts, for paired tests between runs: of each sentence of a held-out split the number of correct,
@@ -42,6 +41,9 @@ _OF_THE_MACHINE = {
     *("disable_tqdm", "local_rank", "deepspeed", "overwrite_output_dir", "overwrite", "push_to_hub"),
 }
 _PREFIXES = ("hub_", "push_to_hub_", "trackio_", "log_level", "ddp_", "fsdp", "dataloader_", "xpu_", "mp_", "tpu_")
+
+#: The options that are chosen by the size of the data, so that a command repeats the run for any size.
+CHOSEN = ("per_device_train_batch_size", "num_train_epochs", "casing", "digits", "singleton_dropout")
 
 _WEIGHTS = "model.safetensors"
 

@@ -13,8 +13,8 @@ from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.assemble import corpus_fingerprint, split_fingerprint, words_and_tags
 from hf_xorner.hub.card import write_card
 from hf_xorner.training.batches import TEACHER_PAIRS
+from hf_xorner.training.data import with_more_data, with_recased
 from hf_xorner.training.facts import read_facts
-from hf_xorner.training.more_data import with_more_data, with_recased
 
 SMALL = {"hidden_size": 6, "word_dim": 6, "char_dim": 3, "num_train_epochs": 2, "per_device_train_batch_size": 4}
 SMALL |= {"model_type": "lstm-crf", "learning_rate": 0.02, "casing": "keep"}

@@ -12,8 +12,8 @@ from transformers import AutoModelForTokenClassification
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.evaluation import span_scores
 from hf_xorner.models.tokenization_word_char import UNKNOWN_ID
+from hf_xorner.training.build import BITS, quantized
 from hf_xorner.training.facts import read_facts
-from hf_xorner.training.quantization import BITS, quantized
 
 SENTENCES = [["Ann", "saw", "Oslo", "saw"], ["saw", "Oslo", "xyz", "Rome", "nowhere"]]
 PIECES = tiny.pieces_of(tiny.bert_tokenizer())

@@ -7,10 +7,10 @@ import torch
 
 from hf_xorner import Tagger
 from hf_xorner.training import TaggerTrainer
-from hf_xorner.training import teacher as teaching
+from hf_xorner.training import data as teaching
 from hf_xorner.training.batches import TEACHER_PAIRS
+from hf_xorner.training.data import Teacher
 from hf_xorner.training.facts import read_facts
-from hf_xorner.training.teacher import Teacher
 
 CPU = torch.device("cpu")
 SMALL = {"hidden_size": 8, "word_dim": 6, "char_dim": 4, "num_train_epochs": 2, "per_device_train_batch_size": 4}
