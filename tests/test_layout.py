@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "models": set(),
     "registration": {"models"},
     "loading": {"errors", "models", "registration"},
-    "entities": set(),
+    "entities": {"models"},
     "tagger": {"entities", "errors", "loading", "models"},
     "corpora": {"errors", "files", "models"},
     "vectors": {"corpora", "errors", "files", "models"},

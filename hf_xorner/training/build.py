@@ -16,20 +16,13 @@ from transformers import AutoModelForTokenClassification, PreTrainedModel
 
 from ..errors import DataError
 from ..loading import load_model
-from ..models.configuration_tagger import RESERVED_CHARACTER_TYPES, TaggerConfig
+from ..models.configuration_tagger import TaggerConfig
 from ..models.contextual import ContextualFeatures
 from ..models.features import WordFeatures, rows_of_words, trained_words, words_of_rows
 from ..models.frozen_vectors import ComposedVectors
 from ..models.modeling_tagger import TaggerForTokenClassification
-from ..models.pieces import WordPieces
-from ..models.tokenization_word_char import (
-    UNKNOWN_ID,
-    WordCharTokenizer,
-    character_ids,
-    code_points,
-    known_forms,
-    may_be_known,
-)
+from ..models.tokenization_word_char import WordCharTokenizer, known_forms, may_be_known
+from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID, WordPieces, character_ids, code_points
 from ..registration import CONFIGS
 from ..vectors.distill import (
     AUTO,
