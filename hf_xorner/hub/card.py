@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ..errors import first_line
 from ..files import sha256_of, write_whole
 from ..tagger import Tagger
-from ..training.facts import Facts
+from ..training.facts import read_facts
 from ..training.model_files import CARD, files_of_model
 from .card_content import CURVE_FILE, Card, model_card, renewed
 from .checks import faults_of_places
@@ -83,10 +84,8 @@ def write_card(
     return write_whole(folder / CARD, _text_of(card, folder))
 
 
-def _facts_in(folder: Path) -> Facts:
-    facts = Facts.read(folder)
-    facts.to_json()  # refuses paths of a machine
-    return facts
+def _facts_in(folder: Path) -> Any:
+    return SimpleNamespace(**read_facts(folder))
 
 
 def _text_of(card: Card, folder: Path) -> str:

@@ -19,7 +19,6 @@ from markupsafe import Markup
 
 from ..corpora.splits import SPLITS
 from ..registration import CONFIGS, MODELS
-from ..training.facts import Facts
 
 CURVE_FILE = "learning_curve.png"
 
@@ -262,8 +261,8 @@ class Card:
     """
 
     name: str
-    facts: Facts
-    others: tuple[Facts, ...] = ()
+    facts: Any
+    others: tuple[Any, ...] = ()
     usage: str = ""
     output: str = ""
     sentences: tuple[str, ...] = ()
@@ -296,7 +295,7 @@ class Card:
         if len({run.seed for run in self.runs}) < len(self.runs):
             raise ValueError("two runs have the same seed; give each run once, and not the one of this model.")
 
-    def _check_facts(self, run: Facts) -> None:
+    def _check_facts(self, run: Any) -> None:
         """Refuse facts that lack counts or scores."""
         counts = ("entities", "per_type") if self.finds_entities else ("per_tag",)
         scores = (*self.measures, "per_type", "per_length") if self.finds_entities else tuple(self.measures)
@@ -348,7 +347,7 @@ class Card:
         return "per_type" in self.facts.data["splits"].get("train", {})
 
     @property
-    def runs(self) -> list[Facts]:
+    def runs(self) -> list[Any]:
         """The runs of all seeds."""
         return sorted((self.facts, *self.others), key=lambda run: run.seed)
 
@@ -456,7 +455,7 @@ class Card:
                 )
 
 
-def _recipe_of(run: Facts) -> tuple[Any, ...]:
+def _recipe_of(run: Any) -> tuple[Any, ...]:
     """Return what runs that differ only in their seed have in common."""
     options = {name: value for name, value in run.options.items() if name not in ("seed", "data_seed")}
     return options, run.data["fingerprint"], run.data.get("more_data"), run.inputs

@@ -116,7 +116,6 @@ def test_the_loss_counts_all_words_of_texts(place, tmp_path):
         ({"model_type": "stack-lstm"}, "A Stack-LSTM cannot learn from a teacher"),
         ({"teacher_weight": 1.5}, "teacher_weight=1.5 must be a number from 0 up, and below 1."),
         ({"teacher": "nowhere/at/all"}, "nowhere/at/all"),
-        ({"teacher_text": "absent.txt"}, "absent.txt: cannot be read"),
     ],
 )
 def test_wrong_options_give_one_sentence(place, tmp_path, options, sentence):
