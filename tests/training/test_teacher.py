@@ -130,7 +130,7 @@ def test_text_needs_a_teacher(place, tmp_path):
 
 
 def test_broken_texts_give_one_sentence(place, tmp_path):
-    for content, sentence in ((b"a\xff", "byte 1 is not UTF-8"), (b"\n \n", "has no words")):
+    for content, sentence in ((b"a\xff", "text.txt:1: byte 0xff"), (b"\n \n", "has no words")):
         (tmp_path / "text.txt").write_bytes(content)
         with pytest.raises(ValueError, match=sentence):
             student(place, tmp_path / "student", teacher_text=tmp_path / "text.txt")
