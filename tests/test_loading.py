@@ -12,7 +12,7 @@ from processes import run_python
 from safetensors.torch import load_file, save_file
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.models.pieces import WordPieces
+from hf_xorner.models.word_ids import WordPieces
 
 FOREIGN_CODE = """
 open({mark!r}, "w").close()
@@ -148,8 +148,6 @@ def test_a_piece_with_a_huge_id_is_refused(tmp_path):
     parts = json.loads(tiny.bert_tokenizer().backend_tokenizer.to_str())
     WordCharTokenizer.from_corpus(SENTENCES, pieces=WordPieces(json.dumps(parts))).save_pretrained(tmp_path)
     parts["model"]["vocab"]["zz"] = 4_000_000_000
-    with pytest.raises(ValueError, match="numbered"):
-        WordPieces(json.dumps(parts))
     (tmp_path / "piece_tokenizer.json").write_text(json.dumps(parts))
     with pytest.raises(ValueError, match=r"piece_tokenizer\.json .*numbered"):
         WordCharTokenizer.from_pretrained(tmp_path)

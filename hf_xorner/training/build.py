@@ -16,18 +16,12 @@ from transformers import AutoModelForTokenClassification
 
 from ..errors import DataError
 from ..loading import load_model
-from ..models.configuration_tagger import RESERVED_CHARACTER_TYPES, TaggerConfig
+from ..models.configuration_tagger import TaggerConfig
 from ..models.features import WordFeatures, rows_of_words, trained_words, words_of_rows
 from ..models.frozen_vectors import ComposedVectors
 from ..models.modeling_tagger import TaggerForTokenClassification
-from ..models.tokenization_word_char import (
-    UNKNOWN_ID,
-    WordCharTokenizer,
-    character_ids,
-    code_points,
-    known_forms,
-    may_be_known,
-)
+from ..models.tokenization_word_char import WordCharTokenizer, known_forms, may_be_known
+from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID, character_ids, code_points
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, Composition, compose_installed, read_composition, read_encoder
 from ..vectors.formats import Vectors, read_vectors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 
 import torch
@@ -13,7 +14,6 @@ from torch import Tensor
 from ..errors import DataError
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..tagger import Tagger
-from ..tagging.run import digest_of
 from .batches import TEACHER_PAIRS, with_bytes
 
 
@@ -37,8 +37,12 @@ class Teacher:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the model, wherever it is stored."""
-        return digest_of(self.tagger)
+        """A digest of the model and its tokenizer, wherever they are stored."""
+        digest = blake2b(self.tokenizer.backend_tokenizer.to_str().encode(), digest_size=16)
+        digest.update(repr([self.model.config.to_diff_dict(), self.tokenizer.init_kwargs]).encode(errors="replace"))
+        for values in self.model.state_dict().values():
+            digest.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
 
     @torch.inference_mode()
     def pairs(self, sentences: Sequence[Sequence[str]], tags: Sequence[str]) -> Tensor:

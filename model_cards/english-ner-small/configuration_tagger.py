@@ -9,12 +9,7 @@ from typing import Any
 
 from transformers import AutoConfig, PreTrainedConfig
 
-#: One letter a character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol; "N" and
-#: "n" upper- and lower-case letters that count for a word's casing and shape, but are "." for the character CNN.
-CHARACTER_TYPE_CODES = ".UldpNn"
-
-#: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
-RESERVED_CHARACTER_TYPES = "..Uldp"
+from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES
 
 
 def _is_count(value: Any) -> bool:
