@@ -118,7 +118,9 @@ def _read_words(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) ->
     ended = False
     for number, row in rows:
         name, doc_id = _cell(row, columns.sentence), _cell(row, columns.document) or None
-        if words and (not row or (name and name != sentence_name) or (columns.document and doc_id != document)):
+        if words and (
+            not row or (name and name != sentence_name) or (columns.document is not None and doc_id != document)
+        ):
             ended = True
             yield Sentence.of_rows(words, path, columns.pos is not None, document)
             words = []
