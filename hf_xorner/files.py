@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import gzip
 import hashlib
 import io
@@ -11,7 +10,7 @@ import os
 import socket
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
@@ -23,12 +22,9 @@ from .errors import DataError
 FACTS_FILE = "facts.json"
 
 BYTE_ORDER_MARK = "\ufeff"
-#: Bytes of a line above which it is refused instead of filling the memory.
-LONGEST_LINE = 1 << 27
 _GZIP_MAGIC = b"\x1f\x8b"
 DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
-# Bytes that are read at a time.
-_TEXT_BLOCK, _HASH_BLOCK = 1 << 16, 1 << 20
+_HASH_BLOCK = 1 << 20  # bytes that are read at a time
 # Seconds to wait for a lock: long enough for one that is just being released.
 _PATIENCE = 1.0
 
@@ -36,58 +32,24 @@ _PATIENCE = 1.0
 # --- Reading ---------------------------------------------------------------------------------------------------------
 
 
-class BoundedLines(io.RawIOBase):
-    """The bytes of a file, decompressed if they are gzip; raises for a line without end."""
-
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        self.name = name
-        self.longest = LONGEST_LINE
-        self._file = file
-        compressed = cast("io.BufferedReader", file).peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
-        self._plain = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if compressed else file
-        self._lines = 0
-        self._length = 0  # of the line that is being read
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Read some bytes.
-
-        Raises:
-            DataError: For a line longer than `longest`.
-        """
-        data = self._plain.read1(len(buffer))  # type: ignore[attr-defined]
-        buffer[: len(data)] = data
-        end = data.rfind(b"\n")
-        self._lines += data.count(b"\n")
-        self._length = self._length + len(data) if end < 0 else len(data) - end - 1
-        if self._length > self.longest:
-            raise DataError(
-                f"{self.name}:{self._lines + 1}: the line is longer than {self.longest:,} bytes; break it into lines."
-            )
-        return len(data)
-
-    def position(self) -> int:
-        """Bytes of the file that have been read, before decompression."""
-        return self._file.tell()
-
-    def close(self) -> None:
-        """Close the file."""
-        if not self.closed:
-            self._file.close()
-        super().close()
+def decompressed(file: IO[bytes]) -> IO[bytes]:
+    """Return a buffered file that is open for reading, decompressed if it is gzip."""
+    compressed = cast("io.BufferedReader", file).peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if compressed else file
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, decompressed if it is gzip; see `BoundedLines`."""
-    return bounded(path.open("rb"), str(path))
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed if it is gzip.
 
-
-def bounded(file: IO[bytes], name: str) -> IO[bytes]:
-    """Return an open file as `open_bytes` does; `name` is for messages."""
-    return cast("IO[bytes]", io.BufferedReader(BoundedLines(file, name), _TEXT_BLOCK))
+    Raises:
+        DataError: While the file is read, for a damaged gzip file.
+    """
+    try:
+        with path.open("rb") as file:
+            yield decompressed(file)
+    except DECOMPRESSION_ERRORS as error:
+        raise DataError(f"{path}: the gzip file is damaged ({error}); compress or fetch it again.") from None
 
 
 @contextmanager
@@ -108,48 +70,24 @@ def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
     except UnicodeError:
         # The decoder works on large blocks and does not know the line: look for it only now that it is needed.
         raise undecodable(path, encoding) from None
-    except DECOMPRESSION_ERRORS as error:
-        raise _damaged(path, error) from None
-
-
-@contextmanager
-def damage_reported(path: Path) -> Iterator[None]:
-    """Raise DataError with the file's name for a damaged gzip file, where it is read without `open_text`."""
-    try:
-        yield
-    except DECOMPRESSION_ERRORS as error:
-        raise _damaged(path, error) from None
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path}: the gzip file is damaged ({error}); compress or fetch it again.")
 
 
 def undecodable(path: Path, encoding: str = "utf-8") -> DataError:
     """Return the error for the first byte of a file that its encoding does not have."""
-    name = "UTF-8" if encoding == "utf-8" else encoding
-    remedy = "save the file as UTF-8" if encoding == "utf-8" else "name another encoding"
-    try:
-        with open_bytes(path) as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    line.decode(encoding)
-                except UnicodeDecodeError as error:
-                    return DataError(f"{path}:{number}: byte 0x{line[error.start]:02x} is not valid {name}; {remedy}.")
-    except DECOMPRESSION_ERRORS as error:
-        # The line of the byte goes on to where the damage is.
-        return _damaged(path, error)
-    # In an encoding with two bytes a character, lines of bytes are no lines.
-    except UnicodeError:
-        pass
-    return DataError(f"{path}: the file is not valid {name}; {remedy}.")
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode(encoding)
+            except UnicodeError:  # in an encoding with two bytes a character, lines of bytes are no lines
+                return DataError(f"{path}:{number}: is not {encoding}; save the file as UTF-8, or name its encoding.")
+    return DataError(f"{path}: is not {encoding}; save the file as UTF-8, or name its encoding.")
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def replacing(path: Path, flush: bool = True) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which replaces a file at the end; after an error the file is as it was.
 
     A file that is being written lies beside the one that it replaces, so a killed process leaves no half file under the
@@ -157,23 +95,20 @@ def replacing(path: Path, flush: bool = True) -> Iterator[Path]:
 
     Args:
         path: The file, whose folder is created.
-        flush: Wait until the content is on the disk before it gets the name, so that a power failure cannot leave a
-            half file either.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         yield new
-        if flush:
-            flush_to_disk(new)
+        flush_to_disk(new)
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, content: str | bytes, flush: bool = True) -> Path:
+def write_whole(path: Path, content: str | bytes) -> Path:
     """Write a file as `replacing` does, text in UTF-8, and return its path."""
-    with replacing(path, flush) as new:
+    with replacing(path) as new:
         new.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
@@ -242,64 +177,39 @@ class LockedError(ValueError):
 
 
 @contextmanager
-def locked(path: Path, output: Path | str, process: int = 0, processes: int = 1) -> Iterator[None]:
+def locked(path: Path, output: Path | str) -> Iterator[None]:
     """Hold the lock of an output, so that no other run writes it.
 
     The operating system releases the lock of a process that ends, even if it is killed; the lock file that it leaves
-    behind is taken over. Each process of a distributed run holds a lock of its own, so the output stays locked until
-    the last of them has ended. A thread that holds the lock already may take it again.
+    behind is taken over. A thread that holds the lock already may take it again.
 
     Args:
         path: The lock file. Its folder is created, and the file is removed at the end.
         output: The output, for the message.
-        process: The number of this process in its distributed run.
-        processes: The number of processes in that run.
 
     Raises:
-        LockedError: If a process of another run holds the lock.
+        LockedError: If another run holds the lock.
         OSError: If the lock file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    if process == 0:
-        for other in path.parent.glob(f"{glob.escape(path.name)}-*"):
-            # The other processes of this run take their own locks; a run with more of them may have left some alive.
-            number = other.name.rpartition("-")[2]
-            if number.isdecimal() and int(number) >= processes:
-                with _held(other, output):
-                    pass
-    with _held(path.with_name(f"{path.name}-{process}") if process else path, output):
+    lock = FileLock(path.absolute(), timeout=_PATIENCE, is_singleton=True)
+    if lock.is_locked:
         yield
-
-
-@contextmanager
-def _held(path: Path, output: Path | str) -> Iterator[None]:
-    with ExitStack() as stack:
-        lock = FileLock(path.absolute(), timeout=_PATIENCE, is_singleton=True)
-        if not lock.is_locked:
-            try:
-                stack.enter_context(lock)
-            except Timeout:
-                raise LockedError(
-                    f"{output} is being written by {_holder_of(path)}; wait until it ends, end it, or choose another "
-                    "output."
-                ) from None
-            own = f"process {os.getpid()} on {socket.gethostname()}"
-            # Removed before the lock is released: a process that waits for a removed file takes a new one.
-            stack.callback(_remove, path, own)
-            with suppress(OSError):
-                path.write_text(own, encoding="utf-8")
-        yield
-
-
-def _holder_of(path: Path) -> str:
+        return
     try:
-        return path.read_text(encoding="utf-8") or "another process"
-    except (OSError, ValueError):  # Windows may refuse to read a locked file.
-        return "another process"
-
-
-def _remove(path: Path, own: str) -> None:
-    # If somebody has removed the folder, the file in its place is another run's.
-    if _holder_of(path) == own:
+        lock.acquire()
+    except Timeout:
+        holder = "another process"
+        with suppress(OSError):  # Windows may refuse to read a locked file.
+            holder = path.read_text(encoding="utf-8") or holder
+        raise LockedError(
+            f"{output} is being written by {holder}; wait until it ends, end it, or choose another output."
+        ) from None
+    try:
         with suppress(OSError):
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        yield
+    finally:
+        with suppress(OSError):  # Removed before it is released: a process that waits for it takes a new file.
             path.unlink()
+        lock.release()

@@ -17,7 +17,8 @@ from .entities import WORDS_PER_SENTENCE, BaseTagger, NumberByLabel
 from .errors import first_line
 from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
-from .models.tokenization_word_char import WordCharTokenizer, Words
+from .models.tokenization_word_char import WordCharTokenizer
+from .models.word_ids import Words
 
 #: With fewer words, the model computes distinct ones in each batch, not once for all batches.
 FEWEST_WORDS = 256

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "models": set(),
     "registration": {"models"},
     "loading": {"errors", "models", "registration"},
-    "entities": set(),
+    "entities": {"models"},
     "tagger": {"entities", "errors", "loading", "models"},
     "corpora": {"errors", "files", "models"},
     "vectors": {"corpora", "errors", "files", "models"},
@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "tagging": {"corpora", "entities", "errors", "files", "models", "tagger"},
     "training": {
         *("corpora", "errors", "evaluation", "files", "loading", "models", "registration", "tagger"),
-        *("tagging", "vectors"),
+        "vectors",
     },
     "integrations": {"entities", "tagger"},
     "papers": {"corpora", "errors", "evaluation", "files", "models", "registration", "tagger", "training", "vectors"},

@@ -12,7 +12,8 @@ from tqdm import tqdm
 from transformers.hf_argparser import string_to_bool
 
 from ..corpora import load_corpus
-from ..models.tokenization_word_char import FALLBACKS, WordCharTokenizer
+from ..models.tokenization_word_char import WordCharTokenizer
+from ..models.word_ids import FALLBACKS
 from ..vectors.distill import DIM, FILES, Reduction, compose, encode_words, read_encoder, write_composition
 from ..vectors.formats import VECTOR_FILES, Vectors, check_targets, read_vectors, split_member, write_vectors
 from ..vectors.lookup import coverage_of, join, read_words, with_foldings

@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, TaggerConfig
+from .configuration_tagger import TaggerConfig
 from .contextual import ContextualFeatures
 from .devices import readable
 from .dropout import dropout
 from .frozen_vectors import ComposedVectors, StaticVectors, draw_vectors
 from .recurrent import build_layer
-from .tokenization_word_char import UNKNOWN_ID
+from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, UNKNOWN_ID
 
 PADDING = 0
 UPPER, LOWER, UNTYPED_UPPER = map(CHARACTER_TYPE_CODES.index, "UlN")

@@ -16,7 +16,7 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import file_fingerprint, write_whole
-from ..models.pieces import WordPieces
+from ..models.word_ids import WordPieces
 from .formats import check_targets, locate
 
 #: The files of a composition: its tensors and its tokenizer.
@@ -189,7 +189,7 @@ def encoder_of(model: Any, tokenizer: Any, source: str = "the encoder") -> Pretr
         raise DataError(f"{source!r} has no tokenizer.json; choose an encoder with a fast tokenizer.")
     if model.config.is_encoder_decoder:
         raise DataError(f"{source!r} is an encoder with a decoder behind it; choose an encoder alone.")
-    pieces = WordPieces(tokenizer.backend_tokenizer)
+    pieces = WordPieces(tokenizer.backend_tokenizer.to_str())
     if pieces.size <= len(tokenizer.all_special_ids):
         raise DataError(f"{source!r} has no tokenizer's files; copy the whole folder of the encoder.")
     known = model.get_input_embeddings().num_embeddings

@@ -16,7 +16,8 @@ from ..corpora.load import load_corpus
 from ..corpora.splits import TABLE_SUFFIXES, suffix_of
 from ..errors import DataError
 from ..files import BYTE_ORDER_MARK, open_text
-from ..models.tokenization_word_char import FALLBACKS, UNKNOWN_ID, WordCharTokenizer, fold
+from ..models.tokenization_word_char import WordCharTokenizer
+from ..models.word_ids import FALLBACKS, UNKNOWN_ID, fold
 from .formats import Vectors
 
 
