@@ -127,7 +127,7 @@ def test_the_format_of_the_source_can_be_given(run, text):
 
 def test_a_bar_is_shown_with_progress(run):
     assert run("inspect", "vectors.txt")[2] == ""
-    code, out, errors = run("inspect", "vectors.txt", "--progress")
+    code, out, errors = run("inspect", "vectors.txt")
     assert (code, out[:6]) == (0, "source")
     assert "reading: 100%" in errors
 

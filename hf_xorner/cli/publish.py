@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -12,11 +12,11 @@ from ..hub import Checked, ModelFile, check_folder, publish
 from ..hub.checks import sentences_of
 from ..hub.publish import ANSWER_WITHIN, MAIN, check_names, copy_model
 from ..hub.space import write_space
-from .parser import DataclassParser
+from ..options import option, read_options
 
 EXAMPLES = (
-    "hf-xorner publish my_tagger --repo_id me/my-tagger --dry_run true",
-    "hf-xorner publish my_tagger --repo_id me/my-tagger --private true --tag v1",
+    "hf-xorner publish my_tagger --repo_id me/my-tagger --dry_run",
+    "hf-xorner publish my_tagger --repo_id me/my-tagger --private --tag v1",
 )
 DESCRIPTION = (
     "Everything is checked before anything is uploaded: that the model loads without this package, the card, the code "
@@ -26,42 +26,32 @@ DESCRIPTION = (
 )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Options:
     """The options of publishing."""
 
-    repo_id: str | None = field(default=None, metadata={"help": "The repository, owner/name."})
-    to: str | None = field(default=None, metadata={"help": "A new folder to copy the files to, in place of the Hub."})
-    weights: bool = field(default=True, metadata={"help": "With --to: whether to copy more than card and config."})
-    dry_run: bool = field(default=False, metadata={"help": "Check, show what would be uploaded, and stop."})
-    private: bool | None = field(default=None, metadata={"help": "Whether only its owner can see the repository."})
-    revision: str = field(default=MAIN, metadata={"help": "The branch."})
-    tag: str | None = field(default=None, metadata={"help": "A name for the commit, such as v1."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace the model in the repository."})
-    commit_message: str = field(default="Publish the model", metadata={"help": "What the commit says."})
-    no_card: bool = field(default=False, metadata={"help": "Publish without a model card."})
-    onnx: bool = field(
-        default=False,
-        metadata={
-            "help": "Also publish model.onnx and onnx_tagger.py, which `hf-xorner export MODEL_DIR --output MODEL_DIR` "
-            "writes."
-        },
+    model: str = option(help="The folder of the model.", positional=True)
+    repo_id: str | None = option(None, "The repository, owner/name.", aliases=("--repo",))
+    to: str | None = option(None, "A new folder to copy the files to, in place of the Hub.")
+    weights: bool = option(True, "With --to: whether to copy more than card and config.")
+    dry_run: bool = option(False, "Check, show what would be uploaded, and stop.")
+    private: bool | None = option(None, "Whether only its owner can see the repository.")
+    revision: str = option(MAIN, "The branch.")
+    tag: str | None = option(None, "A name for the commit, such as v1.")
+    overwrite: bool = option(False, "Replace the model in the repository.")
+    commit_message: str = option("Publish the model", "What the commit says.")
+    no_card: bool = option(False, "Publish without a model card.")
+    onnx: bool = option(
+        False,
+        "Also publish model.onnx and onnx_tagger.py, which `hf-xorner export MODEL_DIR --output MODEL_DIR` writes.",
     )
-    dataset: str | None = field(
-        default=None,
-        metadata={
-            "help": "The corpus of which no sentence may be published; by default that of facts.json, if at hand."
-        },
+    dataset: str | None = option(
+        None, "The corpus of which no sentence may be published; by default that of facts.json, if at hand."
     )
-    data_dir: str | None = field(default=None, metadata={"help": "Where the files of a named corpus lie."})
-    max_file_mb: float = field(default=5000, metadata={"help": "How large a file may be, in millions of bytes."})
-    space: str | None = field(
-        default=None,
-        metadata={"help": "Publish nothing: write an endpoint's handler and a Space into a new folder."},
-    )
-    answer_within: float = field(
-        default=ANSWER_WITHIN, metadata={"help": "Seconds to wait for the Hub's first answer."}
-    )
+    data_dir: str | None = option(None, "Where the files of a named corpus lie.")
+    max_file_mb: float = option(5000, "How large a file may be, in millions of bytes.")
+    space: str | None = option(None, "Publish nothing: write an endpoint's handler and a Space into a new folder.")
+    answer_within: float = option(ANSWER_WITHIN, "Seconds to wait for the Hub's first answer.")
 
 
 #: What has a meaning only where a model goes to the Hub, and what only where it is checked.
@@ -75,17 +65,10 @@ MEANINGLESS = {
 }
 
 
-def parser() -> DataclassParser:
-    """Return the parser of `hf-xorner publish`."""
-    parser = DataclassParser(Options, prog="hf-xorner publish", description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("model_dir", metavar="MODEL_DIR", help="The folder of the model.")
-    return parser
-
-
 def run(words: Sequence[str]) -> None:
     """Publish, and print where."""
-    options, place = parser().parse_args_into_dataclasses(list(words))
-    print(publish_folder(options, place.model_dir))
+    options = read_options(Options, words)
+    print(publish_folder(options, options.model))
 
 
 def publish_folder(options: Options, folder: str) -> str:
