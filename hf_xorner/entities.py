@@ -1,6 +1,6 @@
 """Entities of texts, and the calls that `Tagger` and `OnnxTagger` share.
 
-The module needs NumPy alone, since an export copies it into `onnx_tagger.py`.
+The module needs no PyTorch, since an export copies it into `onnx_tagger.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from .models.word_ids import check_text
 
 _log = logging.getLogger(__name__)
 
@@ -299,14 +301,9 @@ def _check_item(item: Any, number: int) -> None:
         raise TypeError(f"Text {number} is a {type(item).__name__}, not a text or a list of words.")
     try:
         text = "".join(item)
-        text.isascii() or text.encode()
     except TypeError:
         raise ValueError(f"A list of words holds strings alone; text {number} holds something else.") from None
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"Text {number} holds a lone surrogate, U+{ord(text[error.start]):04X}, at character {error.start}; "
-            "decode the text's source with errors='replace'."
-        ) from None
+    check_text(text, number)
 
 
 def _bounds(counts: np.ndarray) -> Iterator[tuple[int, int]]:

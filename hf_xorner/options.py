@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, field, fields
 from typing import Any, NoReturn, TypeVar
 
@@ -13,6 +13,8 @@ from transformers import HfArgumentParser
 from .errors import UsageError
 
 Options = TypeVar("Options")
+#: The options and the function of subcommands, by name.
+Commands = dict[str, tuple[type, Callable[[Any], None]]]
 
 #: What may follow a switch: `--overwrite`, `--overwrite true`.
 TRUTH_VALUES = {"true", "false", "yes", "no", "t", "f", "y", "n", "1", "0"}
@@ -87,7 +89,7 @@ class Parser(HfArgumentParser):
             if not settings.pop("required", False) and "nargs" not in settings:
                 settings["nargs"] = "?"
         action = super().add_argument(*names, **settings)
-        action.group, action.own = group, own  # type: ignore[attr-defined]
+        action.group, action.own = group, own
         return action
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -116,7 +118,7 @@ def read_options(kind: type[Options], words: Sequence[str]) -> Options:
     return options
 
 
-def run_command(commands: Mapping[str, tuple[type, Callable[[Any], None]]], words: Sequence[str]) -> None:
+def run_command(commands: Commands, words: Sequence[str]) -> None:
     """Run the subcommand that the first word names with the options of the others."""
     kind, run = commands[words[0]]
     run(read_options(kind, words[1:]))

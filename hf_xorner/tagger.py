@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,12 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .cuda_graphs import CudaCapture, Replayed, longest_word, on_stream, rounded_size
 from .entities import WORDS_PER_SENTENCE, BaseTagger, NumberByLabel
 from .errors import first_line
 from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
-from .models.tokenization_word_char import WordCharTokenizer, Words
+from .models.tokenization_word_char import WordCharTokenizer
+from .models.word_ids import Words
 
 #: With fewer words, the model computes distinct ones in each batch, not once for all batches.
 FEWEST_WORDS = 256
@@ -35,12 +34,10 @@ class Tagger(BaseTagger):
         model: The model.
         tokenizer: Its tokenizer.
         device: Where to move the model.
-        cuda_graphs: On CUDA, replay batches as CUDA graphs.
         min_score: Entities with a lower score are left out: one number from 0 to 1, or numbers by label, such as
             `{"PER": 0.9}`. By default `min_score` of the model's config, if there is one, or else 0, which keeps all.
 
     Attributes:
-        graphs: The scoring of batches, if it is replayed, as on CUDA; else None.
         min_score: The argument, or its default; the methods that find entities take another one.
     """
 
@@ -49,16 +46,11 @@ class Tagger(BaseTagger):
         model: TaggerForTokenClassification,
         tokenizer: WordCharTokenizer,
         device: str | torch.device | None = None,
-        cuda_graphs: bool = True,
         min_score: NumberByLabel | None = None,
     ) -> None:
         check_fit(model.config, tokenizer)
         super().__init__(model.config.labels, tokenizer, min_score, getattr(model.config, "min_score", None))
         self.model = model.eval() if device is None else _moved(model.eval(), device)
-        self.graphs: Replayed | None = None
-        can_be_captured = getattr(model, "can_be_captured", None)  # not in the code of models saved before
-        if cuda_graphs and self.model.device.type == "cuda" and can_be_captured is not None and can_be_captured(()):
-            self.graphs = Replayed(self.score, self.model, CudaCapture(self.model.device))
         #: The scores of the held-out splits by their names, if the tagger comes from `hf_xorner.train`.
         self.scores: dict[str, dict[str, Any]] | None = None
 
@@ -67,7 +59,6 @@ class Tagger(BaseTagger):
         cls,
         source: str,
         device: str | torch.device | None = None,
-        cuda_graphs: bool = True,
         min_score: NumberByLabel | None = None,
         **options: Any,
     ) -> Tagger:
@@ -76,7 +67,6 @@ class Tagger(BaseTagger):
         Args:
             source: The folder, or the repository as owner/name.
             device: A device such as "cpu" or "cuda:0".
-            cuda_graphs: On CUDA, replay batches as CUDA graphs.
             min_score: See `Tagger`.
             options: Those of transformers' `from_pretrained`. Code in the folder runs only with
                 `trust_remote_code=True`.
@@ -84,7 +74,7 @@ class Tagger(BaseTagger):
         Raises:
             ValueError: If a file is missing or broken, the device is not available, or `min_score` does not fit.
         """
-        return cls(*load(source, **options), device, cuda_graphs, min_score)
+        return cls(*load(source, **options), device, min_score)
 
     def __repr__(self) -> str:
         return (
@@ -101,25 +91,19 @@ class Tagger(BaseTagger):
         """Label words in batches of sentences of similar length; see `BaseTagger.label_words`."""
         labels = np.zeros(len(words.place), dtype=np.int64)
         probabilities = np.zeros((len(words.place), 2) if of_spans else len(words.place), dtype=np.float32)
-        score = self.score if self.graphs is None else self.graphs
 
         def label(inputs: dict[str, Any], mask: Tensor, place: Tensor) -> None:
-            found = score(**inputs, attention_mask=mask.to(self.model.device), of_spans=of_spans)
+            found = self.score(**inputs, attention_mask=mask.to(self.model.device), of_spans=of_spans)
             labels[place], probabilities[place] = (values.cpu()[mask] for values in found)
 
         threads = torch.get_num_threads() if self.model.device.type == "cpu" and len(words.counts) > batch_size else 1
-        with ExitStack() as stack:
-            if self.graphs is not None and isinstance(self.graphs.capture, CudaCapture):
-                stack.enter_context(on_stream(self.graphs.capture.stream))
-            _in_threads(label, self.batches(words, batch_size, self._word_states(words, threads)), threads)
+        _in_threads(label, self.batches(words, batch_size, self._word_states(words, threads)), threads)
         return labels, probabilities
 
     def _word_states(self, words: Words, threads: int) -> Tensor | None:
         """What the model computes of the distinct words by themselves, if that is faster than by batch."""
         model = self.model
-        compute = getattr(model, "word_states", None)  # not in the code of models saved before
-        on_cpu = model.device.type == "cpu" and self.graphs is None
-        if compute is None or len(words.place) < FEWEST_WORDS or not on_cpu or model.features.context is not None:
+        if len(words.place) < FEWEST_WORDS or model.device.type != "cpu" or model.features.context is not None:
             return None
         inputs = self._inputs(words)
         parts = (inputs["char_ids"] != 0).sum(1).argsort().split(DISTINCT_AT_ONCE)  # like lengths together
@@ -127,7 +111,8 @@ class Tagger(BaseTagger):
         products = model.has_products(len(words.input_ids))
 
         def compute_part(number: int, part: Tensor) -> None:
-            states[number] = compute(**{name: values[part] for name, values in inputs.items()}, products=products)
+            inputs_of_part = {name: values[part] for name, values in inputs.items()}
+            states[number] = model.word_states(**inputs_of_part, products=products)
 
         _in_threads(compute_part, enumerate(parts), threads)
         with torch.inference_mode():
@@ -144,10 +129,10 @@ class Tagger(BaseTagger):
     def score(self, of_spans: bool, **inputs: Any) -> tuple[Tensor, Tensor]:
         """Return the labels (B, T) of a batch, and their probabilities (B, T) or `path_log_probs` (B, T, 2)."""
         output = self.model(**inputs, output_logits=not of_spans, output_path_log_probs=of_spans)
-        if output.logits is None:
+        if of_spans:
             return output.path, output.path_log_probs
-        probability, label = output.logits.softmax(-1).max(-1)  # the code of models saved before gives logits
-        return label, output.path_log_probs if of_spans else probability
+        probability, label = output.logits.softmax(-1).max(-1)
+        return label, probability
 
     def batches(
         self, words: Words, batch_size: int, word_states: Tensor | None = None
@@ -161,13 +146,13 @@ class Tagger(BaseTagger):
 
         Yields:
             The inputs of the model, on its device; on the CPU, their mask (B, T), and the places of its words among
-            all words. B and T are rounded up if batches are replayed, so that few shapes are captured.
+            all words.
         """
         inputs = self._inputs(words)
         distinct = torch.from_numpy(words.place)
         begins = torch.from_numpy(words.counts.cumsum() - words.counts)
         counts = torch.from_numpy(words.counts)
-        if len(counts) == 1 and len(distinct) and self.graphs is None and word_states is None:
+        if len(counts) == 1 and len(distinct) and word_states is None:
             # One sentence, as in interactive use, needs neither order nor padding.
             place = torch.arange(len(distinct))
             whole = {name: values[distinct].unsqueeze(0).to(self.model.device) for name, values in inputs.items()}
@@ -180,21 +165,13 @@ class Tagger(BaseTagger):
             size = min(batch_size, max(1, batch_size * WORDS_PER_SENTENCE // width))
             batch, by_length = by_length[:size], by_length[size:]
             begin, count = begins[batch], counts[batch]
-            if self.graphs is not None:
-                width, empty = rounded_size(width), rounded_size(len(batch)) - len(batch)
-                begin, count = F.pad(begin, (0, empty)), F.pad(count, (0, empty))
             mask = torch.arange(width) < count.unsqueeze(1)  # (B, T)
             place = (begin.unsqueeze(1) + torch.arange(width))[mask]
             rows = distinct[place]
             if word_states is not None:
                 yield {"input_ids": _pad(rows, mask), "word_states": word_states}, mask, place
                 continue
-            padded: dict[str, Any] = {
-                name: _pad(values[rows], mask).to(self.model.device) for name, values in inputs.items()
-            }
-            if self.graphs is not None:
-                padded["longest_word"] = longest_word(inputs["char_ids"][rows])
-            yield padded, mask, place
+            yield {name: _pad(values[rows], mask).to(self.model.device) for name, values in inputs.items()}, mask, place
 
 
 @torch.inference_mode()

@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("runs/english"), help="The folder to write to.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="Seeds of the students.")
     parser.add_argument("--sentences", type=int, default=10000, help="Sentences of WikiANN that the teacher labels.")
-    parser.add_argument("--teacher_text", type=Path, nargs="+", default=[], help="Files of text for the teacher, too.")
+    parser.add_argument("--text", type=Path, nargs="+", default=[], help="Files of text for the teacher, too.")
     parser.add_argument("--alone", action="store_true", help="Also train each student without the teacher.")
     options, further = parser.parse_known_args()
     here = options.output

@@ -12,7 +12,7 @@ from processes import run_python
 from safetensors.torch import load_file, save_file
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.models.pieces import WordPieces
+from hf_xorner.models.word_ids import WordPieces
 
 FOREIGN_CODE = """
 open({mark!r}, "w").close()
@@ -148,8 +148,6 @@ def test_a_piece_with_a_huge_id_is_refused(tmp_path):
     parts = json.loads(tiny.bert_tokenizer().backend_tokenizer.to_str())
     WordCharTokenizer.from_corpus(SENTENCES, pieces=WordPieces(json.dumps(parts))).save_pretrained(tmp_path)
     parts["model"]["vocab"]["zz"] = 4_000_000_000
-    with pytest.raises(ValueError, match="numbered"):
-        WordPieces(json.dumps(parts))
     (tmp_path / "piece_tokenizer.json").write_text(json.dumps(parts))
     with pytest.raises(ValueError, match=r"piece_tokenizer\.json .*numbered"):
         WordCharTokenizer.from_pretrained(tmp_path)
@@ -167,8 +165,6 @@ BROKEN_FILES = [
     for file in ("config.json", "tokenizer_config.json", "tokenizer.json")
     for text in ("", "null", "[]", "{}", "3", '"text"', DEEP, '{"a":' * 100_000, "\0", "{", '{"model_type": ["grn"]}')
 ]
-#: Values of a wrong type or size, for every field.
-WRONG = (None, 0, -1, 1e300, 10**18, "", "big", [], {}, [0], True, 1.5)
 
 
 @pytest.mark.parametrize(("file", "text"), BROKEN_FILES, ids=lambda value: value[:20] or "empty")
@@ -195,19 +191,6 @@ def test_damaged_weights_give_a_one_line_error(folder, damage):
     }
     path.write_bytes(damaged[damage])
     assert_loads_or_is_refused(folder, loads=False)
-
-
-@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "tokenizer.json"])
-def test_a_field_of_a_wrong_type_gives_a_one_line_error_or_is_ignored(folder, file):
-    good = (folder / file).read_text()
-    fields = json.loads(good)
-    model = fields.get("model")
-    for changes in (
-        *({name: value} for name in fields for value in WRONG),
-        *({"model": {**model, name: value}} for name in model or () for value in WRONG),
-    ):
-        (folder / file).write_text(json.dumps({**fields, **changes}))
-        assert_loads_or_is_refused(folder, changes=changes)
 
 
 def assert_loads_or_is_refused(folder, loads=True, changes=None):

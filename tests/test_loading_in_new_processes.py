@@ -223,7 +223,7 @@ def test_a_saved_folder_has_code_and_no_pickle(folders, trained):
         assert {"configuration_tagger", "modeling_tagger", "tokenization_word_char", "word_rule"} <= modules
     for folder in folders:
         assert not [path for path in folder.iterdir() if path.suffix in (".bin", ".pt", ".pkl")]
-    assert {"piece_tokenizer.json", "contextual.py", "pieces.py"} <= {p.name for p in folders[-1].iterdir()}
+    assert {"piece_tokenizer.json", "contextual.py", "word_ids.py"} <= {p.name for p in folders[-1].iterdir()}
 
 
 def test_import_is_cheap():

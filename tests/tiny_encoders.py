@@ -18,7 +18,7 @@ from transformers import (
     XLMRobertaTokenizer,
 )
 
-from hf_xorner.models.pieces import WordPieces
+from hf_xorner.models.word_ids import WordPieces
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = [chr(place) for place in range(ord("a"), ord("z") + 1)]

@@ -12,7 +12,7 @@ from typing import Any
 from ..corpora import load_corpus
 from ..evaluation.chunk_tags import draw_ablation, raw_chunk_tags
 from ..files import write_whole
-from ..options import option, run_command
+from ..options import Commands, option, run_command
 from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
 from ..papers.xor_demonstration import CONTENDERS, PATTERNS, Outcome, demonstrate, draw_demonstration
 from ..papers.xor_proof import DECODERS, Proof, decide, inequalities
@@ -207,7 +207,7 @@ def speed(options: SpeedOptions) -> None:
     )
 
 
-COMMANDS = {
+COMMANDS: Commands = {
     "xor-proof": (ProofOptions, prove),
     "ablate": (AblationOptions, ablate),
     "attention": (PairOptions, attention),

@@ -15,10 +15,7 @@ EXAMPLES = (
 )
 
 
-DESCRIPTION = (
-    "Write README.md, the model card, into a model's folder. Changes made to it by hand stay. The usage examples on "
-    "the card are run, and with them the Python files of the folder."
-)
+DESCRIPTION = "Write README.md, the model card, into a model's folder. The usage example on the card is run."
 
 
 @dataclass
@@ -29,6 +26,7 @@ class Options:
     seeds_of: list[str] = option([], "The folders of runs that differ in their seed.")
     sentences: str | None = option(None, "A file of examples to choose from, one a line.")
     name: str | None = option(None, "What the card calls the model; by default its folder's name.")
+    overwrite: bool = option(False, "Replace an existing card.")
     language: str | None = option(None, "The language of the text: an ISO 639 code.")
     license: str | None = option(None, "The model's license, as the Hub calls it, such as apache-2.0.")
     dataset_id: str | None = option(None, "The corpus on the Hub: owner/name.")
@@ -45,5 +43,4 @@ def run(words: Sequence[str]) -> None:
     text = Path(file).read_text(encoding="utf-8") if file else ""
     options["sentences"] = [line for line in text.splitlines() if line.strip()]
     options["base_models"] = tuple(options.pop("base_model"))
-    options["licence"] = options.pop("license")
     print(f"written: {write_card(options.pop('model'), **options)}")

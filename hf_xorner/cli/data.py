@@ -15,7 +15,7 @@ from ..corpora.load import inputs_of
 from ..corpora.schemes import WRITTEN_SCHEMES
 from ..corpora.source import SEPARATORS, WRITTEN_FORMATS
 from ..files import check_apart
-from ..options import option, run_command
+from ..options import Commands, option, run_command
 
 EXAMPLES = (
     "hf-xorner data stats conll2003 --data_dir corpora/",
@@ -92,7 +92,7 @@ def convert(options: ConvertOptions) -> None:
         print(f"written: {path}")
 
 
-COMMANDS = {"stats": (StatsOptions, stats), "convert": (ConvertOptions, convert)}
+COMMANDS: Commands = {"stats": (StatsOptions, stats), "convert": (ConvertOptions, convert)}
 
 
 def run(words: Sequence[str]) -> None:

@@ -1,53 +1,34 @@
-"""Build cached datasets with one numbering of the labels from sentences with any tags."""
+"""Build datasets with one numbering of the labels from sentences with any tags."""
 
 import hashlib
 import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import chain, islice
-from pathlib import Path
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import pyarrow as pa
-from datasets import (
-    ArrowBasedBuilder,
-    BuilderConfig,
-    ClassLabel,
-    Dataset,
-    DatasetDict,
-    DatasetInfo,
-    Features,
-    List,
-    NamedSplit,
-    SplitGenerator,
-    Value,
-    config,
-)
-from datasets.exceptions import DatasetGenerationError
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, NamedSplit, Value
 from numpy.typing import NDArray
 
-from ..errors import DataError, first_line
-from .checks import WordSample, note_plain_tags, note_words, refuse_numbers, refuse_strange_tags
+from ..errors import DataError
 from .schemes import (
     EDGE,
     IO,
+    OUTSIDE_TAG,
     UNLABELLED_TAG,
     Pair,
     Scheme,
     entity_type,
     iob2_of,
-    is_chunked,
     is_of,
     label_names,
     prefixes_of,
     recognise,
     repairs_of,
-    tags_of,
     usual_tags,
     with_new_type,
 )
@@ -55,231 +36,314 @@ from .source import AUTO, Reading, Repairs, Sentence
 
 _log = logging.getLogger(__name__)
 
-#: More distinct tags than this are words or numbers from a wrong column.
-MOST_TAGS = 10_000
+TRAIN = "train"
+TOKENS, TAGS, POS_TAGS, DOC_ID = "tokens", "ner_tags", "pos_tags", "doc_id"
 #: A second column with more values than this, or with one only, holds no parts of speech.
 MOST_POS = 128
+#: More distinct tags without ``O`` and prefixes than this are not parts of speech.
+MOST_PLAIN_TAGS = 100
+# Words that are looked at for signs of a wrong column, and how many are enough to see one.
+_SAMPLE, _ENOUGH = 20_000, 20
+_NUMBER = re.compile(r"[-+]?\d[\d.,:/-]*%?")
+# A language as WikiANN marks it.
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*:(?=.)")
 
 
 class Split(NamedTuple):
-    """A split that can be read several times, sentence by sentence.
+    """A split of a corpus before its tags are numbered.
 
     Attributes:
-        read: Starts to read, and counts repairs.
-        identity: A text that changes whenever the content may have changed.
+        read: Reads the sentences, and counts repairs.
         source: The source, for messages.
         guesses_pos: Whether the column of the parts of speech is a guess, so that its values must look like them.
-        columns: Returns the columns of the words and of the tags, for messages.
         formats: The formats of its files, for the log.
     """
 
     read: Callable[[Repairs], Iterator[Sentence]]
-    identity: str
     source: str
     guesses_pos: bool = False
-    columns: Callable[[], tuple[str, str]] = lambda: ("", "")
     formats: str = ""
 
 
-class Survey(NamedTuple):
-    """The result of reading a split once.
-
-    Attributes:
-        pairs: How often each pair of neighbouring tags occurs, edges of sentences included.
-        has_pos: Whether every sentence has parts of speech, and they look like some.
-        has_documents: Whether any sentence belongs to a document.
-        words: The first words.
-    """
-
-    pairs: Counter[Pair]
-    has_pos: bool
-    has_documents: bool
-    words: WordSample
-
-    @property
-    def tags(self) -> set[str]:
-        """The distinct tags."""
-        return tags_of(self.pairs)
+_Splits = dict[str, list[Sentence]]
 
 
-def survey(split: Split, repairs: Repairs) -> Survey:
-    """Read a split once.
+def assemble(splits: Mapping[str, Split], reading: Reading, source: str) -> DatasetDict:
+    """Build the dataset of a corpus in memory, with plain or IOB2 labels.
 
     Args:
-        split: What to read.
-        repairs: Where repairs of the reader are counted.
+        splits: The splits by name. ``train`` sets the labels; without it all splits together do.
+        reading: The options of reading.
+        source: The name of the corpus, for messages.
+
+    Returns:
+        The splits in the given order, with ``tokens: List(string)`` and ``ner_tags: List(ClassLabel)``, and with
+        ``pos_tags: List(string)`` and ``doc_id: string`` where the source has them.
 
     Raises:
-        DataError: For whatever the reader refuses, and for more distinct tags than any scheme has.
+        DataError: If a split has no sentence, if its words or tags seem to be from a wrong column, if a tag does not
+            belong to the scheme, if a split has a tag (of chunks: a type) that the training split lacks, or for a
+            repair that ``reading.strict`` refuses.
     """
-    pairs: Counter[Pair] = Counter()
-    has_pos, has_documents = True, False
-    seen_pos: set[str] = set()
-    words = WordSample()
-    # A tag takes part in at least one pair, so pairs are a cheap bound on tags.
-    bound = MOST_TAGS
+    repairs = Repairs(reading)
+    corpus = {name: _read(split, reading, repairs) for name, split in splits.items()}
+    _use_usual_tags(corpus, reading, repairs, source)
+    pairs = set().union(*map(_pairs, corpus.values()))
+    # Bare types have become the I- tags of IOB1.
+    named = "iob1" if reading.scheme == IO else reading.scheme
+    scheme = recognise(pairs) if named == AUTO else cast("Scheme", named)
+    for name, sentences in corpus.items():
+        _check_columns(sentences, scheme, reading, repairs, splits[name].source)
+    if scheme != "plain":
+        for name, sentences in corpus.items():
+            corpus[name] = _without_strange_tags(sentences, scheme, repairs, splits[name].source)
+    elif reading.scheme == AUTO:
+        _note_plain_tags(_tags_of(chain.from_iterable(corpus.values())), repairs, source)
+    known = corpus.get(TRAIN) or list(chain.from_iterable(corpus.values()))
+    renamed = _renaming(reading, _tags_of(chain.from_iterable(corpus.values())), scheme, source)
+    labels = label_names(set(map(renamed, _tags_of(known))), scheme == "plain")
+    for name, sentences in corpus.items():
+        _check_labels(sentences, labels, scheme, renamed, splits[name].source)
+        _count_repairs(sentences, scheme, repairs)
+    repairs.report(source)
+    for split in splits.values():
+        if split.formats:
+            _log.info("%s: read as %s", split.source, split.formats)
+    with_pos = all(_have_pos(corpus[name], split.guesses_pos) for name, split in splits.items())
+    with_documents = any(sentence.doc_id is not None for sentence in chain.from_iterable(corpus.values()))
+    return DatasetDict(
+        {
+            name: _dataset(name, sentences, scheme, renamed, labels, with_pos, with_documents)
+            for name, sentences in corpus.items()
+        }
+    )
+
+
+def _read(split: Split, reading: Reading, repairs: Repairs) -> list[Sentence]:
+    """Return the sentences of a split; equal words and tags share their memory."""
+    shared: dict[str, str] = {}
+    sentences = []
     for sentence in split.read(repairs):
-        words.add(sentence.tokens)
-        pairs.update(zip([EDGE, *sentence.tags], [*sentence.tags, EDGE], strict=True))
-        has_pos = has_pos and sentence.pos_tags is not None
-        if split.guesses_pos and has_pos and len(seen_pos) <= MOST_POS:
-            seen_pos.update(sentence.pos_tags or ())
-        has_documents = has_documents or sentence.doc_id is not None
-        if len(pairs) > bound:
-            if len(tags_of(pairs)) > MOST_TAGS:
-                raise DataError(
-                    f"{sentence.place()}: more than {MOST_TAGS:,} different tags by now; "
-                    "name the column that holds the tags as tag_column."
-                )
-            bound = 2 * len(pairs)
-    has_pos = has_pos and (1 < len(seen_pos) <= MOST_POS or not split.guesses_pos)
-    return Survey(pairs, has_pos, has_documents, words)
+        if reading.strip is not None:
+            sentence = _stripped(sentence, reading.strip, repairs)
+            if not sentence.tokens:
+                continue
+        tokens, tags = ([shared.setdefault(value, value) for value in values] for values in sentence[:2])
+        sentences.append(sentence._replace(tokens=tokens, tags=tags))
+    return _filled(sentences, repairs, split.source)
 
 
-def find(split: Split, wanted: Callable[[Pair], bool]) -> tuple[str, str]:
-    """Return the place and the second tag of the first pair that is wanted.
-
-    The split is read again, which takes time only if there is an error or a repair to report.
-    """
-    for sentence in split.read(Repairs()):
-        tags = sentence.tags
-        for index, pair in enumerate(zip([EDGE, *tags], [*tags, EDGE], strict=True)):
-            if wanted(pair):
-                return sentence.place(min(index, len(tags) - 1)), pair[1]
-    raise DataError(f"{split.source}: changed while it was read; load it again.")
+def _stripped(sentence: Sentence, pattern: str, repairs: Repairs) -> Sentence:
+    """Return a sentence whose words lack what a pattern matches."""
+    tokens = [re.sub(pattern, "", token) for token in sentence.tokens]
+    faults = {
+        index: f"nothing is left of the word {sentence.tokens[index]!r} without {pattern!r}; give another pattern"
+        for index, token in enumerate(tokens)
+        if not token
+    }
+    return _without(sentence._replace(tokens=tokens), faults, repairs)
 
 
-_NAME = "hf_xorner"
-_ELSEWHERE = "name another folder as cache_dir, or by the variable HF_DATASETS_CACHE"
-
-_Batches = Callable[[], Iterator[pa.Table]]
-
-
-@dataclass
-class _Content(BuilderConfig):
-    tables: _Batches | None = None
-    features: Features | None = None
-    split: NamedSplit | None = None
+def _filled(sentences: list[Sentence], repairs: Repairs, source: str) -> list[Sentence]:
+    if not sentences:
+        bad = f" beside bad lines ({repairs.first_left_out})" if repairs.first_left_out else ""
+        raise DataError(f"{source}: the split holds no sentence{bad}; fill it, or leave it out.")
+    return sentences
 
 
-class _Builder(ArrowBasedBuilder):
-    """Builds and caches a split of Arrow tables."""
+def _without(sentence: Sentence, faults: Mapping[int, str], repairs: Repairs) -> Sentence:
+    """Return a sentence without the words that have faults; raise DataError for the first unless they are left out."""
+    if not faults:
+        return sentence
+    for index, fault in faults.items():
+        repairs.leave_out(DataError(f"{sentence.place(index)}: {fault}."))
+    kept = [index for index in range(len(sentence.tokens)) if index not in faults]
+    return sentence._replace(
+        tokens=[sentence.tokens[index] for index in kept],
+        tags=[sentence.tags[index] for index in kept],
+        pos_tags=sentence.pos_tags and [sentence.pos_tags[index] for index in kept],
+        lines=sentence.lines and [sentence.lines[index] for index in kept],
+    )
 
-    BUILDER_CONFIG_CLASS = _Content
 
-    def _info(self) -> DatasetInfo:
-        return DatasetInfo(features=self.config.features)
-
-    def _split_generators(self, dl_manager: object) -> list[SplitGenerator]:
-        return [SplitGenerator(name=self.config.split)]
-
-    def _generate_tables(self) -> Iterator[tuple[int, pa.Table]]:
-        yield from enumerate(self.config.tables())
+def _pairs(sentences: Iterable[Sentence]) -> set[Pair]:
+    """Return the distinct pairs of neighbouring tags, edges of sentences included."""
+    return set().union(*(pairwise([EDGE, *sentence.tags, EDGE]) for sentence in sentences))
 
 
-def cached(
-    tables: _Batches,
-    features: Features,
-    split: str,
-    fingerprint: str,
-    source: str,
-    cache_dir: str | Path | None = None,
-) -> Dataset:
-    """Return the dataset of a split, from the cache or built.
+def _tags_of(sentences: Iterable[Sentence]) -> set[str]:
+    return set(chain.from_iterable(sentence.tags for sentence in sentences))
 
-    Args:
-        tables: Returns an iterator of tables of the rows, with the types of the features.
-        features: The columns.
-        split: The name of the split.
-        fingerprint: Identifies the content in the cache, whatever ``tables`` would yield.
-        source: Where the rows come from, for messages.
-        cache_dir: The cache; by default that of `datasets`.
 
-    Raises:
-        DataError: If the cache cannot be written or is damaged, or if the source is no longer what the fingerprint was
-            made from.
-    """
-    folder = str(cache_dir or config.HF_DATASETS_CACHE)
-    if "::" in folder:
-        # fsspec would take what follows for another place, and all data sets would share the folder before it.
-        raise DataError(f"{folder}: a folder with '::' in its name cannot be a cache; {_ELSEWHERE}.")
-    content = f"{split}-{fingerprint}"
-    try:
-        # The content is named by its fingerprint, so that nothing has to be pickled to know it again.
-        builder = _Builder(
-            cache_dir=folder,
-            dataset_name=_NAME,
-            config_id=content,
-            features=features,
-            tables=tables,
-            split=NamedSplit(split),
-        )
-        builder.download_and_prepare()
-        dataset = builder.as_dataset(split=NamedSplit(split))
-    except DatasetGenerationError as error:
-        if isinstance(error.__cause__, (DataError, KeyError)):
-            raise DataError(f"{source}: changed while it was read; load it again.") from error
-        if isinstance(error.__cause__, OSError):
-            raise _unwritable(folder, error.__cause__) from error
-        raise
-    # An earlier dataset in the cache is incomplete or damaged.
-    except (FileNotFoundError, ValueError) as error:
+def _first_place(sentences: Iterable[Sentence], tags: Collection[str]) -> tuple[str, str]:
+    """Return the place of the first of some tags, and the tag."""
+    return next(
+        (sentence.place(index), tag) for sentence in sentences for index, tag in enumerate(sentence.tags) if tag in tags
+    )
+
+
+def _use_usual_tags(corpus: _Splits, reading: Reading, repairs: Repairs, source: str) -> None:
+    """Replace tags that are written in another way than a scheme has them."""
+    counts = Counter(chain.from_iterable(sentence.tags for sentences in corpus.values() for sentence in sentences))
+    form, notes = usual_tags(counts, reading.scheme)
+    if all(tag == new for tag, new in form.items()):
+        return
+    if empty := {tag for tag, new in form.items() if not new}:
+        place, tag = _first_place(chain.from_iterable(corpus.values()), empty)
+        raise DataError(f"{place}: the tag {tag!r} is only blanks; give every word a tag.")
+    for note in notes:
+        repairs.note(note, source)
+    for name, sentences in corpus.items():
+        corpus[name] = [sentence._replace(tags=[form[tag] for tag in sentence.tags]) for sentence in sentences]
+
+
+# --- Signs of a wrong column -----------------------------------------------------------------------------------------
+
+
+def _check_columns(sentences: list[Sentence], scheme: Scheme, reading: Reading, repairs: Repairs, source: str) -> None:
+    """Raise DataError if words or tags seem to be from a wrong column, and note what all words share."""
+    words: list[str] = []
+    for sentence in sentences:
+        words += sentence.tokens
+        if len(words) >= _SAMPLE:
+            break
+    if len(words) < _ENOUGH:
+        return
+    numbers = sum(_NUMBER.fullmatch(word) is not None for word in words)
+    if reading.token_column is None and numbers > len(words) / 2:
         raise DataError(
-            f"{folder}/{_NAME}/{content}: this part of the cache is damaged ({first_line(error)}); "
-            "remove it, and load again."
-        ) from error
-    except OSError as error:
-        raise _unwritable(folder, error) from error
-    dataset._fingerprint = fingerprint
-    return dataset
+            f"{source}: {numbers / len(words):.0%} of the words are numbers, such as {_examples(words)}; name the "
+            "column of the words as token_column, even if it is this one."
+        )
+    if reading.tag_column is None and reading.scheme == AUTO:
+        _check_tags(_tags_of(sentences), scheme, words, source)
+    language = _LANGUAGE.match(words[0])
+    if language and all(word.startswith(language[0]) for word in words):
+        repairs.note(f"every word begins with {language[0]!r}; pass strip='^{language[0]}' to remove it", source)
+    elif not numbers and all(len(word) > 1 and word[-1] in "0123456789" for word in words):
+        repairs.note(f"every word ends in a digit ({_examples(words)}); pass strip='[0-9]$' to remove it", source)
 
 
-def _unwritable(folder: str, error: OSError) -> DataError:
-    return DataError(f"{folder}: the cache cannot be written ({first_line(error)}); {_ELSEWHERE}.")
+def _check_tags(tags: set[str], scheme: Scheme, words: list[str], source: str) -> None:
+    strange = tags if scheme == "plain" else {tag for tag in tags if not is_of(scheme, tag)}
+    distinct = len(set(words))
+    if scheme == "plain" and len(tags) == 1:
+        fault = "all words have the same tag"
+    elif len(strange) > MOST_PLAIN_TAGS and OUTSIDE_TAG not in strange:
+        fault = f"{len(strange):,} different tags that are neither O nor begin with B- or I-"
+    elif len(strange) > max(_ENOUGH, distinct / 2):
+        fault = f"{len(strange):,} different tags for {distinct:,} different words"
+    else:
+        return
+    raise DataError(
+        f"{source}: {fault}, such as {_examples(sorted(strange))}; name the column of the tags as tag_column, or pass "
+        f"scheme=plain if these are the tags of words such as {_examples(words)}."
+    )
 
 
-TOKENS, TAGS, POS_TAGS, DOC_ID = "tokens", "ner_tags", "pos_tags", "doc_id"
-BATCH = 2000
+def _note_plain_tags(tags: set[str], repairs: Repairs, source: str) -> None:
+    kind = "the tags" if OUTSIDE_TAG in tags else "parts of speech or the like"
+    repairs.note(
+        f"{kind} ({len(tags)} different ones, such as {_examples(sorted(tags - {OUTSIDE_TAG}))}) have no prefixes such "
+        "as B- and I-, so each word has a label of its own",
+        source,
+    )
 
 
-class FlatBatch(NamedTuple):
-    """Consecutive sentences of a split, with their words in one array.
+def _examples(values: list[str]) -> str:
+    return ", ".join(repr(value[:40]) for value in values[:3])
 
-    Attributes:
-        split: The name of the split.
-        first_row: The row of the first sentence.
-        lengths: The number of tokens of each sentence. Shape: (sentences,).
-        tokens: The words, sentence after sentence, none of them null. Shape: (tokens,), as the next two.
-        ids: The number of each word's label; -1 for a word without label, in corpora of chunks.
-        pos_tags: The parts of speech, where the split has them.
-        doc_ids: The document of each sentence, null where it is unknown, where the split has them. Shape: (sentences,).
+
+def _have_pos(sentences: list[Sentence], guessed: bool) -> bool:
+    """Return whether all sentences have parts of speech, and these look like some if their column is a guess."""
+    if any(sentence.pos_tags is None for sentence in sentences):
+        return False
+    values = set(chain.from_iterable(sentence.pos_tags or () for sentence in sentences))
+    return not guessed or 1 < len(values) <= MOST_POS
+
+
+# --- Labels ----------------------------------------------------------------------------------------------------------
+
+
+def _without_strange_tags(sentences: list[Sentence], scheme: Scheme, repairs: Repairs, source: str) -> list[Sentence]:
+    """Return sentences without the words whose tags do not belong to the scheme, where bad lines are left out."""
+    strange = {tag for tag in _tags_of(sentences) if not is_of(scheme, tag)}
+    if not strange:
+        return sentences
+    remedy = f"expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()}); correct it, or say scheme=plain"
+    kept = []
+    for sentence in sentences:
+        faults = {at: f"unknown tag {tag!r}; {remedy}" for at, tag in enumerate(sentence.tags) if tag in strange}
+        sentence = _without(sentence, faults, repairs) if faults else sentence
+        if sentence.tokens or not faults:
+            kept.append(sentence)
+    return _filled(kept, repairs, source)
+
+
+def _renaming(reading: Reading, tags: set[str], scheme: Scheme, source: str) -> Callable[[str], str]:
+    """Return the function that gives an IOB2 label its new type.
+
+    Tags of the source's scheme keep theirs: in IOB1, the tags of two entities beside each other depend on their types.
     """
+    if reading.types is not None and scheme == "plain":
+        raise DataError(
+            f"{source}: types={reading.types!r} renames types of entities, and here each word has a label of its own; "
+            "leave types out."
+        )
+    if lacking := reading.new_types.keys() - set(map(entity_type, tags)):
+        _log.info("%s: has no entities of %s, which types renames", source, ", ".join(sorted(lacking)))
+    return partial(with_new_type, new_types=reading.new_types)
 
-    split: str
-    first_row: int
-    lengths: NDArray[np.int64]
-    tokens: pa.Array
-    ids: NDArray[np.int64]
-    pos_tags: pa.Array | None
-    doc_ids: pa.Array | None
 
-    @property
-    def chunk_ids(self) -> NDArray[np.int64]:
-        """The labels of chunks, with that of ``O``, which is 0, for words without label. Shape: (tokens,)."""
-        return np.maximum(self.ids, 0)
+def _check_labels(
+    sentences: list[Sentence], labels: list[str], scheme: Scheme, renamed: Callable[[str], str], source: str
+) -> None:
+    plain, tags = scheme == "plain", _tags_of(sentences)
+    if not plain and set(map(renamed, tags)) == {UNLABELLED_TAG}:
+        raise DataError(f"{source}: all words have the unknown tag ?; label some of them, or leave the split out.")
+    known = set(labels) if plain else {entity_type(label) for label in labels}
+    unknown = {tag for tag in tags if (tag if plain else entity_type(renamed(tag))) not in known}
+    if unknown:
+        place, tag = _first_place(sentences, unknown)
+        raise DataError(
+            f"{place}: the tag {tag!r} has no example in the training split; "
+            "correct it, or add examples to the training data."
+        )
 
-    @property
-    def ends(self) -> NDArray[np.int64]:
-        """The index after the last token of each sentence. Shape: (sentences,)."""
-        return np.cumsum(self.lengths)
 
-    def place(self, token: int) -> str:
-        """Return the row of a token, for messages."""
-        return self.place_of_sentence(int(np.searchsorted(self.ends, token, side="right")))
+def _count_repairs(sentences: list[Sentence], scheme: Scheme, repairs: Repairs) -> None:
+    kinds = {pair: kinds for pair in _pairs(sentences) if (kinds := repairs_of(pair, scheme))}
+    for sentence in sentences if kinds else ():
+        for index, pair in enumerate(pairwise([EDGE, *sentence.tags, EDGE])):
+            for kind in kinds.get(pair, ()):
+                repairs.add(kind, sentence.place(min(index, len(sentence.tags) - 1)))
 
-    def place_of_sentence(self, sentence: int) -> str:
-        """Return the row of a sentence, for messages."""
-        return f"{self.split}, row {self.first_row + sentence}"
+
+def _dataset(
+    name: str,
+    sentences: list[Sentence],
+    scheme: Scheme,
+    renamed: Callable[[str], str],
+    labels: list[str],
+    with_pos: bool,
+    with_documents: bool,
+) -> Dataset:
+    # A plain tag of this name is a label.
+    number = {UNLABELLED_TAG: -1, **{label: index for index, label in enumerate(labels)}}
+    label_of = {pair: number[renamed(iob2_of(pair, scheme))] for pair in _pairs(sentences) if pair[1] != EDGE}
+    features: dict[str, Any] = {TOKENS: List(Value("string")), TAGS: List(ClassLabel(names=labels))}
+    columns: dict[str, list[Any]] = {
+        TOKENS: [sentence.tokens for sentence in sentences],
+        TAGS: [[label_of[pair] for pair in pairwise([EDGE, *sentence.tags])] for sentence in sentences],
+    }
+    if with_pos:
+        features[POS_TAGS], columns[POS_TAGS] = List(Value("string")), [sentence.pos_tags for sentence in sentences]
+    if with_documents:
+        features[DOC_ID], columns[DOC_ID] = Value("string"), [sentence.doc_id for sentence in sentences]
+    return Dataset.from_dict(columns, features=Features(features), split=NamedSplit(name))
+
+
+# --- Reading datasets ------------------------------------------------------------------------------------------------
 
 
 def label_names_of(dataset: Dataset, split: str) -> list[str]:
@@ -297,71 +361,16 @@ def label_names_of(dataset: Dataset, split: str) -> list[str]:
     return list(feature.names)
 
 
-def flat_batches(dataset: Dataset, split: str) -> Iterator[FlatBatch]:
-    """Yield a split in flat arrays; the order of a selected or shuffled one is kept.
-
-    Args:
-        dataset: The split in the form that `hf_xorner.corpora.load_corpus` returns.
-        split: Its name, for messages.
-
-    Raises:
-        DataError: If a row lacks its tokens or has more or fewer tags than tokens, or a label has no name.
-    """
-    names = label_names_of(dataset, split)
-    least = -1 if is_chunked(names) else 0
-    columns = [name for name in (TOKENS, TAGS, POS_TAGS, DOC_ID) if name in dataset.column_names]
-    row = 0
-    for table in dataset.select_columns(columns).with_format("arrow").iter(BATCH):
-        found = {name: table.column(name).combine_chunks() for name in columns}
-        lengths = _lengths(found[TOKENS])
-        batch = FlatBatch(
-            split,
-            row,
-            lengths,
-            tokens=found[TOKENS].flatten(),
-            ids=_numbers(found[TAGS].flatten()),
-            pos_tags=found[POS_TAGS].flatten() if POS_TAGS in found else None,
-            doc_ids=found.get(DOC_ID),
-        )
-        _check(batch, found, len(names), least)
-        yield batch
-        row += len(lengths)
-
-
-def _lengths(lists: pa.Array) -> NDArray[np.int64]:
-    # -1 for a missing list, so that it differs from every length that a list can have.
-    return lists.value_lengths().fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-_NULL = -2
-
-
-def _numbers(labels: pa.Array) -> NDArray[np.int64]:
-    return labels.fill_null(_NULL).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-
-
-def _check(batch: FlatBatch, found: dict[str, pa.Array], labels: int, least: int) -> None:
-    if len(batch.lengths) and batch.lengths.min() < 0:
-        raise DataError(f"{batch.place_of_sentence(int(batch.lengths.argmin()))}: the tokens are missing.")
-    for name in (TAGS, POS_TAGS):
-        if name in found and not np.array_equal(_lengths(found[name]), batch.lengths):
-            sentence = int(np.flatnonzero(_lengths(found[name]) != batch.lengths)[0])
-            here, there = batch.lengths[sentence], max(_lengths(found[name])[sentence], 0)
-            raise DataError(f"{batch.place_of_sentence(sentence)}: {here} tokens but {there} {name}.")
-    for name, flat in ((TOKENS, batch.tokens), (POS_TAGS, batch.pos_tags)):
-        if flat is not None and flat.null_count:
-            token = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0])
-            raise DataError(f"{batch.place(token)}: a null among the {name}; give every token a string.")
-    nameless = np.flatnonzero((batch.ids < least) | (batch.ids >= labels))
-    if len(nameless):
-        token = int(nameless[0])
-        raise DataError(f"{batch.place(token)}: the label {batch.ids[token]} has no name; give every token a label.")
-
-
 def words_and_tags(split: Dataset) -> tuple[list[list[str]], list[list[str]]]:
     """Return the words of each sentence, and the names of their labels, ``?`` for a word without label."""
     names = [*split.features[TAGS].feature.names, UNLABELLED_TAG]  # the last has the number -1
     return list(split[TOKENS]), [[names[tag] for tag in row] for row in split[TAGS]]
+
+
+def flat_labels(split: Dataset) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of all labels, sentence after sentence, and the number of words of each sentence."""
+    rows = list(split[TAGS])
+    return np.array(list(chain.from_iterable(rows)), dtype=np.int64), np.array(list(map(len, rows)), dtype=np.int64)
 
 
 def corpus_fingerprint(corpus: DatasetDict) -> str:
@@ -383,307 +392,10 @@ def split_fingerprint(split: Dataset, name: str) -> str:
         split: The split.
         name: Its name, for messages.
     """
-    parts = [hashlib.sha256() for _ in range(3)]
-    for batch in flat_batches(split, name):
-        words = "".join(f"{len(word)}:{word}" for word in batch.tokens.to_pylist())
-        for part, content in zip(
-            parts,
-            (words.encode(), batch.lengths.astype("<i8").tobytes(), batch.ids.astype("<i8").tobytes()),
-            strict=True,
-        ):
-            part.update(content)
-    row = [label_names_of(split, name), *(part.hexdigest() for part in parts)]
-    return hashlib.sha256(json.dumps(row).encode()).hexdigest()
-
-
-TRAIN = "train"
-
-# Part of every fingerprint: another number makes all cached data sets be built anew.
-_VERSION = 3
-# Sentences of a table.
-_BATCH = 1000
-
-
-def assemble(
-    splits: Mapping[str, Split], reading: Reading, source: str, cache_dir: str | Path | None = None
-) -> DatasetDict:
-    """Build the cached dataset of a corpus, with plain or IOB2 labels.
-
-    Every split is read twice, as labels and repairs must be known before the first row is written.
-
-    Args:
-        splits: The splits by name. ``train`` sets the labels; without it all splits together do.
-        reading: The options of reading.
-        source: The name of the corpus, for messages.
-        cache_dir: The cache; by default that of `datasets`.
-
-    Returns:
-        The splits in the given order, with ``tokens: List(string)`` and ``ner_tags: List(ClassLabel)``, and with
-        ``pos_tags: List(string)`` and ``doc_id: string`` where the source has them.
-
-    Raises:
-        DataError: If a split has no sentence, if a tag does not belong to the scheme, if a split has a tag (of chunks:
-            a type) that the training split lacks, or for a repair that ``reading.strict`` refuses.
-    """
-    repairs = Repairs(reading.strict)
-    if reading.strip is not None:
-        splits = {name: _stripped(split, reading) for name, split in splits.items()}
-    surveys = {name: survey(split, repairs) for name, split in splits.items()}
-    for name, found in surveys.items():
-        if not found.pairs:
-            bad = f" beside bad lines ({repairs.first_left_out})" if repairs.first_left_out else ""
-            raise DataError(f"{splits[name].source}: the split holds no sentence{bad}; fill it, or leave it out.")
-    splits, surveys = _with_usual_tags(splits, surveys, reading, repairs, source)
-    pairs = set().union(*(found.pairs for found in surveys.values()))
-    # Bare types have become the I- tags of IOB1.
-    given = "iob1" if reading.scheme == IO else reading.scheme
-    scheme = recognise(pairs) if given == AUTO else cast("Scheme", given)
-    for name, found in surveys.items():
-        _check_plausible(splits[name], found, scheme, reading)
-        note_words(found.words, repairs, splits[name].source)
-    if scheme == "plain":
-        if reading.scheme == AUTO:
-            note_plain_tags(tags_of(pairs), repairs, source)
-    elif reading.skip_bad_lines:
-        splits, surveys = _without_unknown_tags(splits, surveys, scheme, reading, repairs)
-    else:
-        for name, found in surveys.items():
-            _check_prefixes(splits[name], found, scheme)
-    known = surveys[TRAIN].tags if TRAIN in surveys else set().union(*(found.tags for found in surveys.values()))
-    renamed = _renaming(reading, tags_of(pairs), scheme, source)
-    labels = label_names(set(map(renamed, known)), scheme == "plain")
-    for name, found in surveys.items():
-        _check_known(splits[name], found, labels, scheme, renamed)
-        _count_repairs(splits[name], found, scheme, repairs)
-    repairs.report(source)
-    for split in splits.values():
-        if split.formats:
-            _log.info("%s: read as %s", split.source, split.formats)
-    extra = _extra_columns(surveys.values())
-    return DatasetDict(
-        {
-            name: _build(name, split, surveys[name], scheme, renamed, labels, extra, cache_dir)
-            for name, split in splits.items()
-        }
-    )
-
-
-def _with_usual_tags(
-    splits: Mapping[str, Split], surveys: dict[str, Survey], reading: Reading, repairs: Repairs, source: str
-) -> tuple[Mapping[str, Split], dict[str, Survey]]:
-    """Return the splits and their surveys with the usual forms of their tags."""
-    counts: Counter[str] = Counter()
-    for survey in surveys.values():
-        for (_, tag), count in survey.pairs.items():
-            counts[tag] += count
-    del counts[EDGE]
-    form, notes = usual_tags(counts, reading.scheme)
-    if all(tag == new for tag, new in form.items()):
-        return splits, surveys
-    for name, survey in surveys.items():
-        if empty := {tag for tag in survey.tags if not form[tag]}:
-            place, tag = find(splits[name], lambda pair: pair[1] in empty)
-            raise DataError(f"{place}: the tag {tag!r} is only blanks; give every word a tag.")
-    for note in notes:
-        repairs.note(note, source)
-
-    def with_usual_tags(split: Split) -> Split:
-        def read(repairs: Repairs) -> Iterator[Sentence]:
-            for sentence in split.read(repairs):
-                yield sentence._replace(tags=[form[tag] for tag in sentence.tags])
-
-        return split._replace(read=read)
-
-    form[EDGE] = EDGE
-    changed = {}
-    for name, survey in surveys.items():
-        pairs: Counter[Pair] = Counter()
-        for (before, tag), count in survey.pairs.items():
-            pairs[form[before], form[tag]] += count
-        changed[name] = survey._replace(pairs=pairs)
-    return {name: with_usual_tags(split) for name, split in splits.items()}, changed
-
-
-def _check_plausible(split: Split, found: Survey, scheme: Scheme, reading: Reading) -> None:
-    token_column, tag_column = split.columns()
-    refuse_numbers(found.words, reading, split.source, token_column)
-    refuse_strange_tags(found.tags, scheme, found.words, reading, split.source, tag_column)
-
-
-def _stripped(split: Split, reading: Reading) -> Split:
-    """Return a split whose words lack what `Reading.strip` matches."""
-    pattern = re.compile(reading.strip or "")
-
-    def read(repairs: Repairs) -> Iterator[Sentence]:
-        for sentence in split.read(repairs):
-            tokens = [pattern.sub("", token) for token in sentence.tokens]
-            if "" not in tokens:
-                yield sentence._replace(tokens=tokens)
-                continue
-            faults = {
-                index: f"nothing is left of the word {sentence.tokens[index]!r} without {reading.strip!r}"
-                for index, token in enumerate(tokens)
-                if not token
-            }
-            yield from _left_out(sentence._replace(tokens=tokens), faults, "give another pattern", reading, repairs)
-
-    return split._replace(read=read)
-
-
-def _left_out(
-    sentence: Sentence, faults: Mapping[int, str], remedy: str, reading: Reading, repairs: Repairs
-) -> Iterator[Sentence]:
-    """Yield a sentence without the words that have faults, or raise DataError for the first of them."""
-    for index, fault in faults.items():
-        error = DataError(f"{sentence.place(index)}: {fault}; {remedy}.")
-        repairs.leave_out(error, reading.skip_bad_lines)
-    kept = [index for index in range(len(sentence.tokens)) if index not in faults]
-    if kept:
-        first = sentence.line
-        yield sentence._replace(
-            tokens=[sentence.tokens[index] for index in kept],
-            tags=[sentence.tags[index] for index in kept],
-            pos_tags=sentence.pos_tags and [sentence.pos_tags[index] for index in kept],
-            lines=[sentence.lines[at] if sentence.lines else first + at * sentence.lines_per_token for at in kept],
-        )
-
-
-def _without_unknown_tags(
-    splits: Mapping[str, Split], surveys: dict[str, Survey], scheme: Scheme, reading: Reading, repairs: Repairs
-) -> tuple[dict[str, Split], dict[str, Survey]]:
-    """Return the splits and their surveys without words whose tags belong to no scheme."""
-    known, known_surveys = dict(splits), dict(surveys)
-    for name, split in splits.items():
-        strange = {tag for tag in surveys[name].tags if not is_of(scheme, tag)}
-        if strange:
-            known[name] = _without_tags(split, strange, reading)
-            known_surveys[name] = survey(known[name], repairs)
-            if not known_surveys[name].pairs:
-                _check_prefixes(split, surveys[name], scheme)
-    return known, known_surveys
-
-
-def _without_tags(split: Split, strange: set[str], reading: Reading) -> Split:
-    """Return a split without the words of some tags."""
-
-    def read(repairs: Repairs) -> Iterator[Sentence]:
-        # The repairs of the split itself have been counted.
-        for sentence in split.read(Repairs()):
-            faults = {at: f"unknown tag {tag!r}" for at, tag in enumerate(sentence.tags) if tag in strange}
-            yield from _left_out(sentence, faults, "correct it", reading, repairs) if faults else [sentence]
-
-    return split._replace(read=read)
-
-
-def _check_prefixes(split: Split, found: Survey, scheme: Scheme) -> None:
-    strange = {tag for tag in found.tags if not is_of(scheme, tag)}
-    if strange:
-        place, tag = find(split, lambda pair: pair[1] in strange)
-        raise DataError(
-            f"{place}: unknown tag {tag!r}; expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()}); "
-            "correct it, or say scheme=plain."
-        )
-
-
-def _renaming(reading: Reading, tags: set[str], scheme: Scheme, source: str) -> Callable[[str], str]:
-    """Return the function that gives an IOB2 label its new type.
-
-    Tags of the source's scheme keep theirs: in IOB1, the tags of two entities beside each other depend on their types.
-    """
-    if reading.types is not None and scheme == "plain":
-        raise DataError(
-            f"{source}: types={reading.types!r} renames types of entities, and here each word has a label of its own; "
-            "leave types out."
-        )
-    if lacking := reading.new_types.keys() - set(map(entity_type, tags)):
-        _log.info("%s: has no entities of %s, which types renames", source, ", ".join(sorted(lacking)))
-    return partial(with_new_type, new_types=reading.new_types)
-
-
-def _check_known(split: Split, found: Survey, labels: list[str], scheme: Scheme, renamed: Callable[[str], str]) -> None:
-    plain = scheme == "plain"
-    if not plain and set(map(renamed, found.tags)) == {UNLABELLED_TAG}:
-        raise DataError(
-            f"{split.source}: all words have the unknown tag ?; label some of them, or leave the split out."
-        )
-    known = set(labels) if plain else {entity_type(label) for label in labels}
-    unknown = {tag for tag in found.tags if (tag if plain else entity_type(renamed(tag))) not in known}
-    if unknown:
-        place, tag = find(split, lambda pair: pair[1] in unknown)
-        raise DataError(
-            f"{place}: the tag {tag!r} has no example in the training split; "
-            "correct it, or add examples to the training data."
-        )
-
-
-def _count_repairs(split: Split, found: Survey, scheme: Scheme, repairs: Repairs) -> None:
-    counts: Counter[str] = Counter()
-    for pair, count in found.pairs.items():
-        for kind in repairs_of(pair, scheme):
-            counts[kind] += count
-    for kind, count in counts.items():
-        repairs.add(kind, _first_repair(split, scheme, kind), count)
-
-
-def _first_repair(split: Split, scheme: Scheme, kind: str) -> str:
-    return find(split, lambda pair: kind in repairs_of(pair, scheme))[0]
-
-
-def _extra_columns(surveys: Collection[Survey]) -> dict[str, Any]:
-    """Return the optional columns: parts of speech if all splits have them, documents if any split has them."""
-    extra: dict[str, Any] = {}
-    if all(found.has_pos for found in surveys):
-        extra["pos_tags"] = List(Value("string"))
-    if any(found.has_documents for found in surveys):
-        extra["doc_id"] = Value("string")
-    return extra
-
-
-def _build(
-    name: str,
-    split: Split,
-    found: Survey,
-    scheme: Scheme,
-    renamed: Callable[[str], str],
-    labels: list[str],
-    extra: dict[str, Any],
-    cache_dir: str | Path | None,
-) -> Dataset:
-    features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=labels)), **extra})
-    # A plain tag of this name is a label.
-    number = {UNLABELLED_TAG: -1, **{label: index for index, label in enumerate(labels)}}
-    label_of = {pair: number[renamed(iob2_of(pair, scheme))] for pair in found.pairs if pair[1] != EDGE}
-
-    def tables() -> Iterator[pa.Table]:
-        sentences = split.read(Repairs())
-        while batch := list(islice(sentences, _BATCH)):
-            yield _table(batch, label_of, features)
-
-    identity = json.dumps([_VERSION, split.identity, scheme, labels, sorted(extra)])
-    fingerprint = hashlib.sha256(identity.encode()).hexdigest()[:32]
-    return cached(tables, features, name, fingerprint, split.source, cache_dir)
-
-
-def _table(sentences: Sequence[Sentence], label_of: Mapping[Pair, int], features: Features) -> pa.Table:
-    """Return sentences as a table, built from flat arrays for speed."""
-    offsets = np.zeros(len(sentences) + 1, dtype=np.int32)
-    np.cumsum([len(sentence.tokens) for sentence in sentences], out=offsets[1:])
-    tags = chain.from_iterable(zip([EDGE, *found.tags], found.tags, strict=False) for found in sentences)
-    labels = np.fromiter(map(label_of.__getitem__, tags), dtype=np.int64, count=int(offsets[-1]))
-    columns = {
-        "tokens": _lists(offsets, pa.array(_flat(found.tokens for found in sentences), pa.string())),
-        "ner_tags": _lists(offsets, pa.array(labels)),
-    }
-    if "pos_tags" in features:
-        columns["pos_tags"] = _lists(offsets, pa.array(_flat(found.pos_tags for found in sentences), pa.string()))
-    if "doc_id" in features:
-        columns["doc_id"] = pa.array([found.doc_id for found in sentences], pa.string())
-    return pa.table(columns)
-
-
-def _lists(offsets: NDArray[np.int32], values: pa.Array) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array(offsets), values)
-
-
-def _flat(lists: Iterable[Any]) -> list[Any]:
-    return list(chain.from_iterable(lists))
+    names = label_names_of(split, name)
+    labels, lengths = flat_labels(split)
+    words = "".join(f"{len(word)}:{word}" for word in chain.from_iterable(split[TOKENS]))
+    parts = (words.encode(), lengths.astype("<i8").tobytes(), labels.astype("<i8").tobytes())
+    return hashlib.sha256(
+        json.dumps([names, *(hashlib.sha256(part).hexdigest() for part in parts)]).encode()
+    ).hexdigest()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import DataError
-from ..files import damage_reported, open_bytes, open_text, undecodable
+from ..files import open_bytes, open_text, undecodable
 from .source import AUTO, Reading, Repairs
 
 UTF_8, UTF_16, LATIN_1, WINDOWS_1252 = "utf-8", "utf-16", "latin-1", "cp1252"
@@ -63,7 +63,7 @@ def encoding_of(path: Path, reading: Reading, repairs: Repairs | None = None) ->
 # The size and the time belong to the key, so that a file that was written again is read again.
 @lru_cache(maxsize=256)
 def _recognise(path: Path, size: int, modified: int) -> str:
-    with damage_reported(path), open_bytes(path) as file:
+    with open_bytes(path) as file:
         decoder = codecs.getincrementaldecoder(UTF_8)()
         first = block = file.read(_BLOCK)
         try:
@@ -91,7 +91,7 @@ def _one_byte_encoding(path: Path) -> str:
     """
     in_utf_8 = beyond_ascii = in_runs = letters = 0
     controls = not_in_windows = False
-    with damage_reported(path), open_bytes(path) as file:
+    with open_bytes(path) as file:
         while block := file.read(_BLOCK):
             in_utf_8 += sum(map(len, _UTF_8_CHARACTER.findall(block)))
             in_runs += sum(map(len, _LONG_RUN.findall(block)))

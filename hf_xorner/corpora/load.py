@@ -5,7 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,13 +16,13 @@ from ..errors import DataError, first_line, why_not_loaded
 from ..files import BYTE_ORDER_MARK
 from .assemble import TRAIN, Split, assemble
 from .encodings import open_corpus_file
-from .formats.brat import files_of_document, read_brat
+from .formats.brat import read_brat
 from .formats.columns import read_columns
 from .formats.conll2012 import read_conll2012
-from .formats.conllu import conllu_columns, is_conllu, names_columns, read_conllu
-from .formats.csv_rows import csv_columns, has_header, read_csv
+from .formats.conllu import is_conllu, names_columns, read_conllu
+from .formats.csv_rows import has_header, read_csv
 from .formats.json_lines import kind_of_first, read_json_lines, sniff_document, sniff_json
-from .formats.layout import layout_of, sample_of
+from .formats.layout import sample_of
 from .formats.spacy import read_docbin, read_spacy_json
 from .formats.spans import read_spans
 from .formats.tables import open_saved, open_table, sentences_of_table
@@ -107,7 +107,7 @@ def split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
     def read(repairs: Repairs) -> Iterator[Sentence]:
         return sentences_of_table(dataset, f"{source}, row ", reading)
 
-    return Split(read, repr((source, dataset._fingerprint, astuple(reading))), source)
+    return Split(read, source)
 
 
 def split_of_files(paths: Sequence[Path], reading: Reading) -> Split:
@@ -130,33 +130,8 @@ def split_of_files(paths: Sequence[Path], reading: Reading) -> Split:
             else:
                 yield from _read_file(path, kind, reading, repairs)
 
-    identity = repr(([_identity_of(path, kind) for path, kind in kinds.items()], astuple(reading)))
     guesses_pos = reading.pos_column is None and "columns" in kinds.values()
-    formats = ", ".join(sorted(set(kinds.values())))
-    first, kind = next(iter(kinds.items()))
-    return Split(read, identity, str(paths[0]), guesses_pos, lambda: _columns_of(first, kind, reading), formats)
-
-
-def _columns_of(path: Path, kind: str, reading: Reading) -> tuple[str, str]:
-    """Return the columns of the words and the tags of a file, for messages."""
-    if kind == "columns":
-        layout = layout_of(path, reading)
-        return f"column {layout.token}", f"column {layout.tag}"
-    if kind == "conllu":
-        conllu = conllu_columns(path, reading)
-        return f"the column {conllu.names[conllu.token].upper()}", conllu.tag_name
-    if kind == "csv":
-        rows = csv_columns(path, reading)
-        token, tag = (rows.names[at] if rows.names else at for at in (rows.token, rows.tag))
-        return f"the column {token}", f"the column {tag}"
-    return "", ""
-
-
-def _identity_of(path: Path, kind: str) -> list[tuple[str, int, int, int]]:
-    # The time of the last status change differs even if a program has reset the modification time.
-    files = files_of_document(path) if kind == "brat" else (path,)
-    stats = ((file, file.stat()) for file in files)
-    return [(str(file.resolve()), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for file, stat in stats]
+    return Split(read, str(paths[0]), guesses_pos, ", ".join(sorted(set(kinds.values()))))
 
 
 _READERS: dict[str, Callable[[Path, Reading, Repairs], Iterator[Sentence]]] = {
@@ -260,19 +235,18 @@ def load_hub_dataset(name: str, **options: Any) -> Any:
         ) from error
 
 
-def splits_of_hub(name: str, reading: Reading, cache_dir: str | Path | None = None) -> dict[str, Split]:
+def splits_of_hub(name: str, reading: Reading) -> dict[str, Split]:
     """Return the splits of a Hub data set of tokens and tags.
 
     Args:
         name: ``owner/name``. It needs a column ``tokens`` and a column ``ner_tags`` or ``tags``, the latter as class
             labels or strings.
         reading: The options of reading.
-        cache_dir: The cache; by default that of `datasets`.
 
     Raises:
         DataError: If it cannot be loaded, or has no known split.
     """
-    found = load_hub_dataset(name, cache_dir=cache_dir)
+    found = load_hub_dataset(name)
     named = {split_of(Path(split)): split for split in found}
     splits = {
         split: split_of_table(found[named[split]], f"{name}, {named[split]}", reading)
@@ -331,10 +305,8 @@ _EXPECTED = (
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
-def load_corpus(
-    source: str | Path, data_dir: str | Path | None = None, cache_dir: str | Path | None = None, **reading: Any
-) -> DatasetDict:
-    """Load a corpus as splits of words and labels, cached on disk and memory-mapped.
+def load_corpus(source: str | Path, data_dir: str | Path | None = None, **reading: Any) -> DatasetDict:
+    """Load a corpus as splits of words and labels, in memory.
 
     A source is one of
 
@@ -357,7 +329,6 @@ def load_corpus(
     Args:
         source: The source.
         data_dir: The folder of local files.
-        cache_dir: The cache; by default that of `datasets`.
         reading: Fields of `hf_xorner.corpora.Reading`, for what is not recognised correctly: ``format``,
             ``scheme``, ``separator``, ``token_column``, ``tag_column``, ``pos_column``, ``comments``, ``encoding``,
             ``tag_names``, ``strip``, ``types``, ``skip_bad_lines``, ``strict``.
@@ -375,16 +346,14 @@ def load_corpus(
     """
     options = Reading(**reading)
     try:
-        return _load(source, data_dir, cache_dir, options)
+        return _load(source, data_dir, options)
     except OSError as error:
         where = error.filename or source
         reason = error.strerror or first_line(error)
         raise DataError(f"{where}: cannot be read ({reason}); make it readable, or name another source.") from error
 
 
-def _load(
-    source: str | Path, data_dir: str | Path | None, cache_dir: str | Path | None, options: Reading
-) -> DatasetDict:
+def _load(source: str | Path, data_dir: str | Path | None, options: Reading) -> DatasetDict:
     name = str(source)
     if not name:
         # Or else it would be the working directory.
@@ -393,16 +362,16 @@ def _load(
     if isinstance(source, str) and name == "xor":
         return xor_corpus()
     if isinstance(source, str) and name in NAMED_CORPORA:
-        return _load_named(name, data_dir, options, cache_dir)
+        return _load_named(name, data_dir, options)
     # An absolute source wins over data_dir.
     path = _expanded(data_dir or "") / _expanded(source)
     if path.is_dir():
-        return assemble(splits_of_folder(path, options), options, name, cache_dir)
+        return assemble(splits_of_folder(path, options), options, name)
     if path.is_file():
-        return assemble({TRAIN: split_of_files([path], options)}, options, name, cache_dir)
+        return assemble({TRAIN: split_of_files([path], options)}, options, name)
     # A name with the suffix of a data file is a mistyped path, so the Hub is not asked.
     if _HUB_NAME.fullmatch(name) and not has_data_suffix(path):
-        return assemble(splits_of_hub(name, options, cache_dir), options, name, cache_dir)
+        return assemble(splits_of_hub(name, options), options, name)
     if path.exists():
         raise DataError(f"{path}: a pipe or device, which cannot be read twice; save what it holds to a file.")
     raise DataError(f"{path}: no such file or folder; {_EXPECTED}.")
@@ -420,7 +389,7 @@ def inputs_of(source: str | Path, data_dir: str | Path | None = None) -> list[Pa
     return [path] if path.exists() else []
 
 
-def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_dir: str | Path | None) -> DatasetDict:
+def _load_named(name: str, data_dir: str | Path | None, reading: Reading) -> DatasetDict:
     """Load a named corpus from local files, or else from the Hub."""
     corpus = NAMED_CORPORA[name]
     files, hub, prefix = corpus.files, corpus.hub, corpus.prefix
@@ -432,17 +401,17 @@ def _load_named(name: str, data_dir: str | Path | None, reading: Reading, cache_
             splits = splits_of_ontonotes(folder, reading)
         else:
             splits = splits_of_folder(folder, reading, prefix, corpus.tag_names)
-        return assemble(splits, reading, name, cache_dir)
+        return assemble(splits, reading, name)
     if data_dir is not None:
         raise DataError(f"{base}: no files of {name} here; put {files} into it, or into a folder {inside} in it.")
     why = "the Hub has no copy of it"
     if hub is not None:
         try:
-            splits = splits_of_hub(hub, reading, cache_dir)
+            splits = splits_of_hub(hub, reading)
         except DataError as error:
             why = f"its copy {hub} on the Hub cannot be loaded ({first_line(error.__cause__ or error)})"
         else:
-            return assemble(splits, reading, name, cache_dir)
+            return assemble(splits, reading, name)
     raise DataError(
         f"{name}: no folder given, and {why}; put {files} into a folder and name it as data_dir, "
         f"or put them into the folder {inside} below the one that the variable {CORPORA_VARIABLE} names."

@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DataError
 from ..models.tags import BEGIN, END, INSIDE, OUTSIDE, SINGLE
 
 Scheme = Literal["plain", "iob1", "iob2", "bioes", "bilou", "bmes"]
@@ -139,7 +138,7 @@ def usual_tags(counts: Mapping[str, int], scheme: str) -> tuple[dict[str, str], 
         form = {tag: f"{new[0]}-{new[2:]}" if _UNDERSCORED.match(new) else new for tag, new in form.items()}
         notes.append(UNDERSCORES)
         inside = set(form.values()) - set(NO_CHUNK)
-    most = max(counts, key=counts.__getitem__)
+    most = max(counts, key=counts.__getitem__, default="")
     bare = inside and not any(map(_ANY_CHUNK_SCHEME.match, inside)) and form[most] == OUTSIDE_TAG
     if scheme == IO or (scheme == "auto" and bare):
         form = {tag: new if new in NO_CHUNK else f"I-{new}" for tag, new in form.items()}
@@ -302,78 +301,32 @@ def chunks_of(ids: NDArray[np.int64], lengths: NDArray[np.int64], tag_set: TagSe
         lengths: The number of words of each sentence. Shape: (sentences,).
         tag_set: The meaning of the numbers.
     """
-    types, continues = tag_set.type_of[ids], _continues(ids, lengths, tag_set)
+    types, kinds = tag_set.type_of[ids], tag_set.kind_of[ids]
+    continues = np.isin(kinds, _CONTINUES)
+    continues[1:] &= np.isin(kinds[:-1], _STAYS_OPEN) & (types[1:] == types[:-1])
+    continues[(np.cumsum(lengths) - lengths)[lengths > 0]] = False
     first = np.flatnonzero((types != _NO_TYPE) & ~continues)
-    last = np.flatnonzero((types != _NO_TYPE) & ~_followed(continues))
+    last = np.flatnonzero((types != _NO_TYPE) & ~np.append(continues[1:], False))
     return Chunks(first, last + 1, types[first])
 
 
-def _continues(ids: NDArray[np.int64], lengths: NDArray[np.int64], tag_set: TagSet) -> NDArray[np.bool_]:
-    """Tell for each word whether it continues the chunk of the word before."""
-    kinds = tag_set.kind_of[ids]
-    continues = np.isin(kinds, _CONTINUES) & _beside_its_type(tag_set.type_of[ids], lengths)
-    continues[1:] &= np.isin(kinds[:-1], _STAYS_OPEN)
-    return continues
+def from_iob2(tags: Sequence[str], scheme: str) -> list[str]:
+    """Convert the IOB2 tags of a sentence to another of `WRITTEN_SCHEMES`.
 
-
-def _beside_its_type(types: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell for each word whether the word before it in its sentence has the same type."""
-    beside = np.zeros(len(types), dtype=bool)
-    beside[1:] = types[1:] == types[:-1]
-    beside[(np.cumsum(lengths) - lengths)[lengths > 0]] = False
-    return beside
-
-
-def _followed(continues: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Tell for each word whether the next one continues its chunk."""
-    return np.append(continues[1:], False) if len(continues) else continues
-
-
-#: The notation of entities in CoNLL-2012.
-BRACKETS = "brackets"
-# The tag of a chunk's word by its kind, BEGIN to SINGLE, and of the first word of a chunk that directly follows another
-# of its type, which only IOB1 writes differently.
-_BRACKETS = ("({}*", "*", "*)", "({})", "")
-_NEIGHBOUR = 5
-
-
-def from_iob2(
-    ids: NDArray[np.int64], lengths: NDArray[np.int64], labels: Sequence[str], scheme: str
-) -> tuple[NDArray[np.int64], list[str]]:
-    """Convert IOB2 labels to another scheme; plain labels stay as they are.
-
-    An ``I-`` that continues no chunk of its type begins one.
-
-    Args:
-        ids: The label of each word, sentence after sentence. Shape: (words,).
-        lengths: The number of words of each sentence. Shape: (sentences,).
-        labels: The labels: IOB2 or plain.
-        scheme: One of `WRITTEN_SCHEMES`, or "brackets".
-
-    Returns:
-        The number of each word's tag, and the tags by number.
-
-    Raises:
-        DataError: If the scheme is unknown.
+    An ``I-`` that continues no entity of its type begins one.
     """
-    if scheme not in (*WRITTEN_SCHEMES, BRACKETS):
-        raise DataError(f"scheme={scheme!r} cannot be written; choose one of {', '.join(WRITTEN_SCHEMES)}.")
-    if not is_chunked(labels):
-        return ids, list(labels)
-    tag_set = TagSet.of(labels, "iob2")
-    types, continues = tag_set.type_of[ids], _continues(ids, lengths, tag_set)
-    followed = _followed(continues)
-    kinds = np.where(continues, np.where(followed, INSIDE, END), np.where(followed, BEGIN, SINGLE))
-    if scheme == "iob1":
-        kinds[_beside_its_type(types, lengths) & ~continues] = _NEIGHBOUR
-    forms = _BRACKETS if scheme == BRACKETS else _forms(scheme)
-    tags = [form.format(name) for name in tag_set.types for form in forms]
-    outside = "*" if scheme == BRACKETS else OUTSIDE_TAG
-    return np.where(types == _NO_TYPE, 0, types * len(forms) + kinds), [outside, *tags]
-
-
-def _forms(scheme: str) -> tuple[str, ...]:
-    letters = {kind: f"{letter}-{{}}" for letter, kind in _KINDS[scheme].items()}  # type: ignore[index]
-    begin, inside = letters[BEGIN], letters[INSIDE]
-    first = inside if scheme == "iob1" else begin
-    return first, inside, letters.get(END, inside), letters.get(SINGLE, first), begin
+    letters = {kind: letter for letter, kind in _KINDS[scheme].items()}  # type: ignore[index]
+    converted = []
+    for before, tag, after in zip([EDGE, *tags[:-1]], tags, [*tags[1:], EDGE], strict=True):
+        name = entity_type(tag)
+        if not name:
+            converted.append(tag)
+            continue
+        continued = tag[0] == "I" and entity_type(before) == name
+        followed = after == f"I-{name}"
+        kind = (INSIDE if followed else END) if continued else BEGIN if followed else SINGLE
+        if scheme == "iob1":
+            kind = BEGIN if not continued and entity_type(before) == name else INSIDE
+        usual = INSIDE if kind in (INSIDE, END) else BEGIN
+        converted.append(f"{letters.get(kind, letters[usual])}-{name}")
+    return converted

@@ -3,6 +3,7 @@
 import codecs
 import logging
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -19,21 +20,19 @@ _log = logging.getLogger(__name__)
 _LISTED = 10
 
 
-class RepairRefused(DataError):
-    """Raised for a repair that `Reading.strict` refuses; no bad line is left out for it."""
-
-
 class Repairs:
     """Counts the repairs of a corpus by kind, and collects notes on how it was read and the bad lines left out."""
 
-    def __init__(self, strict: bool = False) -> None:
+    def __init__(self, reading: "Reading") -> None:
         """Start with no repairs.
 
         Args:
-            strict: Raise DataError for every repair.
+            reading: Options: ``strict`` raises DataError for every repair, ``skip_bad_lines`` leaves out bad lines.
         """
-        self.strict = strict
-        self._found: dict[str, tuple[int, str]] = {}
+        self.strict = reading.strict
+        self.skips = reading.skip_bad_lines and not reading.strict
+        self._counts: Counter[str] = Counter()
+        self._places: dict[str, str] = {}  # of the first repair of each kind
         self._notes: dict[str, list[str]] = {}
         self._left_out: list[str] = []
         self._bad_lines = 0
@@ -47,12 +46,12 @@ class Repairs:
             count: Their number.
 
         Raises:
-            RepairRefused: If `strict` is set.
+            DataError: If `strict` is set.
         """
         if self.strict:
-            raise RepairRefused(f"{place}: {count} {kind}; correct the data, or read them without strict.")
-        before, first = self._found.get(kind, (0, place))
-        self._found[kind] = (before + count, first)
+            raise DataError(f"{place}: {count} {kind}; correct the data, or read them without strict.")
+        self._counts[kind] += count
+        self._places.setdefault(kind, place)
 
     def note(self, what: str, place: str) -> None:
         """Note how something was read.
@@ -65,16 +64,11 @@ class Repairs:
         if place not in places:
             places.append(place)
 
-    def leave_out(self, fault: DataError, skip_bad_lines: bool) -> None:
-        """Count a bad line or record that is left out.
-
-        Args:
-            fault: The error of the line.
-            skip_bad_lines: Whether bad lines are left out; otherwise the error is raised, with this option as a remedy.
-        """
-        if isinstance(fault, RepairRefused):
+    def leave_out(self, fault: DataError) -> None:
+        """Count a bad line or record that is left out, or raise its error, with the option as a remedy."""
+        if self.strict:
             raise fault
-        if not skip_bad_lines:
+        if not self.skips:
             raise DataError(f"{str(fault).removesuffix('.')}, or pass skip_bad_lines.") from fault
         self._bad_lines += 1
         if len(self._left_out) < _LISTED:
@@ -85,9 +79,6 @@ class Repairs:
         """The first bad line that was left out, with its fault; empty if there is none."""
         return next(iter(self._left_out), "")
 
-    def __str__(self) -> str:
-        return "; ".join(f"{count:,} {kind} (first: {place})" for kind, (count, place) in self._found.items())
-
     def report(self, source: str) -> None:
         """Log the notes, the repairs in one line, and the bad lines that were left out.
 
@@ -95,11 +86,11 @@ class Repairs:
             source: The corpus.
         """
         for what, places in self._notes.items():
-            others = f" and {len(places) - 1} other files" if len(places) > 2 else ""
-            others = others or (f" and {places[1]}" if len(places) > 1 else "")
+            others = f" and {len(places) - 1} others" if len(places) > 1 else ""
             _log.warning("%s%s: %s.", places[0], others, what)
-        if self._found:
-            _log.warning("%s: repaired: %s", source, self)
+        if self._counts:
+            kinds = (f"{count:,} {kind} (first: {self._places[kind]})" for kind, count in self._counts.items())
+            _log.warning("%s: repaired: %s", source, "; ".join(kinds))
         if self._bad_lines:
             more = self._bad_lines - len(self._left_out)
             listed = [*self._left_out, f"and {more:,} more"] if more else self._left_out
@@ -109,8 +100,8 @@ class Repairs:
 
 AUTO = "auto"
 NONE = "none"
-WRITTEN_FORMATS = ("columns", "conllu", "conll2012", "csv", "jsonl", "spans", "parquet", "arrow")
-FORMATS = (*WRITTEN_FORMATS, "brat", "spacy", "spacy_json")
+WRITTEN_FORMATS = ("columns", "conllu", "csv", "jsonl", "spans", "parquet", "arrow")
+FORMATS = (*WRITTEN_FORMATS, "conll2012", "brat", "spacy", "spacy_json")
 SCHEMES = ("plain", *WRITTEN_SCHEMES, IO)
 SEPARATORS = ("tab", "blank")
 
@@ -201,17 +192,15 @@ class Sentence(NamedTuple):
         source: The name of the source, to which a number is appended: ``"corpus/train.txt:"``, or
             ``"owner/name, train, row "``.
         line: That number: of the line of the first token, or of the one line or row that holds the whole sentence.
-        lines_per_token: 1 where each token has a line of its own, 0 where one line or row holds the whole sentence.
         pos_tags: The parts of speech, if the source has them.
         doc_id: The document that the sentence belongs to, if the source has it.
-        lines: The line of each token, where they do not follow each other.
+        lines: The line of each token, if each has its own.
     """
 
     tokens: list[str]
     tags: list[str]
     source: str
     line: int
-    lines_per_token: int = 0
     pos_tags: list[str] | None = None
     doc_id: str | None = None
     lines: list[int] | None = None
@@ -222,10 +211,8 @@ class Sentence(NamedTuple):
     ) -> "Sentence":
         """Create a sentence from rows of a file: the number of the line, the word, its tag and its part of speech."""
         lines, tokens, tags, pos_tags = (list(values) for values in zip(*rows, strict=True))
-        return cls(tokens, tags, f"{path}:", lines[0], 1, pos_tags if with_pos else None, doc_id, lines)
+        return cls(tokens, tags, f"{path}:", lines[0], pos_tags if with_pos else None, doc_id, lines)
 
     def place(self, index: int = 0) -> str:
         """Return the place of a token, for messages."""
-        if self.lines is not None:
-            return f"{self.source}{self.lines[index]}"
-        return f"{self.source}{self.line + index * self.lines_per_token}"
+        return f"{self.source}{self.lines[index] if self.lines else self.line}"

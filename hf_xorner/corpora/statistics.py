@@ -2,15 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from datasets import Dataset, DatasetDict
 from numpy.typing import NDArray
 
-from .assemble import TRAIN, FlatBatch, flat_batches, label_names_of
+from .assemble import DOC_ID, TOKENS, TRAIN, flat_labels, label_names_of
 from .schemes import TagSet, chunks_of, is_chunked
 
 _LENGTHS = ("1", "2", "3", "4 or more")
@@ -46,7 +45,7 @@ def corpus_statistics(corpus: DatasetDict) -> dict[str, dict[str, Any]]:
     """
     counts = {split: _Counts(dataset, split) for split, dataset in corpus.items()}
     train = counts.get(TRAIN)
-    return {split: _report(found, None if found is train else train) for split, found in counts.items()}
+    return {split: _report(count, None if count is train else train) for split, count in counts.items()}
 
 
 class _Counts:
@@ -56,67 +55,41 @@ class _Counts:
         self.labels = label_names_of(dataset, split)
         self.chunked = is_chunked(self.labels)
         self.tag_set = TagSet.of(self.labels, "iob2" if self.chunked else "plain")
-        self.words: Counter[str] = Counter()
-        self.forms: Counter[str] = Counter()
-        self.unlabelled = 0
-        self.documents: set[str | None] = set()
-        self.per_label = np.zeros(len(self.labels), dtype=np.int64)
-        self.per_type = np.zeros(len(self.tag_set.types), dtype=np.int64)
-        self.per_length = np.zeros(len(_LENGTHS), dtype=np.int64)
-        lengths = [np.zeros(0, dtype=np.int64)]
-        for batch in flat_batches(dataset, split):
-            lengths.append(batch.lengths)
-            self.unlabelled += int((batch.ids < 0).sum())
-            _count(self.words, batch.tokens)
-            if batch.doc_ids is not None:
-                self.documents.update(batch.doc_ids.unique().to_pylist())
-            if self.chunked:
-                self._count_entities(batch)
-            else:
-                self.per_label += np.bincount(batch.ids, minlength=len(self.labels))
-        self.lengths: NDArray[np.int64] = np.concatenate(lengths)
-
-    def _count_entities(self, batch: FlatBatch) -> None:
-        chunks = chunks_of(batch.chunk_ids, batch.lengths, self.tag_set)
-        lengths = chunks.end - chunks.first
-        self.per_type += np.bincount(chunks.type, minlength=len(self.per_type))
-        self.per_length += np.bincount(np.minimum(lengths, len(_LENGTHS)) - 1, minlength=len(_LENGTHS))
-        inside = np.zeros(len(batch.ids) + 1, dtype=np.int64)
-        np.add.at(inside, chunks.first, 1)
-        np.add.at(inside, chunks.end, -1)
-        words = batch.tokens.filter(pa.array(np.cumsum(inside)[:-1] > 0))
-        offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
-        _count(self.forms, pc.binary_join(pa.ListArray.from_arrays(offsets, words), " "))
+        self.documents = set(dataset[DOC_ID]) if DOC_ID in dataset.column_names else set()
+        ids, self.lengths = flat_labels(dataset)
+        words = list(chain.from_iterable(dataset[TOKENS]))
+        self.words = Counter(words)
+        self.unlabelled = int((ids < 0).sum())
+        self.per_label = np.bincount(ids[ids >= 0], minlength=len(self.labels))
+        chunks = chunks_of(np.maximum(ids, 0), self.lengths, self.tag_set)
+        self.forms = Counter(" ".join(words[first:end]) for first, end in zip(chunks.first, chunks.end, strict=True))
+        self.per_type = np.bincount(chunks.type, minlength=len(self.tag_set.types))
+        lengths = np.minimum(chunks.end - chunks.first, len(_LENGTHS))
+        self.per_length = np.bincount(lengths - 1, minlength=len(_LENGTHS))
 
 
-def _count(counter: Counter[str], values: pa.Array) -> None:
-    found = values.value_counts()
-    for value, count in zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True):
-        counter[value] += count
-
-
-def _report(found: _Counts, train: _Counts | None) -> dict[str, Any]:
-    sentences, tokens = len(found.lengths), int(found.lengths.sum())
+def _report(counts: _Counts, train: _Counts | None) -> dict[str, Any]:
+    sentences, tokens = len(counts.lengths), int(counts.lengths.sum())
     report: dict[str, Any] = {"sentences": sentences, "tokens": tokens}
-    if found.unlabelled:
-        report["unlabelled_tokens"] = found.unlabelled
-    if found.documents - {None}:
-        documents = len(found.documents)
+    if counts.unlabelled:
+        report["unlabelled_tokens"] = counts.unlabelled
+    if counts.documents - {None}:
+        documents = len(counts.documents)
         report["documents"] = documents
         report["with_document_lines"] = {"sentences": sentences + documents, "tokens": tokens + documents}
-    report["distinct_words"] = len(found.words)
-    report["sentence_lengths"] = _sentence_lengths(found.lengths)
-    if found.chunked:
-        report["entities"] = int(found.per_type.sum())
-        report["per_type"] = dict(zip(found.tag_set.types, found.per_type.tolist(), strict=True))
-        report["entity_lengths"] = dict(zip(_LENGTHS, found.per_length.tolist(), strict=True))
+    report["distinct_words"] = len(counts.words)
+    report["sentence_lengths"] = _sentence_lengths(counts.lengths)
+    if counts.chunked:
+        report["entities"] = int(counts.per_type.sum())
+        report["per_type"] = dict(zip(counts.tag_set.types, counts.per_type.tolist(), strict=True))
+        report["entity_lengths"] = dict(zip(_LENGTHS, counts.per_length.tolist(), strict=True))
     else:
-        report["per_tag"] = dict(zip(found.labels, found.per_label.tolist(), strict=True))
+        report["per_tag"] = dict(zip(counts.labels, counts.per_label.tolist(), strict=True))
     if train is not None:
-        unseen = {"tokens": _unseen_mentions(found.words, train.words), "words": _unseen(found.words, train.words)}
-        if found.chunked:
-            unseen["entity_mentions"] = _unseen_mentions(found.forms, train.forms)
-            unseen["entity_forms"] = _unseen(found.forms, train.forms)
+        unseen = {"tokens": _unseen_mentions(counts.words, train.words), "words": _unseen(counts.words, train.words)}
+        if counts.chunked:
+            unseen["entity_mentions"] = _unseen_mentions(counts.forms, train.forms)
+            unseen["entity_forms"] = _unseen(counts.forms, train.forms)
         report["unseen"] = unseen
     return report
 
@@ -133,13 +106,13 @@ def _sentence_lengths(lengths: NDArray[np.int64]) -> dict[str, float | None]:
     }
 
 
-def _unseen(found: Counter[str], train: Counter[str]) -> float | None:
-    return 100 * len(found.keys() - train.keys()) / len(found) if found else None
+def _unseen(counts: Counter[str], train: Counter[str]) -> float | None:
+    return 100 * len(counts.keys() - train.keys()) / len(counts) if counts else None
 
 
-def _unseen_mentions(found: Counter[str], train: Counter[str]) -> float | None:
-    mentions = found.total()
-    return 100 * sum(found[value] for value in found.keys() - train.keys()) / mentions if mentions else None
+def _unseen_mentions(counts: Counter[str], train: Counter[str]) -> float | None:
+    mentions = counts.total()
+    return 100 * sum(counts[value] for value in counts.keys() - train.keys()) / mentions if mentions else None
 
 
 def statistics_table(statistics: Mapping[str, Mapping[str, Any]]) -> str:
@@ -162,14 +135,13 @@ def statistics_table(statistics: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _lines(splits: list[Mapping[str, Any]]) -> Iterable[tuple[str, list[Any]]]:
     """Yield the name and the values of every line; a heading has no values."""
-    keys = list(dict.fromkeys(key for split in splits for key in split))
-    for key in keys:
-        found = [split.get(key) for split in splits]
+    for key in dict.fromkeys(key for split in splits for key in split):
+        values = [split.get(key) for split in splits]
         name = _NAMES.get(key, key.replace("_", " "))
-        if not any(isinstance(value, Mapping) for value in found):
-            yield name, found
+        if not any(isinstance(value, Mapping) for value in values):
+            yield name, values
             continue
-        inner = [value if isinstance(value, Mapping) else {} for value in found]
+        inner = [value if isinstance(value, Mapping) else {} for value in values]
         yield name, []
         for below in dict.fromkeys(key for value in inner for key in value):
             label = below if key in _NAMES_OF_DATA else below.replace("_", " ")
@@ -183,7 +155,7 @@ _NAMES = {
     "sentence_lengths": "tokens of a sentence",
     "unseen": "not in train, %",
 }
-# What stands below these is named by the corpus.
+# The lines below these are named by the corpus.
 _NAMES_OF_DATA = ("per_type", "per_tag")
 
 

@@ -6,7 +6,7 @@ import ast
 from importlib.resources import files
 
 #: The runtime, after the modules that it imports.
-MODULES = ("entities.py", "export/runtime.py")
+MODULES = ("models/word_ids.py", "entities.py", "export/runtime.py")
 
 
 def runtime_code() -> str:

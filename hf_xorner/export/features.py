@@ -7,7 +7,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from ..models.configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, TaggerConfig
+from ..models.configuration_tagger import TaggerConfig
 from ..models.features import (
     CASINGS,
     CHARACTER_TYPES,
@@ -23,7 +23,7 @@ from ..models.features import (
     trained_words,
 )
 from ..models.frozen_vectors import ComposedVectors, FrozenVectors, StaticVectors
-from ..models.tokenization_word_char import UNKNOWN_ID
+from ..models.word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, UNKNOWN_ID
 from .contextual import add_context
 from .graph import Graph, Value
 from .recurrent import Cells

@@ -12,8 +12,8 @@ import torch
 from ..files import write_whole
 from ..loading import load
 from ..models.configuration_tagger import TaggerConfig
-from ..models.pieces import WordPieces
-from ..models.tokenization_word_char import FALLBACKS, WordCharTokenizer, character_ids
+from ..models.tokenization_word_char import WordCharTokenizer
+from ..models.word_ids import FALLBACKS, WordPieces, character_ids
 from ..models.word_rule import WORD_PATTERN
 from .javascript import javascript_pattern
 

@@ -9,23 +9,17 @@ from torch import Tensor, nn
 from .configuration_tagger import SelfAttentionConfig
 
 
-class HeadProjections(nn.Module):
-    """The linear maps of all heads, without bias: (…, input_size) → (…, heads · head_dim)."""
+class HeadProjections(nn.Linear):
+    """The linear maps of all heads: (…, input_size) → (…, heads · head_dim).
+
+    Initial weights are Glorot-uniform, within ±`bound`, each head's matrix by itself or all as one.
+    """
 
     def __init__(self, config: SelfAttentionConfig, input_size: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(config.num_attention_heads * config.attention_head_dim, input_size))
-        self.fan_out = config.attention_head_dim if config.attention_initializer == "head" else len(self.weight)
-        self.reset_parameters()  # as `nn.Linear`, which was here, so that a seed gives the weights that it gave
-
-    def reset_parameters(self) -> None:
-        """Glorot-uniform weights, each head's matrix apart or not."""
-        bound = (6 / (self.weight.shape[1] + self.fan_out)) ** 0.5
-        nn.init.uniform_(self.weight, -bound, bound)
-
-    def forward(self, states: Tensor) -> Tensor:
-        """Project states (…, input_size)."""
-        return F.linear(states, self.weight)
+        size = config.num_attention_heads * config.attention_head_dim
+        super().__init__(input_size, size, bias=False)
+        fan_out = config.attention_head_dim if config.attention_initializer == "head" else size
+        self.bound = (6 / (input_size + fan_out)) ** 0.5
 
 
 class WindowedSelfAttention(nn.Module):

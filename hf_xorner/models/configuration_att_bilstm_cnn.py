@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from .configuration_bilstm_cnn import BiLstmCnnConfig
 from .configuration_tagger import SelfAttentionConfig
 
@@ -16,6 +14,5 @@ class AttBiLstmCnnConfig(BiLstmCnnConfig, SelfAttentionConfig):
     """
 
     model_type = "att-bilstm-cnn"
-    older: ClassVar[dict[str, Any]] = {**BiLstmCnnConfig.older, "attention_initializer": "matrix"}
 
     attention_initializer: str = "head"

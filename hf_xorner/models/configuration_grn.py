@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from .configuration_tagger import TaggerConfig
 
@@ -37,14 +37,6 @@ class GrnConfig(TaggerConfig):
     """
 
     model_type = "grn"
-    older: ClassVar[dict[str, Any]] = {
-        **TaggerConfig.older,
-        "char_padding": 0,
-        "char_pads": "learned",
-        "char_windows": "all",
-        "crf_boundaries": "none",
-        "initializer": "uniform",
-    }
     citation = """\
 @inproceedings{chen2019,
   title     = {{GRN}: Gated Relation Network to Enhance Convolutional Neural Network for Named Entity Recognition},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from .configuration_tagger import TaggerConfig
 
@@ -37,8 +37,6 @@ class LstmCrfConfig(TaggerConfig):
   booktitle = {Proceedings of NAACL-HLT},
   year      = {2016},
 }"""
-
-    older: ClassVar[dict[str, Any]] = {**TaggerConfig.older, "max_word_chars": 20}
 
     hidden_size: int = 100
     cell: str = "coupled"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from torch import Tensor, nn
 
 from .configuration_stack_lstm import StackLstmConfig
@@ -34,18 +32,14 @@ class StackLstmForTokenClassification(TaggerForTokenClassification):
     """Stack-LSTM.
 
     The loss is that of the gold actions, computed in parallel. A word without label is treated as OUT at no cost. In
-    evaluation the argmax of the logits is the result of greedy or beam search, and their softmax a posterior derived
-    from the actions' probabilities (see `local_posterior` and `beam_posterior`), without gradient.
+    evaluation the argmax of the logits is the result of greedy search, and their softmax a posterior derived from the
+    actions' probabilities (see `local_posterior`), without gradient.
 
     The decoder can be neither offloaded by accelerate nor run on the meta device: shapes depend on what is decoded.
     """
 
     config_class = StackLstmConfig
     encoder_class = WordVectors
-
-    def can_be_captured(self, inputs: Collection[str]) -> bool:
-        """In training on gold actions, for most batches; to decode, Python reads which sentences are finished."""
-        return "labels" in inputs and not self.config.exploration and super().can_be_captured(inputs)
 
     def build_head(self, config: StackLstmConfig) -> None:
         """Create the decoder only: it reads the words themselves in place of scores of tags."""

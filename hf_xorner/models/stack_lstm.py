@@ -17,10 +17,6 @@ from .recurrent import BiLstmLayer, Packing, build_layer, coupled_states, in_one
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, OUT, SHIFT, TransitionSystem
 
-#: Batches on a GPU of at most this many sentences · words² have shapes that do not depend on actions: every word may be
-#: a chunk, and every chunk as long as the sentence.
-MOST_PLACES = 2**17
-
 #: Minimum rows of a batch for a separate call of the backend's kernel, and the maximum number of such calls.
 ROWS_TOGETHER, GROUPS = 16, 4
 
@@ -148,14 +144,13 @@ class SpanComposition(nn.Module):
     """g: one vector of the words u, …, v of a chunk and its type y (lample2016, section 3.2).
 
     A bidirectional LSTM reads the words and then the type's vector r_y, projected to the size of a word; g consists of
-    the last states of both directions. With "affine" chunks it reads only the words, and
-    g = relu(W [h→ ; h←] + R r_y + b). With "guarded" ones (its program) it reads the vector of the empty stack before
-    them, too. Words outside of chunks have their own type.
+    the last states of both directions. With "guarded" chunks (its program) it reads the vector of the empty stack and
+    then the words, and g = relu(W [h→ ; h←] + R r_y + b). Words outside of chunks have their own type.
     """
 
     def __init__(self, config: StackLstmConfig, num_types: int, word_size: int) -> None:
         super().__init__()
-        self.token, self.guarded = config.composition == "token", config.composition == "guarded"
+        self.token = config.composition == "token"
         self.types = nn.Embedding(num_types + 1, config.label_dim)  # the last is for words outside
         size = config.composition_size
         self.layer = build_layer(config.cell, word_size, size)
@@ -169,10 +164,10 @@ class SpanComposition(nn.Module):
 
         The guard is the vector of the empty stack, (d,).
         """
-        if self.guarded:
-            words, lengths = torch.cat([guard.expand(len(words), 1, -1), words], 1), lengths + 1
         labels = self.label(self.types(types))
-        if self.token:
+        if not self.token:
+            words, lengths = torch.cat([guard.expand(len(words), 1, -1), words], 1), lengths + 1
+        else:
             room = torch.cat([words, torch.zeros_like(words[:, :1])], 1)
             behind = torch.arange(room.shape[1], device=lengths.device) == lengths.unsqueeze(1)
             words, lengths = torch.where(behind.unsqueeze(-1), labels.unsqueeze(1), room), lengths + 1
@@ -197,7 +192,7 @@ class SpanComposition(nn.Module):
     def compose(self, products: Tensor, place: Tensor, lengths: Tensor, types: Tensor) -> Tensor:
         """`forward` from `products` for words at indices (N, L), right-padded, of lengths and types (N,)."""
         first_type = products.shape[1] - self.types.num_embeddings
-        if self.guarded:
+        if not self.token:
             place, lengths = F.pad(place, (1, 0), value=first_type - 1), lengths + 1
         steps = torch.arange(place.shape[1] + self.token, device=place.device)
         last = (lengths + self.token - 1).unsqueeze(1)  # the step of the last token
@@ -229,7 +224,7 @@ class ActionScorer(nn.Module):
 
     def __init__(self, config: StackLstmConfig, tags: TagSpace, word_size: int) -> None:
         super().__init__()
-        self.system = TransitionSystem(tags, config.discontiguous)
+        self.system = TransitionSystem(tags)
         self.raw_words_outside = config.outside == "word"
         self.composition = SpanComposition(config, self.system.num_types, word_size)
         self.actions = nn.Embedding(self.system.num_actions, config.action_dim)
@@ -252,42 +247,40 @@ class ActionScorer(nn.Module):
 
         Returns:
             Log probabilities (N, actions) in at least float32 before each of N actions, sentence by sentence, and the
-            sentence and the step of each, (N,). Where values are not readable, NO_ACTION is one of them.
+            sentence and the step of each, (N,).
         """
         batch, time, _ = words.shape
         there = actions >= 0
-        static = not self.reads(words)
-        most = batch * time if static else None  # words, chunks
-        sentence, step = every_place(there) if static else there.nonzero(as_tuple=True)
+        sentence, step = there.nonzero(as_tuple=True)
         position, depth, outputs, _ = (values[sentence, step] for values in self.system.trace(actions))
         action = actions[sentence, step]
         flat = words.flatten(0, 1)
         word = (sentence * time + position).clamp(max=max(len(flat) - 1, 0))
         shifts, outs, reduces = action == SHIFT, action == OUT, action >= FIRST_REDUCE
         shifted = shifts.cumsum(0) - shifts.long()  # words shifted before in the batch
-        on_stack = _rows(flat, chosen(word, shifts, most))
+        on_stack = _rows(flat, word[shifts])
 
-        begin, length = chosen(shifted - depth, reduces, most), chosen(depth, reduces, most)
-        width = time if static else int(length.max()) if len(length) else 1
+        begin, length = (shifted - depth)[reduces], depth[reduces]
+        width = int(length.max()) if len(length) else 1
         place = begin.unsqueeze(1) + torch.arange(width, device=begin.device)
         within = place < (begin + length).unsqueeze(1)
         chunks = _rows(on_stack, place.clamp(max=max(len(on_stack) - 1, 0)))  # (chunks, width, d)
 
-        types = chosen(action - FIRST_REDUCE, reduces, most)
-        outside = _rows(flat, chosen(word, outs, most))
+        types = action[reduces] - FIRST_REDUCE
+        outside = _rows(flat, word[outs])
         pushed = self.composed(chunks, length.clamp(min=1), types, outside)  # chunks first, then words outside
         counts = torch.stack([(actions >= OUT).sum(1), there.sum(1)])  # (2, B): pushes to the output, and actions
-        longest = time if static else int(counts[0].max()) if batch else 0
-        nowhere = batch * longest
+        longest = int(counts[0].max()) if batch else 0
         slot = sentence * longest + outputs
-        slot = torch.cat([chosen(slot, reduces, most, nowhere), chosen(slot, outs, most, nowhere)])
-        on_output = pushed.new_zeros(nowhere + 1, pushed.shape[1]).index_copy(0, slot, pushed)
-        on_output = on_output[:nowhere].unflatten(0, (batch, longest))
+        slot = torch.cat([slot[reduces], slot[outs]])
+        on_output = pushed.new_zeros(batch * longest, pushed.shape[1]).index_copy(0, slot, pushed)
+        on_output = on_output.unflatten(0, (batch, longest))
 
         (under,) = states_of([self.stack], [chunks], [length])
         under = under[:, 1 : width + 1].flatten(0, 1)
-        shifted_at = chosen(torch.arange(len(under), device=under.device), within.flatten(), most)
-        stack = torch.cat([self.stack.empty()[0][-1:], _rows(under, shifted_at)])  # after each shifted word
+        stack = torch.cat(
+            [self.stack.empty()[0][-1:], _rows(under, within.flatten().nonzero().squeeze(1))]
+        )  # after each shifted word
 
         done = self.actions(actions[:, :-1].clamp(min=0))
         output, buffer, history = states_of(
@@ -304,11 +297,6 @@ class ActionScorer(nn.Module):
         scores = self.classifier(torch.relu(self.hidden(torch.cat(states, -1))))
         valid = self.system.valid(position, depth, lengths[sentence])
         return log_softmax_of_valid(scores, valid), sentence, step
-
-    @staticmethod
-    def reads(words: Tensor) -> bool:
-        """True if the shapes for words (B, T, d) may depend on the actions."""
-        return readable(words) or len(words) * words.shape[1] ** 2 > MOST_PLACES
 
     def composed(self, chunks: Tensor, lengths: Tensor, types: Tensor, outside: Tensor) -> Tensor:
         """Input of the output's LSTM: chunks (N, L, d) and words outside of them (M, d) → (N + M, g)."""
@@ -336,20 +324,6 @@ def log_softmax_of_valid(scores: Tensor, valid: Tensor) -> Tensor:
     """Log probabilities of the valid actions in at least float32, −∞ for others; of all actions if none is valid."""
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     return scores.masked_fill(valid.any(-1, keepdim=True) & ~valid, -torch.inf).log_softmax(-1)
-
-
-def every_place(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows and the columns of all places of a mask (B, S), row by row."""
-    place = torch.arange(mask.numel(), device=mask.device)
-    return place // max(1, mask.shape[1]), place % max(1, mask.shape[1])
-
-
-def chosen(values: Tensor, mask: Tensor, size: int | None, fill: int = 0) -> Tensor:
-    """The values (N,) in a mask (N,), in a tensor of a size with `fill` behind them; None for their number."""
-    if size is None:
-        return values[mask]
-    place = torch.where(mask, mask.cumsum(0) - 1, size)  # others go to an extra one
-    return values.new_full((size + 1,), fill).scatter(0, place, values)[:size]
 
 
 def _rows(values: Tensor, index: Tensor) -> Tensor:

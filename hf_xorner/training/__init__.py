@@ -3,9 +3,18 @@
 from ..errors import TrainingError
 from .arguments import RunArguments, TaggerTrainingArguments, parse
 from .batches import TaggingCollator
-from .checkpoints import folder_locked
 from .progress import Stopped, stoppable
-from .run import TrainingRun, best_seed, check_output, check_seeds, folder_of, of_each_seed, prepare, seed_table
+from .run import (
+    TrainingRun,
+    best_seed,
+    check_output,
+    check_seeds,
+    folder_locked,
+    folder_of,
+    of_each_seed,
+    prepare,
+    seed_table,
+)
 from .trainer import TaggerTrainer
 
 __all__ = [

@@ -20,7 +20,8 @@ from transformers.hf_argparser import string_to_bool
 from ..corpora import Reading
 from ..loading import load_config, load_tokenizer
 from ..models.configuration_tagger import TaggerConfig
-from ..models.tokenization_word_char import FALLBACKS, WordCharTokenizer
+from ..models.tokenization_word_char import WordCharTokenizer
+from ..models.word_ids import FALLBACKS
 from ..options import Parser, check_values, option
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO
@@ -210,7 +211,6 @@ class TaggerTrainingArguments(TrainingArguments):
         aliases=("--patience",),
     )
     max_grad_norm: float = option(0.0, "Clip gradients to this norm; 0: no clipping.", bounds=(0, math.inf))
-    cuda_graphs: bool = option(True, "On CUDA, replay training steps as CUDA graphs.")
     eval_strategy: str = option("epoch", "When to score the validation data.")
     save_strategy: str = option("epoch", "When to write a checkpoint.")
     save_total_limit: int | None = option(1, "Checkpoints kept in addition to the best one.")

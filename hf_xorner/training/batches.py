@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field
 from itertools import chain
@@ -14,11 +15,9 @@ import datasets
 import numpy as np
 import pyarrow.compute as pc
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from ..cuda_graphs import longest_word, rounded_size
 from ..models.tags import IGNORED
 from ..models.tokenization_word_char import WordCharTokenizer
 
@@ -176,13 +175,11 @@ class TaggingCollator:
         tokenizer: The tokenizer of the model.
         words: The column of the words.
         labels: The column of the labels; examples without it are collated without labels.
-        few_shapes: Pad to a few lengths, and add `longest_word`, for CUDA graphs.
     """
 
     tokenizer: WordCharTokenizer
     words: str = "tokens"
     labels: str = "ner_tags"
-    few_shapes: bool = False
     _rows: WordRows | None = field(default=None, init=False, repr=False, compare=False)
 
     def __call__(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
@@ -196,8 +193,6 @@ class TaggingCollator:
         if self._rows is None or self._rows.tokenizer is not self.tokenizer:
             self._rows = WordRows(self.tokenizer)
         batch: dict[str, Any] = self._rows.encode(sentences)
-        if self.few_shapes:
-            batch = self._with_few_shapes(batch)
         if CONTEXT_STATES in examples[0]:
             states = [example[CONTEXT_STATES] for example in examples]
             batch[CONTEXT_STATES] = _padded(states, np.float32, batch["attention_mask"].bool())
@@ -231,15 +226,6 @@ class TaggingCollator:
             ) from None
         return {**batch, "labels": labels}
 
-    def _with_few_shapes(self, batch: dict[str, Tensor]) -> dict[str, Any]:
-        """Pad values (B, T, …) to a rounded T."""
-        time = batch["input_ids"].shape[1]
-        padding = [0, rounded_size(time) - time]
-        if self.tokenizer.padding_side == "left":
-            padding.reverse()
-        padded = {name: F.pad(values, [0] * 2 * (values.dim() - 2) + padding) for name, values in batch.items()}
-        return {**padded, "longest_word": longest_word(batch["char_ids"])}
-
 
 #: Sentences in a batch of `with_bytes`, and of the cached dataset.
 _BATCH, _WRITTEN = 32, 256
@@ -272,13 +258,16 @@ def with_bytes(
 
     order = np.argsort(word_counts(dataset, words), kind="stable")
     by_length = dataset.select(order)
+    fingerprint = hashlib.sha256(f"{by_length._fingerprint} {identity}".encode()).hexdigest()[:32]
     computed = by_length.map(
         encode,
         batched=True,
         batch_size=_BATCH,
         writer_batch_size=_WRITTEN,
         features=datasets.Features({**dataset.features, column: datasets.Value("binary")}),
-        new_fingerprint=hashlib.sha256(f"{by_length._fingerprint} {identity}".encode()).hexdigest()[:32],
+        new_fingerprint=fingerprint,
+        # A dataset in memory has no place of its own in the cache.
+        cache_file_name=os.path.join(datasets.config.HF_DATASETS_CACHE, "hf_xorner", f"{fingerprint}.arrow"),
         desc=description,
     )
     return computed.select(np.argsort(order))

@@ -16,18 +16,12 @@ from transformers import AutoModelForTokenClassification
 
 from ..errors import DataError
 from ..loading import load_model
-from ..models.configuration_tagger import RESERVED_CHARACTER_TYPES, TaggerConfig
+from ..models.configuration_tagger import TaggerConfig
 from ..models.features import WordFeatures, rows_of_words, trained_words, words_of_rows
 from ..models.frozen_vectors import ComposedVectors
 from ..models.modeling_tagger import TaggerForTokenClassification
-from ..models.tokenization_word_char import (
-    UNKNOWN_ID,
-    WordCharTokenizer,
-    character_ids,
-    code_points,
-    known_forms,
-    may_be_known,
-)
+from ..models.tokenization_word_char import WordCharTokenizer, known_forms, may_be_known
+from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID, character_ids, code_points
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, Composition, compose_installed, read_composition, read_encoder
 from ..vectors.formats import Vectors, read_vectors
@@ -291,9 +285,9 @@ def build_afresh(
 
 #: Fields that may differ from the existing model's: they change neither its weights nor its features. So do …dropout.
 _FREE = {
-    *("loss_reduction", "loss_each_iteration", "exploration", "dropout_masks", "initializer", "initializer_range"),
+    *("loss_reduction", "loss_each_iteration", "dropout_masks", "initializer", "initializer_range"),
     *("attention_initializer", "freeze_word_embeddings", "context_frozen", "attention_window", "attention_overlap"),
-    *("malformed_spans", "constrain_transitions", "beam_size", "discontiguous"),
+    *("malformed_spans", "constrain_transitions"),
 }
 
 

@@ -11,8 +11,8 @@ from transformers import PreTrainedModel
 
 from ..errors import DataError
 from ..models.contextual import ContextualFeatures
-from ..models.pieces import WordPieces
 from ..models.tokenization_word_char import WordCharTokenizer
+from ..models.word_ids import WordPieces
 from ..vectors.distill import Composition, PretrainedEncoder, usual_layers
 from .batches import CONTEXT_STATES, with_bytes
 from .model_files import settings_of, tensors_digest

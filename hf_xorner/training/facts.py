@@ -20,7 +20,7 @@ import torch
 from datasets import Dataset, DatasetDict
 from transformers import PreTrainedConfig, Trainer, TrainerCallback
 
-from ..corpora.assemble import TOKENS, TRAIN, corpus_fingerprint, flat_batches, label_names_of, split_fingerprint
+from ..corpora.assemble import TOKENS, TRAIN, corpus_fingerprint, flat_labels, label_names_of, split_fingerprint
 from ..corpora.hold_out import HeldOut
 from ..corpora.schemes import TagSet
 from ..corpora.statistics import corpus_statistics
@@ -553,13 +553,11 @@ def input_facts(run: RunArguments) -> dict[str, dict[str, Any]]:
 def surfaces_in(split: Dataset) -> set[str]:
     """Return the surface forms of a split's entities; none where its labels are plain."""
     tag_set = TagSet.of(label_names_of(split, TRAIN))
-    found: set[str] = set()
     if tag_set.plain:
-        return found
-    for batch in flat_batches(split, TRAIN):
-        spans = spans_of_ids(batch.chunk_ids, batch.lengths, tag_set, "conlleval")
-        found.update(surface_forms(spans, batch.tokens.to_pylist()))
-    return found
+        return set()
+    ids, lengths = flat_labels(split)
+    spans = spans_of_ids(np.maximum(ids, 0), lengths, tag_set, "conlleval")
+    return set(surface_forms(spans, list(chain.from_iterable(split[TOKENS]))))
 
 
 def _figures(judged: Judged, tokens: Any, known: set[str]) -> tuple[dict[str, Any], list[list[int]]]:

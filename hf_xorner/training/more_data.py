@@ -10,7 +10,7 @@ import numpy as np
 from datasets import Dataset, DatasetDict, concatenate_datasets
 
 from ..corpora import load_corpus
-from ..corpora.assemble import TAGS, TOKENS, TRAIN, flat_batches, label_names_of
+from ..corpora.assemble import TAGS, TOKENS, TRAIN, label_names_of
 from ..errors import DataError
 
 
@@ -43,8 +43,8 @@ def _more_like(own: Dataset, source: str, corpus: DatasetDict) -> Dataset:
         raise DataError(f"more_data={source!r} has no training split; it has {', '.join(corpus)}.")
     train, names = corpus[TRAIN], label_names_of(own, TRAIN)
     theirs = label_names_of(train, TRAIN)
-    used = np.unique(np.concatenate([batch.ids for batch in flat_batches(train, TRAIN)]))
-    if lacking := [theirs[index] for index in used[used >= 0] if theirs[index] not in names]:
+    used = sorted({tag for row in train[TAGS] for tag in row if tag >= 0})
+    if lacking := [theirs[tag] for tag in used if theirs[tag] not in names]:
         raise DataError(
             f"more_data={source!r}: the label {lacking[0]!r} is none of dataset's, which are {', '.join(names)}; "
             "rename its type by types, as in 'person=PER,product=?'."

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import Trainer
-
-from .checkpoints import CheckpointedCallback
+from transformers import Trainer, TrainerCallback
 
 
 def decay_by_epoch(optimizer: Optimizer, decay: float, steps_per_epoch: int) -> LambdaLR:
@@ -30,12 +26,8 @@ def decay_by_epoch(optimizer: Optimizer, decay: float, steps_per_epoch: int) -> 
     return LambdaLR(optimizer, lambda step: 1 / (1 + decay * (step // steps_per_epoch)))
 
 
-#: The file of a checkpoint with the weights of the epochs before.
-_KEPT = "last_epochs.safetensors"
-
-
-class EpochAverage(CheckpointedCallback):
-    """Keeps the trained weights at the ends of the last epochs; they are part of checkpoints.
+class EpochAverage(TrainerCallback):
+    """Keeps the trained weights at the ends of the last epochs; those before a run was resumed are not among them.
 
     `torch.optim.swa_utils` averages all epochs from one on, which would have to be known in advance.
 
@@ -51,23 +43,6 @@ class EpochAverage(CheckpointedCallback):
         assert model is not None
         self.kept.append(trained_weights(model))
 
-    def begin(self, trainer: Trainer, checkpoint: Path | None) -> None:
-        """Read the weights from a checkpoint."""
-        self.kept.clear()
-        if checkpoint is None or not (path := checkpoint / _KEPT).is_file():
-            return
-        epochs: dict[int, dict[str, Tensor]] = defaultdict(dict)
-        for key, value in load_file(path).items():
-            number, _, name = key.partition(".")
-            epochs[int(number)][name] = value.to(trainer.args.device)
-        self.kept.extend(epochs[number] for number in sorted(epochs))
-
-    def save_to(self, checkpoint: Path) -> None:
-        """Write the weights to a checkpoint."""
-        kept = enumerate(self.kept)
-        tensors = {f"{number}.{name}": value for number, weights in kept for name, value in weights.items()}
-        save_file({key: value.contiguous() for key, value in tensors.items()}, checkpoint / _KEPT)
-
     def mean(self) -> dict[str, Tensor]:
         """Return the average of the weights."""
         return {name: torch.stack([weights[name] for weights in self.kept]).mean(0) for name in self.kept[0]}
@@ -75,8 +50,7 @@ class EpochAverage(CheckpointedCallback):
 
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return a copy of the weights that are trained."""
-    weights = model.state_dict(keep_vars=True)  # runs the hooks of `RowUpdates`
-    return {name: weight.detach().clone() for name, weight in weights.items() if weight.requires_grad}
+    return {name: weight.detach().clone() for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 def keep_the_better(trainer: Trainer, average: EpochAverage) -> None:
@@ -126,10 +100,6 @@ class Nadam(Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
-        if lr < 0 or eps < 0 or weight_decay < 0:
-            raise ValueError(f"lr={lr}, eps={eps} and weight_decay={weight_decay} must not be negative.")
-        if not all(0 <= beta < 1 for beta in betas):
-            raise ValueError(f"betas={betas} must both lie between 0 and 1.")
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     @torch.no_grad()
@@ -166,8 +136,6 @@ class Nadam(Optimizer):
 
     def _state_of(self, weight: Tensor) -> dict[str, Any]:
         """Return the state of a weight, which is created with its first gradient."""
-        if weight.grad is not None and (weight.grad.is_sparse or weight.is_complex()):
-            raise ValueError("Nadam needs real weights and dense gradients; create embeddings with sparse=False.")
         state = self.state[weight]
         if not state:
             state |= {"step": 0, "mean": torch.zeros_like(weight), "square": torch.zeros_like(weight)}

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import asdict
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
 from datasets import Dataset, DatasetDict
-from transformers import set_seed
+from transformers import TrainingArguments, set_seed
+from transformers.trainer import TRAINER_STATE_NAME
 
 from ..corpora import load_corpus
 from ..corpora.hold_out import HeldOut, hold_out
 from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError, first_line
 from ..evaluation import span_scores
-from ..files import check_apart
+from ..files import FACTS_FILE, LockedError, check_apart, locked
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from ..registration import CONFIGS
@@ -27,7 +29,6 @@ from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt
 from .build import Start, build_afresh, go_on
-from .checkpoints import checkpoints_in, folder_locked
 from .context import with_context_states
 from .defaults import choose_options
 from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
@@ -35,11 +36,90 @@ from .model_files import CONFIG
 from .more_data import with_more_data, with_recased
 from .optimization import EpochAverage, keep_the_better
 from .quantization import BITS, quantized
-from .run_record import RunRecord, check_unfinished
-from .teacher import Teacher, identity_of_teaching, read_texts, with_teachers
+from .teacher import Teacher, read_texts, with_teachers
 from .trainer import TaggerTrainer
 
 WORDS, LABELS = "tokens", "ner_tags"
+
+# --- The output folder ------------------------------------------------------------------------------------------------
+
+#: Held by the run that writes a folder.
+LOCK = ".training.lock"
+
+
+@contextmanager
+def folder_locked(folder: str | Path, arguments: TrainingArguments) -> Iterator[None]:
+    """Hold the lock of an output folder; see `hf_xorner.files.locked`.
+
+    Args:
+        folder: The folder, which is created if it does not exist.
+        arguments: The arguments of the run, which contain the number of this process.
+
+    Raises:
+        TrainingError: If another run writes the folder, or it cannot be written.
+    """
+    with ExitStack() as stack:
+        try:
+            lock = locked(Path(folder) / LOCK, folder, arguments.process_index, arguments.world_size)
+            stack.enter_context(lock)
+        except LockedError as error:
+            raise TrainingError(str(error)) from None
+        except OSError as error:
+            reason = error.strerror or first_line(error)
+            raise TrainingError(
+                f"output_dir={str(folder)!r} cannot be written ({reason}); name another folder."
+            ) from None
+        yield
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """Return the complete checkpoints in a folder, the newest last; the Trainer writes their state at the end."""
+    steps = {
+        int(path.parent.name.removeprefix("checkpoint-")): path.parent
+        for path in folder.glob(f"checkpoint-*/{TRAINER_STATE_NAME}")
+        if path.parent.name.removeprefix("checkpoint-").isdecimal()
+    }
+    return [steps[step] for step in sorted(steps)]
+
+
+def checkpoint_to_resume(training: TrainingArguments) -> Path | None:
+    """Return the checkpoint that is named by `resume_from_checkpoint`, or the newest one for "true", or None."""
+    answer = str(training.resume_from_checkpoint)
+    if answer.casefold() in ("none", "false"):
+        return None
+    if answer.casefold() != "true":
+        return Path(answer)
+    return next(reversed(checkpoints_in(Path(str(training.output_dir)))), None)
+
+
+def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
+    """Check that a run can use its output folder.
+
+    Raises:
+        DataError: If it holds the model that training continues from.
+        TrainingError: If it cannot be written, another run writes it, or it has an unfinished run or a model that this
+            run neither resumes nor may overwrite.
+    """
+    folder = Path(str(training.output_dir))
+    if run.model_name_or_path:
+        model = Path(run.model_name_or_path).resolve()
+        # A run deletes its older checkpoints.
+        check_apart(folder, model, *([model.parent] if model.name.startswith("checkpoint-") else []))
+    with folder_locked(folder, training):
+        checkpoint = checkpoint_to_resume(training)
+        if run.overwrite or (checkpoint and folder.resolve() in checkpoint.resolve().parents):
+            return
+        checkpoints = checkpoints_in(folder)
+        if checkpoints and not (folder / FACTS_FILE).exists():
+            raise TrainingError(
+                f"{folder} holds {checkpoints[-1].name} of an unfinished run: continue it with "
+                "--resume_from_checkpoint true, name another --output_dir, or replace it with --overwrite."
+            )
+        if (folder / CONFIG).exists():
+            raise TrainingError(
+                f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
+            )
+
 
 # --- Several seeds ----------------------------------------------------------------------------------------------------
 
@@ -112,7 +192,6 @@ class TrainingRun(NamedTuple):
         average: The callback that keeps the weights of the last epochs to average them, or None.
         run: The arguments.
         facts: The facts that are known before training; None in other processes than the main one.
-        record: The callback that writes the record of the run.
         chosen: The options that were chosen by the size of the training data.
     """
 
@@ -122,18 +201,25 @@ class TrainingRun(NamedTuple):
     average: EpochAverage | None
     run: RunArguments
     facts: Facts | None
-    record: RunRecord
     chosen: dict[str, Any]
 
     def train(self) -> dict[str, dict[str, Any]]:
         """Train; save the model, its tokenizer and the facts; return the scores of the held-out splits.
 
         Raises:
-            TrainingError: If the run cannot begin or continue; what was saved before is unchanged.
+            TrainingError: If another run writes the folder.
         """
-        with folder_locked(self.trainer.args.output_dir, self.trainer.args):
-            self.trainer.add_callback(EpochClock())
-            self.trainer.train(resume_from_checkpoint=self.trainer.args.resume_from_checkpoint)
+        args, trainer = self.trainer.args, self.trainer
+        with folder_locked(args.output_dir, args):
+            checkpoint = checkpoint_to_resume(args)
+            if trainer.is_world_process_zero():
+                # Written last, the facts say that the run is finished.
+                (Path(args.output_dir) / FACTS_FILE).unlink(missing_ok=True)
+                for earlier in [] if checkpoint else Path(args.output_dir).glob("checkpoint-*"):
+                    shutil.rmtree(earlier)
+            trainer.accelerator.wait_for_everyone()
+            trainer.add_callback(EpochClock())
+            trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
             if self.average is not None:
                 keep_the_better(self.trainer, self.average)
             if self.run.quantize:
@@ -143,9 +229,7 @@ class TrainingRun(NamedTuple):
             self.trainer.save_model()
             judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
             if self.facts is not None:
-                self.trainer.check_saved_model()
                 leave_facts(self.trainer, self.corpus, self.facts, judged)
-            self.record.finish(self.trainer)
         return {name: found.scores for name, found in judged.items()}
 
     def leave(self) -> None:
@@ -220,19 +304,14 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         corpus = DatasetDict({**corpus, "train": train})
     corpus = _with_states(corpus, start, training)
     trainer = _make_trainer(corpus, start, training)
-    recorded = asdict(run)
     # The sentences of the corpora come first; those of texts and copies are no part of them.
     corpus = DatasetDict({**corpus, "train": corpus["train"].select(range(labelled))})
-    if teachers:
-        recorded |= identity_of_teaching(teachers, run.teacher_text)
     average = EpochAverage(run.average_epochs) if run.average_epochs and trainer.eval_dataset is not None else None
-    record = RunRecord(corpus, recorded)
-    for callback in (average, record):
-        if callback is not None:
-            trainer.add_callback(callback)
+    if average is not None:
+        trainer.add_callback(average)
     main = trainer.is_world_process_zero()
     facts = facts_before(trainer, corpus, run, options, command, held_out, more) if main else None
-    return TrainingRun(corpus, trainer, coverage, average, run, facts, record, chosen)
+    return TrainingRun(corpus, trainer, coverage, average, run, facts, chosen)
 
 
 def _load(run: RunArguments) -> tuple[DatasetDict, HeldOut | None, list[Dataset]]:
@@ -292,39 +371,6 @@ def _make_trainer(corpus: DatasetDict, start: Start, training: TaggerTrainingArg
     # For example for a reporter that is not installed; the Trainer's errors have no common type.
     except Exception as error:
         raise ValueError(f"The Trainer refuses its options: {first_line(error)}.") from error
-
-
-def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
-    """Check that a run can use its output folder.
-
-    Raises:
-        DataError: If it holds the model that training continues from.
-        TrainingError: If it cannot be written, another run writes it, or it has an unfinished run or a model that this
-            run neither resumes nor may overwrite.
-    """
-    folder = Path(str(training.output_dir))
-    if run.model_name_or_path:
-        model = Path(run.model_name_or_path).resolve()
-        # A run deletes its older checkpoints.
-        check_apart(folder, model, *([model.parent] if model.name.startswith("checkpoint-") else []))
-    with folder_locked(folder, training):
-        if not run.overwrite and not _is_resumed(folder, training.resume_from_checkpoint):
-            check_unfinished(folder)
-            if (folder / CONFIG).exists():
-                raise TrainingError(
-                    f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
-                )
-
-
-def _is_resumed(folder: Path, checkpoint: str | bool | None) -> bool:
-    """Return whether a run is to be resumed from a checkpoint in its output folder."""
-    answer = str(checkpoint).casefold()
-    if answer in ("none", "false"):
-        return False
-    if answer == "true":
-        return bool(checkpoints_in(folder))
-    named = Path(str(checkpoint)).resolve()
-    return folder.resolve() in (named, *named.parents)
 
 
 def _choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 
 import torch
@@ -11,10 +12,8 @@ from datasets import Dataset, concatenate_datasets
 from torch import Tensor
 
 from ..errors import DataError
-from ..files import file_fingerprint
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..tagger import Tagger
-from ..tagging.run import digest_of
 from .batches import TEACHER_PAIRS, with_bytes
 
 
@@ -38,8 +37,12 @@ class Teacher:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the model, wherever it is stored."""
-        return digest_of(self.tagger)
+        """A digest of the model and its tokenizer, wherever they are stored."""
+        digest = blake2b(self.tokenizer.backend_tokenizer.to_str().encode(), digest_size=16)
+        digest.update(repr([self.model.config.to_diff_dict(), self.tokenizer.init_kwargs]).encode(errors="replace"))
+        for values in self.model.state_dict().values():
+            digest.update(values.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
 
     @torch.inference_mode()
     def pairs(self, sentences: Sequence[Sequence[str]], tags: Sequence[str]) -> Tensor:
@@ -71,12 +74,6 @@ class Teacher:
                 f"teacher={self.source!r} has the types {', '.join(sorted(theirs))}, and the training data have "
                 f"{', '.join(sorted(ours))}; name a teacher with the same types."
             )
-
-
-def identity_of_teaching(teachers: Sequence[Teacher], files: Sequence[str]) -> dict[str, list[str]]:
-    """Return digests of teachers and texts, in place of the options that name them."""
-    texts = [file_fingerprint(Path(name).expanduser())["sha256"] for name in files]
-    return {"teacher": [teacher.digest for teacher in teachers], "teacher_text": texts}
 
 
 def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> list[list[str]]:

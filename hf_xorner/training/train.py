@@ -7,8 +7,7 @@ from typing import Any
 
 from ..tagger import Tagger
 from .arguments import arguments_of
-from .checkpoints import folder_locked
-from .run import best_seed, check_output, check_seeds, folder_of, of_each_seed, prepare
+from .run import best_seed, check_output, check_seeds, folder_locked, folder_of, of_each_seed, prepare
 
 
 def train(dataset: str | Path = "xor", recipe: str | None = None, **options: Any) -> Tagger:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Sized
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,43 +15,33 @@ from torch.utils.data import Sampler, SequentialSampler
 from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback, Trainer
 from transformers.trainer_utils import HubStrategy
 
-from ..cuda_graphs import Capture, CudaCapture, on_stream
 from ..evaluation import compute_metrics_for
 from ..loading import without_bars
 from ..models.tags import IGNORED
 from .batches import TEACHER_PAIRS, EpochSampler, TaggingCollator, bucketed, has_words, shuffled, word_counts
-from .checkpoints import ResumableTrainer
-from .graphed_steps import GraphedSteps, can_be_captured, capture_for, log_refusal
 from .model_files import CARD, files_of_model
 from .optimization import Nadam, decay_by_epoch
 from .progress import EpochProgress
-from .row_updates import RowUpdates
 
 
-class TaggerTrainer(ResumableTrainer):
+class TaggerTrainer(Trainer):
     """Trains a tagger on datasets of words and labels, scored by strict span F1 in percent.
 
-    This is the stock Trainer with exact resuming. By default, the collator encodes the columns `tokens` and `ner_tags`,
+    By default, the collator encodes the columns `tokens` and `ner_tags`,
     and the metrics are those of the model's labels. The further options of `TaggerTrainingArguments` are optimizer,
     learning rate decay by epochs and early stopping; `train_sampling_strategy="group_by_length"` groups sentences by
     their number of words.
 
     Only the files of the model are uploaded to the Hub, once, at the end; the stock Trainer would upload the pickles of
     its checkpoints. `hf_xorner.hub.publish` also checks the model before it uploads.
-
-    On CUDA, training steps are captured as CUDA graphs (`cuda_graphs`), and the loss is not read before it is logged.
-    With `capture`, steps are captured by it instead of a `CudaCapture`, on any device.
     """
 
     lr_scheduler: Any
     _signature_columns: Any
 
-    def __init__(self, model: Any = None, args: Any = None, *, capture: Capture | None = None, **options: Any) -> None:
-        self.capture = None if args is None else capture_for(args, capture)
-        self._graphed_steps: GraphedSteps | None = None
-        self._filters_losses = False
+    def __init__(self, model: Any = None, args: Any = None, **options: Any) -> None:
         if options.get("data_collator") is None and options.get("processing_class") is not None:
-            options["data_collator"] = TaggingCollator(options["processing_class"], few_shapes=self.capture is not None)
+            options["data_collator"] = TaggingCollator(options["processing_class"])
         if options.get("compute_metrics") is None and model is not None:
             options["compute_metrics"] = compute_metrics_for(model.config.id2label)
         if args is not None and args.push_to_hub:
@@ -60,7 +49,6 @@ class TaggerTrainer(ResumableTrainer):
         super().__init__(model, args, **options)
         # The loss is divided by the count of `_get_num_items_in_batch`.
         self.model_accepts_loss_kwargs = True
-        self._row_updates: RowUpdates | None = None
         self._words = getattr(self.data_collator, "words", "tokens")
         # The reporters of the user and of notebooks are kept.
         stock = (ProgressCallback, PrinterCallback)
@@ -70,43 +58,6 @@ class TaggerTrainer(ResumableTrainer):
         patience = getattr(self.args, "early_stopping", 0)
         if patience and self.eval_dataset is not None:
             self.add_callback(EarlyStoppingCallback(patience))
-
-    def train(self, *arguments: Any, **options: Any) -> Any:
-        """Train, or resume training; see `ResumableTrainer.train`."""
-        filters = self.args.logging_nan_inf_filter
-        # The stock Trainer looks at every loss, for which a GPU would have to wait.
-        self._filters_losses = filters and (self.args.device.type == "cuda" or self.capture is not None)
-        self.args.logging_nan_inf_filter = filters and not self._filters_losses
-        try:
-            with ExitStack() as stack:
-                if isinstance(self.capture, CudaCapture):
-                    stack.enter_context(on_stream(self.capture.stream))
-                return super().train(*arguments, **options)
-        finally:
-            self.args.logging_nan_inf_filter = filters
-            self._graphed_steps = None
-            if self._row_updates is not None:
-                self._row_updates.close()
-                self._row_updates = None
-
-    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
-        """Compute gradients, by a CUDA graph where that is possible; return the loss.
-
-        As in the stock Trainer, the mean since the last log replaces a loss that is not finite.
-        """
-        if self.capture is not None and not can_be_captured(model, inputs, num_items_in_batch):
-            log_refusal("the model reads values in Python")
-            self.capture = None
-        if self.capture is None:
-            loss = super().training_step(model, inputs, num_items_in_batch)
-        else:
-            if self._graphed_steps is None:
-                self._graphed_steps = GraphedSteps(partial(super().training_step, model), model, self.capture)
-            loss = self._graphed_steps(inputs, num_items_in_batch)
-        if self._filters_losses:
-            mean = self._tr_loss / (1 + self.state.global_step - self._globalstep_last_logged)
-            loss = torch.where(loss.isfinite(), loss, mean.to(loss.dtype))
-        return loss
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         """Compute the loss; of data with a teacher's posterior, `teacher_weight` is its part."""
@@ -180,11 +131,7 @@ class TaggerTrainer(ResumableTrainer):
         optimizer = super().create_optimizer(model)
         if given:
             return optimizer
-        features = self.accelerator.unwrap_model(self.model).features
-        plain = self.args.world_size == 1 and not self.args.torch_compile and self.capture is None
-        if plain and RowUpdates.supports(features.words, optimizer):
-            self._row_updates = RowUpdates(features.words, optimizer)
-        context = features.context
+        context = self.accelerator.unwrap_model(self.model).features.context
         if rate is None or context is None:
             return optimizer
         slow = set(context.encoder.parameters())
@@ -194,12 +141,6 @@ class TaggerTrainer(ResumableTrainer):
                 group["params"] = [parameter for parameter in group["params"] if parameter not in slow]
                 optimizer.add_param_group({**group, "params": apart, "lr": rate})
         return optimizer
-
-    def _clip_grad_norm(self, model: Any) -> Tensor:
-        """Clip gradients, of the word vectors only those that the batch has."""
-        if self._row_updates is None:
-            return super()._clip_grad_norm(model)
-        return self._row_updates.clip(model.parameters(), self.args.max_grad_norm)
 
     def push_to_hub(
         self,

@@ -11,17 +11,15 @@ import torch
 from filelock import FileLock
 from huggingface_hub import cached_assets_path
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel
 
 from ..errors import DataError, first_line, why_not_loaded
-from ..files import check_apart, file_fingerprint, write_whole
-from ..models.pieces import WordPieces
-from .sources import fetch_beside, locate
-from .write import check_free, save_tensors
+from ..files import file_fingerprint, write_whole
+from ..models.word_ids import WordPieces
+from .formats import check_targets, locate
 
-#: The file of the vectors, and beside it that of the tokenizer.
+#: The files of a composition: its tensors and its tokenizer.
 FILES = ("composed.safetensors", "piece_tokenizer.json")
 
 #: The principal components that are kept by default.
@@ -95,24 +93,6 @@ def fit_composition(
     return mix[:-1].T.astype(np.float32), mix[-1].astype(np.float32)
 
 
-def check_composition_target(folder: str | Path, overwrite: bool = False, inputs: Iterable[str] = ()) -> list[Path]:
-    """Return the files that `write_composition` would write; raises the same errors.
-
-    Args:
-        folder: The folder.
-        overwrite: Replace files that exist.
-        inputs: What the composition is made from, none of which may be overwritten.
-    """
-    path = Path(folder).expanduser()
-    if path.exists() and not path.is_dir():
-        raise DataError(f"{path}: is not a folder; name one to write {' and '.join(FILES)} into.")
-    targets = [path / name for name in FILES]
-    check_free(targets, overwrite)
-    for target in targets:
-        check_apart(target, *inputs)
-    return targets
-
-
 def write_composition(composition: Composition, folder: str | Path, overwrite: bool = False) -> list[Path]:
     """Write a composition into a folder.
 
@@ -121,9 +101,10 @@ def write_composition(composition: Composition, folder: str | Path, overwrite: b
         folder: The folder, created if it does not exist.
         overwrite: Replace files that exist.
     """
-    tensors, tokenizer = check_composition_target(folder, overwrite)
+    tensors, tokenizer = check_targets(folder, FILES, overwrite)
     write_whole(tokenizer, composition.pieces.to_str())
-    save_tensors(tensors, {name: getattr(composition, name) for name in ("vectors", "mix", "bias")})
+    parts = {name: np.ascontiguousarray(getattr(composition, name)) for name in ("vectors", "mix", "bias")}
+    write_whole(tensors, save(parts))
     return [tensors, tokenizer]
 
 
@@ -136,34 +117,24 @@ def read_composition(source: str | Path) -> Composition:
     Raises:
         DataError: If a file is missing, or the parts do not fit together.
     """
-    place = locate(source)
-    tensors = place.path / FILES[0] if place.path.is_dir() else place.path
-    tokenizer = fetch_beside(place, FILES[1:]) if place.remote else tensors.with_name(FILES[1])
-    for path in (tensors, tokenizer):
-        if not path.is_file():
-            raise DataError(
-                f"{path}: there is no such file; distil one with hf-xorner vectors distill --composed true."
-            )
+    path = locate(source, FILES[1:])
+    tensors = path / FILES[0] if path.is_dir() else path
+    tokenizer = tensors.with_name(FILES[1])
     try:
         parts = load_file(tensors)
-    # The last for numbers that NumPy does not know, such as bfloat16; it knows that one if ml_dtypes is imported.
-    except (SafetensorError, OSError, TypeError) as error:
-        raise DataError(f"{tensors}: cannot be read ({first_line(error)}); distil it again.") from None
-    try:
         pieces = WordPieces(tokenizer.read_text(encoding="utf-8"))
+        composition = Composition(parts["vectors"], parts["mix"], parts["bias"], pieces)
     # The errors of the tokenizers library have no common type.
     except Exception as error:
-        raise DataError(f"{tokenizer}: is not a tokenizer ({first_line(error)}); distil it again.") from None
-    dim = parts["bias"].size if "bias" in parts else 0
-    expected = {"vectors": (pieces.size, dim), "mix": (dim, 3 * dim), "bias": (dim,)}
-    found = {name: part.shape for name, part in parts.items()}
-    if found != expected:
-        raise DataError(f"{tensors}: expected the tensors {expected}, found {found}; distil it again.")
-    if others := sorted({str(part.dtype) for part in parts.values() if part.dtype.kind != "f"}):
-        raise DataError(f"{tensors}: holds numbers of type {', '.join(others)}; distil it again.")
-    if not all(np.isfinite(part).all() for part in parts.values()):
-        raise DataError(f"{tensors}: holds a number that is NaN or infinite; distil it again.")
-    return Composition(parts["vectors"], parts["mix"], parts["bias"], pieces)
+        raise DataError(
+            f"{tensors} and {tokenizer.name} cannot be read ({first_line(error)}); write them with "
+            "hf-xorner vectors distill --composed true."
+        ) from None
+    dim = composition.bias.size
+    shapes = {name: part.shape for name, part in parts.items()}
+    if shapes != {"vectors": (pieces.size, dim), "mix": (dim, 3 * dim), "bias": (dim,)}:
+        raise DataError(f"{tensors}: the tensors {shapes} do not fit {pieces.size} pieces; distil them again.")
+    return composition
 
 
 #: An encoder reads no more pieces than this at once, though it may be able to: attention's cost grows with the square.
@@ -218,7 +189,7 @@ def encoder_of(model: Any, tokenizer: Any, source: str = "the encoder") -> Pretr
         raise DataError(f"{source!r} has no tokenizer.json; choose an encoder with a fast tokenizer.")
     if model.config.is_encoder_decoder:
         raise DataError(f"{source!r} is an encoder with a decoder behind it; choose an encoder alone.")
-    pieces = WordPieces(tokenizer.backend_tokenizer)
+    pieces = WordPieces(tokenizer.backend_tokenizer.to_str())
     if pieces.size <= len(tokenizer.all_special_ids):
         raise DataError(f"{source!r} has no tokenizer's files; copy the whole folder of the encoder.")
     known = model.get_input_embeddings().num_embeddings
@@ -412,22 +383,16 @@ def installed_encoder() -> InstalledEncoder:
     """Find the encoder of the extra `vectors` without importing its package.
 
     Raises:
-        DataError: If the package is missing or incomplete.
+        DataError: If the package is missing.
     """
     try:
-        found = distribution(PACKAGE)
+        package = distribution(PACKAGE)
     except PackageNotFoundError:
         raise DataError(
             f"vectors={AUTO} needs the package {PACKAGE}, an encoder for English text; "
             "run: pip install 'hf_xorner[vectors]'."
         ) from None
-    encoder = InstalledEncoder(f"{PACKAGE} {found.version}", Path(str(found.locate_file(_ENCODER))))
-    if not (encoder.folder / "config.json").is_file():
-        raise DataError(
-            f"vectors={AUTO}: the package {encoder.name} has no folder {_ENCODER}; "
-            f"run: pip install --force-reinstall {PACKAGE}."
-        )
-    return encoder
+    return InstalledEncoder(f"{PACKAGE} {package.version}", Path(str(package.locate_file(_ENCODER))))
 
 
 def compose_installed(words: Sequence[str], progress: Callable[[Iterable[Any]], Iterable[Any]] = iter) -> Composition:
@@ -438,7 +403,7 @@ def compose_installed(words: Sequence[str], progress: Callable[[Iterable[Any]], 
         progress: As for `encode_words`.
 
     Raises:
-        DataError: If the package is missing or incomplete.
+        DataError: If the package is missing.
     """
     folder = installed_encoder().folder
     identity = hashlib.sha256(repr((file_fingerprint(folder), DIM, list(words))).encode(errors="surrogatepass"))
@@ -449,7 +414,7 @@ def compose_installed(words: Sequence[str], progress: Callable[[Iterable[Any]], 
             return read_composition(cache)
         except DataError:  # not there yet, or damaged
             encoder = read_encoder(str(folder))
-            found = compose(words, encoder, min(DIM, encoder.model.config.hidden_size), progress=progress)
-            found = found._replace(vectors=found.vectors.astype(np.float16))
-            write_composition(found, cache, overwrite=True)
-            return found
+            composition = compose(words, encoder, min(DIM, encoder.model.config.hidden_size), progress=progress)
+            composition = composition._replace(vectors=composition.vectors.astype(np.float16))
+            write_composition(composition, cache, overwrite=True)
+            return composition

@@ -1,152 +1,42 @@
-"""Read word vectors of every published format."""
+"""Read word vectors from text (word2vec, GloVe, fastText) and from safetensors, and write safetensors."""
 
 import logging
-import sys
-from collections.abc import Collection, Iterator
+import math
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from huggingface_hub import hf_hub_download
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
 
-from ..corpora.source import AUTO
-from ..errors import DataError
-from ..files import LONGEST_LINE
-from .sources import (
-    READ_SIZE,
-    Block,
-    Place,
-    Progress,
-    Selection,
-    Stream,
-    check_name,
-    check_range,
-    decoded,
-    locate,
-    open_stream,
-)
-from .tensors import SUFFIX as TENSOR_SUFFIX
-from .tensors import TensorReader, looks_like_tensors
-from .text import TextReader, checked_header, ends_in_numbers, header_of
+from ..errors import DataError, first_line, why_not_loaded
+from ..files import DECOMPRESSION_ERRORS, check_apart, open_bytes, write_whole
 
-# word2vec itself takes words of up to 60 bytes.
-_LONGEST_HEADER = 100
-_FLOAT = np.dtype("<f4")
+#: The files of a folder of vectors. The first has one tensor of this name, the second a word a line.
+VECTOR_FILES = ("vectors.safetensors", "vocabulary.txt")
+_TENSOR = "vectors"
 
 
-class BinaryReader:
-    r"""Reads words and vectors of one file.
-
-    After a header line, each word ends with a blank and is followed by its vector as little-endian 32-bit floats. Some
-    programs end a vector with a line break, some do not: line breaks before a word do not belong to it.
-    """
-
-    format = "word2vec-binary"
-
-    def __init__(self, stream: Stream, largest: float) -> None:
-        """Read the header.
-
-        Args:
-            stream: The file.
-            largest: The largest number that can be kept.
-
-        Raises:
-            DataError: If there is no header, or it promises nothing.
-        """
-        self.label = stream.label
-        self._largest = largest
-        self.progress = stream.progress
-        self._file = stream.rest
-        # Vectors may hold no byte that looks like the end of a line.
-        stream.rest.raw.longest = sys.maxsize  # type: ignore[attr-defined]
-        line, line_end, rest = stream.head.partition(b"\n")
-        if not line_end or len(line) >= _LONGEST_HEADER:
-            line = b""
-        self.promised, self.dim = checked_header(line, self.label, self.format)
-        self._buffer = bytearray(rest)
-
-    def blocks(self, selection: Selection) -> Iterator[Block]:
-        """Yield the words that are kept, with their vectors.
-
-        A word that is not UTF-8 is left out and counted.
-
-        Args:
-            selection: Chooses them.
-
-        Raises:
-            DataError: For a kept vector that is not of finite numbers, for a file that ends too early or too late.
-        """
-        done = 0
-        while done < self.promised and not selection.is_complete:
-            words, offsets, end = self._complete_words(self.promised - done)
-            if words:
-                yield self._chosen(words, offsets, done, selection)
-                done += len(words)
-                del self._buffer[:end]
-            elif not self._read_on():
-                raise DataError(
-                    f"{self.label}, word {done + 1}: the file ends here, but its header promises "
-                    f"{self.promised} words; fetch or write it again."
-                )
-        if done == self.promised:
-            self._check_end()
-
-    def _complete_words(self, most: int) -> tuple[list[bytes], list[int], int]:
-        """Return the words whose vectors are in the buffer, the starts of the vectors, and the end of the last one."""
-        buffer, size = self._buffer, self.dim * _FLOAT.itemsize
-        words: list[bytes] = []
-        offsets: list[int] = []
-        end = 0
-        while len(words) < most:
-            blank = buffer.find(b" ", end)
-            if blank < 0 or blank + 1 + size > len(buffer):
-                break
-            words.append(bytes(buffer[end:blank]).lstrip(b"\n"))
-            offsets.append(blank + 1)
-            end = blank + 1 + size
-        return words, offsets, end
-
-    def _chosen(self, words: list[bytes], offsets: list[int], done: int, selection: Selection) -> Block:
-        chosen = selection.choose(list(map(decoded, words)))
-        rows = np.empty((len(chosen), self.dim), dtype=np.float32)
-        for row, index in enumerate(chosen):
-            rows[row] = np.frombuffer(self._buffer, _FLOAT, self.dim, offsets[index])
-        check_range(
-            rows,
-            self._largest,
-            lambda row: f"{self.label}, word {done + 1 + chosen[row]}",
-            "correct the vectors, or read the format that the file has",
-        )
-        return Block([words[index].decode("utf-8") for index in chosen], rows)
-
-    def _read_on(self) -> bool:
-        if len(self._buffer) > LONGEST_LINE:
-            raise DataError(
-                f"{self.label}: a word with its vector takes more than {LONGEST_LINE:,} bytes; fetch the file again."
-            )
-        chunk = self._file.read(READ_SIZE)
-        self._buffer += chunk
-        return bool(chunk)
-
-    def _check_end(self) -> None:
-        """Raise DataError if more than line breaks follows the last word."""
-        while True:
-            if self._buffer.strip(b"\r\n"):
-                raise DataError(
-                    f"{self.label}: there is more in the file than the {self.promised} words that its header promises; "
-                    "fetch or write it again."
-                )
-            self._buffer.clear()
-            if not self._read_on():
-                return
-
-
-VECTOR_FORMATS = ("glove", "word2vec", "fasttext", "word2vec-binary", "safetensors")
-_TYPES = (np.dtype(np.float32), np.dtype(np.float16))
+_SUFFIX = ".safetensors"
+# "datasets/" as in the addresses of the Hub.
+_ON_HUB = re.compile(r"(?P<kind>datasets/)?(?P<repo>\w[\w.-]*/\w[\w.-]*):(?P<file>.+)")
+_BYTE_ORDER_MARK = "\ufeff".encode()
+_HEADER = re.compile(rb"([0-9]+)[ \t]+([0-9]+)[ \t\r\n]*")
+_ENDS_IN_DECIMAL = re.compile(rb"[ \t][+-]?[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?\Z")
+# Bytes that are read at a time.
+_BATCH = 1 << 20
+# Lines that decide on the dimension of a file without a header.
+_VOTERS = 100
 _GROWTH = 1.125
-_FIRST_WORDS = 10
 
 _log = logging.getLogger(__name__)
 
@@ -157,26 +47,13 @@ class Vectors:
 
     Attributes:
         words: The words, all different.
-        matrix: A row for each, float32 or float16.
-        words_in_file: How many words the file holds, all of them counted; None if it does not say so and was not read
-            to its end, or if there is no file.
-        duplicates: Words that were left out as they had been kept before.
-        undecodable: Words that were left out as they are not UTF-8.
+        matrix: One row for each, float32 or float16. Shape: (words, dim).
+        duplicates: Words that were left out because an earlier line has them.
     """
 
     words: list[str]
-    matrix: NDArray[Any]  # shape: (words, dim)
-    words_in_file: int | None = None
+    matrix: NDArray[Any]
     duplicates: int = 0
-    undecodable: int = 0
-
-    def __post_init__(self) -> None:
-        if self.matrix.ndim != 2 or len(self.words) != len(self.matrix):
-            raise DataError(
-                f"{len(self.words)} words for vectors of the shape {self.matrix.shape}; give every word one row."
-            )
-        if self.matrix.dtype not in _TYPES:
-            raise DataError(f"the vectors are {self.matrix.dtype}; convert them to float32 or float16.")
 
     def __len__(self) -> int:
         return len(self.words)
@@ -187,204 +64,300 @@ class Vectors:
         return self.matrix.shape[1]
 
 
-@dataclass
-class VectorSummary:
-    """A summary of a file of vectors.
+class _Selection:
+    """Decides which words are kept.
 
-    Attributes:
-        source: The file that was read.
-        format: Its format.
-        words: Distinct words.
-        dim: The dimension.
-        duplicates: Words that occur again.
-        undecodable: Words that are not UTF-8.
-        first: The first words.
-        norms: The least, mean and greatest Euclidean norm of a vector, under "min", "mean" and "max".
+    Args:
+        wanted: Words to keep.
+        most_frequent: The number of words to keep from the beginning of the file. With both, a word is kept for either
+            reason; with neither, every word is.
     """
 
-    source: str
-    format: str
-    words: int
-    dim: int
-    duplicates: int
-    undecodable: int
-    first: list[str] = field(default_factory=list)
-    norms: dict[str, float] = field(default_factory=dict)
+    def __init__(self, wanted: Collection[str] | None, most_frequent: int | None) -> None:
+        self.wanted = frozenset(wanted or ())
+        self.limit = math.inf if wanted is None and most_frequent is None else most_frequent or 0
+        self.kept: set[str] = set()
+        self.missing = len(self.wanted)
+        self.duplicates = 0
 
-
-class _Reader(Protocol):
-    label: str
-    format: str
-    dim: int
+    def takes(self, word: str) -> bool:
+        """Return whether the next word of the file is kept."""
+        if word in self.kept:
+            self.duplicates += 1
+            return False
+        is_wanted = word in self.wanted
+        if not is_wanted and len(self.kept) >= self.limit:
+            return False
+        self.kept.add(word)
+        self.missing -= is_wanted
+        return True
 
     @property
-    def promised(self) -> int | None: ...
-
-    def blocks(self, selection: Selection) -> Iterator[Block]: ...
-
-    def progress(self) -> tuple[int, int]: ...
+    def is_complete(self) -> bool:
+        """Return whether no later word would be kept, so that the rest need not be read."""
+        return not self.missing and len(self.kept) >= self.limit
 
 
 def read_vectors(
-    source: str | Path,
-    wanted: Collection[str] | None = None,
-    most_frequent: int | None = None,
-    dtype: DTypeLike = np.float32,
-    format: str = AUTO,
-    on_progress: Progress | None = None,
+    source: str | Path, wanted: Collection[str] | None = None, most_frequent: int | None = None
 ) -> Vectors:
-    """Read the vectors of some words, or of all, as a stream; only these are kept in memory.
+    """Read the vectors of some words, or of all.
 
-    The formats are
+    Text has a word and its numbers on each line (GloVe), in word2vec's and fastText's ``.vec`` after a first line with
+    the number of words and the dimension. It may be plain, gzip, or a member of a zip archive, and is read as a stream.
+    Fields are separated by blanks or TABs; the numbers are the last ones, so a word may contain blanks. Words that are
+    not UTF-8 are left out and counted in the log, since word2vec and fastText cut long words anywhere. Of duplicates
+    the first is used.
 
-    - ``glove``: text, a word and its numbers a line;
-    - ``word2vec`` and ``fasttext``: the same after a line with the number of words and the dimension;
-    - ``word2vec-binary``: that line, then words and vectors as word2vec writes them with ``-binary 1``;
-    - ``safetensors``: one tensor of two dimensions, float16, float32 or float64, and beside it ``vocabulary.txt`` with
-      a word a line, or ``vocabulary.json`` with a list of words or a map from words to rows (``vocab.txt`` and
-      ``vocab.json`` will do). The folder that holds them may be named in place of the file.
-
-    All but the last may be compressed by gzip or lie in a zip archive; of several parts the largest is read unless
-    one is named. Fields of text are separated by blanks or TABs and by no other character; the numbers are the last
-    fields, so a word may hold blanks. Of words that occur twice the first vector counts. Words that are not UTF-8, as
-    word2vec and fastText leave where they cut long ones, are left out and logged. Pickles are refused, by name or first
-    bytes: gensim's own ``.kv`` and ``.model``, PyTorch's ``.pt``; so is fastText's own ``.bin``.
+    Safetensors are a folder as `write_vectors` writes it, or its ``vectors.safetensors``.
 
     Args:
-        source: A path, ``archive.zip:part``, or ``owner/name:file`` on the Hub (``datasets/owner/name:file`` for a data
-            set); what exists here is never looked for on the Hub.
+        source: A path, ``archive.zip:member``, or ``owner/name:file`` on the Hub (``datasets/owner/name:file`` for a
+            dataset). Existing paths are never looked up on the Hub.
         wanted: Words to keep, spelt exactly so.
-        most_frequent: How many words to keep from the beginning of the file, where the frequent ones stand. With
-            ``wanted`` too, a word is kept for either reason; with neither, every word is. Reading stops as soon as
-            nothing more would be kept.
-        dtype: float32 or float16.
-        format: One of the formats; by default it is recognised.
-        on_progress: Called with the bytes of the file that have been read, and its size.
+        most_frequent: The number of words to keep from the beginning of the file, where the frequent ones are. With
+            ``wanted`` too, a word is kept for either reason; with neither, every word is. Reading stops when no later
+            word would be kept.
 
     Returns:
         The kept words in the order of the file.
 
     Raises:
-        DataError: If there is no such source, or it is faulty. Lines that are not kept are checked for the number
-            of their fields, but not for what their numbers are.
+        DataError: If the source does not exist, is not of these formats, or is damaged. Numbers of words that are not
+            kept are not parsed.
     """
-    target = np.dtype(dtype)
-    if target not in _TYPES:
-        raise DataError(f"dtype={target} is not kept; choose float32 or float16.")
-    selection = Selection(wanted, most_frequent)
-    words: list[str] = []
-    with _opened(source, format, float(np.finfo(target).max)) as reader:
-        matrix = np.empty((0, reader.dim), dtype=target)
-        for block in _blocks(reader, selection, on_progress):
-            begin, end = len(words), len(words) + len(block.words)
-            if end > len(matrix):
-                # Grows where it lies, so that it is never held twice.
-                matrix.resize((max(end, int(len(matrix) * _GROWTH)), reader.dim), refcheck=False)
-            matrix[begin:end] = block.rows
-            words += block.words
-        label, promised = reader.label, reader.promised
-    matrix.resize((len(words), matrix.shape[1]), refcheck=False)
-    if selection.undecodable:
-        _log.warning("%s: left out %d of %d words, which are not UTF-8", label, selection.undecodable, selection.passed)
-    in_file = promised if selection.is_complete else selection.passed
-    return Vectors(words, matrix, in_file, selection.duplicates, selection.undecodable)
+    name, member = split_member(source)
+    path = locate(name, VECTOR_FILES[1:] if str(name).endswith(_SUFFIX) else ())
+    selection = _Selection(wanted, most_frequent)
+    if path.is_dir() or path.suffix == _SUFFIX:
+        words, matrix = _read_tensors(path)
+        rows = [row for row, word in enumerate(words) if selection.takes(word)]
+        words, matrix = [words[row] for row in rows], matrix[rows].astype(np.float32, copy=False)
+    else:
+        words, matrix = _read_text(path, member, selection)
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        word = words[int(np.argmin(finite))]
+        raise DataError(f"{source}: the vector of {word!r} has a number that is NaN or infinite; correct or remove it.")
+    return Vectors(words, matrix, selection.duplicates)
 
 
-def inspect_vectors(source: str | Path, format: str = AUTO, on_progress: Progress | None = None) -> VectorSummary:
-    """Summarise a file of vectors, of which none is kept in memory.
+def split_member(source: str | Path) -> tuple[str | Path, str | None]:
+    """Split ``archive.zip:member`` into the archive and its member, None if no member is named."""
+    archive, found, member = str(source).partition(".zip:")
+    return (f"{archive}.zip", member) if found and not Path(source).exists() else (source, None)
+
+
+def locate(source: str | Path, siblings: Sequence[str] = ()) -> Path:
+    """Return the path of a source, which is downloaded if it is on the Hub.
 
     Args:
-        source: As for `read_vectors`.
-        format: Likewise.
-        on_progress: Likewise.
+        source: A path, or ``owner/name:file`` on the Hub.
+        siblings: Further files of the same folder to download with it.
 
     Raises:
-        DataError: If there is no such source, or it is faulty.
+        DataError: If there is no such file.
     """
-    selection = Selection()
-    first: list[str] = []
-    words, total, least, greatest = 0, 0.0, np.inf, 0.0
-    with _opened(source, format, float(np.finfo(np.float32).max)) as reader:
-        for block in _blocks(reader, selection, on_progress):
-            if not block.words:
-                continue
-            first += block.words[: _FIRST_WORDS - len(first)]
-            words += len(block.words)
-            norms = np.sqrt(np.einsum("ij,ij->i", block.rows, block.rows, dtype=np.float64))
-            total += norms.sum()
-            least, greatest = min(least, norms.min()), max(greatest, norms.max())
-        found = VectorSummary(
-            reader.label, reader.format, words, reader.dim, selection.duplicates, selection.undecodable, first
+    path = Path(source).expanduser()
+    if path.exists():
+        return path
+    on_hub = _ON_HUB.fullmatch(str(source))
+    if on_hub is None:
+        raise DataError(
+            f"{source}: there is no such file; give a path, archive.zip:member, or owner/name:file for one on the Hub."
         )
-    if words:
-        found.norms = {"min": float(least), "mean": float(total / words), "max": float(greatest)}
-    return found
+    file, kind = on_hub["file"], "dataset" if on_hub["kind"] else "model"
+    folder = file.rpartition("/")[0]
+    names = [file, *(f"{folder}/{name}".lstrip("/") for name in siblings)]
+    try:
+        paths = [hf_hub_download(on_hub["repo"], name, repo_type=kind) for name in names]
+    # The errors (no such file, no network, a gate) have no common type.
+    except Exception as error:
+        raise DataError(f"{source}: cannot be downloaded from the Hub: {why_not_loaded(error)}.") from error
+    return Path(paths[0])
 
 
-def _blocks(reader: _Reader, selection: Selection, on_progress: Progress | None) -> Iterator[Block]:
-    for block in reader.blocks(selection):
-        yield block
-        if on_progress is not None:
-            on_progress(*reader.progress())
-    if on_progress is not None and not selection.is_complete:
-        on_progress(*reader.progress()[1:] * 2)
+# --- Text -------------------------------------------------------------------------------------------------------------
+
+
+def _read_text(path: Path, member: str | None, selection: _Selection) -> tuple[list[str], NDArray[np.float32]]:
+    label = f"{path}:{member}" if member else str(path)
+    words: list[str] = []
+    passed, undecodable, number = 0, 0, 0
+    with _opened(path, member) as file:
+        first = file.readlines(_BATCH)
+        first[:1] = [line.removeprefix(_BYTE_ORDER_MARK) for line in first[:1]]
+        promised, dim = _header(first, label)
+        matrix = np.empty((0, dim), dtype=np.float32)
+        for lines in chain([first], iter(lambda: file.readlines(_BATCH), [])):
+            values, numbers, start = [], [], len(words)
+            for line in lines:
+                number += 1
+                if (number == 1 and promised is not None) or not line.strip():
+                    continue
+                encoded, rest = _cut(line, dim, f"{label}:{number}")
+                passed += 1
+                try:
+                    word = encoded.decode()
+                except UnicodeDecodeError:
+                    undecodable += 1
+                    continue
+                if selection.takes(word):
+                    words.append(word)
+                    values.append(rest)
+                    numbers.append(number)
+            if len(words) > len(matrix):
+                # In place, so that the matrix is never held twice.
+                matrix.resize((max(len(words), int(len(matrix) * _GROWTH)), dim), refcheck=False)
+            matrix[start : len(words)] = _parsed(values, numbers, dim, label)
+            if selection.is_complete:
+                break
+        else:
+            if promised not in (None, passed):
+                raise DataError(
+                    f"{label}:{number}: the file has {passed} words and its header promises {promised}; "
+                    "fetch it again, or correct the header."
+                )
+    matrix.resize((len(words), dim), refcheck=False)
+    if undecodable:
+        _log.warning("%s: left out %d of %d words, which are not UTF-8", label, undecodable, passed)
+    return words, matrix
 
 
 @contextmanager
-def _opened(source: str | Path, format: str, largest: float) -> Iterator[_Reader]:
-    """Open a source with the reader of its format."""
-    if format not in (AUTO, *VECTOR_FORMATS):
-        raise DataError(f"format={format!r} is unknown; choose one of {', '.join((AUTO, *VECTOR_FORMATS))}.")
-    if format == AUTO:
-        check_name(source)
-    place = locate(source)
-    if format == "safetensors" or (format == AUTO and _holds_tensors(place)):
-        yield TensorReader(place, largest)
-        return
-    if place.path.is_dir():
-        raise DataError(f"{place.path}: is a folder, and no {format} file; name the file.")
-    with open_stream(place) as stream:
-        found = _recognised(stream) if format == AUTO else format
-        if found == BinaryReader.format:
-            yield BinaryReader(stream, largest)
-        else:
-            yield TextReader(stream, found, largest)
+def _opened(path: Path, member: str | None) -> Iterator[IO[bytes]]:
+    """Open a text file, plain or gzip, or a member of a zip archive."""
+    try:
+        if path.suffix.lower() != ".zip":
+            with open_bytes(path) as file:
+                yield file
+            return
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if member is None and len(names) == 1:
+                (member,) = names
+            if member not in names:
+                raise DataError(f"{path}: name a member as {path.name}:member; the archive has {', '.join(names)}.")
+            with archive.open(member) as file:
+                yield file
+    # RuntimeError for an archive with a password.
+    except (*DECOMPRESSION_ERRORS, zipfile.BadZipFile, RuntimeError) as error:
+        raise DataError(f"{path}: cannot be unpacked ({first_line(error)}); fetch it again.") from None
 
 
-def _holds_tensors(place: Place) -> bool:
-    if place.member is not None:
-        return False
-    return place.path.is_dir() or place.path.suffix.lower() == TENSOR_SUFFIX
+def _header(lines: Sequence[bytes], label: str) -> tuple[int | None, int]:
+    """Return the number of words that the first line promises, None without a header, and the dimension."""
+    # Also the pickles of gensim and PyTorch, which are never loaded.
+    if any(b"\0" in line for line in lines):
+        raise DataError(f"{label}: is not text; export the vectors as text, as gensim's save_word2vec_format does.")
+    header = _HEADER.fullmatch(lines[0]) if lines else None
+    if header is not None:
+        promised, dim = int(header[1]), int(header[2])
+    else:
+        counts = Counter(len(line.split()) - 1 for line in lines[:_VOTERS] if line.strip())
+        promised, dim = None, max(counts, key=lambda count: counts[count], default=0)
+    if dim < 1:
+        raise DataError(f"{label}:1: expected lines of a word and its numbers, separated by blanks.")
+    return promised, dim
 
 
-def _recognised(stream: Stream) -> str:
-    """Return the format of a stream of words and numbers."""
-    if looks_like_tensors(stream.head):
+def _cut(line: bytes, dim: int, place: str) -> tuple[bytes, bytes]:
+    """Return the word of a line and the text of its numbers."""
+    line = line.rstrip()
+    if line.count(b" ") == dim and b"\t" not in line:
+        word, _, rest = line.partition(b" ")
+        return word, rest
+    fields = line.rsplit(None, dim)
+    if len(fields) == dim and line[:1] in b" \t":
+        return b"", line
+    word = fields[0]
+    if len(fields) <= dim or _ENDS_IN_DECIMAL.search(word):
+        count = len(line.split()) - 1
+        raise DataError(f"{place}: {count} numbers where the others have {dim}; correct or remove the line.")
+    return word.strip(), line[len(word) :]
+
+
+def _parsed(values: Sequence[bytes], numbers: Sequence[int], dim: int, label: str) -> NDArray[np.float32]:
+    """Parse the numbers of lines."""
+    if not values:
+        return np.empty((0, dim), dtype=np.float32)
+    try:
+        rows = np.loadtxt(values, dtype=np.float32, comments=None, ndmin=2)
+        if rows.shape[1] != dim:
+            raise ValueError(f"{rows.shape[1]} numbers where the others have {dim}")
+        return rows
+    except ValueError as error:
+        if len(values) == 1:
+            fault = str(error).partition(" at row")[0]
+            raise DataError(f"{label}:{numbers[0]}: {fault}; correct or remove the line.") from None
+    # Line by line, to raise for the first faulty one.
+    return np.concatenate([_parsed([text], [number], dim, label) for text, number in zip(values, numbers, strict=True)])
+
+
+# --- Safetensors ------------------------------------------------------------------------------------------------------
+
+
+def _read_tensors(path: Path) -> tuple[list[str], NDArray[Any]]:
+    path = path / VECTOR_FILES[0] if path.is_dir() else path
+    vocabulary = path.with_name(VECTOR_FILES[1])
+    try:
+        matrix = load_file(path)[_TENSOR]
+        # Not read as text, as a word may contain a carriage return.
+        words = vocabulary.read_bytes().decode().removesuffix("\n").split("\n")
+    except (SafetensorError, OSError, KeyError, UnicodeDecodeError) as error:
         raise DataError(
-            f"{stream.label}: is a safetensors file; unpack it beside its vocabulary, and name it with the suffix "
-            f"{TENSOR_SUFFIX}."
-        )
-    first, _, rest = stream.head.partition(b"\n")
-    header = header_of(first)
-    if header is None:
-        if b"\0" in stream.head and not ends_in_numbers(first, 1):
-            raise DataError(
-                f"{stream.label}: neither text nor word2vec's binary; name the format, or export the vectors as text."
-            )
-        return "glove"
-    name = stream.name.lower().removesuffix(".gz")
-    as_text = "fasttext" if name.endswith(".vec") else "word2vec"
-    dim = header[1]
-    second = next((line for line in rest.split(b"\n", 100) if line.strip()), b"")
-    if not rest or ends_in_numbers(second, dim):
-        return as_text
-    # It is a binary file, or text with a fault in its first line.
-    vector = rest.partition(b" ")[2][: 4 * dim]
-    return BinaryReader.format if name.endswith(".bin") or not _is_clean_text(vector) else as_text
+            f"{path}: is not a tensor {_TENSOR!r} with a {vocabulary.name} in its folder ({first_line(error)}); "
+            "write it with hf-xorner vectors."
+        ) from None
+    if len(words) != len(matrix):
+        raise DataError(f"{vocabulary}: {len(words)} words for {len(matrix)} vectors; write both again.")
+    return words, matrix
 
 
-def _is_clean_text(sample: bytes) -> bool:
-    if any(byte < ord(" ") and byte not in b"\t\r\n" for byte in sample):
-        return False
-    # A character may be cut at the end.
-    return "\ufffd" not in sample.decode("utf-8", errors="replace").rstrip("\ufffd")
+def write_vectors(vectors: Vectors, folder: str | Path, overwrite: bool = False) -> list[Path]:
+    """Write vectors as safetensors with a vocabulary, which `read_vectors` reads.
+
+    Args:
+        vectors: The vectors; their type is kept.
+        folder: The folder, created if it does not exist.
+        overwrite: Replace files that exist.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        DataError: If a file exists and `overwrite` is False, or if a word contains a line break.
+    """
+    tensors, vocabulary = check_targets(folder, VECTOR_FILES, overwrite)
+    if any("\n" in word for word in vectors.words):
+        raise DataError(f"{folder}: a word contains a line break; remove it.")
+    # First, so that a process that is killed between the two files does not leave vectors with the words of others.
+    tensors.unlink(missing_ok=True)
+    write_whole(vocabulary, "".join(f"{word}\n" for word in vectors.words))
+    write_whole(tensors, save({_TENSOR: np.ascontiguousarray(vectors.matrix)}))
+    return [tensors, vocabulary]
+
+
+def check_targets(
+    folder: str | Path, names: Iterable[str], overwrite: bool = False, inputs: Iterable[str] = ()
+) -> list[Path]:
+    """Return the files that will be written into a folder; raises for obstacles before a long computation.
+
+    Args:
+        folder: The folder.
+        names: The names of the files.
+        overwrite: Replace files that exist.
+        inputs: Files that are read, none of which may be overwritten.
+
+    Raises:
+        DataError: If the folder is a file, a file exists, or an input would be overwritten.
+    """
+    path = Path(folder).expanduser()
+    if path.exists() and not path.is_dir():
+        raise DataError(f"{path}: is not a folder; name one to write {' and '.join(names)} into.")
+    targets = [path / name for name in names]
+    for target in targets:
+        if target.exists() and not overwrite:
+            raise DataError(f"{target}: exists already; choose another folder, or set overwrite.")
+        check_apart(target, *inputs)
+    return targets

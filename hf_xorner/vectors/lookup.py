@@ -16,7 +16,8 @@ from ..corpora.load import load_corpus
 from ..corpora.splits import TABLE_SUFFIXES, suffix_of
 from ..errors import DataError
 from ..files import BYTE_ORDER_MARK, open_text
-from ..models.tokenization_word_char import FALLBACKS, UNKNOWN_ID, WordCharTokenizer, fold
+from ..models.tokenization_word_char import WordCharTokenizer
+from ..models.word_ids import FALLBACKS, UNKNOWN_ID, fold
 from .formats import Vectors
 
 
@@ -29,21 +30,19 @@ def read_words(source: str | Path, data_dir: str | Path | None = None) -> list[s
         data_dir: Where the files of a named corpus lie.
 
     Raises:
-        DataError: If the source holds no word, or cannot be read.
+        DataError: If the source cannot be read.
     """
     path = Path(source).expanduser()
     if path.is_file() and suffix_of(path) not in TABLE_SUFFIXES and _is_list(path):
         with open_text(path) as file:
-            words = (line.rstrip("\r\n") for line in file.read().removeprefix(BYTE_ORDER_MARK).split("\n"))
-            return list(dict.fromkeys(word for word in words if word))
-    found: dict[str, None] = {}
+            lines = (line.rstrip("\r\n") for line in file.read().removeprefix(BYTE_ORDER_MARK).split("\n"))
+            return list(dict.fromkeys(line for line in lines if line))
+    words: dict[str, None] = {}
     for split in load_corpus(source, data_dir).values():
         # Column by column: a row at a time takes several times as long.
         for batch in split.select_columns([TOKENS]).with_format("arrow").iter(100_000):
-            found.update(dict.fromkeys(batch.column(TOKENS).combine_chunks().flatten().to_pylist()))
-    if not found:
-        raise DataError(f"{source}: there is no word; name a list of words, or a corpus.")
-    return list(found)
+            words.update(dict.fromkeys(batch.column(TOKENS).combine_chunks().flatten().to_pylist()))
+    return list(words)
 
 
 def _is_list(path: Path) -> bool:
@@ -159,7 +158,7 @@ def join(tables: Sequence[Vectors], fallback: Sequence[str] = ()) -> Vectors:
         DataError: If there is nothing to join.
     """
     if len(tables) < 2:
-        raise DataError("there is one source of vectors; name those that are to stand beside it.")
+        raise DataError("name at least two sources of vectors to join.")
     words = list(dict.fromkeys(word for table in tables for word in table.words))
     forms = WordCharTokenizer.from_corpus([], fallback=fallback).forms
     return Vectors(words, np.concatenate([_laid_out(table, [forms(word) for word in words]) for table in tables], 1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from .configuration_tagger import SelfAttentionConfig
 
@@ -36,7 +36,6 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
     """
 
     model_type = "cnn-lstm-crf"
-    older: ClassVar[dict[str, Any]] = {**SelfAttentionConfig.older, "crf_emissions": True}
     citation = """\
 @inproceedings{ma2016,
   title     = {End-to-end Sequence Labeling via Bi-directional {LSTM-CNNs-CRF}},

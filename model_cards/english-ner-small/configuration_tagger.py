@@ -5,16 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any
 
 from transformers import AutoConfig, PreTrainedConfig
 
-#: One letter a character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol; "N" and
-#: "n" upper- and lower-case letters that count for a word's casing and shape, but are "." for the character CNN.
-CHARACTER_TYPE_CODES = ".UldpNn"
-
-#: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
-RESERVED_CHARACTER_TYPES = "..Uldp"
+from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES
 
 
 def _is_count(value: Any) -> bool:
@@ -143,8 +138,6 @@ class TaggerConfig(PreTrainedConfig):
     keys_to_ignore_at_inference = ["hidden_states", "attentions"]
     #: BibTeX of the paper that an architecture comes from.
     citation = ""
-    #: The meaning of fields that a saved config lacks, because it is older than they are, where the defaults differ.
-    older: ClassVar[dict[str, Any]] = {}
 
     id2label: dict[int, str] | None = None
     label2id: dict[str, int] | None = None
@@ -233,14 +226,6 @@ class TaggerConfig(PreTrainedConfig):
             )
         if self.context_encoder is not None:
             self._check_context()
-
-    @classmethod
-    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
-        """Create a config from a saved one; fields that it lacks get their meaning in `older`, not their defaults."""
-        given = dict(config_dict)
-        for name, bits in (("half", 16), ("int8", 8)):  # flags that older configs have instead of numbers of bits
-            given |= {f"{part}_bits": bits for part in ("static", "composed") if given.pop(f"{part}_{name}", False)}
-        return super().from_dict({**cls.older, **given}, **kwargs)
 
     def _check_vocabularies(self) -> None:
         words = self.vocab_size - self.added_vocab_size

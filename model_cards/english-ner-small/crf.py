@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -29,6 +30,9 @@ BLOCK = 256
 
 #: Words of a long sentence whose own transitions are in memory at a time.
 DECODED_AT_ONCE = 8192
+
+#: Elements of the largest intermediate tensor of `scan`.
+LARGEST_SCAN = 2**27
 
 #: Elements of the largest intermediate tensor of `pair_counts`.
 _CHUNK = 2**22
@@ -84,10 +88,19 @@ class Alignment:
         backward = transitions[self.rows, self.words[step - 1, 1]]
         return torch.stack([forward, backward.transpose(1, 2)])
 
+    def all_moves(self, transitions: Tensor) -> Tensor:
+        """The transitions of both directions into every step but the first, (T − 1, 2, B, K, K), of (B, T, K, K)."""
+        forward = transitions[self.rows, self.words[1:, 0]]
+        backward = transitions[self.rows, self.words[:-1, 1]]
+        return torch.stack([forward, backward.mT], 1)
+
     def mirror(self, values: Tensor) -> Tensor:
         """Values of the steps of the backward direction (T, B, K) in the order of the words."""
-        index = (self.mirrored * self.batch + self.rows).flatten()
-        return values.flatten(0, 1).index_select(0, index).view_as(values)
+        return values.flatten(0, 1).index_select(0, self._mirrored_rows).view_as(values)
+
+    @cached_property
+    def _mirrored_rows(self) -> Tensor:
+        return (self.mirrored * self.batch + self.rows).flatten()
 
     def total(self, values: Tensor) -> Tensor:
         """Sum (T, B), or (T − 1, B) for pairs, over the words of each sentence: (B,)."""
@@ -99,28 +112,87 @@ class Alignment:
         return values[self.last, self.rows]
 
 
-class LogMessages:
+def scannable(emissions: Tensor) -> bool:
+    """True where few large operations are faster than many small ones, and fit into memory; (T, …, K)."""
+    return not readable(emissions) and emissions.numel() * emissions.shape[-1] ** 2 <= LARGEST_SCAN
+
+
+def scan(first: Tensor, moves: Tensor, emissions: Tensor, reduce: Callable[..., Tensor]) -> Tensor:
+    """Scores of the paths to each tag of each word, (T, …, K), in O(log T) operations.
+
+    The table of all pairs of tags at the two ends of 1, 2, 4, … words is joined with its neighbour's.
+
+    Args:
+        first: Scores before the first emission, (…, K).
+        moves: Transitions, (…, K, K), or (T − 1, …, K, K) where every word has its own.
+        emissions: (T, …, K).
+        reduce: `torch.logsumexp` for the sum of all paths, `torch.amax` for the best.
+    """
+    if emissions.device.type != "mps":  # which has no float64
+        emissions = emissions.double()
+    start = (first + emissions[:1]).unsqueeze(-2)
+    paths = moves + emissions[1:].unsqueeze(-2)
+    paths = torch.cat([start.expand(1, *paths.shape[1:]), paths])
+    words = 1
+    while words < len(paths):
+        reduce(paths[:-words].unsqueeze(-1) + paths[words:].unsqueeze(-3), -2, out=paths[words:])
+        words *= 2
+    return paths[..., 0, :].to(first.dtype)
+
+
+def _normalized(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The maxima of scores (…, K), and the scores less these."""
+    top = scores.amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)  # −∞ − −∞ would be NaN
+    return top, scores - top
+
+
+class Messages:
+    """Sums over the paths to each tag from both ends of a sentence.
+
+    `arriving` and `leaving` (T, 2, B, K) are those to the tag, without and with its emission, forward and backward.
+    """
+
+    alignment: Alignment
+    arriving: Tensor
+    leaving: Tensor
+
+    @cached_property
+    def arriving_back(self) -> Tensor:
+        """Backward `arriving` in the order of the words, (T, B, K)."""
+        return self.alignment.mirror(self.arriving[:, 1])
+
+    @cached_property
+    def leaving_back(self) -> Tensor:
+        """Backward `leaving` in the order of the words, (T, B, K)."""
+        return self.alignment.mirror(self.leaving[:, 1])
+
+
+class LogMessages(Messages):
     """Forward-backward in log space: exact for scores of any size, with an exponential for every pair of tags.
 
-    `arriving` and `leaving` (T, 2, B, K) are log-sums over all partial paths to a tag, without and with its emission.
-    `leaving` is normalised to a maximum of 0 at each step; `tops` are the maxima subtracted.
+    `arriving` and `leaving` are log-sums; `leaving` is normalised to a maximum of 0 at each step, and `tops` are the
+    maxima subtracted.
     """
 
     def __init__(self, chain: Chain, lengths: Tensor) -> None:
         self.chain, self.alignment = chain, Alignment(lengths, chain.emissions.shape[1])
-        emissions = self.alignment.align(chain.emissions)
+        emissions = self.alignment.align(chain.emissions)  # (T, 2, B, K)
         moves = torch.stack([chain.transitions, chain.transitions.mT]).unsqueeze(1) if not chain.conditioned else None
-        lowest = torch.finfo(emissions.dtype).min
+        first = torch.stack([scores.expand(emissions[0, 0].shape) for scores in (chain.start, chain.end)])
+        if not torch.is_grad_enabled() and scannable(emissions):
+            pairs = self.alignment.all_moves(chain.transitions) if moves is None else moves
+            _, before = _normalized(scan(first, pairs, emissions, torch.logsumexp)[:-1])
+            self.arriving = torch.cat([first.unsqueeze(0), (before.unsqueeze(-1) + pairs).logsumexp(-2)])
+            self.tops, self.leaving = _normalized(self.arriving + emissions)
+            return
         steps, score = [], emissions[0]
         for step, (emission,) in enumerate(by_step(emissions)):
             if step:
                 here = self.alignment.moves(chain.transitions, step) if moves is None else moves
                 arriving = (score.unsqueeze(3) + here).logsumexp(2)
             else:
-                arriving = torch.stack([chain.start.expand(score[0].shape), chain.end.expand(score[0].shape)])
-            score = arriving + emission
-            top = score.amax(2, keepdim=True).clamp(min=lowest)  # −∞ − −∞ would be NaN
-            score = score - top
+                arriving = first
+            top, score = _normalized(arriving + emission)
             steps.append((arriving, score, top))
         self.arriving, self.leaving, self.tops = (torch.stack(values) for values in zip(*steps, strict=True))
 
@@ -136,7 +208,7 @@ class LogMessages:
 
     def log_marginals(self, path: Tensor | None = None) -> Tensor:
         """Log probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
-        both = (self.leaving[:, 0] + self.alignment.mirror(self.arriving[:, 1])).log_softmax(2)
+        both = (self.leaving[:, 0] + self.arriving_back).log_softmax(2)
         return both if path is None else both.gather(2, path.unsqueeze(2)).squeeze(2)
 
     def marginals(self) -> Tensor:
@@ -150,13 +222,13 @@ class LogMessages:
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
         before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
-        rest = self.alignment.mirror(self.leaving[:, 1])[1:].gather(2, after)
-        whole = self.alignment.mirror(self.arriving[:, 1])[:-1].gather(2, before)
+        rest = self.leaving_back[1:].gather(2, after)
+        whole = self.arriving_back[:-1].gather(2, before)
         return (rest - whole).squeeze(2) + moves_along(self.chain.transitions, path)
 
     def pair_counts(self, weight: Tensor) -> Tensor:
         """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
-        before, after = self.leaving[:-1, 0], self.alignment.mirror(self.leaving[:, 1])[1:]
+        before, after = self.leaving[:-1, 0], self.leaving_back[1:]
         norm = (self.arriving[1:, 0] + after).logsumexp(2)  # (T − 1, B)
         transitions = self.chain.transitions
         counts = torch.zeros_like(transitions)
@@ -174,7 +246,7 @@ class LogMessages:
         return counts
 
 
-class ScaledMessages:
+class ScaledMessages(Messages):
     """Forward-backward on scaled probabilities in float64: a step is one matrix product, several times as fast.
 
     Emissions, transitions and each step are scaled to a maximum of 1. Weights that underflow may lose paths that later
@@ -258,20 +330,20 @@ class ScaledMessages:
 
     def marginals(self, path: Tensor | None = None) -> Tensor:
         """Probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
-        both = self.leaving[:, 0] * self.alignment.mirror(self.arriving[:, 1])
+        both = self.leaving[:, 0] * self.arriving_back
         total = both.sum(2, keepdim=True)
         return both.div_(total) if path is None else (both.gather(2, path.unsqueeze(2)) / total).squeeze(2)
 
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
         before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
-        rest = self.alignment.mirror(self.leaving[:, 1])[1:].gather(2, after)
-        whole = self.alignment.mirror(self.arriving[:, 1])[:-1].gather(2, before)
+        rest = self.leaving_back[1:].gather(2, after)
+        whole = self.arriving_back[:-1].gather(2, before)
         return (rest / whole).squeeze(2).mul_(moves_along(self.moves, path)).log_()
 
     def pair_counts(self, weight: Tensor) -> Tensor:
         """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
-        before, after = self.leaving[:-1, 0], self.alignment.mirror(self.leaving[:, 1])[1:]
+        before, after = self.leaving[:-1, 0], self.leaving_back[1:]
         norm = (self.arriving[1:, 0] * after).sum(2, keepdim=True)  # (T − 1, B, 1)
         before = torch.where(self.alignment.inside_pairs.unsqueeze(2), before * (weight.unsqueeze(1) / norm), 0)
         if not self.chain.conditioned:
@@ -340,6 +412,8 @@ def best_path(chain: Chain, lengths: Tensor) -> Tensor:
     path = torch.empty(time, batch, dtype=torch.long, device=last.device)
     path[time - 1] = tag
     inside = torch.arange(time, device=last.device).unsqueeze(1) < lengths
+    if scannable(scores.mT):
+        return _trace_back(scores.mT, transitions, inside, tag)
     for step in range(time - 1, 0, -1):
         # Back pointers are computed for the tags of the path only.
         move = transitions[rows, step, :, tag].t() if chain.conditioned else transitions.index_select(1, tag)
@@ -349,10 +423,27 @@ def best_path(chain: Chain, lengths: Tensor) -> Tensor:
     return path.t()
 
 
+def _trace_back(scores: Tensor, transitions: Tensor, inside: Tensor, last: Tensor) -> Tensor:
+    """The best path (B, T) from the scores (T, B, K) and the last tags (B,), in O(log T) operations."""
+    moves = transitions if transitions.dim() == 2 else transitions[:, 1:].transpose(0, 1)
+    sources = (scores[:-1].unsqueeze(3) + moves).max(2).indices  # (T − 1, B, K)
+    sources = torch.where(inside[1:].unsqueeze(2), sources, torch.arange(scores.shape[2], device=last.device))
+    paths = torch.cat([sources, last.view(1, -1, 1).expand(1, *sources.shape[1:])])
+    words = 1
+    while words < len(paths):
+        paths = torch.cat([paths[:-words].gather(2, paths[words:]), paths[-words:]])
+        words *= 2
+    return paths[..., 0].t()
+
+
 def best_scores(chain: Chain) -> Tensor:
     """The score of the best path to each tag of each word, (T, K, B), up to a number for each word."""
     emissions, transitions, start, _ = chain
     batch, _, tags = emissions.shape
+    if scannable(emissions):
+        first, words = start.expand(batch, tags), emissions.transpose(0, 1)
+        moves = transitions[:, 1:].transpose(0, 1) if chain.conditioned else transitions
+        return _normalized(scan(first, moves, words, torch.amax))[1].mT
     # Sentences last, so that sums and maxima run over contiguous memory.
     words = emissions.permute(1, 2, 0).contiguous()  # (T, K, B)
     words = words - words.amax(1, keepdim=True)
@@ -443,7 +534,11 @@ def _posterior(
     """`posterior` from the messages, in the dtype of emissions like (B, T, K)."""
     marginals = _log_marginals(sums, like) if all_tags else None
     inside = sums.alignment.inside.t()
-    alone = _finite(sums.log_marginals(path.t()), like).t().where(inside, 0)
+    if marginals is None:
+        alone = _finite(sums.log_marginals(path.t()), like).t()
+    else:
+        alone = marginals.gather(2, path.unsqueeze(2)).squeeze(2)
+    alone = alone.where(inside, 0)
     # NaN after a forbidden tag.
     given = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
     given = torch.cat([alone[:, :1], _finite(given, like).t()], 1).where(inside, 0)

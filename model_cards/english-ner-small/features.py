@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, TaggerConfig
+from .configuration_tagger import TaggerConfig
 from .contextual import ContextualFeatures
 from .devices import readable
 from .dropout import dropout
 from .frozen_vectors import ComposedVectors, StaticVectors, draw_vectors
 from .recurrent import build_layer
-from .tokenization_word_char import UNKNOWN_ID
+from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, UNKNOWN_ID
 
 PADDING = 0
 UPPER, LOWER, UNTYPED_UPPER = map(CHARACTER_TYPE_CODES.index, "UlN")
@@ -72,12 +72,8 @@ class WordFeatures(nn.Module):
         char_ids: Tensor,
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
-        longest_word: int | None = None,
     ) -> Tensor:
-        """Words (B, T), with max_word_chars, max_word_pieces or states per word → (B, T, output_size).
-
-        `longest_word` is that of `CharacterEncoder`.
-        """
+        """Words (B, T), with max_word_chars, max_word_pieces or states per word → (B, T, output_size)."""
         input_ids = self.without_singletons(input_ids)
         words = self.words(rows_of_words(input_ids, self.config))
         cased = _cased_types(self.char_types)
@@ -92,7 +88,7 @@ class WordFeatures(nn.Module):
         if self.shapes is not None:
             vectors.append(self.shapes(shape_of(cased[char_ids], char_ids)))
         if self.chars is not None:
-            vectors.append(self.chars(char_ids, self.char_types, longest_word))
+            vectors.append(self.chars(char_ids, self.char_types))
         if self.composed is not None:
             vectors.append(self.composed(piece_ids))
         if self.context is not None:
@@ -212,17 +208,13 @@ class CharacterEncoder(nn.Module):
         """True if occurrences of a word have different dropout now."""
         return self.training and self.dropout > 0
 
-    def forward(self, char_ids: Tensor, char_types: Tensor, longest_word: int | None = None) -> Tensor:
-        """char_ids (B, T, W), char_types (characters,) → (B, T, output_size).
-
-        No word has more than `longest_word` characters, if that is given: the columns behind them are not read.
-        """
+    def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
+        """char_ids (B, T, W), char_types (characters,) → (B, T, output_size)."""
         rows, place = char_ids.flatten(0, 1), None
-        if longest_word is None and self.narrows(rows):
+        if self.narrows(rows):
             used = (rows != PADDING).any(0).nonzero()
-            longest_word = int(used[-1]) + 1 if len(used) else 0
-        if longest_word is not None:
-            rows = rows[:, : max(longest_word + self.padding_needed(), 1)]
+            longest = int(used[-1]) + 1 if len(used) else 0
+            rows = rows[:, : max(longest + self.padding_needed(), 1)]
         if readable(rows) and (self.dropping or len(rows) >= FEWEST_ROWS):
             rows, place = _real_rows(rows) if self.dropping else _distinct_rows(rows)
         words = self.encode(rows, char_types)
@@ -231,7 +223,7 @@ class CharacterEncoder(nn.Module):
         return words.unflatten(0, char_ids.shape[:2])
 
     def narrows(self, rows: Tensor) -> bool:
-        """True if the longest word is looked for, where it is not given."""
+        """True if columns behind the longest word are not read."""
         return readable(rows)
 
     def padding_needed(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
+from .attention import HeadProjections
 from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
 from .devices import readable
@@ -94,8 +94,6 @@ class TaggerForTokenClassification(PreTrainedModel):
     encoder_class: ClassVar[type[Encoder]] = Encoder
     base_model_prefix = ""
     main_input_name = "input_ids"
-    # Empty in models without trained word vectors, which older versions saved.
-    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [r"^features\.words\.weight$"]
 
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__(config)
@@ -158,7 +156,7 @@ class TaggerForTokenClassification(PreTrainedModel):
     def _init_weights(self, module: nn.Module) -> None:
         """Initialise the parameters of a module itself, by its own `reset_parameters` if it has one."""
         if isinstance(module, (nn.Linear, nn.Conv1d)):
-            if isinstance(module, PairScores):
+            if isinstance(module, (PairScores, HeadProjections)):
                 nn.init.uniform_(module.weight, -module.bound, module.bound)
             elif self.config.initializer == "kaiming":
                 nn.init.kaiming_uniform_(module.weight)
@@ -229,13 +227,6 @@ class TaggerForTokenClassification(PreTrainedModel):
             self.features.static.resize(size)
         return self._get_resized_embeddings(self.features.words, word_rows(config), mean_resizing=mean_resizing)
 
-    def can_be_captured(self, inputs: Collection[str]) -> bool:
-        """True if the outputs for such inputs are computed without reading values in Python on a GPU.
-
-        A CUDA graph of the computation can then be replayed for other values; `longest_word` is one of the inputs.
-        """
-        return self.features.context is None or "context_states" in inputs
-
     @can_return_tuple
     def forward(
         self,
@@ -250,7 +241,6 @@ class TaggerForTokenClassification(PreTrainedModel):
         output_logits: bool = True,
         output_path_log_probs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
-        longest_word: int | None = None,
         word_states: Tensor | None = None,
         teacher_pairs: Tensor | None = None,
         teacher_weight: float = 1.0,
@@ -272,8 +262,6 @@ class TaggerForTokenClassification(PreTrainedModel):
             output_path_log_probs: Return the log probabilities of the decoded inner tags.
             num_items_in_batch: The divisor of the summed loss when the batch is a part of a larger one: labelled
                 words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
-            longest_word: No word has more characters than this, if it is given; a GPU need not read the columns of
-                `char_ids` behind them.
             word_states: For inference on a CPU, results of `word_states` for distinct words, (D, e), in place of
                 characters and pieces; `input_ids` are then rows of them, and the mask must be given.
             teacher_pairs: Pair posterior (B, T, K, K) of a teacher over the inner tags, see `crf.pair_posterior`; the
@@ -315,7 +303,6 @@ class TaggerForTokenClassification(PreTrainedModel):
             inputs.pop("char_ids", None),
             lengths,
             **inputs,
-            longest_word=longest_word,
             word_states=word_states,
             output_attentions=bool(output_attentions),
             output_hidden_states=bool(output_hidden_states),
@@ -350,7 +337,6 @@ class TaggerForTokenClassification(PreTrainedModel):
         lengths: Tensor,
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
-        longest_word: int | None = None,
         word_states: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
@@ -363,7 +349,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         if piece_ids is not None:
             position = torch.arange(piece_ids.shape[1], device=lengths.device)
             piece_ids = piece_ids.masked_fill((position >= lengths.unsqueeze(1)).unsqueeze(2), 0)
-        features = self.features(input_ids, char_ids, piece_ids, context_states, longest_word)
+        features = self.features(input_ids, char_ids, piece_ids, context_states)
         encoded = self.encoder(features, lengths, output_attentions, output_hidden_states)
         return encoded._replace(hidden_states=(features, *encoded.hidden_states)) if output_hidden_states else encoded
 

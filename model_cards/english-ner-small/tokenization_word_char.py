@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import string
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,15 +15,25 @@ from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
-from .configuration_tagger import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES
-from .pieces import WordPieces
+from .word_ids import (
+    CHARACTER_TYPE_CODES,
+    FALLBACKS,
+    PAD,
+    RESERVED_CHARACTER_TYPES,
+    UNKNOWN,
+    UNKNOWN_ID,
+    WordLookup,
+    WordPieces,
+    Words,
+    character_types,
+    check_text,
+    code_points,
+    fold,
+)
 from .word_rule import WORD_PATTERN
 
 #: Sentences have no maximum length. A finite number keeps transformers from warning about that.
 NO_LIMIT = 10**9
-
-PAD, UNKNOWN = "[PAD]", "[UNK]"
-UNKNOWN_ID = 1
 
 #: Longer words are unknown; keeps the time for a word of any length linear.
 LONGEST_KNOWN_WORD = 200
@@ -41,38 +47,15 @@ _CONTINUATION = "\ue000\ue001"
 #: Numbers among the policies with their minimum; above the maximum, the file is broken.
 _LEAST = {"max_word_chars": 1, "max_word_pieces": 0, "trained_vocab_size": 2, "first_singleton_id": 2}
 _MOST = 1 << 30
+#: The highest id of a piece; the largest vocabularies have a sixteenth of it.
+_MOST_PIECES = 1 << 24
 _CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero"), "character_types": ("unicode", "ascii")}
-_POLICIES = ("characters", "casing", "digits", "fallback", "max_word_chars", "trained_vocab_size", "first_singleton_id")
-
-_DIGIT = re.compile(r"\d")
-
-#: Casing and digits of the further forms under which a word is looked up.
-FALLBACKS = {"lower": ("lower", "keep"), "zero": ("keep", "zero"), "lower_zero": ("lower", "zero")}
-
-_CODE_POINTS = 0x110000
-
-#: All letters with case, digits and punctuation lie below; what is above is other (CJK, private use, unassigned).
-_TYPED_CODE_POINTS = 0x20000
-
-#: First letters (or whole names) of Unicode general categories, by the type they make.
-_TYPES_BY_CATEGORY = {"Lu": "U", "Lt": "U", "Ll": "l", "Nd": "d", "P": "p", "S": "p"}
 
 #: The characters that have a type if `character_types` is "ascii".
 ASCII_CHARACTERS = string.ascii_letters + string.digits + string.punctuation
 
 #: The letters of all other characters then, by their letters otherwise.
 _BEYOND_ASCII = str.maketrans("Uldp", "Nn..")
-
-
-class Words(NamedTuple):
-    """The N words of a batch of sentences, one after the other; D of them are distinct."""
-
-    counts: np.ndarray  # (sentences,) words of each
-    offsets: np.ndarray  # (N, 2) from the start of the text, or of the given word
-    place: np.ndarray  # (N,) index of each word among the distinct ones
-    input_ids: np.ndarray  # (D,)
-    char_ids: np.ndarray  # (D, W): W is max_word_chars, or less if no word is longer
-    piece_ids: np.ndarray | None  # (D, max_word_pieces), where the tokenizer cuts words into pieces
 
 
 class WordCharTokenizer(PreTrainedTokenizerFast):
@@ -135,7 +118,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "max_word_chars": max_word_chars,
             "character_types": character_types,
         }
-        check_policies(policies)
         split = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
         surfaces: Counter[str] = Counter()
         for number, sentence in enumerate(sentences):
@@ -164,6 +146,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         cls, words: Sequence[str], characters: str, pieces: WordPieces | None, **policies: Any
     ) -> WordCharTokenizer:
         """Build a tokenizer from words and characters in the order of their ids, and its policies."""
+        check_policies(policies)
         backend = Tokenizer(
             WordPiece(
                 {word: index for index, word in enumerate(words)},
@@ -195,8 +178,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         tokenizer = super().from_pretrained(*args, **kwargs)
         if not isinstance(tokenizer, cls):  # transformers returns another class where the files name one
             return tokenizer
-        if missing := [name for name in _POLICIES if name not in tokenizer.init_kwargs]:
-            raise ValueError(f"tokenizer_config.json lacks {missing[0]!r}; copy it again.")
         check_policies(tokenizer.init_kwargs)
         backend, ids = tokenizer.backend_tokenizer, tokenizer.get_vocab()
         # The tokenizers library goes through all numbers up to the highest.
@@ -221,8 +202,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @property
     def character_types(self) -> str:
-        """The characters that have a type; "unicode" in tokenizers that earlier versions saved."""
-        return self.init_kwargs.get("character_types", "unicode")
+        """The characters that have a type: those of "unicode" or "ascii"."""
+        return self.init_kwargs["character_types"]
 
     @property
     def max_word_chars(self) -> int:
@@ -232,7 +213,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
     @property
     def max_word_pieces(self) -> int:
         """Pieces of a word that are looked at; 0 if words are not cut into pieces."""
-        return self.init_kwargs.get("max_word_pieces", 0)
+        return self.init_kwargs["max_word_pieces"]
 
     @property
     def pieces(self) -> WordPieces | None:
@@ -245,7 +226,11 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 name = self.vocab_files_names["piece_tokenizer_file"]
                 raise ValueError(f"{name} is missing beside tokenizer.json; copy the whole folder of the model.")
             try:
-                self._pieces = WordPieces(Tokenizer.from_file(path))
+                backend = Tokenizer.from_file(path)
+                # `to_str` goes through all numbers up to the highest.
+                if max(backend.get_vocab().values(), default=0) > _MOST_PIECES:
+                    raise ValueError(f"its pieces must be numbered from 0 to at most {_MOST_PIECES}")
+                self._pieces = WordPieces(backend.to_str())
             # What the tokenizers library raises has no type of its own.
             except Exception as error:
                 raise ValueError(f"{path} is not a tokenizer ({error}); copy it again.") from None
@@ -278,12 +263,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "max_word_pieces": self.max_word_pieces,
             "piece_vocab_size": self.pieces.size if self.pieces else 0,
         }
-
-    @property
-    def _looks_further(self) -> bool:
-        """True if a word that is not in the vocabulary verbatim may have an id."""
-        policies, has_added = self.init_kwargs, len(self) > self.vocab_size
-        return has_added or policies["casing"] != "keep" or policies["digits"] != "keep" or bool(policies["fallback"])
 
     def _add_tokens(self, new_tokens: list[str | AddedToken], special_tokens: bool = False) -> int:
         """Add tokens to the backend, where only "[PAD]" and "[UNK]" are special.
@@ -324,11 +303,12 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     def _convert_token_to_id_with_added_voc(self, token: str) -> int:
         """The id of a word, looked up as the policies say."""
-        look_up = self._tokenizer.token_to_id
-        index = look_up(token)
-        if index is None and self._looks_further:
-            index = next((found for form in self.forms(token) if (found := look_up(form)) is not None), None)
-        return UNKNOWN_ID if index is None else index
+        return self.lookup.word_id(token)
+
+    @property
+    def lookup(self) -> WordLookup:
+        """Splits texts into words and finds their ids, as it does in the ONNX runtime."""
+        return WordLookup(self._tokenizer, self.init_kwargs, self.pieces)
 
     @property
     def steps(self) -> list[str]:
@@ -337,8 +317,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     def forms(self, word: str) -> list[str]:
         """The form under which each step looks a word up; the same for ids and for pretrained vectors."""
-        folded = fold(word, self.init_kwargs["casing"], self.init_kwargs["digits"])
-        return [word, folded, *(fold(folded, *FALLBACKS[step]) for step in self.init_kwargs["fallback"])]
+        return self.lookup.forms(word)
 
     def _encode_plus(
         self,
@@ -374,7 +353,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         for number, sentence in enumerate(batch):
             check_sentence(sentence, is_split_into_words, number)
         encodings = self._encode_words(batch, is_split_into_words)
-        words = self.words_of(batch, is_split_into_words, encodings)
+        words = self.lookup.words_of(batch, is_split_into_words, encodings)
         limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
         if limit and stride >= limit:
             raise ValueError(f"stride={stride} must be smaller than max_length={limit}, or no part would be new.")
@@ -411,44 +390,9 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             data = {name: values[0] for name, values in data.items()}
         return BatchEncoding(data, [row.encoding for row in rows], tensor_type=return_tensors)
 
-    def words_of(
-        self, batch: Sequence[Any], is_split_into_words: bool, encodings: list[Encoding] | None = None
-    ) -> Words:
-        """The words of texts, or of lists of words, as arrays over the batch; `check_sentence` must accept each.
-
-        `encodings` are those of the backend, if it has already run.
-        """
-        if is_split_into_words:
-            given = list(chain.from_iterable(batch))
-            counts = np.fromiter(map(len, batch), np.int64, len(batch))
-            lengths = np.fromiter(map(len, given), np.int64, len(given))
-            offsets = np.stack([np.zeros_like(lengths), lengths], 1)
-        else:
-            encodings = self._encode_words(batch, False) if encodings is None else encodings
-            counts = np.fromiter(map(len, encodings), np.int64, len(encodings))
-            pairs = [encoding.offsets for encoding in encodings]
-            given = [text[start:end] for text, places in zip(batch, pairs, strict=True) for start, end in places]
-            flat = chain.from_iterable(chain.from_iterable(pairs))
-            offsets = np.fromiter(flat, np.int64, 2 * len(given)).reshape(-1, 2)
-        numbers = {word: number for number, word in enumerate(dict.fromkeys(given))}
-        place = np.fromiter(map(numbers.__getitem__, given), np.int64, len(given))
-        distinct = list(numbers)
-        ids = np.fromiter(map(self._convert_token_to_id_with_added_voc, distinct), np.int64, len(distinct))
-        ids[ids == self.pad_token_id] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
-        piece_ids = self.pieces.of(distinct, self.max_word_pieces) if self.pieces is not None else None
-        return Words(counts, offsets, place, ids, self._character_ids(distinct), piece_ids)
-
-    def _character_ids(self, words: list[str]) -> np.ndarray:
-        """Character ids (N, W) of words; see `Words`."""
-        lengths = np.fromiter(map(len, words), np.int64, len(words))
-        stops = lengths.cumsum()
-        starts = stops - lengths
-        width = min(self.max_word_chars, int(lengths.max(initial=1)))
-        places = starts[:, None] + np.arange(width)
-        table = character_ids(self.characters, self.init_kwargs["digits"] == "zero")
-        # One more code point, so that there is one even without words.
-        ids = table[np.append(code_points("".join(words)), 0)]
-        return np.where(places < stops[:, None], ids[np.minimum(places, len(ids) - 1)], 0)
+    def words_of(self, batch: Sequence[Any], is_split_into_words: bool) -> Words:
+        """The words of texts, or of lists of words, as arrays over the batch; `check_sentence` must accept each."""
+        return self.lookup.words_of(batch, is_split_into_words)
 
     def _encode_words(self, batch: Sequence[Any], is_split_into_words: bool) -> list[Encoding]:
         """Run the backend: the word rule on texts, only the look-up on given words."""
@@ -562,31 +506,20 @@ def _as_list(row: Any, name: str) -> Any:
 
 
 def check_policies(policies: dict[str, Any]) -> None:
-    """Raise if policies of a tokenizer are unknown or of a wrong type; missing ones have their default."""
+    """Raise if policies of a tokenizer are missing or unknown, or numbers out of range."""
+    for name in (*_CHOICES, *_LEAST, "fallback"):
+        if name not in policies:
+            raise ValueError(f"tokenizer_config.json lacks {name!r}; copy it again.")
     for name, choices in _CHOICES.items():
-        if policies.get(name, choices[0]) not in choices:
+        if policies[name] not in choices:
             raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")
-    steps = policies.get("fallback", [])
-    for step in steps if isinstance(steps, list) else [steps]:
+    for step in policies["fallback"]:
         if step not in FALLBACKS:
             raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
-    characters = policies.get("characters", "")
-    if not isinstance(characters, str) or any(map(_is_surrogate, characters)):
-        raise ValueError(f"characters={characters!r} must be a string without lone surrogates.")
     for name, least in _LEAST.items():
-        value = policies.get(name, least)
+        value = policies[name]
         if type(value) is not int or not least <= value <= _MOST:
             raise ValueError(f"{name}={value!r} must be a whole number from {least} to {_MOST}.")
-
-
-def fold(word: str, casing: str, digits: str) -> str:
-    """The form under which a word is looked up, as long as its surface form."""
-    if digits == "zero":
-        word = _DIGIT.sub("0", word)
-    if casing == "lower":
-        # U+0130, I with a dot above, is the only character whose lower case is longer.
-        word = word.replace("\u0130", "i").lower()
-    return word
 
 
 def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[str, int], dict[str, int]]:
@@ -625,40 +558,10 @@ def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> Non
         raise ValueError(
             f"With is_split_into_words={is_split_into_words} the tokenizer reads {kind}; text {number} is not so."
         )
-    joined = "".join(sentence)
-    try:
-        joined.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"Text {number} holds a lone surrogate, U+{ord(joined[error.start]):04X}, at character {error.start}; "
-            "decode the text's source with errors='replace'."
-        ) from None
+    check_text("".join(sentence), number)
 
 
 # --- Characters -----------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def character_types() -> np.ndarray:
-    """The type of every code point, an index into CHARACTER_TYPE_CODES, by Unicode category."""
-    types = np.zeros(_CODE_POINTS, dtype=np.uint8)
-    categories = list(map(unicodedata.category, map(chr, range(_TYPED_CODE_POINTS))))
-    codes = {name: _TYPES_BY_CATEGORY.get(name) or _TYPES_BY_CATEGORY.get(name[0], ".") for name in set(categories)}
-    by_name = {name: CHARACTER_TYPE_CODES.index(code) for name, code in codes.items()}
-    types[:_TYPED_CODE_POINTS] = np.fromiter(map(by_name.__getitem__, categories), np.uint8, len(categories))
-    return types
-
-
-@lru_cache(maxsize=16)
-def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
-    """The id of every code point: known characters by their place, others by their type."""
-    by_type = [max(RESERVED_CHARACTER_TYPES.find(code), UNKNOWN_ID) for code in CHARACTER_TYPE_CODES]
-    types = character_types()
-    ids = np.array(by_type, dtype=np.int64)[types]
-    ids[code_points(characters)] = np.arange(len(characters)) + len(RESERVED_CHARACTER_TYPES)
-    if zero_digits and "0" in characters:
-        ids[types == CHARACTER_TYPE_CODES.index("d")] = ids[ord("0")]
-    return ids
 
 
 def type_letters(characters: str, ascii_only: bool = False) -> str:
@@ -675,8 +578,3 @@ def type_letters(characters: str, ascii_only: bool = False) -> str:
         letter if character in ASCII_CHARACTERS else other
         for character, letter, other in zip(characters, known, beyond[size:], strict=True)
     )
-
-
-def code_points(text: str) -> np.ndarray:
-    """The code points of a text, which holds no lone surrogates."""
-    return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)

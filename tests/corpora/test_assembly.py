@@ -142,8 +142,8 @@ def builds(monkeypatch):
 
 def test_datasets_are_built_once(write, builds, tmp_path):
     path = write("a O\n\nb B-X\n")
-    first = load_corpus(path, cache_dir=tmp_path / "cache")["train"]
-    again = load_corpus(path, cache_dir=tmp_path / "cache")["train"]
+    first = load_corpus(path)["train"]
+    again = load_corpus(path)["train"]
     assert builds == [["a", "b"]]
     assert list(first) == list(again)
     assert first.cache_files == again.cache_files
@@ -189,6 +189,6 @@ def test_a_file_that_changes_during_reading_raises(write, monkeypatch):
 def test_an_unwritable_cache_raises(write, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError) as error:
-        load_corpus(write("a O\n"), cache_dir=tmp_path / "file" / "cache")
+        load_corpus(write("a O\n") / "cache")
     assert str(error.value).startswith(f"{tmp_path / 'file' / 'cache'}: the cache cannot be written (")
     assert str(error.value).endswith("); name another folder as cache_dir, or by the variable HF_DATASETS_CACHE.")

@@ -599,7 +599,7 @@ def test_broken_sources_raise_a_one_sentence_error(folder, tmp_path, case, caplo
     pattern = re.escape(case.message.replace("DIR", str(folder))).replace("…", ".+")
     for _ in range(2):
         with pytest.raises(DataError) as error:
-            load_corpus(source_of(case, folder), cache_dir=tmp_path / "cache", **case.options)
+            load_corpus(source_of(case, folder), **case.options)
         assert re.match(pattern, str(error.value)), str(error.value)
         assert str(error.value).endswith(".") and "\n" not in str(error.value)
     assert contents(folder) == before
@@ -632,9 +632,9 @@ def corrected(name: str) -> str | bytes:
 def test_corrected_sources_load(folder, tmp_path, case):
     write(folder, case.files)
     with pytest.raises(DataError):
-        load_corpus(source_of(case, folder), cache_dir=tmp_path / "cache", **case.options)
+        load_corpus(source_of(case, folder), **case.options)
     write(folder, {name: corrected(name) for name in case.files})
-    for split in load_corpus(source_of(case, folder), cache_dir=tmp_path / "cache").values():
+    for split in load_corpus(source_of(case, folder)).values():
         labels = split.features["ner_tags"].feature.names
         assert [split[0]["tokens"], [labels[tag] for tag in split[0]["ner_tags"]]] == [["Ann", "left"], ["B-PER", "O"]]
 
@@ -648,10 +648,10 @@ def test_cases_cover_every_format():
 def test_no_split_is_loaded_if_one_is_broken(folder, tmp_path):
     write(folder, {"train.conll": GOOD, "dev.conll": GOOD, "test.conll": "left\n"})
     with pytest.raises(DataError):
-        load_corpus(folder, cache_dir=tmp_path / "cache")
+        load_corpus(folder)
     assert cached(tmp_path / "cache") == []
     (folder / "test.conll").unlink()
-    assert list(load_corpus(folder, cache_dir=tmp_path / "cache")) == ["train", "validation"]
+    assert list(load_corpus(folder)) == ["train", "validation"]
     assert len(list((tmp_path / "cache").rglob("*.arrow"))) == 2
 
 
@@ -675,7 +675,7 @@ def test_unreadable_sources_raise(folder, tmp_path, name, hidden):
     place.chmod(0)
     try:
         with pytest.raises(DataError) as error:
-            load_corpus(folder / name, cache_dir=tmp_path / "cache")
+            load_corpus(folder / name)
     finally:
         place.chmod(0o700)
     assert str(error.value) == (

@@ -136,7 +136,7 @@ def test_xor_loads_by_name():
 
 
 def test_missing_named_corpora_raise_with_the_expected_files(tmp_path, monkeypatch):
-    def fail(name, cache_dir):
+    def fail(name):
         raise ConnectionError("no route")
 
     monkeypatch.setattr(hub_source, "load_dataset", fail)
@@ -159,7 +159,7 @@ def test_missing_named_corpora_raise_with_the_expected_files(tmp_path, monkeypat
 
 @pytest.fixture
 def no_hub(monkeypatch):
-    def refuse(name, cache_dir):
+    def refuse(name):
         raise AssertionError("the Hub was asked")
 
     monkeypatch.setattr(hub_source, "load_dataset", refuse)
@@ -230,7 +230,7 @@ class TestHub:
     def hub(self, monkeypatch):
         def give(columns, features=None, split="train"):
             found = DatasetDict({split: Dataset.from_dict(columns, features=features)})
-            monkeypatch.setattr(hub_source, "load_dataset", lambda name, cache_dir: found)
+            monkeypatch.setattr(hub_source, "load_dataset", lambda name: found)
 
         return give
 
@@ -286,7 +286,7 @@ class TestHub:
         assert str(error.value) == message
 
     def test_hub_errors_are_reported_in_one_sentence(self, monkeypatch):
-        def fail(name, cache_dir):
+        def fail(name):
             raise ConnectionError("no route\nto the host")
 
         monkeypatch.setattr(hub_source, "load_dataset", fail)

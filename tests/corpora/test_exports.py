@@ -59,7 +59,7 @@ def sentences(reader, path, repairs=None, **options):
 def test_every_format_is_recognised_and_has_the_same_sentences(write, tmp_path, name):
     write("some.txt", TEXT)  # the text beside BRAT's annotation
     path = write(*FILES[name])
-    corpus = load_corpus(path, cache_dir=tmp_path / "cache")
+    corpus = load_corpus(path)
     assert content_of(corpus["train"]) == SENTENCES
     found = corpus_statistics(corpus)["train"]
     assert (found["sentences"], found["tokens"], found["per_type"]) == (*COUNTS[:2], {"LOC": 2, "PER": 3})
@@ -69,7 +69,7 @@ def test_every_format_is_recognised_and_has_the_same_sentences(write, tmp_path, 
 def test_json_may_be_compressed(write, tmp_path, name):
     file, content = FILES[name]
     path = write(f"{file}.gz", gzip.compress(content.encode()))
-    assert content_of(load_corpus(path, cache_dir=tmp_path / "cache")["train"]) == SENTENCES
+    assert content_of(load_corpus(path)["train"]) == SENTENCES
 
 
 # --- Label Studio and Prodigy -----------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_rejected_answers_are_counted(write):
 def test_tasks_without_results_raise(write, tmp_path, annotations):
     path = write("some.json", json.dumps([{"data": {"text": "Ann"}, "annotations": annotations}]))
     with pytest.raises(DataError):
-        load_corpus(path, cache_dir=tmp_path / "cache", strict=True)
+        load_corpus(path, strict=True)
 
 
 @pytest.mark.parametrize("tasks", [label_studio()[3:], [{"data": {"text": "Ann"}, "annotations": []}]])
@@ -317,6 +317,6 @@ def test_brat_needs_text_and_annotation(write, present, absent):
 def test_a_changed_text_is_read_anew(write, tmp_path):
     write("some.txt", "Ann")
     path = write("some.ann", "T1\tPER 0 3\n")
-    assert content_of(load_corpus(path, cache_dir=tmp_path / "cache")["train"]) == [(["Ann"], ["B-PER"])]
+    assert content_of(load_corpus(path)["train"]) == [(["Ann"], ["B-PER"])]
     write("some.txt", "Bob left")
-    assert content_of(load_corpus(path, cache_dir=tmp_path / "cache")["train"]) == [(["Bob", "left"], ["B-PER", "O"])]
+    assert content_of(load_corpus(path)["train"]) == [(["Bob", "left"], ["B-PER", "O"])]

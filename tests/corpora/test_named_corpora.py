@@ -94,7 +94,7 @@ def asked(monkeypatch):
     """The names requested from the Hub, which returns one sentence for any name."""
     found = []
 
-    def load_dataset(name, cache_dir):
+    def load_dataset(name):
         found.append(name)
         return DatasetDict({"train": Dataset.from_dict({"tokens": [["Ann"]], "ner_tags": [["B-PER"]]})})
 

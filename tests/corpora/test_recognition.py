@@ -18,7 +18,7 @@ def load(tmp_path):
     def load(name, content, **options):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return load_corpus(path, cache_dir=tmp_path / "cache", **options)["train"]
+        return load_corpus(path, **options)["train"]
 
     return load
 
@@ -73,7 +73,7 @@ def test_files_are_recognised(load, name, caplog):
 def test_recognised_files_have_the_known_counts(tmp_path, name):
     file, content = SAMPLES[name]
     (tmp_path / file).write_bytes(content)
-    found = corpus_statistics(load_corpus(tmp_path / file, cache_dir=tmp_path / "cache"))["train"]
+    found = corpus_statistics(load_corpus(tmp_path / file))["train"]
     counts = Counter(tag[2:] for sentence in TAGS for tag in sentence if tag.startswith("B-"))
     assert (found["sentences"], found["tokens"], found["entities"]) == (5, len(WORDS), sum(counts.values()))
 
@@ -213,7 +213,7 @@ def test_bytes_that_windows_1252_lacks_are_read_as_latin_1(load, caplog):
 def test_files_of_one_encoding_share_a_line_of_the_log(tmp_path, caplog):
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.conll").write_bytes("Zoë B-PER\nging O\n".encode("latin-1"))
-    load_corpus(tmp_path, cache_dir=tmp_path / "cache")
+    load_corpus(tmp_path)
     (record,) = caplog.records
     assert record.getMessage().startswith(
         f"{tmp_path / 'train.conll'} and 2 other files: not UTF-8, so read as Latin-1"
@@ -521,7 +521,7 @@ def test_counts_of_real_files(name, tmp_path, caplog):
     # The published counts are of B- tags; one I- of each Spanish file continues no entity.
     path = os.path.join(CORPORA, name)
     strip = "^en:" if "wikiann" in name else None
-    dataset = load_corpus(path, cache_dir=tmp_path, strip=strip)["train"]
+    dataset = load_corpus(path, strip=strip)["train"]
     tags = [tag for row in tags_of(dataset) for tag in row]
     assert (len(dataset), len(tags), sum(tag.startswith("B-") for tag in tags)) == REAL[name]
     assert ("read as Latin-1" in caplog.text) == ("conll2002" in name)

@@ -19,7 +19,7 @@ def load(tmp_path):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
-        return load_corpus(path, cache_dir=tmp_path / "cache", **options)["train"]
+        return load_corpus(path, **options)["train"]
 
     return load
 
@@ -55,7 +55,7 @@ def test_documents_of_one_name_in_two_folders_are_two(tmp_path):
         (tmp_path / "train" / folder).mkdir(parents=True)
         (tmp_path / "train" / folder / "1.txt").write_text("Ada left.\n")
         (tmp_path / "train" / folder / "1.ann").write_text("T1\tPER 0 3\tAda\n")
-    corpus = load_corpus(tmp_path, cache_dir=tmp_path / "cache")
+    corpus = load_corpus(tmp_path)
     assert corpus["train"]["doc_id"][:] == ["a/1", "b/1"]
 
 
@@ -121,7 +121,7 @@ def test_a_file_of_tag_names_of_another_form_is_refused(tmp_path, content):
     (tmp_path / "train.json").write_text('{"tokens": ["a"], "tags": [0]}\n')
     (tmp_path / "label.json").write_text(content)
     with pytest.raises(DataError, match=r"label\.json"):
-        load_corpus(tmp_path, cache_dir=tmp_path / "cache")
+        load_corpus(tmp_path)
 
 
 @pytest.mark.parametrize("number", [[1], {"a": 1}, "7", None, 1.5])
@@ -135,4 +135,4 @@ def test_offsets_of_brat_of_another_form_are_refused(tmp_path, offset):
     (tmp_path / "1.txt").write_text("Ada left.\n")
     (tmp_path / "1.ann").write_text(f"T1\tPER 0 {offset}\tAda\n")
     with pytest.raises(DataError, match=r"1\.ann:1"):
-        load_corpus(tmp_path, cache_dir=tmp_path / "cache")
+        load_corpus(tmp_path)

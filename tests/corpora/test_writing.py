@@ -407,9 +407,9 @@ def test_files_are_overwritten_only_on_request(tmp_path, format):
     with pytest.raises(DataError) as error:
         write_corpus(new, tmp_path, format)
     assert str(error.value) == f"{path}: exists already; choose another folder to write into, or set overwrite."
-    assert rows_of(load_corpus(tmp_path, cache_dir=tmp_path / ".c", pos_column="none")) == rows_of(old)
+    assert rows_of(load_corpus(tmp_path, pos_column="none")) == rows_of(old)
     assert write_corpus(new, tmp_path, format, overwrite=True) == [path]
-    assert rows_of(load_corpus(tmp_path, cache_dir=tmp_path / ".d", pos_column="none")) == rows_of(new)
+    assert rows_of(load_corpus(tmp_path, pos_column="none")) == rows_of(new)
 
 
 def test_folders_with_other_files_are_never_replaced(tmp_path):
@@ -514,7 +514,7 @@ def round_trip(corpus, folder, *arguments, **options):
         if has_pos
         else "none"
     )
-    return load_corpus(folder, cache_dir=folder / ".cache", pos_column=column)
+    return load_corpus(folder, pos_column=column)
 
 
 @pytest.fixture

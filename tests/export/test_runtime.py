@@ -13,131 +13,42 @@ import tiny_encoders as tiny
 import torch
 import torch.nn.functional as F
 from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model, with_decoders
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
+from random_texts import DECODERS, GIVEN, TEXTS, lively_model
 from tokenizer_oracle import GIVEN as ODD_GIVEN
 from tokenizer_oracle import TEXTS as ODD_TEXTS
 from tokenizers import AddedToken
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.export.bundle import runtime_code
-from hf_xorner.export.runtime import OnnxTagger, OnnxTokenizer
+from hf_xorner.export.runtime import OnnxTagger, read_lookup
 
 ALL_OUTPUTS = ("labels", "probabilities", "path_log_probs")
 
 
 # --- Words -----------------------------------------------------------------------------------------------------------
 
-#: Every option of the tokenizer.
 OPTIONS = {
-    "default": {},
     "lower": {"casing": "lower", "max_word_chars": 5},
-    "zero": {"digits": "zero", "max_word_chars": 3, "min_char_count": 2},
-    "lower and zero": {"casing": "lower", "digits": "zero", "min_count": 2, "min_char_count": 3},
-    "fallback": {"fallback": ["lower", "zero", "lower_zero"]},
-    "fallback of digits": {"digits": "zero", "fallback": ["lower"], "max_word_chars": 200},
-    "ascii": {"character_types": "ascii", "vector_words": ["zeus", "New York", "東京"]},
-    "characters beyond the BMP": {"vector_words": ["𠮷"]},
+    "zero": {"digits": "zero", "fallback": ["lower"], "max_word_chars": 3, "min_char_count": 2},
     "wordpiece": {"pieces": tiny.pieces_of(tiny.bert_tokenizer()), "max_word_pieces": 3},
     "byte-level": {"pieces": tiny.pieces_of(tiny.roberta_tokenizer()), "max_word_pieces": 12},
-    "unigram": {"pieces": tiny.pieces_of(tiny.unigram_tokenizer()), "max_word_pieces": 1},
 }
-ADDED = {
-    "added words": ["New York", "zeus!", AddedToken("xx", lstrip=True, single_word=True), "", "İ"],
-    "special words": [],
-}
-CORPUS = [*SENTENCES, ["İstanbul", "ΑΣ", "𠮷𝟗", "1996", "٣٥", "𐐀", "…", "e\u0301", "zeus", "0", "12:30", "\u200d"]]
-
-#: Characters that Unicode makes difficult, each with its neighbours of one category.
-ODD = "\0\t\n\r\x1f\x7f\x85\xa0\xad\u0130\u0131ßǅʰ\u0300\u0301\u0345\u05d0\u0627\u061c\u06f0\u0660\u0e33\u1e9e"
-ODD += "\u1680\u180e\u2000\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202e\u2060\u2066\u20e3\u3000\u3099\u30fc\uac00"
-ODD += (
-    "\ue000\ue001\ufe0f\ufeff\uff10\uff21\ufffd\ufffe\uffff𐐀𝟗\U0001f1e6\U0001f1f8👩🏽🚀𠮷\U000e0067\U000e007f\U0010ffff"
-)
-PARTS = [*ODD, *"aZ09.,:'’-@#$&/([{<>}])!?*+=_|~^%", *(word for words in CORPUS for word in words)]
-PARTS += ["[PAD]", "[UNK]", " ", "  ", "New York", "xx", "n't", "U.S.", "https://x.org/a", "x" * 201, "##s", "Ġ", "▁"]
 
 
-def odd_strings(count, seed):
-    chooser = random.Random(seed)
-    anything = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
-    for _ in range(count):
-        parts = chooser.choices(PARTS, k=chooser.randrange(12))
-        parts += map(chr, chooser.choices(anything, k=chooser.randrange(3)))
-        chooser.shuffle(parts)
-        yield chooser.choice(["", "", " "]).join(parts)
-
-
-@pytest.fixture(scope="module", params=[*OPTIONS, *ADDED])
-def both(request, tmp_path_factory):
-    """A saved tokenizer, loaded by transformers and by the runtime."""
-    tokenizer = WordCharTokenizer.from_corpus(CORPUS, **OPTIONS.get(request.param, {"casing": "lower"}))
-    tokenizer.add_tokens(ADDED.get(request.param, []))
-    if request.param == "special words":
-        tokenizer.add_special_tokens({"additional_special_tokens": ["<e>", "Ann Smith"], "sep_token": "zeus"})
-    folder = tmp_path_factory.mktemp("tokenizer")
-    tokenizer.save_pretrained(folder)
-    return WordCharTokenizer.from_pretrained(folder), OnnxTokenizer.from_pretrained(folder)
-
-
-def assert_same_words(both, items, given_words):
-    tokenizer, read = both
-    expected, found = tokenizer.words_of(items, given_words), read.words_of(items, given_words)
-    assert found._fields == expected._fields
-    for name, one, other in zip(expected._fields, found, expected, strict=True):
-        if other is None:
-            assert one is None
-            continue
-        assert (name, one.dtype, one.shape) == (name, other.dtype, other.shape)
-        assert np.array_equal(one, other), name
-
-
-def test_words_of_odd_texts_match_the_tokenizer(both):
-    assert_same_words(both, ODD_TEXTS, False)
-    assert_same_words(both, ODD_GIVEN, True)
-    assert_same_words(both, [tiny.ODD_WORDS, *CORPUS], True)
-    assert_same_words(both, [], False)
-    assert_same_words(both, [[]], True)
-    for text in (*ODD_TEXTS, *PARTS):
-        assert_same_words(both, [text], False)
-        assert both[1].tokenize(text) == both[0].tokenize(text)
-
-
-def test_words_of_random_texts_match_the_tokenizer(both):
-    texts = list(odd_strings(800, seed=1))
-    assert_same_words(both, texts, False)
-    assert_same_words(both, [texts[begin : begin + 7] for begin in range(0, len(texts), 7)], True)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.lists(PIECES | st.sampled_from(PARTS), max_size=8).map("".join), max_size=4))
-def test_words_of_any_texts_match_the_tokenizer(both, texts):
-    assert_same_words(both, texts, False)
-    assert_same_words(both, [texts], True)
-
-
-def test_every_character_has_the_tokenizers_id(both):
-    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
-    tokenizer, read = both
-    assert np.array_equal(read._character_ids(characters), tokenizer._character_ids(characters))
-
-
-def test_a_read_tokenizer_has_no_padding_and_no_truncation(tokenizer, tmp_path):
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_saved_tokenizer_gives_the_same_words_without_transformers(name, tmp_path):
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, **OPTIONS[name])
+    tokenizer.add_tokens(["zeus!", AddedToken("xx", lstrip=True, single_word=True), "İ"])
     tokenizer.save_pretrained(tmp_path)
-    path = tmp_path / "tokenizer.json"
+    path = tmp_path / "tokenizer.json"  # may ask for padding and truncation
     content = json.loads(path.read_text(encoding="utf-8"))
     content["truncation"] = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
-    content["padding"] = {
-        "strategy": {"Fixed": 9},
-        "direction": "Right",
-        "pad_to_multiple_of": None,
-        "pad_id": 0,
-        "pad_type_id": 0,
-        "pad_token": "[PAD]",
-    }
     path.write_text(json.dumps(content), encoding="utf-8")
-    assert OnnxTokenizer.from_pretrained(tmp_path).tokenize("Ann met Zeus") == ["Ann", "met", "Zeus"]
+    lookup = read_lookup(tmp_path)
+    for items, given_words in ((ODD_TEXTS, False), (ODD_GIVEN, True), ([tiny.ODD_WORDS], True), ([], False)):
+        expected, found = tokenizer.words_of(items, given_words), lookup.words_of(items, given_words)
+        for column, other in zip(found, expected, strict=True):
+            assert np.array_equal(column, other)
 
 
 # --- Entities --------------------------------------------------------------------------------------------------------
@@ -194,7 +105,7 @@ def load(tokenizer, model, folder, threads=1, **options):
     """Return an OnnxTagger of a tokenizer, with a model of PyTorch."""
     tokenizer.save_pretrained(folder)
     session = TorchSession(model, **options)
-    return OnnxTagger(session, OnnxTokenizer.from_pretrained(folder), model.config.labels, threads)
+    return OnnxTagger(session, read_lookup(folder), model.config.labels, threads)
 
 
 def assert_same_entities(found, expected):

@@ -1,7 +1,6 @@
 """Pieces of words compared with the encoder's own tokenizer, one word at a time; pieces in a tagger's tokenizer."""
 
 import copy
-import json
 import pickle
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, DataCollatorForTokenClassification
 
 from hf_xorner import WordCharTokenizer
-from hf_xorner.models.pieces import WordPieces
+from hf_xorner.models.word_ids import WordPieces
 
 # The encoders' own tokenizers, as they come from the Hub.
 OWN = {
@@ -327,14 +326,3 @@ def test_tokenizers_without_pieces_have_no_piece_columns_or_files(tmp_path):
     assert set(tokenizer(TEXTS, padding=True, return_tensors="pt")) == {"input_ids", "char_ids", "attention_mask"}
     tokenizer.save_pretrained(tmp_path)
     assert not (tmp_path / "piece_tokenizer.json").exists()
-    # A tokenizer saved by a version without pieces.
-    path = tmp_path / "tokenizer_config.json"
-    settings = json.loads(path.read_text(encoding="utf-8"))
-    del settings["max_word_pieces"]
-    path.write_text(json.dumps(settings), encoding="utf-8")
-    again = AutoTokenizer.from_pretrained(tmp_path)
-    assert dict(again(TEXTS)) == dict(tokenizer(TEXTS))
-    assert again.model_fields() == {**tokenizer.model_fields(), "max_word_pieces": 0, "piece_vocab_size": 0}
-    assert again.pieces is None
-    again.save_pretrained(tmp_path / "again")
-    assert dict(AutoTokenizer.from_pretrained(tmp_path / "again")(TEXTS)) == dict(tokenizer(TEXTS))

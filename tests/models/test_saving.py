@@ -1,7 +1,6 @@
 """Saved weights are loaded unchanged, and missing weights are initialised as in the paper."""
 
 import copy
-import json
 import math
 
 import helpers
@@ -89,16 +88,6 @@ def test_a_loaded_model_can_be_saved_and_copied(features, tmp_path):
     ):
         assert read.keys() == model.state_dict().keys()
         assert all(torch.equal(values, read[name]) for name, values in model.state_dict().items())
-
-
-def test_an_empty_embedding_in_an_older_checkpoint_is_ignored(tokenizer, tmp_path):
-    model = build_model("bilstm-cnn", tokenizer, word_dim=0)
-    model.save_pretrained(tmp_path)
-    older = model.state_dict() | {"features.words.weight": torch.zeros(len(tokenizer), 0)}
-    safetensors.torch.save_file(older, tmp_path / "model.safetensors", {"format": "pt"})
-    loaded, report = AutoModelForTokenClassification.from_pretrained(tmp_path, output_loading_info=True)
-    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-    torch.save(loaded.state_dict(), tmp_path / "weights.pt")
 
 
 @pytest.mark.parametrize("features", FEATURES)
@@ -223,18 +212,6 @@ def test_heads_of_attention_are_initialised_glorot_uniform_each(tokenizer):
         assert_glorot(weights, 200, 200)
 
 
-def test_attention_of_saved_models_is_loaded_unchanged(tokenizer, tmp_path):
-    model = build_model("att-bilstm-cnn", tokenizer)
-    loaded, _ = reload(model, tmp_path)
-    assert all(map(torch.equal, projections(loaded), projections(model)))
-
-
-def test_a_config_without_the_field_was_initialised_as_one_matrix():
-    saved = AttBiLstmCnnConfig().to_dict()
-    assert saved.pop("attention_initializer") == "head"
-    assert AttBiLstmCnnConfig.from_dict(saved).attention_initializer == "matrix"
-
-
 def test_a_crf_is_initialised_to_zero(fresh):
     assert not any(parameter.any() for parameter in fresh.decoder.parameters())
 
@@ -262,18 +239,3 @@ def test_manually_frozen_weights_stay_frozen(tokenizer):
     model = build_model("bilstm-cnn", tokenizer)
     model.features.words.weight.requires_grad_(False)
     assert not model.train().features.words.weight.requires_grad
-
-
-@pytest.mark.parametrize(("flag", "bits"), [("half", 16), ("int8", 8)])
-@pytest.mark.parametrize("part", ["static", "composed"])
-def test_configs_from_before_the_numbers_of_bits_load(part, flag, bits, tmp_path):
-    pieces = tiny_encoders.pieces_of(tiny_encoders.bert_tokenizer())
-    tokenizer = WordCharTokenizer.from_corpus([["Ann", "saw", "Oslo"]], vector_words=["rome"], pieces=pieces)
-    model = build_model("lstm-crf", tokenizer, word_dim=0, **{f"{part}_dim": 4, f"{part}_bits": bits})
-    model.save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    del config["static_bits"], config["composed_bits"]
-    (tmp_path / "config.json").write_text(json.dumps({**config, f"{part}_{flag}": True}))
-    loaded = AutoModelForTokenClassification.from_pretrained(tmp_path)
-    assert getattr(loaded.config, f"{part}_bits") == bits and not hasattr(loaded.config, f"{part}_{flag}")
-    assert all(torch.equal(values, loaded.state_dict()[name]) for name, values in model.state_dict().items())

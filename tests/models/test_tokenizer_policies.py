@@ -26,8 +26,7 @@ from tokenizer_oracle import (
 from transformers import AutoTokenizer
 
 from hf_xorner import WordCharTokenizer
-from hf_xorner.models.configuration_tagger import CHARACTER_TYPE_CODES
-from hf_xorner.models.tokenization_word_char import character_types
+from hf_xorner.models.word_ids import CHARACTER_TYPE_CODES, character_types
 from hf_xorner.training.build import extended
 
 

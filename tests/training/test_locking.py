@@ -5,13 +5,11 @@ import threading
 from functools import partial
 
 import pytest
-from conftest import LABELS, SENTENCES, build_model
-from datasets import ClassLabel, Dataset, Features, List, Value
 from helpers import fault, lock_holder, ok, write_towns
 from transformers import TrainerCallback
 
-from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments, TrainingError, parse, prepare
-from hf_xorner.training.checkpoints import LOCK, checkpoints_in
+from hf_xorner.training import TrainingError, parse, prepare
+from hf_xorner.training.run import LOCK, checkpoints_in
 
 SMALL = ["--hidden_size", "4", "--word_dim", "4", "--num_train_epochs", "1", "--use_cpu", "true"]
 SMALL += ["--per_device_train_batch_size", "8", "--disable_tqdm", "true"]
@@ -56,27 +54,6 @@ def test_a_second_run_is_refused_while_the_first_trains(corpus, tmp_path):
     second.train()
 
 
-def test_a_plain_trainer_locks_its_folder_while_it_trains(tokenizer, tmp_path):
-    features = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=LABELS))})
-    rows = {"tokens": SENTENCES, "ner_tags": [[0] * len(sentence) for sentence in SENTENCES]}
-    options = {"max_steps": 3, "eval_strategy": "no", "save_strategy": "no", "load_best_model_at_end": False}
-    arguments = TaggerTrainingArguments(str(tmp_path / "out"), use_cpu=True, **options)
-
-    def trainer():
-        model = build_model("bilstm-cnn", tokenizer)
-        data = Dataset.from_dict(rows, features)
-        return TaggerTrainer(model, arguments, train_dataset=data, processing_class=tokenizer)
-
-    first, second = trainer(), trainer()
-    trained, saved = DuringTraining(second.train), DuringTraining(second.save_model)
-    first.add_callback(trained)
-    first.add_callback(saved)
-    first.train()
-    assert f"{tmp_path / 'out'} is being written by process " in trained.error
-    assert f"{tmp_path / 'out'} is being written by process " in saved.error
-    assert list((tmp_path / "out").iterdir()) == []
-
-
 def test_the_script_respects_locks_and_takes_over_those_of_killed_processes(script, corpus, tmp_path):
     options = ["--dataset", corpus, "--output_dir", tmp_path / "out", *SMALL]
     with lock_holder(tmp_path / "out" / LOCK) as other:
@@ -102,6 +79,7 @@ def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, c
 def test_several_seeds_are_refused_if_one_folder_has_another_run(script, corpus, tmp_path):
     out = tmp_path / "out"
     (out / "seed-2" / "checkpoint-3").mkdir(parents=True)
+    (out / "seed-2" / "checkpoint-3" / "trainer_state.json").write_text("{}")
     sentence = fault(script("train.py", "--dataset", corpus, "--output_dir", out, *SMALL, "--seeds", "1", "2"))
     assert f"{out / 'seed-2'} holds checkpoint-3 of an unfinished run" in sentence
     assert not list(out.glob("seed-1/*"))

@@ -118,19 +118,6 @@ def test_a_loaded_state_gives_the_same_steps(tmp_path):
     same([parameter.detach().numpy() for parameter in parameters], whole, 0)
 
 
-@pytest.mark.parametrize("options", [{"lr": -1}, {"betas": (1.0, 0.5)}, {"betas": (0.9, -0.1)}, {"weight_decay": -1}])
-def test_options_out_of_range_are_refused(options):
-    with pytest.raises(ValueError, match="must"):
-        Nadam([torch.nn.Parameter(torch.ones(1))], **options)
-
-
-def test_sparse_gradients_are_refused():
-    table = torch.nn.Embedding(5, 2, sparse=True)
-    table(torch.tensor([1])).sum().backward()
-    with pytest.raises(ValueError, match="sparse=False"):
-        Nadam(table.parameters()).step()
-
-
 # --- In a run ---------------------------------------------------------------------------------------------------------
 
 

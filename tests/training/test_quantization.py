@@ -11,7 +11,7 @@ from transformers import AutoModelForTokenClassification
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.evaluation import span_scores
-from hf_xorner.models.tokenization_word_char import UNKNOWN_ID
+from hf_xorner.models.word_ids import UNKNOWN_ID
 from hf_xorner.training.facts import Facts
 from hf_xorner.training.quantization import BITS, quantized
 

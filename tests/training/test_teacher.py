@@ -1,14 +1,12 @@
 """A student learns from teachers: what they find, its cache, its place in the facts, and errors."""
 
-import shutil
-
 import helpers
 import pytest
 import runs
 import torch
 
 from hf_xorner import Tagger
-from hf_xorner.training import TaggerTrainer, TrainingError
+from hf_xorner.training import TaggerTrainer
 from hf_xorner.training import teacher as teaching
 from hf_xorner.training.batches import TEACHER_PAIRS
 from hf_xorner.training.facts import Facts
@@ -102,30 +100,6 @@ def test_facts_name_the_teachers_and_count_labelled_sentences(place, tmp_path):
     assert facts.data["splits"]["train"]["sentences"] == len(run.corpus["train"])
     assert "--teacher teacher-1 teacher-2" in facts.command
     assert str(place) not in facts.to_json()
-
-
-def test_an_interrupted_distillation_is_resumed_exactly(place, tmp_path):
-    whole = student(place, tmp_path / "whole")
-    whole.train()
-    student(place, tmp_path / "parts", num_train_epochs=1).trainer.train()
-    parts = student(place, tmp_path / "parts", resume_from_checkpoint="true")
-    parts.train()
-    other = parts.trainer.model.state_dict()
-    assert all(torch.equal(values, other[name]) for name, values in whole.trainer.model.state_dict().items())
-
-
-def test_a_run_with_another_teacher_or_text_of_the_same_name_is_not_resumed(place, tmp_path):
-    (tmp_path / "text.txt").write_text(TEXT)
-    shutil.copytree(place / "teacher-1", tmp_path / "teacher")
-    options = {"teacher": tmp_path / "teacher", "teacher_text": tmp_path / "text.txt"}
-    student(place, tmp_path / "student", num_train_epochs=1, **options).trainer.train()
-    (tmp_path / "text.txt").write_text("Zeus sleeps .")
-    with pytest.raises(TrainingError, match="teacher_text was "):
-        student(place, tmp_path / "student", resume_from_checkpoint="true", **options).train()
-    (tmp_path / "text.txt").write_text(TEXT)
-    shutil.copy(place / "other" / "model.safetensors", tmp_path / "teacher")
-    with pytest.raises(TrainingError, match="teacher was "):
-        student(place, tmp_path / "student", resume_from_checkpoint="true", **options).train()
 
 
 def test_the_loss_counts_all_words_of_texts(place, tmp_path):

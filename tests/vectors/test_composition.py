@@ -15,7 +15,6 @@ from hf_xorner.training.context import pieces_of
 from hf_xorner.vectors.distill import (
     FILES,
     Composition,
-    check_composition_target,
     encoder_of,
     fit_composition,
     read_composition,
@@ -106,20 +105,13 @@ def test_fit_without_words_of_several_pieces_is_the_plain_mean(rows):
     assert not bias.any()
 
 
-def test_fit_on_few_words_stays_close_to_the_plain_mean():
-    draw = np.random.default_rng(5)
-    vectors = draw.normal(size=(9, DIM)).astype(np.float32)
-    mix, bias = fit_composition(vectors, draw.normal(size=(1, DIM)).astype(np.float32), np.array([[1, 2, 0]]))
-    assert 0 < np.abs(mix - plain_mean()).max() < 0.2
-    assert np.abs(bias).max() < 0.2
-
-
 # --- Files ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_compositions_round_trip(tmp_path, dtype):
     composition = random_composition(dtype)
+    composition = composition._replace(vectors=composition.vectors[::-1], mix=composition.mix[:, ::-1])
     written = write_composition(composition, tmp_path / "a" / "b")
     assert [path.name for path in written] == list(FILES)
     assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == sorted(FILES)
@@ -134,124 +126,34 @@ def test_compositions_round_trip(tmp_path, dtype):
         assert np.array_equal(found.pieces.of(tiny.ODD_WORDS, 9), PIECES.of(tiny.ODD_WORDS, 9))
 
 
-def test_noncontiguous_arrays_can_be_written(tmp_path):
-    composition = random_composition()
-    write_composition(composition._replace(vectors=composition.vectors[::-1], mix=composition.mix[:, ::-1]), tmp_path)
-    found = read_composition(tmp_path)
-    assert np.array_equal(found.vectors, composition.vectors[::-1])
-    assert np.array_equal(found.mix, composition.mix[:, ::-1])
-
-
 def test_files_are_overwritten_only_on_request(tmp_path):
     write_composition(random_composition(), tmp_path)
-    for name in FILES:
-        for other in FILES:
-            (tmp_path / other).touch()
-        (tmp_path / next(other for other in FILES if other != name)).unlink()
-        for refuse in (check_composition_target, lambda folder: write_composition(random_composition(), folder)):
-            with pytest.raises(DataError) as error:
-                refuse(tmp_path)
-            assert str(error.value) == (
-                f"{tmp_path / name}: exists already; choose another place to write to, or set overwrite."
-            )
-    write_composition(random_composition(), tmp_path, overwrite=True)
-    assert read_composition(tmp_path).dim == DIM
+    with pytest.raises(DataError, match=r"composed\.safetensors: exists already"):
+        write_composition(random_composition(), tmp_path)
+    write_composition(random_composition(np.float16), tmp_path, overwrite=True)
+    assert read_composition(tmp_path).vectors.dtype == np.float16
 
 
-def test_a_file_in_place_of_the_folder_raises(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(DataError) as error:
-        check_composition_target(tmp_path / "file")
-    assert str(error.value) == (
-        f"{tmp_path / 'file'}: is not a folder; name one to write composed.safetensors and piece_tokenizer.json into."
-    )
-
-
-# --- Faults -----------------------------------------------------------------------------------------------------------
-
-
-def change_parts(**changes):
-    def change(folder):
-        parts = load_file(folder / FILES[0])
-        for name, edit in changes.items():
-            value = edit(parts.get(name))
-            parts = {**parts, name: value} if value is not None else {k: v for k, v in parts.items() if k != name}
-        save_file({name: np.ascontiguousarray(part) for name, part in parts.items()}, folder / FILES[0])
-
-    return change
-
-
-def with_entry(value):
-    def edit(part):
-        part = part.copy()
-        part.flat[-1] = value
-        return part
-
-    return edit
-
-
-def cut_short(folder):
-    whole = (folder / FILES[0]).read_bytes()
-    (folder / FILES[0]).write_bytes(whole[: len(whole) // 2])
-
-
-SIZE = PIECES.size
-EXPECTED = {"vectors": (SIZE, DIM), "mix": (DIM, 3 * DIM), "bias": (DIM,)}
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda folder: (folder / FILES[0]).unlink(),
-         "{tensors}: there is no such file; distil one with"),
-        (lambda folder: (folder / FILES[1]).unlink(),
-         "{tokenizer}: there is no such file; distil one with"),
-        (lambda folder: (folder / FILES[0]).write_bytes(b"x"), "{tensors}: cannot be read (*)"),
-        (cut_short, "{tensors}: cannot be read (*)"),
-        (lambda folder: (folder / FILES[1]).write_text("{"), "{tokenizer}: is not a tokenizer (*)"),
-        (lambda folder: (folder / FILES[1]).write_bytes(b"\xff"), "{tokenizer}: is not a tokenizer (*)"),
-        (lambda folder: (folder / FILES[1]).write_text("[]"), "{tokenizer}: is not a tokenizer (*)"),
-        (change_parts(vectors=lambda part: part[1:]), "{tensors}: expected the tensors " + str(EXPECTED) + ", found "
-         + str({"bias": (DIM,), "mix": (DIM, 3 * DIM), "vectors": (SIZE - 1, DIM)}) + ""),
-        (change_parts(mix=lambda part: part.T), "{tensors}: expected the tensors *"),
-        (change_parts(mix=lambda part: None), "{tensors}: expected the tensors *"),
-        (change_parts(bias=lambda part: None), "{tensors}: expected the tensors *"),
-        (change_parts(bias=lambda part: part[0]), "{tensors}: expected the tensors *"),
-        (change_parts(more=lambda part: np.ones(2)), "{tensors}: expected the tensors *"),
-        (change_parts(vectors=with_entry(np.nan)),
-         "{tensors}: holds a number that is NaN or infinite"),
-        (change_parts(mix=with_entry(-np.inf)), "{tensors}: holds a number that is NaN or infinite"),
-        (change_parts(bias=with_entry(np.inf)), "{tensors}: holds a number that is NaN or infinite"),
-    ],
-)  # fmt: skip
-def test_invalid_files_raise_a_one_sentence_error(tmp_path, spoil, message):
-    write_composition(random_composition(), tmp_path)
-    spoil(tmp_path)
-    with pytest.raises(DataError) as error:
-        read_composition(tmp_path)
-    found = str(error.value)
-    assert "\n" not in found
-    expected = message.replace("{tensors}", str(tmp_path / FILES[0])).replace("{tokenizer}", str(tmp_path / FILES[1]))
-    assert found.startswith(expected.partition("*")[0]), found
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"bias": torch.tensor(1.0)}, {"vectors": torch.ones(SIZE, DIM, dtype=torch.bfloat16)}],
-    ids=["a number alone", "bfloat16"],
-)
-def test_other_tensor_files_are_refused(tmp_path, change):
-    write_composition(random_composition(), tmp_path)
-    tensors = tmp_path / FILES[0]
-    save_torch_file({**load_torch_file(tensors), **change}, tensors)
-    with pytest.raises(DataError, match=r"composed\.safetensors: .+; distil it again\.$"):
-        read_composition(tmp_path)
-
-
-def test_a_missing_file_raises(tmp_path):
-    with pytest.raises(DataError) as error:
+def test_faulty_files_raise(tmp_path):
+    tensors, tokenizer = write_composition(random_composition(), tmp_path)
+    content, parts = tensors.read_bytes(), load_file(tensors)
+    for spoil in (
+        lambda: tensors.unlink(),
+        lambda: tokenizer.unlink(),
+        lambda: tensors.write_bytes(content[: len(content) // 2]),
+        lambda: tokenizer.write_text("{"),
+        lambda: save_file({**parts, "vectors": parts["vectors"][1:]}, tensors),
+        lambda: save_file({**parts, "mix": np.ascontiguousarray(parts["mix"].T)}, tensors),
+        lambda: save_file({**parts, "more": np.ones(2)}, tensors),
+        lambda: save_file({"vectors": parts["vectors"], "bias": parts["bias"]}, tensors),
+        lambda: save_torch_file({**load_torch_file(tensors), "vectors": torch.ones(9, DIM).bfloat16()}, tensors),
+    ):
+        write_composition(random_composition(), tmp_path, overwrite=True)
+        spoil()
+        with pytest.raises(DataError, match=r"composed\.safetensors"):
+            read_composition(tmp_path)
+    with pytest.raises(DataError, match="nowhere: there is no such file"):
         read_composition(tmp_path / "nowhere")
-    assert str(error.value).startswith(f"{tmp_path / 'nowhere'}: there is no such file")
 
 
 # --- With an encoder --------------------------------------------------------------------------------------------------
@@ -265,11 +167,8 @@ def test_pieces_that_differ_from_the_encoders_are_refused():
     assert pieces_of(None, composition) is PIECES
     assert pieces_of(other, None) is other.pieces
     assert pieces_of(None, None) is None
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match="different pieces"):
         pieces_of(other, composition)
-    assert str(error.value) == (
-        "context and composed cut words into different pieces; distil the vectors from that encoder."
-    )
 
 
 def test_padding_and_truncation_settings_of_a_tokenizer_do_not_affect_its_pieces(tmp_path):

@@ -1,4 +1,6 @@
-"""Lookup of vectors: the same word forms when building a model and when tagging."""
+"""Lists of words, lookup of vectors by the same forms in training and tagging, coverage, and joined tables."""
+
+import gzip
 
 import numpy as np
 import pytest
@@ -7,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_xorner import WordCharTokenizer
+from hf_xorner.errors import DataError
 from hf_xorner.training.build import place_vectors, vector_fields
 from hf_xorner.vectors.formats import Vectors
-from hf_xorner.vectors.lookup import coverage_of, look_up
+from hf_xorner.vectors.lookup import coverage_of, join, look_up, read_words, with_foldings
 
 SENTENCES = [["Ann", "saw", "Oslo", "saw", "1996"], ["oslo", "xyz", "B-52"]]
 WORDS = ["saw", "oslo", "0000", "rome", "b-00", "Ann"]
@@ -35,7 +38,7 @@ def first_known(word, fallback, words):
         lambda steps: st.integers(0, 3).map(lambda count: steps[:count])
     ),
 )
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 def test_words_get_the_vector_of_their_first_known_form(words, vectors, fallback):
     tokenizer = WordCharTokenizer.from_corpus([words], vector_words=vectors, fallback=fallback)
     found = look_up(tokenizer, vectors)
@@ -55,17 +58,6 @@ def test_words_unseen_in_training_get_their_vector_in_tagging():
     fields = tokenizer.model_fields()
     assert rome >= fields["trained_vocab_size"] > tokenizer.get_vocab()["xyz"]
     assert fields["vocab_size"] == fields["trained_vocab_size"] + len({"0000", "rome", "b-00"})
-
-
-def test_without_fallback_steps_only_exact_words_are_found():
-    tokenizer = tokenizer_of()
-    assert tokenizer([["Rome", "rome"]], is_split_into_words=True)["input_ids"][0][0] == 1
-
-
-def test_unknown_fallback_steps_are_refused():
-    with pytest.raises(ValueError) as error:
-        tokenizer_of("upper")
-    assert str(error.value) == "fallback step 'upper' is unknown; choose among 'lower', 'zero', 'lower_zero'."
 
 
 def test_coverage_counts_the_first_step_that_finds_a_vector():
@@ -96,3 +88,66 @@ def test_place_vectors_sets_the_rows_of_their_words(model_type, use):
         assert model.features.words.weight.shape == (tokenizer.model_fields()["trained_vocab_size"], rows[use][1])
         has = model.features.static.has_vector
         assert has.sum() == len(look_up(tokenizer, WORDS).ids)
+
+
+# --- Words ------------------------------------------------------------------------------------------------------------
+
+
+def test_words_come_from_a_list_or_from_all_splits_of_a_corpus(tmp_path):
+    for content in ("Oslo\nb\nOslo\n1\u00a0000\n", "\ufeff\nOslo\r\nb\r\n\r\n1\u00a0000"):
+        for name, packed in (("words.tsv", content.encode()), ("words.gz", gzip.compress(content.encode()))):
+            (tmp_path / name).write_bytes(packed)
+            assert read_words(tmp_path / name) == ["Oslo", "b", "1\u00a0000"]
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "train.txt").write_text("Ann B-PER\nleft O\n\nleft O\n")
+    (folder / "test.jsonl").write_text('{"tokens":["Bo","left"],"ner_tags":["B-PER","O"]}\n')
+    assert read_words(folder) == ["Ann", "left", "Bo"]
+    assert read_words(folder / "test.jsonl") == ["Bo", "left"]
+    assert read_words("train.txt", data_dir=folder) == ["Ann", "left"]
+
+
+def test_foldings_are_all_forms_used_in_lookup():
+    assert with_foldings(["Oslo", "X2b٣", "İz"]) == {
+        *("Oslo", "oslo", "X2b٣", "x2b٣", "X0b0", "x0b0", "İz", "iz"),
+    }
+
+
+# --- Joined tables, compared with a lookup of a word at a time --------------------------------------------------------
+
+FIRST = Vectors(["Oslo", "the", "b2"], np.array([[3, 4], [0, 0], [1, -2]], dtype=np.float32))
+SECOND = Vectors(["oslo", "of", "b0"], np.array([[0.5], [0.25], [-0.25]], dtype=np.float16))
+FORMS = {
+    (): lambda word: [word],
+    ("lower", "lower_zero"): lambda word: [word, word.lower(), word.lower().replace("2", "0")],
+}
+
+
+def looked_up(word, table, forms):
+    """The vector of a word, divided by the root of the mean of the squares of the table's numbers."""
+    numbers = [float(number) for row in table.matrix for number in row]
+    scale = (sum(number**2 for number in numbers) / len(numbers)) ** 0.5
+    for form in forms(word):
+        if form in table.words:
+            return [float(number) / scale for number in table.matrix[table.words.index(form)]]
+    return [0.0] * table.dim
+
+
+@pytest.mark.parametrize("fallback", FORMS, ids=str)
+def test_joined_vectors_match_lookups_in_all_tables(fallback):
+    for tables in ((FIRST, SECOND), (SECOND, FIRST), (FIRST, SECOND, FIRST)):
+        joined = join(tables, fallback)
+        assert joined.words == [*tables[0].words, *(word for word in tables[1].words if word not in tables[0].words)]
+        assert joined.matrix.dtype == np.float32
+        for word, row in zip(joined.words, joined.matrix, strict=True):
+            expected = [number for table in tables for number in looked_up(word, table, FORMS[fallback])]
+            np.testing.assert_allclose(row, expected, rtol=1e-6)
+
+
+def test_empty_tables_and_tables_of_zeros_stay_zero():
+    none, zeros = Vectors([], np.zeros((0, 3), np.float32)), Vectors(["the"], np.zeros((1, 2), np.float32))
+    joined = join([none, zeros, FIRST])
+    assert joined.words == ["the", "Oslo", "b2"]
+    assert not joined.matrix[:, :5].any() and joined.matrix[1, 5:].any()
+    with pytest.raises(DataError, match="at least two"):
+        join([FIRST])

@@ -63,7 +63,7 @@ def read_columns(
     """
     path = Path(path)
     reading = reading or Reading()
-    repairs = repairs or Repairs()
+    repairs = repairs or Repairs(reading)
     layout = layout_of(path, reading)
     encoding_of(path, reading, repairs)
     if layout.note:
@@ -145,7 +145,9 @@ class _Reader:
         pos_tags = None if self.layout.pos is None else fields[self.layout.pos :: width]
         if self.layout.numbered and _TYPE_O in tags:
             tags = [self._outside(at) if tag == _TYPE_O else tag for at, tag in enumerate(tags, start=number)]
-        yield Sentence(tokens, tags, f"{self.path}:", number, 1, pos_tags, self.doc_id)
+        yield Sentence(
+            tokens, tags, f"{self.path}:", number, pos_tags, self.doc_id, list(range(number, number + lines))
+        )
 
     def _has_other_numbers(self, numbers: list[str]) -> bool:
         return self.layout.numbered and not all(map(str.isdecimal, numbers))
@@ -166,7 +168,7 @@ class _Reader:
             try:
                 token, tag = self._token_and_tag(row, even, at)
             except DataError as error:
-                self.repairs.leave_out(error, self.skips)
+                self.repairs.leave_out(error)
                 continue
             # Which of its columns is the part of speech is not clear in a line that has more or fewer.
             pos = row[layout.pos] if layout.pos is not None and len(row) == layout.columns else UNKNOWN

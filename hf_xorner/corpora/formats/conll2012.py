@@ -72,9 +72,9 @@ def read_conll2012(path: Path, reading: Reading, repairs: Repairs | None = None)
         pos_tags = [row[pos_column] for row in rows] if with_pos else None
         if reading.pos_column is None and set(pos_tags or ()) == {_NOTHING}:
             pos_tags = None
-        return Sentence(tokens, tags, source, first, 1, pos_tags, document)
+        return Sentence(tokens, tags, source, first, pos_tags, document)
 
-    repairs = repairs or Repairs()
+    repairs = repairs or Repairs(reading)
     encoding_of(path, reading, repairs)
     found = False
     for first, rows, document in _blocks(path, reading, splits, repairs):
@@ -82,7 +82,7 @@ def read_conll2012(path: Path, reading: Reading, repairs: Repairs | None = None)
         try:
             ready = sentence(first, rows, document)
         except DataError as fault:
-            repairs.leave_out(fault, reading.skip_bad_lines)
+            repairs.leave_out(fault)
         else:
             yield ready
     if not found:
@@ -107,7 +107,7 @@ def _blocks(
             try:
                 document = _document(" ".join(row), f"{path}:{number}")
             except DataError as fault:
-                repairs.leave_out(fault, reading.skip_bad_lines)
+                repairs.leave_out(fault)
                 document = None
     if rows:
         yield number - len(rows) + 1, rows, document

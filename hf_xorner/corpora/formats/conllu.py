@@ -141,7 +141,7 @@ def _word(
     if not fault:
         return [(number, token, tag, pos)]
     error = DataError(f"{place}: {fault}; correct the line.")
-    repairs.leave_out(error, reading.skip_bad_lines)
+    repairs.leave_out(error)
     return []
 
 

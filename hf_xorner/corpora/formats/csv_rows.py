@@ -181,11 +181,11 @@ def _read_lists(path: Path, columns: _Columns, reading: Reading, repairs: Repair
             continue
         if tokens:
             document = _cell(row, columns.document) or None
-            yield Sentence(tokens, tags, f"{path}:", number, 0, pos_tags, document)
+            yield Sentence(tokens, tags, f"{path}:", number, pos_tags, document)
 
 
 def _refuse(fault: str, reading: Reading, repairs: Repairs) -> None:
-    repairs.leave_out(DataError(f"{fault}; correct the row."), reading.skip_bad_lines)
+    repairs.leave_out(DataError(f"{fault}; correct the row."))
 
 
 def _cell(row: list[str], index: int | None) -> str:

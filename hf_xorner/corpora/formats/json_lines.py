@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,7 +72,7 @@ def read_json_lines(path: Path, reading: Reading, repairs: Repairs | None = None
     token_keys = keys_to_try(TOKEN_KEYS, reading.token_column)
     tag_keys = keys_to_try(TAG_KEYS, reading.tag_column)
     names = (reading.tag_names or "").split()
-    leave_out = partial((repairs or Repairs()).leave_out, skip_bad_lines=reading.skip_bad_lines)
+    leave_out = (repairs or Repairs(reading)).leave_out
     for source, number, record in records(path, leave_out):
         place = f"{source}{number}"
         try:
@@ -85,7 +84,7 @@ def read_json_lines(path: Path, reading: Reading, repairs: Repairs | None = None
         except DataError as fault:
             leave_out(fault)
             continue
-        yield Sentence(tokens, tags, source, number, 0, pos_tags, document)
+        yield Sentence(tokens, tags, source, number, pos_tags, document)
 
 
 def _tags(record: dict[str, Any], key: str, names: Sequence[str], place: str) -> list[str]:
@@ -310,9 +309,7 @@ def kind_of_first(path: Path, reading: Reading | None = None) -> str:
     Raises:
         DataError: If its first object is faulty.
     """
-    skips = reading is not None and reading.skip_bad_lines
-    leave_out = partial(Repairs().leave_out, skip_bad_lines=skips)
-    first = next(records(path, leave_out), None)
+    first = next(records(path, Repairs(reading or Reading()).leave_out), None)
     return "jsonl" if first is None else kind_of_record(first.content, reading)
 
 

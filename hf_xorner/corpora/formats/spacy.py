@@ -7,7 +7,6 @@ replaced by their hash, and a few names by small numbers of their own.
 import struct
 import zlib
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +38,13 @@ def read_spacy_json(path: Path, reading: Reading, repairs: Repairs) -> Iterator[
         DataError: For an object of another form, and for a file in which no token has a tag.
     """
     annotated = False
-    for source, number, document in records(path, partial(repairs.leave_out, skip_bad_lines=reading.skip_bad_lines)):
+    for source, number, document in records(path, repairs.leave_out):
         place = f"{source}{number}"
         name = document.get("id")
         try:
             sentences = [_columns_of(tokens, reading, place) for tokens in _token_lists(document, place)]
         except DataError as fault:
-            repairs.leave_out(fault, reading.skip_bad_lines)
+            repairs.leave_out(fault)
             continue
         for words, tags, parts in sentences:
             annotated = annotated or set(tags) != {"-"}
@@ -53,7 +52,7 @@ def read_spacy_json(path: Path, reading: Reading, repairs: Repairs) -> Iterator[
                 repairs.add(_MISSING, place, missing)
                 tags = ["O" if tag == "-" else tag for tag in tags]
             doc_id = None if name is None else str(name)
-            yield Sentence(words, tags, source, number, 0, parts if all(parts) else None, doc_id)
+            yield Sentence(words, tags, source, number, parts if all(parts) else None, doc_id)
     if not annotated:
         raise DataError(f"{path}:1: no token has a tag under 'ner'; export the entities as well.")
 
@@ -164,7 +163,7 @@ def read_docbin(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sent
         doc_id = str(document) if has_sentences else None
         for start, end in sentences_between(starts[first : first + size].tolist(), tags):
             pos_tags = parts[start:end] if all(parts) else None
-            yield Sentence(words[start:end], tags[start:end], source, document, 0, pos_tags, doc_id)
+            yield Sentence(words[start:end], tags[start:end], source, document, pos_tags, doc_id)
         first += size
 
 

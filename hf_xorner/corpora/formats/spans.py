@@ -3,7 +3,7 @@
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from operator import le, lt
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,7 +112,7 @@ def read_spans(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sente
         try:
             sentence = _sentence_of(record, text_keys, span_key, reading, repairs)
         except DataError as fault:
-            repairs.leave_out(fault, reading.skip_bad_lines)
+            repairs.leave_out(fault)
         else:
             yield sentence
     if not kept:
@@ -141,7 +141,7 @@ def _sentence_of(
             f"add them, or give {NONE!r} as pos_column."
         )
     tags = tags_of_spans(spans, text, words, repairs, place)
-    return Sentence(words.tokens, tags, source, number, 0, pos_tags, document_of(record, place))
+    return Sentence(words.tokens, tags, source, number, pos_tags, document_of(record, place))
 
 
 # --- Records ---------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def _sentence_of(
 def _accepted(path: Path, reading: Reading, repairs: Repairs) -> Iterator[JsonRecord]:
     """Yield the records of a file without those that a tool marks as not to be used; tasks of Label Studio as spans."""
     seen: set[Any] = set()
-    for source, number, record in records(path, partial(repairs.leave_out, skip_bad_lines=reading.skip_bad_lines)):
+    for source, number, record in records(path, repairs.leave_out):
         place = f"{source}{number}"
         if record.get("answer") in _REFUSALS:
             repairs.add(_LEFT_OUT, place)

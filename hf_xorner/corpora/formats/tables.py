@@ -135,7 +135,7 @@ def sentences_of_table(dataset: Rows, source: str, reading: Reading) -> Iterator
                     f"{source}{row}: {len(words)} tokens but {len(parts)} parts of speech; "
                     "give every token one, or leave them out."
                 )
-            yield Sentence(words, labels, source, row, 0, parts, document)
+            yield Sentence(words, labels, source, row, parts, document)
         first += len(batch)
 
 
