@@ -12,8 +12,9 @@ from .configuration_stack_lstm import StackLstmConfig
 from .decoders import Axes, Decoded, Decoder
 from .recurrent import lstm_cell
 from .stack_lstm import ActionScorer, log_softmax_of_valid
-from .tags import END, INSIDE, TagSpace
+from .tags import TagSpace
 from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, GoldChunks, TransitionSystem
+from .word_ids import END, INSIDE
 
 #: Steps after which finished sentences are dropped.
 STEPS_TOGETHER = 2
