@@ -23,12 +23,9 @@ from .errors import DataError
 FACTS_FILE = "facts.json"
 
 BYTE_ORDER_MARK = "\ufeff"
-#: Bytes of a line above which it is refused instead of filling the memory.
-LONGEST_LINE = 1 << 27
 _GZIP_MAGIC = b"\x1f\x8b"
 DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
-# Bytes that are read at a time.
-_TEXT_BLOCK, _HASH_BLOCK = 1 << 16, 1 << 20
+_HASH_BLOCK = 1 << 20  # bytes that are read at a time
 # Seconds to wait for a lock: long enough for one that is just being released.
 _PATIENCE = 1.0
 
@@ -36,58 +33,24 @@ _PATIENCE = 1.0
 # --- Reading ---------------------------------------------------------------------------------------------------------
 
 
-class BoundedLines(io.RawIOBase):
-    """The bytes of a file, decompressed if they are gzip; raises for a line without end."""
-
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        self.name = name
-        self.longest = LONGEST_LINE
-        self._file = file
-        compressed = cast("io.BufferedReader", file).peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
-        self._plain = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if compressed else file
-        self._lines = 0
-        self._length = 0  # of the line that is being read
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Read some bytes.
-
-        Raises:
-            DataError: For a line longer than `longest`.
-        """
-        data = self._plain.read1(len(buffer))  # type: ignore[attr-defined]
-        buffer[: len(data)] = data
-        end = data.rfind(b"\n")
-        self._lines += data.count(b"\n")
-        self._length = self._length + len(data) if end < 0 else len(data) - end - 1
-        if self._length > self.longest:
-            raise DataError(
-                f"{self.name}:{self._lines + 1}: the line is longer than {self.longest:,} bytes; break it into lines."
-            )
-        return len(data)
-
-    def position(self) -> int:
-        """Bytes of the file that have been read, before decompression."""
-        return self._file.tell()
-
-    def close(self) -> None:
-        """Close the file."""
-        if not self.closed:
-            self._file.close()
-        super().close()
+def decompressed(file: IO[bytes]) -> IO[bytes]:
+    """Return a buffered file that is open for reading, decompressed if it is gzip."""
+    compressed = cast("io.BufferedReader", file).peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if compressed else file
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, decompressed if it is gzip; see `BoundedLines`."""
-    return bounded(path.open("rb"), str(path))
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed if it is gzip.
 
-
-def bounded(file: IO[bytes], name: str) -> IO[bytes]:
-    """Return an open file as `open_bytes` does; `name` is for messages."""
-    return cast("IO[bytes]", io.BufferedReader(BoundedLines(file, name), _TEXT_BLOCK))
+    Raises:
+        DataError: While the file is read, for a damaged gzip file.
+    """
+    try:
+        with path.open("rb") as file:
+            yield decompressed(file)
+    except DECOMPRESSION_ERRORS as error:
+        raise DataError(f"{path}: the gzip file is damaged ({error}); compress or fetch it again.") from None
 
 
 @contextmanager
@@ -108,41 +71,17 @@ def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
     except UnicodeError:
         # The decoder works on large blocks and does not know the line: look for it only now that it is needed.
         raise undecodable(path, encoding) from None
-    except DECOMPRESSION_ERRORS as error:
-        raise _damaged(path, error) from None
-
-
-@contextmanager
-def damage_reported(path: Path) -> Iterator[None]:
-    """Raise DataError with the file's name for a damaged gzip file, where it is read without `open_text`."""
-    try:
-        yield
-    except DECOMPRESSION_ERRORS as error:
-        raise _damaged(path, error) from None
-
-
-def _damaged(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path}: the gzip file is damaged ({error}); compress or fetch it again.")
 
 
 def undecodable(path: Path, encoding: str = "utf-8") -> DataError:
     """Return the error for the first byte of a file that its encoding does not have."""
-    name = "UTF-8" if encoding == "utf-8" else encoding
-    remedy = "save the file as UTF-8" if encoding == "utf-8" else "name another encoding"
-    try:
-        with open_bytes(path) as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    line.decode(encoding)
-                except UnicodeDecodeError as error:
-                    return DataError(f"{path}:{number}: byte 0x{line[error.start]:02x} is not valid {name}; {remedy}.")
-    except DECOMPRESSION_ERRORS as error:
-        # The line of the byte goes on to where the damage is.
-        return _damaged(path, error)
-    # In an encoding with two bytes a character, lines of bytes are no lines.
-    except UnicodeError:
-        pass
-    return DataError(f"{path}: the file is not valid {name}; {remedy}.")
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode(encoding)
+            except UnicodeError:  # in an encoding with two bytes a character, lines of bytes are no lines
+                return DataError(f"{path}:{number}: is not {encoding}; save the file as UTF-8, or name its encoding.")
+    return DataError(f"{path}: is not {encoding}; save the file as UTF-8, or name its encoding.")
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "tagging": {"corpora", "entities", "errors", "files", "models", "tagger"},
     "training": {
         *("corpora", "errors", "evaluation", "files", "loading", "models", "registration", "tagger"),
-        *("tagging", "vectors"),
+        "vectors",
     },
     "integrations": {"entities", "tagger"},
     "papers": {"corpora", "errors", "evaluation", "files", "models", "registration", "tagger", "training", "vectors"},

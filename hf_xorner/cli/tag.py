@@ -22,11 +22,10 @@ def parser() -> argparse.ArgumentParser:
     options = DataclassParser(TaggingOptions, add_help=False, allow_abbrev=False)
     parser = Parser(
         prog="hf-xorner tag",
-        description="Tag texts (one a line), CoNLL columns, JSON (an object a line, or an array) or Parquet, plain or "
+        description="Tag texts (one a line), CoNLL columns, JSON (an object a line, or an array), CSV or Parquet, also "
         "compressed by gzip: a file, a folder of files, - for standard input, or owner/name on the Hub. Writes one "
-        "record for each that it reads, in order. The output appears when it is complete; until then, the same "
-        "command continues it. Each process of `accelerate launch` or `torchrun` writes a shard of its own into the "
-        "folder OUT.",
+        "record for each that it reads, in order. An output is called NAME.partial until it is complete. A folder of "
+        "inputs becomes a folder of outputs; a second run writes those that are missing.",
         parents=[options],
         allow_abbrev=False,
     )
@@ -42,14 +41,18 @@ def run(words: Sequence[str]) -> None:
     try:
         tally = tag_source(source, options)
     except KeyboardInterrupt:
-        fail("tag", "interrupted; the same command continues the output.", 130)
+        fail("tag", "interrupted.", 130)
     except RuntimeError as error:
         fail("tag", error)
     if tally.ignored:
-        print(f"hf-xorner tag: {tally.ignored}", file=sys.stderr)
+        print(
+            f"hf-xorner tag: {len(tally.ignored)} files were ignored for their suffix, such as {tally.ignored[0]}; "
+            "name input_format to read all files.",
+            file=sys.stderr,
+        )
     if tally.faults:
-        print(f"hf-xorner tag: {tally.faults} records got no entities; the first: {tally.first_fault}", file=sys.stderr)
+        print(f"hf-xorner tag: {len(tally.faults)} records are bad; the first: {tally.faults[0]}", file=sys.stderr)
     if options.output:
-        seconds = time.monotonic() - start
-        name = tally.outputs[0] if len(tally.outputs) == 1 else options.output
-        print(f"written: {name} ({tally.records:,} records, {tally.words:,} words, {seconds:.1f} s)")
+        kept = f"; {tally.existing} files were complete already" if tally.existing else ""
+        figures = f"{tally.records:,} records, {tally.words:,} words, {time.monotonic() - start:.1f} s"
+        print(f"written: {options.output} ({figures}{kept})")

@@ -1,18 +1,11 @@
-"""Large files: the memory and the time that loading them takes, in a separate process; endless lines."""
+"""Large files: the memory and the time that loading them takes, in a separate process."""
 
-import gzip
 import json
 import random
 import subprocess
 import sys
 
 import pytest
-
-from hf_xorner import load_corpus
-from hf_xorner.corpora.predictions import read_predictions
-from hf_xorner.errors import DataError
-from hf_xorner.tagging.read import Lines
-from hf_xorner.vectors.formats import read_vectors
 
 TOKENS = 10_000_000
 MOST_MEGABYTES = 500
@@ -59,41 +52,3 @@ def test_ten_million_tokens_load_within_memory_and_time_limits(tmp_path):
     assert figures["sentences"] == sentences
     assert figures["peak"] < MOST_MEGABYTES
     assert speed > LEAST_TOKENS_PER_SECOND
-
-
-#: By the name of a file: its first line, and what reads it.
-READERS = {
-    "corpus.conll": ("a O", lambda path, cache: load_corpus(path)),
-    "corpus.gold_conll": ("#begin document (a)", lambda path, cache: load_corpus(path)),
-    "corpus.jsonl": ('{"tokens": ["a"], "tags": ["O"]}', lambda path, cache: load_corpus(path)),
-    "predictions.tsv": ("a\tO\tO", lambda path, _: read_predictions(path)),
-    "texts.txt": ("a", lambda path, _: list(Lines(str(path)))),
-    "vectors.txt": ("a 0.5", lambda path, _: read_vectors(path)),
-}
-
-
-@pytest.fixture(scope="module")
-def endless_line():
-    """1.5 GB without a line break, compressed with gzip."""
-    return gzip.compress(b"x" * 15_000_000, compresslevel=1) * 100
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_endless_lines_are_refused_with_their_number(name, endless_line, tmp_path):
-    first, read = READERS[name]
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(f"{first}\n".encode()) + endless_line)
-    with pytest.raises(DataError, match=f"{name}:2: .*longer"):
-        read(path, tmp_path / "cache")
-
-
-def test_endless_lines_are_refused_in_little_memory(endless_line, tmp_path):
-    path = tmp_path / "line.gz"
-    path.write_bytes(gzip.compress(b"a O\n") + endless_line)
-    program = PROGRAM.replace(
-        "begin, cpu =", "sys.excepthook = lambda *error: print(megabytes() - start)\nbegin, cpu ="
-    )
-    command = [sys.executable, "-c", program, str(path), str(tmp_path / "cache")]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 1
-    assert float(result.stdout) < MOST_MEGABYTES

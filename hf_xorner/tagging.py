@@ -1,0 +1,433 @@
+"""Tag a file, a folder, standard input or a dataset on the Hub as a stream, in memory that does not grow with it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+from tqdm import tqdm
+from transformers.hf_argparser import HfArg
+
+from .corpora.load import load_hub_dataset
+from .entities import BATCHES_AHEAD, Annotation, number_by_label
+from .errors import DataError, first_line
+from .files import BYTE_ORDER_MARK, check_apart, decompressed, flush_to_disk, locked, open_bytes
+from .tagger import Tagger
+
+STDIN = "-"
+AUTO = "auto"
+OUTPUTS = ("jsonl", "conll", "csv")
+INPUTS = ("text", "columns", "jsonl", "csv", "parquet")
+#: The format of files with a suffix; plain text with an object or -DOCSTART- in its first line is JSON or columns.
+KINDS = {
+    **dict.fromkeys(("", ".txt"), "text"),
+    **dict.fromkeys((".jsonl", ".json", ".ndjson"), "jsonl"),
+    **dict.fromkeys((".conll", ".conll03", ".conllu", ".conllup", ".tsv", ".tab", ".col", ".data"), "columns"),
+    **dict.fromkeys((".bio", ".bio2", ".iob", ".iob1", ".iob2", ".bioes", ".bilou", ".ner"), "columns"),
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
+FIELDS = ("tokens", "words", "text")
+CSV_HEADER = ("record", "label", "text", "start", "end", "score")
+
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_BLANKS = re.compile(r"[ \t]+")
+_WORD = re.compile(r"[^\t\r\n]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_DOCUMENT_START = "-DOCSTART-"
+_ROWS_AT_ONCE = 64
+_SCORE_DIGITS = 6  # the digits after these may depend on the number of threads
+
+
+@dataclass
+class TaggingOptions:
+    """Options of tagging."""
+
+    model: str = HfArg(help="The model: a folder, or a repository on the Hub.")
+    output: str | None = HfArg(
+        default=None, help="The file to write, or the folder for the outputs of a folder; by default standard output."
+    )
+    format: str = HfArg(
+        default=AUTO,
+        help="The format to write: jsonl (the record and its entities in one object), conll (a line for each word and "
+        "its tag) or csv (a line for each entity); by default by the suffix of the output, or else conll for columns "
+        "and jsonl for other inputs.",
+    )
+    input_format: str = HfArg(default=AUTO, help=f"The format to read: {', '.join(INPUTS)}.")
+    field: str | None = HfArg(
+        default=None, help="The field of the texts or words, or the number of the column of the words."
+    )
+    split: str | None = HfArg(default=None, help="The split of a dataset on the Hub.")
+    skip_bad_lines: bool = HfArg(default=False, help="Write bad records without entities, and count them.")
+    overwrite: bool = HfArg(default=False, help="Replace outputs that exist.")
+    min_score: str | None = HfArg(
+        default=None,
+        help="Leave out entities with a lower score: a number from 0 to 1, or a number for each label, such as "
+        "PER=0.9,LOC=0.8; by default the min_score in the model's config.json, or else 0.",
+    )
+    batch_size: int = HfArg(default=64, help="Texts in a batch.")
+    device: str | None = HfArg(default=None, help="The device of the model; by default a GPU if there is one.")
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("format", (AUTO, *OUTPUTS)), ("input_format", (AUTO, *INPUTS))):
+            if getattr(self, name) not in allowed:
+                raise DataError(f"{name}={getattr(self, name)!r} is unknown; choose one of {', '.join(allowed)}.")
+        if self.batch_size < 1:
+            raise DataError(f"batch_size={self.batch_size} must be at least 1.")
+
+
+@dataclass
+class Tally:
+    """The counts of a run.
+
+    Attributes:
+        records: Number of records that were read.
+        words: Number of their words.
+        faults: The error messages of bad records that were skipped.
+        existing: Number of outputs of a folder that existed already.
+        ignored: Files of a folder that were ignored for their suffix.
+    """
+
+    records: int = 0
+    words: int = 0
+    faults: list[str] = field(default_factory=list)
+    existing: int = 0
+    ignored: list[str] = field(default_factory=list)
+
+
+class Record(NamedTuple):
+    """One record of an input.
+
+    Attributes:
+        fields: The record as an object.
+        item: Its text, or its list of words; None for a bad record.
+        fault: The error message of a bad record.
+    """
+
+    fields: dict[str, Any]
+    item: str | list[str] | None
+    fault: str = ""
+
+
+# --- Inputs and outputs ----------------------------------------------------------------------------------------------
+
+
+def tag_source(source: str, options: TaggingOptions) -> Tally:
+    """Tag a source record by record, in its order.
+
+    An output is called ``NAME.partial`` until it is complete. A folder of inputs becomes a folder of outputs; a second
+    run writes those that are missing.
+
+    Args:
+        source: A file, a folder, ``-`` for standard input, or ``owner/name`` of the Hub.
+        options: The options.
+
+    Raises:
+        DataError: If the input or the output is invalid, or for the first bad record unless such records are skipped.
+        LockedError: If another run is writing the output.
+    """
+    tally = Tally()
+    output = Path(options.output).expanduser() if options.output else None
+    pairs: list[tuple[str, Path | None]] = [(source, output)]
+    if source != STDIN and Path(source).expanduser().is_dir():
+        pairs = list(_pairs_of_folder(Path(source).expanduser(), output, options, tally))
+    elif output and output.exists() and (output.is_dir() or not options.overwrite):
+        raise DataError(f"{output}: exists already; choose another output, or set overwrite.")
+    for name, target in pairs:
+        for path in (target, partial_of(target)) if target else ():
+            check_apart(path, "/dev/stdin" if name == STDIN else name, options.model)
+    min_score = None if options.min_score is None else number_by_label(options.min_score, "min_score")
+    tagger = Tagger.from_pretrained(options.model, options.device, min_score=min_score)
+    with tqdm(unit=" records", disable=None, mininterval=0.5) as bar:
+        for name, target in pairs:
+            kind, records = _records(name, options)
+            format = _format_of(target, kind, options)
+            outputs = _outputs(records, format, tagger, options, tally, bar)
+            if target is None:
+                for content in outputs:
+                    sys.stdout.buffer.write(content)
+                    sys.stdout.buffer.flush()
+            else:
+                _write_file(target, outputs)
+    return tally
+
+
+def _pairs_of_folder(
+    folder: Path, output: Path | None, options: TaggingOptions, tally: Tally
+) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a folder whose output is missing, with their outputs."""
+    if output is None or output.is_file() or output.resolve().is_relative_to(folder.resolve()):
+        raise DataError(f"{folder}: is a folder; name another folder as output, outside of it.")
+    inputs: dict[Path, Path] = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if not path.is_file() or any(part.startswith(".") for part in name.parts):
+            continue
+        kind = KINDS.get(_suffix_of(name)) if options.input_format == AUTO else options.input_format
+        if kind is None:
+            tally.ignored.append(str(name))
+            continue
+        bare = output / (name.with_suffix("") if name.suffix.lower() == ".gz" else name)
+        target = bare.with_suffix(f".{_format_of(None, kind, options)}")
+        if target in inputs:
+            raise DataError(f"{folder}: {inputs[target]} and {name} would both become {target}; rename one of them.")
+        inputs[target] = name
+        if target.exists() and not options.overwrite:
+            tally.existing += 1
+        else:
+            yield str(path), target
+
+
+def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
+    """Return the format to write: by the option, or the suffix of the output, or the format of the input."""
+    if options.format != AUTO:
+        return options.format
+    suffix = _suffix_of(output) if output else ""
+    if suffix == ".csv":
+        return "csv"
+    if KINDS.get(suffix) in ("jsonl", "columns"):
+        kind = KINDS[suffix]
+    return "conll" if kind == "columns" else "jsonl"
+
+
+def _suffix_of(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def partial_of(output: Path) -> Path:
+    """Return the name of an output until it is complete."""
+    return output.with_name(f"{output.name}.partial")
+
+
+def _write_file(output: Path, contents: Iterator[bytes]) -> None:
+    partial = partial_of(output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with locked(output.with_name(f"{output.name}.lock"), output):
+        opened: Any = gzip.open if output.suffix.lower() == ".gz" else open
+        with opened(partial, "wb") as file:
+            for content in contents:
+                file.write(content)
+        flush_to_disk(partial)
+        os.replace(partial, output)
+
+
+def _outputs(
+    records: Iterator[Record], format: str, tagger: Tagger, options: TaggingOptions, tally: Tally, bar: tqdm[Any]
+) -> Iterator[bytes]:
+    """Tag the records, and yield what is written for them."""
+    count = 0
+    if format == "csv":
+        yield _csv_row(CSV_HEADER)
+    while block := list(islice(records, options.batch_size * BATCHES_AHEAD)):
+        tally.faults += [record.fault for record in block if record.fault]
+        if tally.faults and not options.skip_bad_lines:
+            raise DataError(tally.faults[0])
+        annotations = tagger.annotate([record.item for record in block if record.item is not None], options.batch_size)
+        written = []
+        for record in block:
+            count += 1
+            annotation = None if record.item is None else next(annotations)
+            tally.words += 0 if annotation is None else len(annotation.labels)
+            written.append(_WRITERS[format](record, annotation, count, tagger.labels))
+        yield b"".join(written)
+        tally.records += len(block)
+        bar.update(len(block))
+
+
+# --- Reading ---------------------------------------------------------------------------------------------------------
+
+
+def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record]]:
+    """Return the format of a source, and its records."""
+    path = Path(source).expanduser()
+    if source != STDIN and not path.exists():
+        if not _HUB_NAME.fullmatch(source):
+            raise DataError(f"{source}: there is no such file.")
+        return "parquet", _rows_of_hub(source, options)
+    kind = KINDS.get(_suffix_of(path), "text") if options.input_format == AUTO else options.input_format
+    if kind == "parquet":
+        batches = pq.ParquetFile(path).iter_batches(_ROWS_AT_ONCE)
+        rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+        return kind, _rows(rows, f"{path}, row ", options.field)
+    name = "standard input" if source == STDIN else source
+    stream = enumerate(_lines(source), 1)
+    head: list[tuple[int, str]] = []
+    while (not head or not head[-1][1].strip()) and (line := next(stream, None)):
+        head.append(line)
+    first = head[-1][1] if head else ""
+    lines = chain(head, stream)
+    if kind == "text" and options.input_format == AUTO:
+        if _BLANKS.split(first.rstrip("\r\n"), maxsplit=1)[0] == _DOCUMENT_START:
+            kind = "columns"
+        elif re.match(r'\{\s*"|\[\s*\{\s*"', first):
+            kind = "jsonl"
+    if kind == "columns":
+        return kind, _sentences(lines, name, options.field)
+    if kind == "jsonl":
+        return kind, _objects(lines, first.lstrip().startswith("["), name, options.field)
+    if kind == "csv":
+        return kind, _csv_rows(lines, first, name, options.field)
+    if options.field is not None:
+        raise DataError(f"{name}: field={options.field!r}, but a line of text has no fields; leave it out.")
+    return kind, (_record({"text": line.rstrip("\r\n")}, "text", f"{name}:{number}") for number, line in lines)
+
+
+def _lines(source: str) -> Iterator[str]:
+    """Yield the lines of a file or of standard input, plain or gzip; bytes that are not UTF-8 become surrogates."""
+    opened = nullcontext(decompressed(sys.stdin.buffer)) if source == STDIN else open_bytes(Path(source).expanduser())
+    with opened as file:
+        for number, line in enumerate(file):
+            text = line.decode("utf-8", "surrogateescape")
+            yield text if number else text.removeprefix(BYTE_ORDER_MARK)
+
+
+def _record(fields: dict[str, Any], field: str | None, place: str) -> Record:
+    """Return a record with the text or the words of a field, by default one of `FIELDS`."""
+    inner = fields.get("data")  # of a task of Label Studio
+    for values in (fields, inner if isinstance(inner, dict) else {}):
+        for item in map(values.get, (field,) if field else FIELDS):
+            # Annotation tools write words as objects, with the text in another field.
+            if isinstance(item, str) or (isinstance(item, list) and all(isinstance(word, str) for word in item)):
+                if _SURROGATE.search("".join(item)):
+                    return Record(fields, None, f"{place}: a character is not valid UTF-8; save it as UTF-8.")
+                if isinstance(item, list) and not all(map(_WORD.fullmatch, item)):
+                    return Record(fields, None, f"{place}: a word is empty, or holds a TAB or a line break.")
+                return Record(fields, item)
+    there, names = ", ".join(map(str, list(fields)[:8])), field or " or ".join(FIELDS)
+    return Record(fields, None, f"{place}: no text or list of words in {names}; name one of {there} as field.")
+
+
+def _rows(rows: Iterator[dict[str, Any]], place: str, field: str | None) -> Iterator[Record]:
+    return (_record(row, field, f"{place}{number}") for number, row in enumerate(rows))
+
+
+def _rows_of_hub(name: str, options: TaggingOptions) -> Iterator[Record]:
+    splits = load_hub_dataset(name, streaming=True)
+    split = options.split or (next(iter(splits)) if len(splits) == 1 else None)
+    if split not in splits:
+        raise DataError(f"{name}: has the splits {', '.join(splits)}; name one of them as split.")
+    return _rows(iter(splits[split]), f"{name}, {split}, row ", options.field)
+
+
+def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field: str | None) -> Iterator[Record]:
+    """Yield the records of JSON: an object a line, or an array of objects, which is read as a whole."""
+    if is_array:
+        try:
+            lines = (
+                (number, json.dumps(value))
+                for number, value in enumerate(json.loads("".join(line for _, line in lines)), 1)
+            )
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{name}: is not JSON ({first_line(error)}).") from None
+    for number, line in lines:
+        if line.strip():
+            place = f"{name}{', record ' if is_array else ':'}{number}"
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                yield Record({}, None, f"{place}: is not JSON ({first_line(error)}); write one object a line.")
+                continue
+            if isinstance(value, dict):
+                yield _record(value, field, place)
+            else:
+                yield Record({}, None, f"{place}: holds a {type(value).__name__}; write objects.")
+
+
+def _csv_rows(lines: Iterator[tuple[int, str]], header: str, name: str, field: str | None) -> Iterator[Record]:
+    csv.field_size_limit(1 << 30)  # of a text; the default is 128 kB
+    reader = csv.DictReader((line for _, line in lines), delimiter=max(",;\t", key=header.count))
+    for row in reader:
+        if None in row:
+            yield Record({}, None, f"{name}:{reader.line_num}: has more fields than the header; quote the text.")
+        else:
+            yield _record(row, field, f"{name}:{reader.line_num}")
+
+
+def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
+    """Yield the sentences of columns, which empty lines end."""
+    column = None if field is None else int(field)
+    columns, by_tab, is_numbered = 0, False, False
+    rows: list[tuple[int, list[str]]] = []  # the line and the columns of each word
+    for number, line in chain(lines, [(0, "")]):
+        bare = line.rstrip("\r\n")
+        if bare.strip(" \t"):
+            if bare.startswith("#begin document"):
+                raise DataError(f"{name}: CoNLL-2012 cannot be tagged; convert it by `hf-xorner data convert`.")
+            may_be_comment = bare.startswith("#") and not rows
+            if not columns and not may_be_comment:
+                by_tab = "\t" in bare
+            values = bare.split("\t") if by_tab else _BLANKS.split(bare.strip(" \t"))
+            if not bare.startswith(_DOCUMENT_START) and (not may_be_comment or len(values) == columns):
+                rows.append((number, values))
+                columns = columns or len(values)
+        elif rows:
+            if column is None:  # the words of CoNLL-U and others are numbered
+                numbers = [values[0] for _, values in rows if values[0].isdecimal()]
+                is_numbered = columns > 2 and rows[0][1][0][0] == "1" and numbers[:2] == ["1", "2"][: len(numbers)]
+                column = int(is_numbered)
+            for number, values in rows:
+                if len(values) != columns or not -columns <= column < columns:
+                    fault = f"{len(values)} columns, but {columns} in the first line; the words are in column {column}."
+                    yield Record({}, None, f"{name}:{number}: {fault}")
+                    break
+            else:
+                # CoNLL-U has ranges of words (1-2) and words that are not written (1.1) in lines of their own.
+                words = [values[column] for _, values in rows if not is_numbered or values[0].isdecimal()]
+                yield _record({"words": words}, None, f"{name}, the sentence at line {rows[0][0]}")
+            rows = []
+
+
+# --- Writing ---------------------------------------------------------------------------------------------------------
+
+
+def _json_line(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+    """Return the record as an object with its entities."""
+    of_words = ("word_start", "word_end") if isinstance(record.item, list) else ()
+    entities = [
+        {name: getattr(entity, name) for name in ("label", "start", "end", "text", *of_words)}
+        | {"score": round(entity.score, _SCORE_DIGITS)}
+        for entity in (annotation.entities if annotation else ())
+    ]
+    fault = {"error": record.fault} if record.fault else {}
+    field = "predicted_entities" if "entities" in record.fields else "entities"
+    line = json.dumps({**record.fields, **fault, field: entities}, ensure_ascii=False, default=str)
+    return f"{line}\n".encode("utf-8", "backslashreplace")  # lone surrogates as JSON writes them
+
+
+def _csv_lines(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+    """Return a line for each entity, with the number of its record."""
+    entities = annotation.entities if annotation else ()
+    return b"".join(
+        _csv_row((number, entity.label, entity.text, entity.start, entity.end, round(entity.score, _SCORE_DIGITS)))
+        for entity in entities
+    )
+
+
+def _csv_row(values: Sequence[Any]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(values)
+    return text.getvalue().encode()
+
+
+def _columns(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+    """Return a line for each word with its tag, and an empty line."""
+    item, lines = record.item, []
+    if annotation is not None and item is not None:
+        words = [item[start:end] for start, end in annotation.places.tolist()] if isinstance(item, str) else item
+        lines = [f"{word}\t{labels[label]}\n" for word, label in zip(words, annotation.labels, strict=True)]
+    return "".join([*lines, "\n"]).encode()
+
+
+_WRITERS = {"jsonl": _json_line, "conll": _columns, "csv": _csv_lines}
