@@ -35,7 +35,7 @@ from ..training import (
 from ..training.advice import advice
 from ..training.arguments import training_parser
 from ..training.batches import CONTEXT_STATES
-from ..training.facts import Facts
+from ..training.facts import read_facts
 from ..training.recipes import recipe_names
 from ..vectors.distill import AUTO, installed_encoder
 from . import fail
@@ -136,7 +136,7 @@ def train(
         if training.process_index == 0:
             print(score_table(scores[settings.seed]))
             print(f"saved in {settings.output_dir}", flush=True)
-            if hint := advice(Facts.read(str(settings.output_dir)), words, str(training.output_dir)):
+            if hint := advice(read_facts(str(settings.output_dir)), words, str(training.output_dir)):
                 print(hint, flush=True)
     # Not within `except`: an exception that is being handled keeps references to the run.
     ready.leave()
