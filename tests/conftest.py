@@ -8,7 +8,7 @@ Shared code of the tests is in one of these files:
 - `processes.py`: new Python processes.
 - `random_texts.py`: random sentences and texts, and a model that predicts many entities.
 - `tiny_encoders.py`: contextual encoders of a few weights, and tokenizers of every family.
-- `local_hub.py`: a Hub on this machine.
+- `fake_hub.py`: the Hub's client, on repositories in memory.
 - Oracles, which share no code with the library: `references.py` and `reference_*.py` (models in float64 loops),
   `chain_oracle.py` (CRFs by enumeration), `tokenizer_oracle.py`, `evaluation/span_oracle.py` (spans and scores).
 
@@ -39,7 +39,6 @@ os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="hf_xorner_tests_")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import reference_encoders
-from local_hub import LocalHub
 from processes import run_python
 
 from hf_xorner import WordCharTokenizer
@@ -104,13 +103,11 @@ VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
     "grn one branch": ("grn", {"context_widths": (3,)}),
     "id-cnn one iteration": ("id-cnn", {"iterations": 1}),
     "id-cnn last loss": ("id-cnn", {"loss_each_iteration": False, "dilations": (1, 2, 4, 1)}),
-    "stack-lstm beam": ("stack-lstm", {"beam_size": 3}),
     "stack-lstm of the program": (
         "stack-lstm",
         {"composition": "guarded", "composition_layers": 2, "outside": "word", "char_boundaries": True},
     ),
     "stack-lstm standard cells": ("stack-lstm", {"cell": "standard", "char_lstm_cell": "standard"}),
-    "stack-lstm with gaps": ("stack-lstm", {"discontiguous": True}),
     "stack-lstm one layer": ("stack-lstm", {"num_hidden_layers": 1}),
 }
 
@@ -210,13 +207,13 @@ def script_in_new_process(tmp_path):
 
 @pytest.fixture(scope="module")
 def forked_offline():
-    """Fork the processes in which `hf_xorner.hub` loads a model; test_checks starts them as they are."""
+    """Fork the processes in which `hf_xorner.hub` loads a model; a test of test_checks starts one as it is."""
 
-    def run(command, *, input, cwd, env, timeout, **_):
-        return run_python(command[1:], given=input, cwd=cwd, env=env, timeout=timeout)
+    def run(command, *, input, cwd, env, **_):
+        return run_python(command[1:], given=input, cwd=cwd, env=env)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hf_xorner.hub.loading.subprocess", SimpleNamespace(**{**vars(subprocess), "run": run}))
+        patch.setattr("hf_xorner.hub.checks.subprocess", SimpleNamespace(**{**vars(subprocess), "run": run}))
         yield
 
 
@@ -238,35 +235,6 @@ def script(tmp_path, monkeypatch, capsys):
         return code, out, err + errors
 
     return run
-
-
-@pytest.fixture(autouse=True)
-def own_hub_client():
-    """Undo what a command sets for its process."""
-    yield
-    if connection := sys.modules.get("hf_xorner.hub.connection"):
-        sys.modules["huggingface_hub"].set_client_factory(connection.default_client_factory)
-        connection._hosts.clear()
-
-
-@pytest.fixture
-def online(monkeypatch, tmp_path):
-    """Switch off offline mode and Xet, and the delays between retries; for tests with a local Hub."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub_cache"))
-    # Clients newer than 1.5 request this file.
-    monkeypatch.setattr("huggingface_hub.constants.AGENT_HARNESSES_PATH", str(tmp_path / "agents.json"), raising=False)
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
-@pytest.fixture
-def hub():
-    """A local Hub for this test, which is empty."""
-    hub = LocalHub()
-    yield hub
-    hub.close()
 
 
 @pytest.fixture(params=ARCHITECTURES)

@@ -105,7 +105,7 @@ class StackLstmReference:
         some_many = any(self.many(kind) for kind in self.types)
         if state.buffer and (not state.stack or some_many):
             actions.append("SHIFT")
-        if state.buffer and self.chunked and (not state.stack or self.config.discontiguous):
+        if state.buffer and self.chunked and not state.stack:
             actions.append("OUT")
         if state.stack:
             actions += [f"REDUCE-{kind}" for kind in self.types if len(state.stack) == 1 or self.many(kind)]
@@ -179,20 +179,8 @@ class StackLstmReference:
             state = self.after(state, words, actions[-1])
         return actions, log_probs, state.chunks
 
-    def all_sequences(self, words):
-        """Every sequence of actions with its log probability and its chunks."""
-        found, open_ = [], [(self.initial(words), [], 0.0)]
-        while open_:
-            state, actions, total = open_.pop()
-            if not self.valid(state):
-                found.append((actions, float(total), state.chunks))
-                continue
-            for action, log_prob in self.log_probs(state).items():
-                open_.append((self.after(state, words, action), [*actions, action], total + float(log_prob)))
-        return found
-
     def tags(self, chunks, length):
-        """Public labels of chunks without gaps."""
+        """Public labels of chunks."""
         if not self.chunked:
             return [kind for kind, _ in sorted(chunks, key=lambda chunk: chunk[1])]
         return ref.public_tags([(kind, words[0], words[-1] + 1) for kind, words in chunks if kind], length)

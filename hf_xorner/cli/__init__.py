@@ -52,7 +52,6 @@ def _run(command: str, words: list[str]) -> None:
         return
     words = check_options(command, words)
     import_module("..registration", __name__)
-    import_module("huggingface_hub").set_client_factory(_hub_client)
     # A word or a label that the terminal cannot encode must not end a run.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     # Progress bars are for terminals.
@@ -84,11 +83,6 @@ def _discard(stream: Any) -> None:
     """Discard what a stream still holds; otherwise Python reports at exit that it cannot be written."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _hub_client() -> Any:
-    """Return the client of the Hub; few commands need it, and the package of its module takes seconds to import."""
-    return import_module("..hub.connection", __name__).client()
 
 
 def fail(command: str, error: Exception | str, code: int = 1) -> NoReturn:

@@ -60,7 +60,6 @@ CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS
     "grn/branch-3": ("grn", {"context_widths": (3,)}),
     "id-cnn/crf": ("id-cnn", {"decoder": "crf"}),
     "id-cnn/once": ("id-cnn", {"iterations": 1}),
-    "stack-lstm/beam-4": ("stack-lstm", {"beam_size": 4}),
     "stack-lstm/standard": ("stack-lstm", STANDARD),
 }
 

@@ -19,14 +19,14 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of `hf-xorner card`."""
     parser = Parser(
         prog="hf-xorner card",
-        description="Write README.md, the model card, into a model's folder. Changes made to it by hand stay. The "
-        "usage examples on the card are run, and with them the Python files of the folder.",
+        description="Write README.md, the model card, into a model's folder. The usage example on the card is run.",
         allow_abbrev=False,
     )
     parser.add_argument("folder", metavar="MODEL_DIR", help="The folder of a trained model.")
     parser.add_argument("--seeds_of", nargs="+", default=[], metavar="FOLDER", help="Runs that differ in their seed.")
     parser.add_argument("--sentences", type=Path, help="A file of examples to choose from, one a line.")
     parser.add_argument("--name", help="What the card calls the model; by default its folder's name.")
+    parser.add_argument("--overwrite", action="store_true", help="Replace an existing card.")
     parser.add_argument("--language", help="The language of the text: an ISO 639 code.")
     parser.add_argument("--license", help="The model's license, as the Hub calls it, such as apache-2.0.")
     parser.add_argument("--dataset_id", help="The corpus on the Hub: owner/name.")
@@ -48,5 +48,4 @@ def run(words: Sequence[str]) -> None:
     file = options.pop("sentences")
     sentences = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()] if file else []
     options["base_models"] = tuple(options["base_models"])
-    options["licence"] = options.pop("license")
     print(f"written: {write_card(sentences=sentences, **options)}")

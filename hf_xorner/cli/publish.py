@@ -1,16 +1,14 @@
-"""`hf-xorner publish`: check a model, upload it in one commit, and compare what arrived."""
+"""`hf-xorner publish`: check a model, and upload it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
-from ..hub import Checked, ModelFile, check_folder, publish
-from ..hub.checks import sentences_of
-from ..hub.publish import ANSWER_WITHIN, MAIN, check_names, copy_model
+from ..hub import Checked, check_folder, publish
+from ..hub.publish import MAIN, copy_model
 from ..hub.space import write_space
 from .parser import DataclassParser
 
@@ -19,10 +17,10 @@ EXAMPLES = (
     "hf-xorner publish my_tagger --repo_id me/my-tagger --private true --tag v1",
 )
 DESCRIPTION = (
-    "Everything is checked before anything is uploaded: that the model loads without this package, the card, the code "
-    "beside the weights, and that no file contains a secret of a known form, a folder of this machine or a sentence "
-    "of the corpus. The token is that of `hf auth login` or HF_TOKEN. --to copies the files into a folder instead; "
-    "--space publishes nothing, and writes the handler of an Inference Endpoint and a Space."
+    "Before anything is uploaded, the model is loaded in a new process without this package, and the code with the "
+    "weights is compared with that of this package. The token is that of `hf auth login` or HF_TOKEN. --to copies the "
+    "files into a folder instead; --space publishes nothing, and writes the handler of an Inference Endpoint and a "
+    "Space."
 )
 
 
@@ -39,7 +37,6 @@ class Options:
     tag: str | None = field(default=None, metadata={"help": "A name for the commit, such as v1."})
     overwrite: bool = field(default=False, metadata={"help": "Replace the model in the repository."})
     commit_message: str = field(default="Publish the model", metadata={"help": "What the commit says."})
-    no_card: bool = field(default=False, metadata={"help": "Publish without a model card."})
     onnx: bool = field(
         default=False,
         metadata={
@@ -47,32 +44,10 @@ class Options:
             "writes."
         },
     )
-    dataset: str | None = field(
-        default=None,
-        metadata={
-            "help": "The corpus of which no sentence may be published; by default that of facts.json, if at hand."
-        },
-    )
-    data_dir: str | None = field(default=None, metadata={"help": "Where the files of a named corpus lie."})
-    max_file_mb: float = field(default=5000, metadata={"help": "How large a file may be, in millions of bytes."})
     space: str | None = field(
         default=None,
         metadata={"help": "Publish nothing: write an endpoint's handler and a Space into a new folder."},
     )
-    answer_within: float = field(
-        default=ANSWER_WITHIN, metadata={"help": "Seconds to wait for the Hub's first answer."}
-    )
-
-
-#: What has a meaning only where a model goes to the Hub, and what only where it is checked.
-ONLINE = {"dry_run", "private", "commit_message", "answer_within"}
-CHECKED = {"no_card", "onnx", "dataset", "data_dir", "max_file_mb"}
-#: What has no meaning beside each of the options that say where to.
-MEANINGLESS = {
-    "space": ONLINE | CHECKED | {"to", "weights", "overwrite"},
-    "to": ONLINE | {"revision", "tag", "overwrite"},
-    "repo_id": {"weights"},
-}
 
 
 def parser() -> DataclassParser:
@@ -83,50 +58,30 @@ def parser() -> DataclassParser:
 
 
 def run(words: Sequence[str]) -> None:
-    """Publish, and print where."""
+    """Publish, copy or check a folder as the options say, and print a report."""
     options, place = parser().parse_args_into_dataclasses(list(words))
-    print(publish_folder(options, place.model_dir))
-
-
-def publish_folder(options: Options, folder: str) -> str:
-    """Publish, copy or check a folder as the options say, and return a report."""
-    if (options.repo_id is None) == (options.to is None):
+    folder = place.model_dir
+    if options.to is not None and options.repo_id is None:
+        names = copy_model(check_folder(folder, onnx=options.onnx), options.to, weights=options.weights)
+        print(f"{options.to}: {len(names)} files")
+    elif options.repo_id is None or options.to is not None or not options.weights:
         raise ValueError("say where the model goes: to the Hub by --repo_id OWNER/NAME, or into a folder by --to.")
-    way = "space" if options.space is not None else "repo_id" if options.to is None else "to"
-    told = [one.name for one in fields(options) if getattr(options, one.name) != one.default]
-    if given := [f"--{name}" for name in told if name in MEANINGLESS[way]]:
-        raise ValueError(f"leave out {', '.join(given)}, of no use beside --{way}.")
-    if options.space is not None:
-        return "\n".join(written(options, folder, options.space))
-    sentences = sentences_of(folder, options.dataset, options.data_dir)
-    wanted: dict[str, Any] = {
-        "card": not options.no_card,
-        "onnx": options.onnx,
-        "max_file_mb": options.max_file_mb,
-        "sentences": sentences,
-    }
-    if options.to is not None:
-        files = copy_model(check_folder(folder, **wanted), options.to, weights=options.weights)
-        return f"{options.to}: {total(files)}"
-    assert options.repo_id is not None
-    if options.dry_run:
-        check_names(options.repo_id, options.revision, options.tag)
-        return "\n".join(plan(check_folder(folder, **wanted), options))
-    done = publish(
-        folder,
-        options.repo_id,
-        private=options.private,
-        revision=options.revision,
-        tag=options.tag,
-        overwrite=options.overwrite,
-        commit_message=options.commit_message,
-        answer_within=options.answer_within,
-        **wanted,
-    )
-    tag = f" and the tag {done.tag}" if done.tag else ""
-    return (
-        f"{done.url}: {total(done.files)} as commit {done.commit} on {done.revision}{tag}, each read back and compared"
-    )
+    elif options.space is not None:
+        print("\n".join(written(options, folder, options.space)))
+    elif options.dry_run:
+        print("\n".join(plan(check_folder(folder, onnx=options.onnx), options)))
+    else:
+        commit = publish(
+            folder,
+            options.repo_id,
+            private=options.private,
+            revision=options.revision,
+            tag=options.tag,
+            overwrite=options.overwrite,
+            commit_message=options.commit_message,
+            onnx=options.onnx,
+        )
+        print(f"published as {commit.commit_url}")
 
 
 def written(options: Options, folder: str, target: str) -> list[str]:
@@ -146,19 +101,14 @@ def written(options: Options, folder: str, target: str) -> list[str]:
 
 def plan(checked: Checked, options: Options) -> list[str]:
     """Return the report of a dry run: files, repository, files left out, and example sentences with their entities."""
-    width = max(len(file.name) for file in checked.files)
-    lines = [f"{file.name:<{width}} {file.size:>14,} {file.sha256}" for file in checked.files]
-    seen = {None: "as its owner has set it", True: "private", False: "public"}[options.private]
+    sizes = [(checked.folder / name).stat().st_size for name in checked.names]
+    width = max(map(len, checked.names))
+    lines = [f"{name:<{width}} {size:>14,}" for name, size in zip(checked.names, sizes, strict=True)]
     tag = f", tag {options.tag}" if options.tag else ""
-    lines.append(f"{total(checked.files)} for {options.repo_id}, branch {options.revision}{tag}, seen: {seen}")
+    lines.append(f"{len(sizes)} files, {sum(sizes):,} bytes for {options.repo_id}, branch {options.revision}{tag}")
     if checked.left:
         lines.append(f"left here: {', '.join(checked.left)}")
     for sentence, entities in checked.tagged:
-        found = ", ".join(f"{kind} {sentence[start:end]!r}" for kind, start, end in entities)
-        lines.append(f"tagged without this package: {sentence} [{found}]")
+        listed = ", ".join(f"{kind} {sentence[start:end]!r}" for kind, start, end in entities)
+        lines.append(f"tagged without this package: {sentence} [{listed}]")
     return [*lines, "dry run: nothing was uploaded"]
-
-
-def total(files: Sequence[ModelFile]) -> str:
-    """Return the number of files and their total size, as text."""
-    return f"{len(files)} files, {sum(file.size for file in files):,} bytes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
@@ -16,8 +16,7 @@ from huggingface_hub import HfApi
 from transformers import PreTrainedConfig, pipeline
 
 from ..evaluation.tables import score_table
-from ..hub import publish, ready_to_publish
-from ..hub.checks import OWN
+from ..hub import prepare_repository, publish
 from ..loading import without_bars
 from ..registration import CONFIGS
 from ..training import (
@@ -151,11 +150,10 @@ def train_and_publish(
     use(folder, ready.corpus)
     if destination:
         try:
-            card = (Path(folder) / "README.md").exists()
-            done = publish(folder, **destination, card=card, sentences=sentences_behind(ready.corpus, run))
+            commit = publish(folder, **destination)
         except ValueError as error:
             fail("train", "\n".join(f"not published: {line}" for line in str(error).splitlines()))
-        print(f"published as {done.url}, commit {done.commit}")
+        print(f"published as {commit.commit_url}")
 
 
 def train(
@@ -252,12 +250,5 @@ def where_to_publish(training: TaggerTrainingArguments) -> dict:
         "api": HfApi(token=training.hub_token),
     }
     if training.process_index == 0:
-        ready_to_publish(**destination)
+        prepare_repository(**destination)
     return destination
-
-
-def sentences_behind(corpus: DatasetDict, run: RunArguments) -> Iterator[list[str]]:
-    """Yield the sentences that must not be published; the generated corpus has none."""
-    if run.dataset != OWN or run.more_data:
-        for split in corpus.values():
-            yield from split["tokens"]

@@ -27,11 +27,6 @@ def add_transitions(
         Inner tags (T, B), the log posterior of public labels (T, B, L), and the log probability (T, B) of each word's
         actions.
     """
-    if decoder.config.beam_size > 1:
-        raise ValueError(
-            f"beam_size={decoder.config.beam_size}: beam search cannot be exported to ONNX; "
-            "set beam_size to 1 in the model's config.json, for greedy search."
-        )
     system = decoder.scorer.system
     steps = _Steps(graph, _search(graph, decoder, words, lengths), graph.size(words, 0))
     log_posterior = graph.Log(graph.Max(_posterior(graph, system, steps), _TINY))
@@ -95,11 +90,11 @@ class _Composition:
 
         L is the scalar `width`; if it is 0, nothing is computed and the vectors are arbitrary.
         """
-        graph, token, guarded = self.graph, int(self.composition.token), int(self.composition.guarded)
-        if guarded:
+        graph, token = self.graph, int(self.composition.token)
+        if not token:
             before = graph.Expand(self.first_type - 1, graph.shape(graph.size(place, 0), 1))
             place, lengths = graph.concat(before, place, axis=1), lengths + 1
-        steps = graph.Where(width > 0, width + (guarded + token), 0)
+        steps = graph.Where(width > 0, width + 1, 0)  # the type, or the guard
         last_column = graph.squeeze(graph.size(place, 1), 0) - 1
         last = lengths + (token - 1)  # (n,) the step of the last token
 
@@ -159,7 +154,7 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
     to_output = graph.weight(scorer.output.weight_ih.t())
     cells = _cells(graph, (scorer.output, scorer.stack, scorer.history))
 
-    def step(_: Value, position: Value, depth: Value, on_stack: Value, *states: Value) -> list[Value]:
+    def step(_: Value, position: Value, depth: Value, *states: Value) -> list[Value]:
         left = (lengths - position) * batch + sentence
         top = graph.reshape(graph.transpose(states[-2], 1, 0, 2), -1, 3 * size)
         hidden = graph.Relu(graph.Gather(from_buffer, left) + top @ from_others)
@@ -173,10 +168,7 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
         # Chunks of the words on the stack, where one is reduced.
         width = graph.ReduceMax(graph.Where(reduces, depth, 0), keepdims=0)
         columns = graph.Range(0, width, 1)
-        if system.discontiguous:
-            place = graph.Gather(on_stack, columns, axis=1)
-        else:
-            place = graph.unsqueeze(position - depth, 1) + columns
+        place = graph.unsqueeze(position - depth, 1) + columns
         place = graph.Min(place, time - 1) * batch + graph.unsqueeze(sentence, 1)
         type_ = graph.Max(action - FIRST_REDUCE, 0)
         chunks = composition.vectors(place, graph.Max(depth, 1), type_, width)
@@ -193,21 +185,14 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
             graph.Where(pushes, new, graph.Where(empties, empty, old))
             for new, empty, old in zip(pushed, cells.first, states, strict=True)
         )
-        if system.discontiguous:
-            place = graph.unsqueeze(graph.Min(depth, time - 1), 1)
-            there = graph.GatherElements(on_stack, place, axis=1)
-            new = graph.Where(graph.unsqueeze(shifts, 1), graph.unsqueeze(position, 1), there)
-            on_stack = graph.ScatterElements(on_stack, place, new, axis=1)
         after = position + graph.cast(shifts | outs, "int64")
         deeper = graph.Where(reduces, 0, depth + graph.cast(shifts, "int64"))
         goes_on = graph.any((after < lengths) | (deeper > 0), 0)
-        return [goes_on, after, deeper, on_stack, *states, action, log_probs, depth]
+        return [goes_on, after, deeper, *states, action, log_probs, depth]
 
     nothing = lengths * 0
-    kept = graph.size(words, 0) if system.discontiguous else 0  # without gaps, these are the last words shifted
-    on_stack = graph.zeros(graph.size(words, 1), kept, dtype=np.int64)
     start = cells.start(graph.size(words, 1))
-    *_, actions, log_probs, depth = graph.loop(step, [nothing, nothing, on_stack, *start])
+    *_, actions, log_probs, depth = graph.loop(step, [nothing, nothing, *start])
     return _History(actions, log_probs, depth)
 
 
@@ -216,9 +201,7 @@ def _valid(graph: Graph, system: TransitionSystem, position: Value, depth: Value
     many = system.of_many_words(torch.device("cpu"))
     waiting, empty = position < lengths, depth.equals(0)
     shift = waiting & (empty | bool(many.any()))
-    out = waiting & bool(system.tags.chunked)
-    if not system.discontiguous:
-        out = out & empty
+    out = waiting & empty & bool(system.tags.chunked)
     reduce = graph.unsqueeze(~empty, 1) & (graph.unsqueeze(depth.equals(1), 1) | many)
     valid = graph.concat(graph.unsqueeze(shift, 1), graph.unsqueeze(out, 1), reduce)
     return valid | graph.unsqueeze(~graph.any(valid, 1), 1)

@@ -1,6 +1,6 @@
 """Model cards, checks before publishing, and publishing on the Hub."""
 
-from .checks import Checked, ModelFile, Unfit, check_folder
-from .publish import Published, publish, ready_to_publish
+from .checks import Checked, check_folder
+from .publish import prepare_repository, publish
 
-__all__ = ["Checked", "ModelFile", "Published", "Unfit", "check_folder", "publish", "ready_to_publish"]
+__all__ = ["Checked", "check_folder", "prepare_repository", "publish"]

@@ -1,25 +1,29 @@
-"""Write the model card of a run from its facts, and keep a user's edits."""
+"""Write a model's card from the facts of its run."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
-from ..errors import first_line
-from ..files import sha256_of, write_whole
-from ..tagger import Tagger
-from ..training.facts import Facts
-from ..training.model_files import CARD, files_of_model
-from .card_content import CURVE_FILE, Card, model_card, renewed
-from .checks import faults_of_places
-from .loading import last_error, run_offline
+from huggingface_hub import EvalResult, ModelCardData
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
-#: Invented sentences of many kinds of text, so that every model finds something in some of them.
+from ..corpora.splits import SPLITS
+from ..files import FACTS_FILE, sha256_of, write_whole
+from ..registration import CONFIGS, MODELS
+from ..tagger import Tagger
+from ..training.model_files import CARD
+from .checks import published_files, run_without_package
+
+CURVE_FILE = "learning_curve.png"
+#: Invented sentences of many kinds of text, so that every model finds entities in some of them.
 SENTENCES = (
     "Marta Olsen flew from Oslo to Lisbon to meet the board of Fernbridge Bank .",
     "On Friday the Harrow Valley Rovers beat Dunmore United 3-1 in Port Ellery .",
@@ -36,6 +40,14 @@ SENTENCES = (
     "we like Grorvi with Marta !",
 )
 _EXAMPLES = 4
+# With fewer entities than this, one entity more or less changes recall by over three points.
+_FEW = 30
+_CONFUSIONS = 5
+
+# Characters with a meaning in Markdown or HTML: underscores unless inside a word, full stops only in web addresses.
+_MARKUP = re.compile(r"""[&<>|\\`*\[\]{}~$:@#!^"]|(?<![^\W_])_|_(?![^\W_])|(?<=www)\.""", re.IGNORECASE)
+_PLAIN_CODE = re.compile(r"[^\s`|<>&\\]+(?: [^\s`|<>&\\]+)*")
+_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
 def write_card(
@@ -43,117 +55,86 @@ def write_card(
     seeds_of: Iterable[str | Path] = (),
     sentences: Sequence[str] = (),
     name: str | None = None,
-    **options: Any,
+    overwrite: bool = False,
+    **metadata: Any,
 ) -> Path:
-    """Write `README.md` into a model's folder, and keep what was edited in an existing one.
+    """Write `README.md` and the picture of the learning curve into a model's folder.
 
-    The usage snippet is run, and with it the Python files in the folder.
+    The usage snippet is run, and with it the Python files in the folder, which must be those of this package.
 
     Args:
         folder: The model's folder, with its facts.
         seeds_of: Folders of runs that differ only in their seed.
         sentences: Sentences to choose examples from; by default the built-in ones.
         name: The model's name; by default that of its folder.
-        options: `licence`, `language`, `dataset_id`, `dataset_revision` and `base_models`: see `Card`.
+        overwrite: Whether to replace an existing card.
+        metadata: `license`, `language`, `dataset_id`, `dataset_revision` and `base_models`: see `Card`.
 
     Returns:
         The card's path.
 
     Raises:
-        ValueError: If facts are missing or of another model, or the existing card cannot be read.
+        ValueError: If there is a card already, the facts are of another model, or the model does not work.
     """
-    folder = Path(os.path.realpath(folder))
+    folder = Path(folder)
+    if (folder / CARD).exists() and not overwrite:
+        raise ValueError(f"{folder / CARD} exists; move it away, or replace it by --overwrite true.")
     facts = _facts_in(folder)
-    for fault in faults_of_places(folder, files_of_model(folder)):
-        raise ValueError(fault)
-    weights = folder / facts.model["file"]
-    if not weights.is_file() or sha256_of(weights) != facts.model["sha256"]:
-        raise ValueError(f"{weights}: the weights are not those of {folder / 'facts.json'}; train the model again.")
-    name = name or folder.name
-    card = Card(name, facts, tuple(_facts_in(Path(other)) for other in seeds_of), **options)
-    _text_of(card, folder)  # raises before the model is run
-    chosen = _examples(folder, sentences or SENTENCES)
+    card = Card(name or folder.resolve().name, facts, tuple(map(_facts_in, map(Path, seeds_of))), **metadata)
+    names = published_files(folder)
+    if sha256_of(folder / facts["model"]["file"]) != facts["model"]["sha256"]:
+        raise ValueError(f"{folder}: the weights are not those of {FACTS_FILE}; train the model again.")
+    # As in the pipeline of the snippet, entities of any score count.
+    chosen = varied(Tagger.from_pretrained(str(folder), min_score=0), sentences or SENTENCES)
     card = replace(
         card,
-        usage=_usage(name, chosen[0]),
-        output=_output(_usage(str(folder), chosen[0])),
+        usage=_usage(card.name, chosen[0]),
+        output=run_without_package(_usage("model", chosen[0]), folder, names).strip(),
         sentences=tuple(chosen),
         drawn=draw_curve(card, folder / CURVE_FILE),
     )
-    return write_whole(folder / CARD, _text_of(card, folder))
+    return write_whole(folder / CARD, card.text())
 
 
-def _facts_in(folder: Path) -> Facts:
-    facts = Facts.read(folder)
-    facts.to_json()  # refuses paths of a machine
-    return facts
-
-
-def _text_of(card: Card, folder: Path) -> str:
-    """Return the text of a card, with the edits of the existing one."""
-    path = folder / CARD
-    text = card.text()
-    try:
-        if path.exists():
-            text = renewed(path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n"), text)
-        model_card(text)
-    except ValueError as error:
-        raise ValueError(f"{path}: {first_line(error)}; correct the card, or move it away.") from None
-    return text
-
-
-def _examples(folder: Path, sentences: Sequence[str]) -> list[str]:
-    try:
-        return varied(Tagger.from_pretrained(str(folder), min_score=0), sentences)  # as the pipeline of the example
-    # transformers raises many types of errors for wrong types in a config or a tokenizer.
-    except Exception as error:
-        raise ValueError(f"{folder}: the model cannot be used ({first_line(error)}); save it again.") from error
+def _facts_in(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / FACTS_FILE).read_text(encoding="utf-8"))
 
 
 def varied(tagger: Tagger, sentences: Sequence[str]) -> list[str]:
     """Choose a few sentences, at least one, that show many types of entities."""
-    found = [{entity.label for entity in entities} for entities in tagger.tag(sentences)]
+    types = [{entity.label for entity in entities} for entities in tagger.tag(sentences)]
     chosen: list[int] = []
-    seen: set[str] = set()
+    shown: set[str] = set()
     while len(chosen) < _EXAMPLES:
-        best = max(range(len(sentences)), key=lambda number: (len(found[number] - seen), len(found[number])))
-        if chosen and not found[best] - seen:
+        best = max(range(len(sentences)), key=lambda number: (len(types[number] - shown), len(types[number])))
+        if chosen and not types[best] - shown:
             break
         chosen.append(best)
-        seen |= found[best]
+        shown |= types[best]
     return [sentences[number] for number in chosen]
 
 
 def _usage(model: str, sentence: str) -> str:
     """Return the usage snippet."""
     call = f'pipeline("ner", {_quoted(model)}, trust_remote_code=True, aggregation_strategy="simple")'
-    return f'from transformers import pipeline\nprint(*{call}({_quoted(sentence)}), sep="\\n")\n'
+    return f'from transformers import pipeline\nprint(*{call}({_quoted(sentence)}), sep="\\n")'
 
 
 def _quoted(text: str) -> str:
     return f'"{text}"' if text.isprintable() and not set(text) & set('"\\') else repr(text)
 
 
-def _output(code: str) -> str:
-    with tempfile.TemporaryDirectory() as scratch:
-        done = run_offline(code, Path(scratch))
-    if done.returncode:
-        raise ValueError(f"the usage snippet of the card fails: {last_error(done)}")
-    return done.stdout.strip()
-
-
 def draw_curve(card: Card, path: Path) -> bool:
     """Draw the loss and the validation score of every epoch; False without matplotlib or without two losses."""
-    curve, measure = card.facts.curve, card.decisive
+    curve, measure = card.facts["curve"], card.decisive
     losses = [(row["epoch"], row["loss"]) for row in curve if "loss" in row]
     scores = [(row["epoch"], row["dev"][measure]) for row in curve if measure in row.get("dev", {})]
-    if len(losses) < 2:
-        return False
     try:  # imported here because it takes a second; pyplot would keep global state
         from matplotlib.figure import Figure
     except ImportError:
         return False
-
+    if len(losses) < 2:
+        return False
     figure = Figure((6.5, 3.5), layout="constrained")
     left = figure.subplots()
     left.plot(*zip(*losses, strict=True), color="C0")
@@ -167,3 +148,232 @@ def draw_curve(card: Card, path: Path) -> bool:
     figure.savefig(picture, format="png", dpi=120, metadata={"Software": None})
     write_whole(path, picture.getvalue())
     return True
+
+
+@dataclass(frozen=True)
+class Card:
+    """The content of a model card.
+
+    Args:
+        name: The name of the model: a Hub repository or a folder.
+        facts: The facts of its training run.
+        others: The facts of runs that differ only in their seed.
+        usage: The usage snippet.
+        output: Its output.
+        sentences: Examples for the Hub's widget.
+        drawn: Whether there is a picture of the learning curve.
+        license: The license, as the Hub spells it.
+        language: The language of the text, an ISO 639 code.
+        dataset_id: The dataset on the Hub.
+        dataset_revision: Its commit.
+        base_models: Encoders on the Hub, if the facts only have the name of a folder.
+    """
+
+    name: str
+    facts: Mapping[str, Any]
+    others: tuple[Mapping[str, Any], ...] = ()
+    usage: str = ""
+    output: str = ""
+    sentences: tuple[str, ...] = ()
+    drawn: bool = False
+    license: str | None = None
+    language: str | None = None
+    dataset_id: str | None = None
+    dataset_revision: str | None = None
+    base_models: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a mean over runs of different recipes or of one seed."""
+        if any(_recipe_of(run) != _recipe_of(self.facts) for run in self.others):
+            raise ValueError("the runs have different options, data or files; give runs that differ in their seed.")
+        if len({run["seed"] for run in self.runs}) < len(self.runs):
+            raise ValueError("two runs have the same seed; give each run once, and not the one of this model.")
+
+    @property
+    def model_type(self) -> str:
+        """The architecture."""
+        return self.facts["config"]["model_type"]
+
+    @property
+    def summary(self) -> Markup:
+        """The first line of the config's docstring."""
+        return Markup((CONFIGS[self.model_type].__doc__ or "").splitlines()[0])
+
+    @property
+    def bibtex(self) -> str:
+        """The BibTeX entry of the architecture's paper."""
+        return CONFIGS[self.model_type].citation
+
+    @property
+    def labels(self) -> list[str]:
+        """The entity types, or the labels themselves if they are plain."""
+        names = self.facts["config"]["id2label"]
+        labels = [names[number] for number in sorted(names, key=int)]
+        return list(dict.fromkeys(label[2:] for label in labels if label != "O")) if self.finds_entities else labels
+
+    @property
+    def finds_entities(self) -> bool:
+        """Whether the labels mark spans."""
+        return "per_type" in self.facts["data"]["splits"]["train"]
+
+    @property
+    def runs(self) -> list[Mapping[str, Any]]:
+        """The runs of all seeds."""
+        return sorted((self.facts, *self.others), key=lambda run: run["seed"])
+
+    @property
+    def splits(self) -> dict[str, Mapping[str, Any]]:
+        """The counts of each split of the dataset."""
+        splits = self.facts["data"]["splits"]
+        return {name: splits[name] for name in SPLITS if name in splits}
+
+    @property
+    def label_rows(self) -> list[list[Any]]:
+        """The count of each entity type, or plain label, in each split."""
+        counts = [split["per_type" if self.finds_entities else "per_tag"] for split in self.splits.values()]
+        return [[name, *(count.get(name, 0) for count in counts)] for name in sorted(set().union(*counts))]
+
+    @property
+    def measures(self) -> dict[str, str]:
+        """The names of the scores, by their keys in the facts; the last one decides."""
+        if not self.finds_entities:
+            return {"accuracy": "accuracy"}
+        return {"precision": "precision", "recall": "recall", "f1": "F1"}
+
+    @property
+    def decisive(self) -> str:
+        """The key of the score that training selects by."""
+        return [*self.measures][-1]
+
+    @property
+    def judged(self) -> dict[str, Mapping[str, Any]]:
+        """The scores of each held-out split."""
+        return {name: self.facts["scores"][name] for name in self.splits if name in self.facts["scores"]}
+
+    @property
+    def spread_rows(self) -> list[list[Any]]:
+        """The mean and sample deviation of every score over the seeds."""
+        values = {split: [self._over_seeds(split, measure) for measure in self.measures] for split in self.judged}
+        return [[split, *(f"{mean(row):.2f} ± {stdev(row):.2f}" for row in rows)] for split, rows in values.items()]
+
+    def _over_seeds(self, split: str, measure: str) -> list[float]:
+        return [run["scores"][split][measure] for run in self.runs]
+
+    def text(self) -> str:
+        """Return the whole card.
+
+        `ModelCard.from_template` would neither escape values nor know filters.
+        """
+        environment = Environment(
+            loader=FileSystemLoader(Path(__file__).parent),
+            autoescape=True,  # so that the output of macros and filters is Markup
+            finalize=shown,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters |= {
+            "code": code,
+            "json": lambda value: json.dumps(value, ensure_ascii=False),
+            "listed": lambda values: Markup(", ").join(map(shown, values)),
+            "supported": _supported,
+            "error_rows": error_rows,
+            "confusions": _confusions,
+        }
+        body = environment.get_template("card_template.md").render(card=self, curve_file=CURVE_FILE, few=_FEW)
+        body = re.sub(r"\n{3,}", "\n\n", body.strip())
+        return f"---\n{self._metadata().to_yaml()}\n---\n\n{body}\n"
+
+    def _metadata(self) -> ModelCardData:
+        dataset = self.dataset_id or _hub_name(self.facts["data"]["source"])
+        inputs = self.facts["inputs"]
+        bases = [inputs[option]["name"] for option in ("model_name_or_path", "context") if option in inputs]
+        tags = ["hf_xorner", *["named-entity-recognition"] * self.finds_entities, self.model_type]
+        results = list(self._results(dataset))
+        return ModelCardData(
+            language=self.language,
+            license=self.license,
+            library_name="transformers",
+            pipeline_tag="token-classification",
+            tags=[*tags, MODELS[self.model_type].__name__],
+            datasets=[dataset] if dataset else None,
+            base_model=list(dict.fromkeys([*self.base_models, *filter(None, map(_hub_name, bases))])) or None,
+            metrics=[*self.measures],
+            widget=[{"text": one_line(sentence)} for sentence in self.sentences] or None,
+            model_name=one_line(self.name) if results else None,
+            eval_results=results or None,
+        )
+
+    def _results(self, dataset: str | None) -> Iterator[EvalResult]:
+        """Yield the scores for the Hub's leaderboards, between 0 and 1 as in the Trainer's cards."""
+        source = one_line(self.facts["data"]["source"])
+        for split in self.judged:
+            for measure, name in self.measures.items():
+                values = [value / 100 for value in self._over_seeds(split, measure)]
+                over = f", mean of {len(values)} seeds ± {stdev(values):.4f}" if self.others else ""
+                yield EvalResult(
+                    task_type="token-classification",
+                    task_name="Named entity recognition" if self.finds_entities else "Token classification",
+                    dataset_type=dataset or source,
+                    dataset_name=source,
+                    dataset_split=split,
+                    dataset_revision=self.dataset_revision,
+                    metric_type=measure,
+                    metric_name=f"{name} (0 to 1{over})",
+                    metric_value=round(mean(values), 6),
+                )
+
+
+def _recipe_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what runs that differ only in their seed have in common."""
+    options = {name: value for name, value in run["options"].items() if name not in ("seed", "data_seed")}
+    return options, run["data"]["fingerprint"], run["data"].get("more_data"), run["inputs"]
+
+
+def _hub_name(name: str) -> str | None:
+    return name if _HUB_NAME.fullmatch(name) else None
+
+
+# --- Filters of the template -----------------------------------------------------------------------------------------
+
+
+def one_line(text: str) -> str:
+    """Replace line breaks, and characters that are invisible or change the direction of text, by spaces."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def shown(value: Any) -> Markup:
+    """Return a value as one line of escaped Markdown; `Markup` is left as it is."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, (int, float)):
+        return Markup(f"{value:,}" if isinstance(value, int) else f"{value:.2f}")
+    return Markup(_MARKUP.sub(lambda match: f"&#{ord(match[0])};", one_line(str(value))))
+
+
+def code(value: Any) -> Markup:
+    """Return a value as inline code."""
+    text = one_line(str(value))
+    return Markup(f"`{text}`" if _PLAIN_CODE.fullmatch(text) else f"<code>{shown(text)}</code>")
+
+
+def _supported(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the rows that have entities, sorted by name."""
+    return {name: row for name, row in sorted(rows.items()) if row["support"]}
+
+
+def error_rows(errors: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the outcomes of the entities of each type, with their sum as the last row."""
+    rows = []
+    for name in sorted(errors.get("support", ())):
+        predicted = errors["matrix"].get(name, {})
+        right = predicted.get(name, 0)
+        others = (errors[key].get(name, 0) for key in ("boundary", "boundary_and_type", "missed", "spurious"))
+        rows.append([name, errors["support"][name], right, sum(predicted.values()) - right, *others])
+    return rows and [*rows, ["all", *(sum(column) for column in [*zip(*rows, strict=True)][1:])]]
+
+
+def _confusions(errors: Mapping[str, Any]) -> list[tuple[int, str, str]]:
+    """Return count, gold type and predicted type of the most frequent confusions."""
+    pairs = [(n, gold, other) for gold, row in errors["matrix"].items() for other, n in row.items() if other != gold]
+    return sorted(pairs, key=lambda pair: (-pair[0], *pair[1:]))[:_CONFUSIONS]

@@ -7,11 +7,10 @@ from importlib.resources import files
 from pathlib import Path
 
 import yaml
+from huggingface_hub.utils import validate_repo_id
 
-from ..training.model_files import CONFIG
-from .checks import TRANSFORMERS, handler_files, widget_sentences
-from .loading import INVENTED_SENTENCE
-from .publish import MAIN, check_names, write_files
+from .checks import TRANSFORMERS, example_sentences, handler_files
+from .publish import MAIN, new_folder
 
 #: The releases that the files were written for; the lower bounds are those of pyproject.toml.
 TORCH, GRADIO = "torch>=2.6", "gradio>=6.20,<7"
@@ -32,15 +31,12 @@ def write_space(folder: str | Path, repo_id: str, target: str | Path, *, revisio
         The files, in order.
 
     Raises:
-        ValueError: If a name is invalid, there is no model, or the target exists; then nothing is written.
+        ValueError: If the name is invalid or the target exists; then nothing is written.
     """
-    check_names(repo_id, revision)
-    folder, target = Path(folder), Path(target)
-    if not (folder / CONFIG).is_file():
-        raise ValueError(f"{folder} has no {CONFIG}, so there is no model in it; name the folder of a saved model.")
-    examples = "".join(f"    {example!r},\n" for example in widget_sentences(folder) or [INVENTED_SENTENCE])
+    validate_repo_id(repo_id)
+    examples = "".join(f"    {example!r},\n" for example in example_sentences(Path(folder)))
     header = {
-        "title": repo_id.partition("/")[2],
+        "title": repo_id.rpartition("/")[2],
         "colorFrom": "indigo",
         "colorTo": "blue",
         "sdk": "gradio",
@@ -53,11 +49,14 @@ def write_space(folder: str | Path, repo_id: str, target: str | Path, *, revisio
     readme = (package / "space_readme.md").read_text(encoding="utf-8").replace("OWNER/NAME", repo_id)
     app = (package / "space_files" / "app.py.template").read_text(encoding="utf-8")
     constants = f"NAME = {repo_id!r}\nREVISION = {revision!r}\nEXAMPLES = [\n{examples}]\n\n"
-    texts: dict[str, Path | str] = {
+    texts = {
         **{f"model/{name}": text for name, text in handler_files().items()},
         "space/README.md": f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n\n{readme}",
         "space/app.py": re.sub(r"^NAME = .*?\n\n", lambda _: constants, app, count=1, flags=re.MULTILINE | re.DOTALL),
         "space/requirements.txt": f"{GRADIO}\n{TORCH}\n{TRANSFORMERS}\n",
     }
-    write_files(target, texts)
+    target = new_folder(target)
+    for name, text in texts.items():
+        (target / name).parent.mkdir(exist_ok=True)
+        (target / name).write_text(text, encoding="utf-8", newline="\n")
     return [target / name for name in texts]

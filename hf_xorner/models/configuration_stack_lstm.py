@@ -23,20 +23,15 @@ class StackLstmConfig(TaggerConfig):
         action_dim: Size of an action's vector (lample2016: 16).
         label_dim: Size of the vector of a chunk's type (lample2016: 20).
         composition: Composition of a chunk by a bidirectional LSTM. "token": the LSTM reads the words and then the
-            type, and its last states are the chunk (lample2016). "affine": it reads the words only, and the chunk is
-            relu(W h + R r + b) of its last states and the type, of the size of a word. "guarded": as "affine", and it
-            reads the vector of the empty stack before the words (lample2016's program).
+            type, and its last states are the chunk (lample2016). "guarded": it reads the vector of the empty stack and
+            then the words, and the chunk is relu(W h + R r + b) of its last states and the type, of the size of a word
+            (lample2016's program).
         composition_size: Units of that LSTM in each direction, unspecified in the paper (its program: 100).
         composition_layers: Layers of that LSTM, unspecified in the paper (its program: 2).
         outside: The input of the output's LSTM for OUT. "composed": a chunk of one word without type (lample2016).
-            "word": the word itself (lample2016's program), which needs "affine" or "guarded" chunks.
-        discontiguous: Allow OUT while the stack holds words (lample2016's program). Chunks with gaps are handled by
-            `malformed_spans`, since IOB2 has no tags for them.
+            "word": the word itself (lample2016's program), which needs "guarded" chunks.
         dropout: Dropout between the layers of the four LSTMs (lample2016's program; the paper has feature dropout
             only).
-        beam_size: Hypotheses of beam search (future work in lample2016); 1 for greedy decoding.
-        exploration: In training, probability of an action sampled from the model, the others being sampled from the
-            best ones; a dynamic oracle gives the targets (future work in lample2016). 0 to train on the gold actions.
 
     Defaults other than in `TaggerConfig`:
         word_dim: 100, as for English.
@@ -68,10 +63,7 @@ class StackLstmConfig(TaggerConfig):
     composition_size: int = 50
     composition_layers: int = 1
     outside: str = "composed"
-    discontiguous: bool = False
     dropout: float = 0.0
-    beam_size: int = 1
-    exploration: float = 0.0
     word_dim: int = 100
     singleton_dropout: float = 0.5
     max_word_chars: int = 200
@@ -88,13 +80,8 @@ class StackLstmConfig(TaggerConfig):
         """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
         self.check_choice("cell", ("coupled", "standard"))
-        self.check_choice("composition", ("token", "affine", "guarded"))
+        self.check_choice("composition", ("token", "guarded"))
         self.check_choice("outside", ("composed", "word"))
         if self.outside == "word" and self.composition == "token":
-            raise ValueError(
-                'outside="word" needs composition="affine" or "guarded", which make chunks as large as words.'
-            )
-        self.check_at_least_one("beam_size", "composition_layers")
-        self.check_probability("exploration")
-        if self.exploration and self.discontiguous:
-            raise ValueError("exploration needs chunks without gaps; set exploration=0 or discontiguous=False.")
+            raise ValueError('outside="word" needs composition="guarded", which makes chunks as large as words.')
+        self.check_at_least_one("composition_layers")

@@ -32,8 +32,8 @@ class StackLstmForTokenClassification(TaggerForTokenClassification):
     """Stack-LSTM.
 
     The loss is that of the gold actions, computed in parallel. A word without label is treated as OUT at no cost. In
-    evaluation the argmax of the logits is the result of greedy or beam search, and their softmax a posterior derived
-    from the actions' probabilities (see `local_posterior` and `beam_posterior`), without gradient.
+    evaluation the argmax of the logits is the result of greedy search, and their softmax a posterior derived from the
+    actions' probabilities (see `local_posterior`), without gradient.
 
     The decoder can be neither offloaded by accelerate nor run on the meta device: shapes depend on what is decoded.
     """

@@ -144,14 +144,13 @@ class SpanComposition(nn.Module):
     """g: one vector of the words u, …, v of a chunk and its type y (lample2016, section 3.2).
 
     A bidirectional LSTM reads the words and then the type's vector r_y, projected to the size of a word; g consists of
-    the last states of both directions. With "affine" chunks it reads only the words, and
-    g = relu(W [h→ ; h←] + R r_y + b). With "guarded" ones (its program) it reads the vector of the empty stack before
-    them, too. Words outside of chunks have their own type.
+    the last states of both directions. With "guarded" chunks (its program) it reads the vector of the empty stack and
+    then the words, and g = relu(W [h→ ; h←] + R r_y + b). Words outside of chunks have their own type.
     """
 
     def __init__(self, config: StackLstmConfig, num_types: int, word_size: int) -> None:
         super().__init__()
-        self.token, self.guarded = config.composition == "token", config.composition == "guarded"
+        self.token = config.composition == "token"
         self.types = nn.Embedding(num_types + 1, config.label_dim)  # the last is for words outside
         size = config.composition_size
         self.layer = build_layer(config.cell, word_size, size)
@@ -165,10 +164,10 @@ class SpanComposition(nn.Module):
 
         The guard is the vector of the empty stack, (d,).
         """
-        if self.guarded:
-            words, lengths = torch.cat([guard.expand(len(words), 1, -1), words], 1), lengths + 1
         labels = self.label(self.types(types))
-        if self.token:
+        if not self.token:
+            words, lengths = torch.cat([guard.expand(len(words), 1, -1), words], 1), lengths + 1
+        else:
             room = torch.cat([words, torch.zeros_like(words[:, :1])], 1)
             behind = torch.arange(room.shape[1], device=lengths.device) == lengths.unsqueeze(1)
             words, lengths = torch.where(behind.unsqueeze(-1), labels.unsqueeze(1), room), lengths + 1
@@ -193,7 +192,7 @@ class SpanComposition(nn.Module):
     def compose(self, products: Tensor, place: Tensor, lengths: Tensor, types: Tensor) -> Tensor:
         """`forward` from `products` for words at indices (N, L), right-padded, of lengths and types (N,)."""
         first_type = products.shape[1] - self.types.num_embeddings
-        if self.guarded:
+        if not self.token:
             place, lengths = F.pad(place, (1, 0), value=first_type - 1), lengths + 1
         steps = torch.arange(place.shape[1] + self.token, device=place.device)
         last = (lengths + self.token - 1).unsqueeze(1)  # the step of the last token
@@ -225,7 +224,7 @@ class ActionScorer(nn.Module):
 
     def __init__(self, config: StackLstmConfig, tags: TagSpace, word_size: int) -> None:
         super().__init__()
-        self.system = TransitionSystem(tags, config.discontiguous)
+        self.system = TransitionSystem(tags)
         self.raw_words_outside = config.outside == "word"
         self.composition = SpanComposition(config, self.system.num_types, word_size)
         self.actions = nn.Embedding(self.system.num_actions, config.action_dim)

@@ -1,4 +1,4 @@
-"""The decoder of the Stack-LSTM: the loss of actions, greedy and beam search, and the posterior of tags."""
+"""The decoder of the Stack-LSTM: the loss of actions, greedy search, and the posterior of tags."""
 
 from __future__ import annotations
 
@@ -12,30 +12,29 @@ from .configuration_stack_lstm import StackLstmConfig
 from .decoders import Axes, Decoded, Decoder
 from .recurrent import lstm_cell
 from .stack_lstm import ActionScorer, log_softmax_of_valid
-from .tags import END, INSIDE, TagSpace
-from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, GoldChunks, TransitionSystem
+from .tags import TagSpace
+from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
 
 #: Steps after which finished sentences are dropped.
 STEPS_TOGETHER = 2
 
 
 class States(NamedTuple):
-    """The states of N hypotheses.
+    """The states of N sentences.
 
     The top state of a stack suffices, since it only grows until a REDUCE empties it.
     """
 
     sentence: Tensor  # (N,)
     position: Tensor  # (N,) words that have left the buffer
-    depth: Tensor  # (N,) words on the stack
+    depth: Tensor  # (N,) words on the stack: the last ones that left the buffer
     h: Tensor  # (layers, 3, N, H), of output, stack and actions
     c: Tensor
-    on_stack: Tensor  # (N, T) these words; (N, 0) if they are the last ones that left the buffer
 
     def select(self, index: Tensor) -> States:
-        """The hypotheses at indices (M,)."""
+        """Those at indices (M,)."""
         h, c = self.h.index_select(2, index), self.c.index_select(2, index)
-        return States(self.sentence[index], self.position[index], self.depth[index], h, c, self.on_stack[index])
+        return States(self.sentence[index], self.position[index], self.depth[index], h, c)
 
 
 class Stepper:
@@ -84,16 +83,15 @@ class Stepper:
         starts = [lstm.empty() for lstm in self.lstms]
         self.h, self.c = (torch.stack(states, 1).unsqueeze(2) for states in zip(*starts, strict=True))
 
-    def start(self, hypotheses: int = 1) -> States:
-        """The initial states of all sentences, each for a number of hypotheses."""
-        sentence = torch.arange(len(self.words), device=self.lengths.device).repeat_interleave(hypotheses)
+    def start(self) -> States:
+        """The initial states of all sentences."""
+        sentence = torch.arange(len(self.words), device=self.lengths.device)
         nothing = torch.zeros_like(sentence)
         h, c = (states.expand(-1, -1, len(sentence), -1) for states in (self.h, self.c))
-        kept = self.time if self.scorer.system.discontiguous else 0
-        return States(sentence, nothing, nothing, h, c, nothing.unsqueeze(1).repeat(1, kept))
+        return States(sentence, nothing, nothing, h, c)
 
     def unfinished(self, states: States) -> Tensor:
-        """Hypotheses that need another action, (N,)."""
+        """Sentences that need another action, (N,)."""
         return (states.position < self.lengths[states.sentence]) | (states.depth > 0)
 
     def log_probs(self, states: States) -> Tensor:
@@ -128,14 +126,9 @@ class Stepper:
             below, cell = lstm_cell(gates, c, self.peepholes[layer])
             hidden.append(torch.where(pushes, below, torch.where(empties, self.h[layer], h)))
             cells.append(torch.where(pushes, cell, torch.where(empties, self.c[layer], c)))
-        on_stack = states.on_stack
-        if on_stack.shape[1]:
-            top = states.depth.clamp(max=self.time - 1).unsqueeze(1)
-            new = torch.where(shifts.unsqueeze(1), states.position.unsqueeze(1), on_stack.gather(1, top))
-            on_stack = on_stack.scatter(1, top, new)
         position = states.position + (shifts | outs)
         depth = (states.depth + shifts).masked_fill(reduces, 0)
-        return States(states.sentence, position, depth, torch.stack(hidden), torch.stack(cells), on_stack)
+        return States(states.sentence, position, depth, torch.stack(hidden), torch.stack(cells))
 
     def gates_of_chunks(self, states: States, action: Tensor, gates: Tensor) -> Tensor:
         """Input products of the output's lowest layer for the chunks of REDUCE, else `gates` (N, gates · H)."""
@@ -153,146 +146,47 @@ class Stepper:
     def composed(self, states: States, action: Tensor, width: int) -> Tensor:
         """Input products of the output's lowest layer (N, gates · H) for words on stacks of up to `width`, reduced."""
         offset = torch.arange(width, device=action.device)
-        if states.on_stack.shape[1]:
-            place = states.on_stack[:, :width]
-        else:
-            place = (states.position - states.depth).unsqueeze(1) + offset
+        place = (states.position - states.depth).unsqueeze(1) + offset
         place = (states.sentence * self.time).unsqueeze(1) + place.clamp(max=self.time - 1)
         lengths, types = states.depth.clamp(min=1), action - FIRST_REDUCE
         chunk = self.scorer.composition.compose(self.products, place, lengths, types)
         return torch.addmm(self.scorer.output.bias[0], chunk, self.to_output)
 
 
-class _Found(NamedTuple):
-    """The result of a search, the best hypothesis of each sentence first."""
-
-    actions: Tensor  # (B, k, S), NO_ACTION after the last
-    log_probs: Tensor  # (B, k) of the whole sequences; −∞ for missing hypotheses
-    alternatives: Tensor  # (B, S, actions), log probabilities along the best one
-
-
 @torch.no_grad()
-def search(scorer: ActionScorer, words: Tensor, lengths: Tensor, size: int = 1) -> _Found:
-    """Beam search for the most probable actions; greedy for size 1.
+def greedy_search(scorer: ActionScorer, words: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """The most probable action at each step.
 
-    Needs no length normalisation: the probabilities of all sequences of a sentence add up to 1.
+    Returns:
+        Actions (B, S), NO_ACTION after the last, and the log probabilities (B, S, actions) from which they were chosen.
     """
     stepper = Stepper(scorer, words, lengths)
     batch, time, _ = words.shape
-    steps, choices = 2 * time, scorer.system.num_actions
-    states = stepper.start(size)
-    rows = torch.arange(batch, device=lengths.device)
-    first = torch.arange(size, device=lengths.device)
-    wide = torch.promote_types(words.dtype, torch.float32)
-    actions = lengths.new_full((steps, batch, size), NO_ACTION)
-    parents = first.repeat(steps, batch, 1)
-    alternatives = words.new_zeros((steps, batch, size, choices), dtype=wide)
-    totals = words.new_zeros((batch, size), dtype=wide).masked_fill(first > 0, -torch.inf)
-    total = totals
-    for step in range(steps):
-        if not stepper.static and step % STEPS_TOGETHER == 0:
-            under_way = (stepper.unfinished(states).view(-1, size) & (total > -torch.inf)).any(1)
-            totals = totals.index_copy(0, rows, total)
-            kept = under_way.nonzero().squeeze(1)
-            if len(kept) < len(rows):
-                rows, total = rows[kept], total[kept]
-                states = states.select((kept.unsqueeze(1) * size + first).flatten())
-            if not len(rows):
-                actions, parents, alternatives = actions[:step], parents[:step], alternatives[:step]
-                break
-        log_probs = stepper.log_probs(states).unflatten(0, (-1, size))
-        going_on = stepper.unfinished(states).view(-1, size) & (total > -torch.inf)
-        total, parent, action = choose(total, log_probs, going_on)
-        if size > 1:
-            states = states.select((torch.arange(len(rows), device=rows.device).unsqueeze(1) * size + parent).flatten())
-            parents[step, rows] = parent
-        states = stepper.push(states, action.flatten())
-        actions[step, rows], alternatives[step, rows] = action, log_probs
-    totals = totals.index_copy(0, rows, total)
-    return trace_back(actions, parents, alternatives, totals)
-
-
-def choose(total: Tensor, log_probs: Tensor, going_on: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The best continuations of each sentence's hypotheses.
-
-    Args:
-        total: Log probabilities (R, k) of the hypotheses so far.
-        log_probs: (R, k, actions) of their next actions.
-        going_on: (R, k), whether they need one.
-
-    Returns:
-        Log probabilities, hypotheses that were continued, and actions, (R, k) each, best first.
-    """
-    size, choices = log_probs.shape[1:]
-    if size == 1:
-        best, action = log_probs.max(-1)
-        return (
-            total + best.masked_fill(~going_on, 0),
-            torch.zeros_like(action),
-            action.masked_fill(~going_on, NO_ACTION),
-        )
-    nothing = total.new_full((choices,), -torch.inf)
-    nothing[0] = 0
-    increments = torch.where(going_on.unsqueeze(-1), log_probs, nothing)
-    total, place = (total.unsqueeze(-1) + increments).flatten(1).topk(size)
-    parent, action = place // choices, place % choices
-    idle = ~going_on.gather(1, parent) | (total == -torch.inf)
-    return total, parent, action.masked_fill(idle, NO_ACTION)
-
-
-def trace_back(actions: Tensor, parents: Tensor, alternatives: Tensor, totals: Tensor) -> _Found:
-    """Follow the final hypotheses back to their starts: actions and parents (S, B, k)."""
-    steps, batch, size = actions.shape
-    if size == 1 or not steps:
-        return _Found(actions.permute(1, 2, 0), totals, alternatives[:, :, 0].transpose(0, 1))
-    current = torch.arange(size, device=actions.device).expand(batch, size)
-    sequences, along = [], []
-    row = torch.arange(batch, device=actions.device)
-    for step in reversed(range(steps)):
-        sequences.append(actions[step].gather(1, current))
-        current = parents[step].gather(1, current)
-        along.append(alternatives[step, row, current[:, 0]])
-    return _Found(torch.stack(sequences[::-1], 2), totals, torch.stack(along[::-1], 1))
-
-
-@torch.no_grad()
-def explore(
-    scorer: ActionScorer, words: Tensor, lengths: Tensor, gold: GoldChunks, rate: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Sampled sequences of actions for training with exploration (Goldberg and Nivre 2012).
-
-    Each action is drawn from the model's probabilities, with probability `rate` among all valid ones, else among the
-    best ones.
-
-    Returns:
-        Actions (B, S), the best ones before each of them (B, S, actions), and whether these are known to be (B, S).
-    """
-    stepper = Stepper(scorer, words, lengths)
     states = stepper.start()
-    sequences, best, known = [], [], []
-    for _ in range(2 * stepper.time):
+    rows = torch.arange(batch, device=lengths.device)
+    wide = torch.promote_types(words.dtype, torch.float32)
+    actions = lengths.new_full((2 * time, batch), NO_ACTION)
+    log_probs = words.new_zeros((2 * time, batch, scorer.system.num_actions), dtype=wide)
+    for step in range(2 * time):
         unfinished = stepper.unfinished(states)
-        if not unfinished.any():
-            break
-        log_probs = stepper.log_probs(states)
-        right = scorer.system.best_actions(gold, states.sentence, states.position, states.depth, lengths)
-        strays = torch.rand(len(states.sentence), 1, device=words.device) < rate
-        drawn = log_probs - torch.empty_like(log_probs).exponential_().log()  # the Gumbel trick
-        action = drawn.masked_fill(~(right | strays), -torch.inf).argmax(1).masked_fill(~unfinished, NO_ACTION)
-        sequences.append(action)
-        best.append(right)
-        known.append(gold.known_at(states.sentence, states.position, states.depth))
+        if not stepper.static and step % STEPS_TOGETHER == 0:
+            kept = unfinished.nonzero().squeeze(1)
+            if len(kept) < len(rows):
+                rows, states, unfinished = rows[kept], states.select(kept), unfinished[kept]
+            if not len(rows):
+                actions, log_probs = actions[:step], log_probs[:step]
+                break
+        here = stepper.log_probs(states)
+        action = here.argmax(-1).masked_fill(~unfinished, NO_ACTION)
         states = stepper.push(states, action)
-    if not sequences:
-        nothing = lengths.new_zeros(len(words), 0)
-        return nothing, nothing.unsqueeze(2).bool(), nothing.bool()
-    return torch.stack(sequences, 1), torch.stack(best, 1), torch.stack(known, 1)
+        actions[step, rows], log_probs[step, rows] = action, here
+    return actions.t(), log_probs.transpose(0, 1)
 
 
 class TransitionDecoder(Decoder):
     """Vectors of words, given as states, to actions to tags; scores of tags are not used.
 
-    Probabilities of tags are those of `local_posterior`, and with a beam of `beam_posterior`.
+    Probabilities of tags are those of `local_posterior`.
     """
 
     def __init__(self, config: StackLstmConfig, tags: TagSpace, input_size: int) -> None:
@@ -323,57 +217,36 @@ class TransitionDecoder(Decoder):
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
     ) -> Tensor:
-        """−log p of the actions for gold tags (B, T): (B,); a word whose tag is IGNORED is OUT at no cost.
-
-        With exploration, in training: of the set of best actions along sampled ones.
-        """
+        """−log p of the actions for gold tags (B, T): (B,); a word whose tag is IGNORED is OUT at no cost."""
         system = self.scorer.system
         words = self.words(states)
         with maybe_autocast(words.device.type, enabled=False):
-            if self.training and self.config.exploration:
-                rate, chunks = self.config.exploration, system.gold_chunks(gold, lengths)
-                actions, best, known = explore(self.scorer, words.detach(), lengths, chunks, rate)
-                known = known & (actions != NO_ACTION)
-                log_probs, sentence, step = self.scorer(words, lengths, actions)
-                right = best[sentence, step] | ~known[sentence, step].unsqueeze(1)
-                right = log_probs.masked_fill(~right, -torch.inf).logsumexp(1)
-            else:
-                actions, known = system.actions_of(gold, lengths)
-                steps = int((actions != NO_ACTION).sum(1).max()) if len(actions) else 0
-                actions, known = actions[:, :steps], known[:, :steps]
-                log_probs, sentence, step = self.scorer(words, lengths, actions)
-                right = log_probs.gather(1, actions[sentence, step].clamp(min=0).unsqueeze(1)).squeeze(1)
+            actions, known = system.actions_of(gold, lengths)
+            steps = int((actions != NO_ACTION).sum(1).max()) if len(actions) else 0
+            actions, known = actions[:, :steps], known[:, :steps]
+            log_probs, sentence, step = self.scorer(words, lengths, actions)
+            right = log_probs.gather(1, actions[sentence, step].unsqueeze(1)).squeeze(1)
             losses = torch.where(known[sentence, step], -right, 0)
             return losses.new_zeros(len(lengths)).index_add(0, sentence, losses)
 
     @torch.compiler.disable
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
-        """Greedy or beam search."""
+        """Greedy search, in the dtype of the weights."""
         system, words = self.scorer.system, self.words(states)
         batch, time, _ = words.shape
-        found = self.search(words, lengths, self.config.beam_size)
-        best = found.actions[:, 0]
-        path = system.tags_of(best, time)
-        if not best.shape[1]:
-            even = found.log_probs.new_zeros(batch, time, system.tags.num_inner).log_softmax(-1)
-            return Decoded(path, even, found.log_probs.new_zeros(batch, time, 2))
-        probabilities = local_posterior(system, best, found.alternatives, time)
-        path_log_probs = word_log_probs(system, best, found.alternatives, time)
-        if self.config.beam_size > 1:
-            repair = self.config.malformed_spans == "repair"
-            probabilities, path_log_probs = beam_posterior(
-                system, found, path, probabilities, path_log_probs, lengths, repair
-            )
+        with maybe_autocast(words.device.type, enabled=False):
+            actions, log_probs = greedy_search(self.scorer, words, lengths)
+        path = system.tags_of(actions, time)
+        if not actions.shape[1]:
+            even = log_probs.new_zeros(batch, time, system.tags.num_inner).log_softmax(-1)
+            return Decoded(path, even, log_probs.new_zeros(batch, time, 2))
+        probabilities = local_posterior(system, actions, log_probs, time)
+        path_log_probs = word_log_probs(system, actions, log_probs, time)
         # The inner tags of a public label share its probability evenly.
         public = system.tags.on(probabilities.device).public
         shared = (public == public.unsqueeze(1)).sum(1).to(probabilities.dtype)
         inner = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()[..., public] - shared.log()
         return Decoded(path, inner, path_log_probs.unsqueeze(-1).expand(-1, -1, 2))
-
-    def search(self, words: Tensor, lengths: Tensor, size: int) -> _Found:
-        """Beam search in the dtype of the weights."""
-        with maybe_autocast(words.device.type, enabled=False):
-            return search(self.scorer, words, lengths, size)
 
     def words(self, states: Tensor | None) -> Tensor:
         """The words in the dtype of the weights."""
@@ -396,8 +269,7 @@ def word_log_probs(system: TransitionSystem, actions: Tensor, log_probs: Tensor,
     own, taken = system.own_steps(actions, time)
     done = log_probs.gather(2, actions.clamp(min=0).unsqueeze(2)).squeeze(2)
     end = system.later(actions >= FIRST_REDUCE).gather(1, own).clamp(max=actions.shape[1] - 1)
-    shifts = system.trace(actions).shifts
-    last = (actions.gather(1, own) == SHIFT) & (shifts.gather(1, end) == shifts.gather(1, own) + 1)
+    last = (actions.gather(1, own) == SHIFT) & (end == own + 1)
     decided = done.gather(1, own) + torch.where(last, done.gather(1, end), 0)
     return torch.where(taken, decided, 0)
 
@@ -419,13 +291,12 @@ def local_posterior(system: TransitionSystem, actions: Tensor, log_probs: Tensor
     end = system.later(actions >= FIRST_REDUCE).gather(1, own).clamp(max=actions.shape[1] - 1)
     here, then, finally_ = (_at(log_probs, step).exp() for step in (arrival, own, end))
     inside = here[..., SHIFT].masked_fill(~going_on, 0)
-    skipped = here[..., OUT].masked_fill(~going_on, 0)
-    closed = (1 - inside - skipped).clamp(min=0)
+    closed = (1 - inside).clamp(min=0)
     unknown = going_on & ~ended
     types = system.num_types
     unknown_outside = 1 / (types + 1) if tags.chunked else 0.0
     begins = closed * torch.where(unknown, 1 - unknown_outside, then[..., SHIFT])
-    outside = skipped + closed * torch.where(unknown, unknown_outside, then[..., OUT])
+    outside = closed * torch.where(unknown, unknown_outside, then[..., OUT])
     started = ((actions.gather(1, own) == SHIFT) & ~unknown).unsqueeze(-1)
     type_begun = torch.where(started, _normal(finally_[..., FIRST_REDUCE:]), 1 / types)
     type_inside = _normal(torch.where(ended.unsqueeze(-1), here, finally_)[..., FIRST_REDUCE:] * many)
@@ -435,56 +306,6 @@ def local_posterior(system: TransitionSystem, actions: Tensor, log_probs: Tensor
     if tags.chunked:
         public[..., tags.outside[1]] += outside
     return public
-
-
-def beam_posterior(
-    system: TransitionSystem,
-    found: _Found,
-    path: Tensor,
-    local: Tensor,
-    decided: Tensor,
-    lengths: Tensor,
-    repair: bool,
-) -> tuple[Tensor, Tensor]:
-    """Probabilities of public labels (B, T, L), and of chunks, from all hypotheses of a beam.
-
-    Labels get the probabilities of the hypotheses that have them. The rest, of sequences outside the beam, is
-    distributed by the local posterior of the best hypothesis. So the result is exact if the beam holds all sequences.
-
-    Args:
-        system: The transition system.
-        found: The hypotheses.
-        path: Inner tags (B, T) of the best one.
-        local: Local posterior (B, T, L) of the best one.
-        decided: `word_log_probs` (B, T) of the best one.
-        lengths: (B,).
-        repair: Whether malformed spans are repaired.
-
-    Returns:
-        The probabilities, and log probabilities (B, T) that add up to that of each chunk of the best hypothesis.
-    """
-    batch, beam = found.log_probs.shape
-    tags, time = system.tags, path.shape[1]
-    weight = found.log_probs.exp()  # (B, k), 0 where there is no hypothesis
-    rest = (1 - weight.sum(1)).clamp(min=0)
-    inner = system.tags_of(found.actions.flatten(0, 1), time)
-    position = torch.arange(time, device=lengths.device)
-    mask = position < lengths.repeat_interleave(beam).unsqueeze(1)
-    labels = tags.to_public_path(inner, mask, repair).unflatten(0, (batch, beam))
-    weights = weight.unsqueeze(2).expand(-1, -1, time)
-    public = (local * rest.view(-1, 1, 1)).scatter_add(2, labels.transpose(1, 2), weights.transpose(1, 2))
-
-    inner = inner.unflatten(0, (batch, beam))
-    differs = torch.where(inner == path.unsqueeze(1), -1, position).cummax(2).values
-    kind = tags.on(path.device).kind[path]
-    continues = (kind == INSIDE) | (kind == END)
-    first = position.expand_as(path).masked_fill(continues, 0).cummax(1).values  # of each word's chunk
-    agreeing = torch.where(differs < first.unsqueeze(1), weights, 0).sum(1)  # on the chunk up to the word
-    upto = decided.cumsum(1)
-    alone = upto - (upto - decided).gather(1, first)
-    log_mass = torch.logaddexp(agreeing.log(), rest.log().unsqueeze(1) + alone)
-    earlier = torch.cat([torch.zeros_like(log_mass[:, :1]), log_mass[:, :-1]], 1)
-    return public, log_mass - torch.where(continues, earlier, 0)
 
 
 def _at(values: Tensor, step: Tensor) -> Tensor:

@@ -29,33 +29,17 @@ class Trace(NamedTuple):
     shifts: Tensor  # words shifted so far
 
 
-class GoldChunks(NamedTuple):
-    """The gold chunks of sentences (B, T), with one more column for the end of the sentence."""
-
-    starts: Tensor  # (B, T + 1), whether a chunk starts at a word
-    end: Tensor  # (B, T + 1), the word behind the chunk that starts there
-    type: Tensor  # (B, T + 1), its type
-    known: Tensor  # (B, T + 1), whether a word has a label
-
-    def known_at(self, sentence: Tensor, position: Tensor, depth: Tensor) -> Tensor:
-        """True if the best actions in states (N,) are known: by the last word on the stack, else the next word."""
-        return self.known[sentence, position - (depth > 0).long()]
-
-
 class TransitionSystem:
     """Actions 0 SHIFT, 1 OUT and 2 + y REDUCE(y), for the types y of a space of tags.
 
     A type without I- label has only chunks of one word. Plain labels (parts of speech, say) are such types, without
     OUT.
 
-    Args:
-        tags: The inner tags.
-        discontiguous: Allow OUT while the stack holds words, so that a chunk may have gaps (lample2016's program).
+    OUT needs an empty stack, so chunks have no gaps.
     """
 
-    def __init__(self, tags: TagSpace, discontiguous: bool = False) -> None:
+    def __init__(self, tags: TagSpace) -> None:
         self.tags = tags
-        self.discontiguous = discontiguous
 
     @property
     def num_types(self) -> int:
@@ -81,14 +65,13 @@ class TransitionSystem:
     def valid(self, position: Tensor, depth: Tensor, lengths: Tensor) -> Tensor:
         """Valid actions in states (…), of sentences of some lengths (…): (…, actions).
 
-        SHIFT and OUT need a word on the buffer, REDUCE one on the stack. Only finished sentences have no valid action.
+        SHIFT and OUT need a word on the buffer, OUT an empty stack, REDUCE a word on the stack. Only finished sentences
+        have no valid action.
         """
         waiting, empty = position < lengths, depth == 0
         many = self.of_many_words(position.device)
         shift = waiting & (empty | many.any())
-        out = torch.zeros_like(waiting)
-        if self.tags.chunked:
-            out = waiting if self.discontiguous else waiting & empty
+        out = waiting & empty & self.tags.chunked
         reduce = ~empty.unsqueeze(-1) & ((depth == 1).unsqueeze(-1) | many)
         return torch.cat([shift.unsqueeze(-1), out.unsqueeze(-1), reduce], -1)
 
@@ -130,56 +113,8 @@ class TransitionSystem:
         right = right.scatter(1, place, known.unsqueeze(-1).expand(-1, -1, 2).flatten(1))
         return actions[:, :-1], right[:, :-1]
 
-    def gold_chunks(self, inner: Tensor, lengths: Tensor) -> GoldChunks:
-        """The chunks of inner tags (B, T), which may be IGNORED."""
-        behind = inner.new_full((len(inner), 1), IGNORED)
-        word = torch.arange(inner.shape[1] + 1, device=inner.device) < lengths.unsqueeze(1)
-        inner = torch.cat([inner, behind], 1)
-        known = word & (inner != IGNORED)
-        tag = inner.clamp(min=0)
-        tables = self.tags.on(inner.device)
-        kind = torch.where(known, tables.kind[tag], OUTSIDE)
-        end = self.later((kind == END) | (kind == SINGLE)) + 1
-        return GoldChunks((kind == BEGIN) | (kind == SINGLE), end, tables.entity_type[tag], known)
-
-    def best_actions(
-        self, gold: GoldChunks, sentence: Tensor, position: Tensor, depth: Tensor, lengths: Tensor
-    ) -> Tensor:
-        """The dynamic oracle of contiguous chunks: the valid actions that lead to the fewest missing and wrong chunks.
-
-        A stack that begins a gold chunk grows to it and is reduced to its type. Any other is a wrong chunk of any type,
-        which may grow until the next gold chunk starts. All valid actions are best if the gold chunk is unknown.
-
-        Args:
-            gold: The chunks of sentences (B, T).
-            sentence: The sentence of each state, (N,).
-            position: Words that have left its buffer, (N,).
-            depth: Words on its stack, (N,).
-            lengths: (B,).
-
-        Returns:
-            (N, actions).
-        """
-        empty, starts = depth == 0, gold.starts[sentence, position]
-        begin = position - depth
-        end = gold.end[sentence, begin]
-        promising = ~empty & gold.starts[sentence, begin] & (end >= position)
-        complete = promising & (end == position)
-        wrong = ~empty & ~promising
-        shift = (empty & starts) | (promising & ~complete) | (wrong & ~starts)
-        types = torch.arange(self.num_types, device=depth.device)
-        named = types == gold.type[sentence, begin].unsqueeze(1)
-        reduce = wrong.unsqueeze(1) | (complete.unsqueeze(1) & named)
-        best = torch.cat([shift.unsqueeze(1), (empty & ~starts).unsqueeze(1), reduce], 1)
-        valid = self.valid(position, depth, lengths[sentence])
-        best = best & valid
-        return torch.where(best.any(1, keepdim=True), best, valid)
-
     def tags_of(self, actions: Tensor, time: int) -> Tensor:
-        """The inner tags (N, T) of sequences of actions (N, S); O for padding, and for words left on the stack.
-
-        The words of a chunk are B I* E or S in their order; the tags of a chunk with gaps are malformed.
-        """
+        """The inner tags (N, T) of sequences of actions (N, S); O for padding, and for words left on the stack."""
         steps = actions.shape[1]
         outside, _ = self.tags.outside
         if not steps or not time:
@@ -190,7 +125,7 @@ class TransitionSystem:
         end = end.clamp(max=steps - 1)
         type_ = (actions.gather(1, end) - FIRST_REDUCE).clamp(min=0)
         first = trace.depth == 0
-        last = trace.shifts.gather(1, end) == trace.shifts + 1  # no other word is shifted before REDUCE
+        last = end == torch.arange(steps, device=actions.device) + 1
         kind = torch.where(first, torch.where(last, SINGLE, BEGIN), torch.where(last, END, INSIDE))
         tag = torch.where(in_chunk, self.tags.on(actions.device).inner[kind, type_], outside)
         own, taken = self.own_steps(actions, time)

@@ -285,9 +285,9 @@ def build_afresh(
 
 #: Fields that may differ from the existing model's: they change neither its weights nor its features. So do …dropout.
 _FREE = {
-    *("loss_reduction", "loss_each_iteration", "exploration", "dropout_masks", "initializer", "initializer_range"),
+    *("loss_reduction", "loss_each_iteration", "dropout_masks", "initializer", "initializer_range"),
     *("attention_initializer", "freeze_word_embeddings", "context_frozen", "attention_window", "attention_overlap"),
-    *("malformed_spans", "constrain_transitions", "beam_size", "discontiguous"),
+    *("malformed_spans", "constrain_transitions"),
 }
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import math
-import os
-import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,21 +17,16 @@ from transformers import PreTrainedConfig
 
 from ..files import FACTS_FILE
 
-CONFIG, TOKENIZER_CONFIG, CARD = "config.json", "tokenizer_config.json", "README.md"
-WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors")
-PICTURES = ("*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
+CONFIG, CARD = "config.json", "README.md"
 
-#: File names, as patterns of `fnmatch`. The pickles of a checkpoint (optimizer, arguments) are not among them.
+#: The files of a model besides its description, as patterns of `fnmatch`: no pickles of a checkpoint.
 MODEL_FILES = (
-    *(CONFIG, *WEIGHTS, "model.safetensors.index.json", TOKENIZER_CONFIG, "tokenizer.json", "piece_tokenizer.json"),
-    *("special_tokens_map.json", "added_tokens.json", CARD, FACTS_FILE, "LICENSE", *PICTURES),
+    *(CONFIG, "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json", "tokenizer_config.json"),
+    *("tokenizer.json", "piece_tokenizer.json", "special_tokens_map.json", "added_tokens.json", FACTS_FILE),
+    *sorted(path.name for path in files("hf_xorner.models").iterdir() if path.name.endswith(".py")),
 )
-
-#: The code of an Inference Endpoint, and the packages that are installed for it.
-HANDLER, HANDLER_REQUIREMENTS = "handler.py", "requirements.txt"
-
-#: The address of an image in the card, in Markdown or HTML.
-_SHOWN = re.compile(r"""!\[[^\]]{0,500}\]\(\s*<?([^)\s>]+)|<img\b[^>]{0,500}?\bsrc\s*=\s*["']([^"']+)""")
+#: The card, its pictures and the license.
+DESCRIPTION = (CARD, "LICENSE", "*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
 
 #: Entries of a saved config that describe its file or the program that wrote it, or that were chosen after training.
 _OF_THE_FILE = (
@@ -59,76 +52,13 @@ def tensors_digest(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
     return digest.hexdigest()
 
 
-def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a name matches one of the patterns."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 def files_of_model(folder: Path) -> list[str]:
-    """Return the sorted relative paths of the files that belong to the model in a folder.
-
-    These are `MODEL_FILES`, the modules that config and tokenizer name and those that they import, the images of the
-    card, and the handler of an endpoint with its requirements.
-    """
-    named = [path.name for path in folder.iterdir() if path.is_file() and matches(path.name, MODEL_FILES)]
-    wanted = {*named, *(f"{module}.py" for module in travelling_modules(folder)), *pictures_of_card(folder)}
-    if (folder / HANDLER).is_file():
-        wanted |= {HANDLER, HANDLER_REQUIREMENTS}
-    return sorted(name for name in wanted if os.path.isfile(folder / name))  # False for a name that is too long
-
-
-def travelling_modules(folder: Path) -> list[str]:
-    """Return the modules that config and tokenizer name and their relative imports, even if the files are missing."""
-    waiting = [name.partition(".")[0] for name in remote_classes(folder) if "--" not in name]
-    found: set[str] = set()
-    while waiting:
-        module = waiting.pop()
-        if module not in found:
-            found.add(module)
-            waiting += _neighbours(folder / f"{module}.py")
-    return sorted(found)
-
-
-def remote_classes(folder: Path) -> list[str]:
-    """Return the classes in `auto_map` and `custom_pipelines`, as `module.Class` or `owner/name--module.Class`."""
-    names: list[Any] = []
-    for file in (CONFIG, TOKENIZER_CONFIG):
-        found = _read_object(folder / file)
-        for value in _values(found.get("auto_map")):
-            names += value if isinstance(value, list) else [value]
-        names += [value.get("impl") for value in _values(found.get("custom_pipelines")) if isinstance(value, dict)]
-    return [name for name in names if isinstance(name, str)]
-
-
-def pictures_of_card(folder: Path) -> list[str]:
-    """Return the relative paths of the images that the card shows from its own repository, even if they are missing."""
-    try:
-        text = (folder / CARD).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    addresses = [one or other for one, other in _SHOWN.findall(text)]
-    own = [address.removeprefix("./") for address in addresses if not re.match(r"[a-z][a-z+.-]*:|/|#", address)]
-    # Never outside of the folder.
-    return [path for path in own if ".." not in Path(path).parts and matches(path.lower(), PICTURES)]
-
-
-def _values(found: Any) -> list[Any]:
-    return list(found.values()) if isinstance(found, dict) else []
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        return json_object(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-
-
-def _neighbours(path: Path) -> list[str]:
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
-        return []
-    return [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level and node.module]
+    """Return the sorted names of the files in a folder that match `MODEL_FILES` or `DESCRIPTION`."""
+    return sorted(
+        path.name
+        for path in folder.iterdir()
+        if path.is_file() and any(fnmatchcase(path.name, pattern) for pattern in (*MODEL_FILES, *DESCRIPTION))
+    )
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -230,7 +230,7 @@ def test_a_chosen_score_is_saved_and_used_by_default(saved, tagger, script, capl
     assert not caplog.text
 
     loaded.save_pretrained(saved / "again")
-    copy_model(check_folder(saved / "m", card=False), saved / "published")
+    copy_model(check_folder(saved / "m"), saved / "published")
     for folder in ("again", "published"):
         assert AutoConfig.from_pretrained(saved / folder).min_score == value
         assert Tagger.from_pretrained(str(saved / folder)).min_score == value

@@ -19,7 +19,7 @@ from hf_xorner.export.onnx import export_onnx, onnx_model
 
 BATCHES = ((1,), (3, 1, 2), (120, 7, 64), (5,) * 7)
 #: Variants that an ONNX graph can compute.
-EXPORTED = [kind for kind in VARIANTS if kind != "stack-lstm beam"]
+EXPORTED = list(VARIANTS)
 OTHER_LABELS = {
     "plain": ["NOUN", "VERB", "X"],
     "single words only": ["O", "B-DAY", "B-PER"],
@@ -285,13 +285,6 @@ def test_faults_are_one_sentence(saved, tokenizer, tmp_path, capsys, monkeypatch
     assert "required: --output" in failure([saved], capsys)
     assert "invalid choice: 'int4'" in failure([saved, "--output", tmp_path / "a", "--quantize", "int4"], capsys)
     assert "cannot be loaded" in failure([tmp_path / "nothing", "--output", tmp_path / "a"], capsys)
-    beam = tmp_path / "beam"
-    Tagger(build_model("stack-lstm beam", tokenizer), tokenizer).save_pretrained(beam)
-    line = failure([beam, "--output", tmp_path / "a"], capsys)
-    assert line.endswith(
-        "beam_size=3: beam search cannot be exported to ONNX; set beam_size to 1 in the model's config.json, for "
-        "greedy search."
-    )
     assert not (tmp_path / "a").exists()
     for name in [name for name in sys.modules if name.startswith("hf_xorner.export")]:
         monkeypatch.delitem(sys.modules, name)

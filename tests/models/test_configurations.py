@@ -60,12 +60,9 @@ WRONG = [
     ("id-cnn", {"dropout": -0.1}, "dropout=-0.1"),
     ("stack-lstm", {"composition": "mean"}, "composition='mean'"),
     ("stack-lstm", {"outside": "nothing"}, "outside='nothing'"),
-    ("stack-lstm", {"outside": "word"}, 'outside="word" needs composition="affine"'),
+    ("stack-lstm", {"outside": "word"}, 'outside="word" needs composition="guarded"'),
     ("stack-lstm", {"dropout": 1.0}, "dropout=1.0"),
-    ("stack-lstm", {"beam_size": 0}, "beam_size=0"),
     ("stack-lstm", {"num_hidden_layers": 0}, "num_hidden_layers=0"),
-    ("stack-lstm", {"exploration": 1.5}, "exploration=1.5"),
-    ("stack-lstm", {"exploration": 0.1, "discontiguous": True}, "discontiguous=False"),
 ]
 
 

@@ -19,11 +19,10 @@ LABEL_SETS = {
     "plain": ["NOUN", "VERB", "DET"],
 }
 every_label_set = pytest.mark.parametrize("labels", LABEL_SETS.values(), ids=LABEL_SETS)
-with_gaps_or_without = pytest.mark.parametrize("discontiguous", [False, True])
 
 
-def system_of(labels, discontiguous=False):
-    return TransitionSystem(TagSpace(labels), discontiguous)
+def system_of(labels):
+    return TransitionSystem(TagSpace(labels))
 
 
 def padded(rows, fill=NO_ACTION):
@@ -38,8 +37,8 @@ def ids(system, names):
 class Walk:
     """The state of a partly parsed sentence, as in lample2016; without O (plain labels) there is no OUT."""
 
-    def __init__(self, labels, length, discontiguous=False):
-        self.labels, self.discontiguous = labels, discontiguous
+    def __init__(self, labels, length):
+        self.labels = labels
         self.buffer, self.stack, self.output = [*range(length)], [], []
 
     def may_hold_many(self, kind):
@@ -52,7 +51,7 @@ class Walk:
         names = []
         if self.buffer and (not self.stack or any(map(self.may_hold_many, kinds))):
             names.append("SHIFT")
-        if self.buffer and "O" in self.labels and (self.discontiguous or not self.stack):
+        if self.buffer and "O" in self.labels and not self.stack:
             names.append("OUT")
         if self.stack:
             names += [f"REDUCE({kind})" for kind in kinds if len(self.stack) == 1 or self.may_hold_many(kind)]
@@ -68,12 +67,12 @@ class Walk:
             self.stack = []
 
 
-def random_walks(labels, lengths, discontiguous, seed):
+def random_walks(labels, lengths, seed):
     """Names of actions of random walks to the end, and the states before each."""
     rng = random.Random(seed)
     sequences, states = [], []
     for length in lengths:
-        walk, names, seen = Walk(labels, length, discontiguous), [], []
+        walk, names, seen = Walk(labels, length), [], []
         while valid := walk.valid():
             seen.append((length - len(walk.buffer), len(walk.stack), len(walk.output), valid))
             names.append(rng.choice(valid))
@@ -86,11 +85,10 @@ def random_walks(labels, lengths, discontiguous, seed):
 
 
 @every_label_set
-@with_gaps_or_without
-def test_states_and_valid_actions_match_the_reference(labels, discontiguous):
-    system = system_of(labels, discontiguous)
+def test_states_and_valid_actions_match_the_reference(labels):
+    system = system_of(labels)
     lengths = [0, 1, 2, 7, 30] * 3
-    sequences, states = random_walks(labels, lengths, discontiguous, seed=1)
+    sequences, states = random_walks(labels, lengths, seed=1)
     actions = padded([ids(system, names) for names, _ in sequences])
     assert all(len(names) <= 2 * length for (names, _), length in zip(sequences, lengths, strict=True))
     trace = system.trace(actions)
@@ -109,9 +107,8 @@ def every_well_formed(labels, length):
 
 
 @every_label_set
-@with_gaps_or_without
-def test_actions_reproduce_every_label_sequence(labels, discontiguous):
-    system = system_of(labels, discontiguous)
+def test_actions_reproduce_every_label_sequence(labels):
+    system = system_of(labels)
     for length in range(5 if len(labels) < 4 else 4):
         rows = list(every_well_formed(labels, length))
         gold = torch.tensor([[labels.index(tag) for tag in row] for row in rows], dtype=torch.long).view(
@@ -123,7 +120,7 @@ def test_actions_reproduce_every_label_sequence(labels, discontiguous):
         assert torch.equal(right, actions != NO_ACTION)
         assert torch.equal(system.tags_of(actions, length), inner)
         for row, names in zip(rows, actions.tolist(), strict=True):
-            walk = Walk(labels, length, discontiguous)
+            walk = Walk(labels, length)
             for action in names:
                 if action != NO_ACTION:
                     assert system.actions[action] in walk.valid()
@@ -187,78 +184,10 @@ def test_unlabelled_words_get_out_actions_of_unknown_correctness():
     assert right[0, :7].tolist() == [True, True, False, True, True, False, True]
 
 
-@pytest.mark.parametrize(
-    ("repair", "expected"),
-    [(True, ["B-PER", "O", "B-PER", "I-PER"]), (False, ["O", "O", "O", "O"])],
-)
-def test_chunks_with_gaps_are_read_as_malformed_tags(repair, expected):
-    system = system_of(LABELS, discontiguous=True)
-    actions = torch.tensor([ids(system, ["SHIFT", "OUT", "SHIFT", "SHIFT", "REDUCE(PER)"])])
-    inner = system.tags_of(actions, 4)
-    assert [system.tags.inner_tags[tag] for tag in inner[0]] == ["B-PER", "O", "I-PER", "E-PER"]
-    public = system.tags.to_public_path(inner, torch.ones(1, 4, dtype=torch.bool), repair=repair)
-    assert [LABELS[label] for label in public[0]] == expected
-
-
 def test_words_left_on_the_stack_are_outside():
     system = system_of(LABELS)
     actions = torch.tensor([ids(system, ["SHIFT", "REDUCE(LOC)", "SHIFT", "SHIFT"])])
     assert [system.tags.inner_tags[tag] for tag in system.tags_of(actions, 4)[0]] == ["S-LOC", "O", "O", "O"]
-
-
-# The dynamic oracle
-
-
-def cost_of_best_end(walk, gold):
-    """Missing and wrong chunks of the best end that can be reached, by exhaustive search."""
-    valid = walk.valid()
-    if not valid:
-        made = [chunk for chunk in walk.output if chunk[0] != "O"]
-        return sum(chunk not in made for chunk in gold) + sum(chunk not in gold for chunk in made)
-    return min(cost_of_best_end(after(walk, name), gold) for name in valid)
-
-
-def after(walk, name):
-    copy = Walk(walk.labels, 0, walk.discontiguous)
-    copy.buffer, copy.stack, copy.output = [*walk.buffer], [*walk.stack], [*walk.output]
-    copy.do(name)
-    return copy
-
-
-@pytest.mark.parametrize("labels", [[*LABELS[:3], "B-GOD"], LABEL_SETS["single words alone"], LABEL_SETS["plain"][:2]])
-def test_the_oracle_returns_all_optimal_actions(labels):
-    system = system_of(labels)
-    length, states = 4, 0
-    rng = random.Random(0)
-    golds = list(every_well_formed(labels, length))
-    for tags in rng.sample(golds, min(len(golds), 12)):
-        inner = system.tags.to_inner(torch.tensor([[labels.index(tag) for tag in tags]]))
-        lengths = torch.tensor([length])
-        gold = system.gold_chunks(inner, lengths)
-        for _ in range(6):
-            walk = Walk(labels, length)
-            while valid := walk.valid():
-                costs = {name: cost_of_best_end(after(walk, name), chunks_of(tags)) for name in valid}
-                position, depth = torch.tensor([length - len(walk.buffer)]), torch.tensor([len(walk.stack)])
-                best = system.best_actions(gold, torch.zeros(1, dtype=torch.long), position, depth, lengths)
-                expected = ids(system, [name for name in valid if costs[name] == min(costs.values())])
-                assert best[0].nonzero().squeeze(1).tolist() == expected, (tags, walk.__dict__)
-                walk.do(rng.choice(valid))
-                states += 1
-    assert states > 100
-
-
-def test_the_oracle_returns_the_gold_action_on_the_gold_path():
-    system = system_of(LABELS)
-    torch.manual_seed(0)
-    inner = system.tags.to_inner(torch.randint(len(LABELS), (20, 9)))
-    lengths = torch.full((20,), 9)
-    actions, _ = system.actions_of(inner, lengths)
-    trace, gold = system.trace(actions), system.gold_chunks(inner, lengths)
-    row, step = (actions >= 0).nonzero(as_tuple=True)
-    best = system.best_actions(gold, row, trace.position[row, step], trace.depth[row, step], lengths)
-    assert torch.equal(best.nonzero()[:, 1], actions[row, step])
-    assert gold.known_at(row, trace.position[row, step], trace.depth[row, step]).all()
 
 
 # Real corpora

@@ -331,9 +331,9 @@ def test_half_precision_weights_do_not_change(tmp_path, vector_file):
 
 def test_fields_that_do_not_change_the_weights_are_accepted(tokenizer, tmp_path):
     old = saved(tmp_path, "stack-lstm", tokenizer)
-    fields = {"dropout": 0.3, "beam_size": 2, "freeze_word_embeddings": True, "hidden_size": 8}
+    fields = {"dropout": 0.3, "freeze_word_embeddings": True, "hidden_size": 8}
     new, _ = continued(tmp_path, SENTENCES, LABELS, fields)
-    assert (new.config.dropout, new.config.beam_size) == (0.3, 2)
+    assert new.config.dropout == 0.3
     assert not new.features.words.weight.requires_grad
     assert torch.equal(features(new, tokenizer, SENTENCES), features(old, tokenizer, SENTENCES))
 
@@ -349,9 +349,6 @@ def test_accepted_fields_change_no_weight_and_no_score(kind, tokenizer):
         "attention_window": 300,
         "attention_overlap": 100,
         "attention_initializer": "matrix",
-        "beam_size": 3,
-        "exploration": 0.5,
-        "discontiguous": True,
     }
     model = build_model(kind, tokenizer)
     expected = scored(model, tokenizer, SENTENCES)

@@ -1,0 +1,196 @@
+"""Publishing to a fake of the Hub's client and into folders: what is uploaded, deleted and refused."""
+
+import inspect
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import SENTENCES
+from datasets import Dataset
+from fake_hub import FakeHub
+from huggingface_hub import HfApi
+from random_texts import lively_model
+from transformers import TrainingArguments, pipeline
+
+from hf_xorner.hub import check_folder, prepare_repository, publish
+from hf_xorner.hub.publish import copy_model
+from hf_xorner.training import TaggerTrainer
+
+pytestmark = pytest.mark.usefixtures("forked_offline")
+
+TEXT = "Ann Smith met Zeus in New York ."
+CARD = f"---\nlicense: mit\nwidget:\n- text: {TEXT}\n---\n# A tagger\n"
+NAME = "ann/tagger"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory, tokenizer):
+    folder = tmp_path_factory.mktemp("saved") / "tagger"
+    lively_model("cross-bilstm-cnn", tokenizer, "crf").save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "README.md").write_text(CARD, encoding="utf-8")
+    (folder / "training_args.bin").write_bytes(b"a pickle")
+    (folder / "checkpoint-3").mkdir()
+    (folder / "checkpoint-3" / "model.safetensors").write_bytes(b"weights")
+    return folder
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    return Path(shutil.copytree(saved, tmp_path / "tagger"))
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """The client; that the model works in a new process is tested elsewhere."""
+    monkeypatch.setattr("hf_xorner.hub.checks.run_without_package", lambda *_: json.dumps([[TEXT, []]]))
+    return FakeHub()
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.suffix != ".bin"}
+
+
+def test_the_fake_has_the_signatures_of_the_client():
+    for name in ("create_repo", "create_branch", "model_info", "upload_folder", "create_tag"):
+        assert (
+            inspect.signature(getattr(FakeHub, name)).parameters.keys()
+            <= inspect.signature(getattr(HfApi, name)).parameters.keys()
+        )
+
+
+def test_the_files_of_the_model_are_uploaded_and_tagged(hub, folder):
+    commit = publish(folder, NAME, private=True, tag="v1", commit_message="First", api=hub)
+    assert hub.files(NAME) == content(folder)
+    assert hub.repositories[NAME].private
+    assert hub.repositories[NAME].tags == {"v1": commit.oid}
+    assert commit.title == "First"
+
+
+def test_overwriting_is_asked_for_and_deletes_only_the_earlier_model(hub, folder):
+    publish(folder, NAME, api=hub)
+    first = hub.files(NAME)
+    with pytest.raises(ValueError, match="--overwrite true"):
+        publish(folder, NAME, api=hub)
+    assert hub.files(NAME) == first
+    old = ("model-00001-of-00002.safetensors", "model.safetensors.index.json", "piece_tokenizer.json", "facts.json")
+    old += ("handler.py", "model.onnx", "onnx_tagger.py", "modeling_grn.py")
+    kept = ("notes.txt", "LICENSE", "onnx/model.onnx", "old.png", "train.py", "a/tags.py", "requirements.txt")
+    hub.repositories[NAME].branches["main"] |= dict.fromkeys([*old, *kept], b"x")
+    (folder / "README.md").write_text(CARD + "second", encoding="utf-8")
+    publish(folder, NAME, overwrite=True, api=hub)
+    assert hub.files(NAME) == {**content(folder), **dict.fromkeys(kept, b"x")}
+    assert ".gitattributes" in hub.repositories[NAME].branches["main"]
+
+
+def test_a_branch_leaves_the_others_as_they_are(hub, folder):
+    prepare_repository(NAME, api=hub)
+    publish(folder, NAME, revision="try/two", api=hub)
+    assert hub.files(NAME) == {}
+    assert hub.files(NAME, "try/two") == content(folder)
+
+
+def test_a_private_model_is_not_uploaded_to_a_public_repository(hub, folder):
+    hub.create_repo(NAME)
+    with pytest.raises(ValueError, match="is public"):
+        publish(folder, NAME, private=True, api=hub)
+    assert hub.files(NAME) == {}
+
+
+def test_nothing_is_sent_of_a_folder_that_is_refused(hub, folder):
+    (folder / "tags.py").write_text("print()")
+    with pytest.raises(ValueError, match=r"tags\.py"):
+        publish(folder, NAME, api=hub)
+    assert hub.calls == []
+
+
+def test_errors_of_the_client_are_one_line(hub, folder):
+    for name in ("create_repo", "upload_folder", "create_tag"):
+        hub.failing = name
+        with pytest.raises(ValueError, match=f"^{name} failed$"):
+            publish(folder, NAME, tag="v1", overwrite=True, api=hub)
+
+
+def test_the_trainer_uploads_no_pickle(hub, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr("transformers.trainer.hf_api", lambda: hub)
+    monkeypatch.setattr("hf_xorner.training.trainer.HfApi", lambda: hub)
+    rows = {"tokens": SENTENCES, "ner_tags": [[0] * len(words) for words in SENTENCES]}
+    arguments = TrainingArguments(
+        output_dir=str(tmp_path / "out"),
+        max_steps=2,
+        save_steps=1,
+        push_to_hub=True,
+        hub_model_id=NAME,
+        hub_strategy="all_checkpoints",
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+        remove_unused_columns=False,
+    )
+    model = lively_model("cross-bilstm-cnn", tokenizer, "softmax")
+    trainer = TaggerTrainer(model, arguments, train_dataset=Dataset.from_dict(rows), processing_class=tokenizer)
+    trainer.train()
+    (tmp_path / "out" / "README.md").write_text(CARD)
+    trainer.push_to_hub()
+    files = hub.files(NAME)
+    assert {"config.json", "model.safetensors", "tokenizer.json", "modeling_bilstm_cnn.py"} <= set(files)
+    assert files["README.md"].decode() == CARD
+    assert not [name for name in files if name.endswith((".bin", ".pt", ".pth", ".pkl")) or "checkpoint" in name]
+
+
+# --- Into a folder, and the command -----------------------------------------------------------------------------------
+
+
+def test_a_copy_is_the_model_in_a_new_folder(hub, folder, tmp_path):
+    target = tmp_path / "new" / "tagger"
+    copy_model(check_folder(folder), target)
+    assert content(target) == content(folder)
+    assert pipeline("ner", model=str(target))(TEXT) == pipeline("ner", model=str(folder))(TEXT)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("new", "link"):
+        with pytest.raises(ValueError, match=f"{name} exists"):
+            copy_model(check_folder(folder), tmp_path / name)
+
+
+def test_the_command_copies_without_weights(hub, folder, script, tmp_path):
+    (folder / "learning_curve.png").write_bytes(b"x")
+    code, out, errors = script("publish.py", folder, "--to", "here", "--weights", "false")
+    assert (code, out) == (0, "here: 3 files\n"), errors
+    assert content(tmp_path / "here").keys() == {"README.md", "config.json", "learning_curve.png"}
+
+
+def test_a_dry_run_lists_the_files_and_calls_nothing(script, folder, monkeypatch):
+    """With the model in a new process."""
+    monkeypatch.setattr(sys.modules[publish.__module__], "HfApi", None)
+    code, out, errors = script("publish.py", folder, "--repo_id", NAME, "--dry_run", "true")
+    assert code == 0, errors
+    for name, held in content(folder).items():
+        (line,) = [line for line in out.splitlines() if line.startswith(f"{name} ")]
+        assert f"{len(held):,}" in line
+    assert f"{len(content(folder))} files, {sum(map(len, content(folder).values())):,} bytes for {NAME}" in out
+    assert "left here: checkpoint-3/, training_args.bin" in out
+    assert f"tagged without this package: {TEXT} [" in out
+
+
+def test_the_command_publishes_and_needs_one_destination(hub, script, folder, monkeypatch):
+    monkeypatch.setattr(sys.modules[publish.__module__], "HfApi", lambda: hub)
+    code, out, _ = script("publish.py", folder, "--repo_id", NAME)
+    assert (code, out) == (0, f"published as https://hub/{NAME}\n")
+    assert hub.files(NAME) == content(folder)
+    for options in ([], ["--to", "there", "--repo_id", NAME], ["--repo_id", NAME, "--weights", "false"]):
+        code, out, errors = script("publish.py", folder, *options)
+        assert (code, out) == (1, "") and "--repo_id" in errors
+
+
+@pytest.mark.slow
+def test_training_with_push_to_hub_publishes_the_model(hub, script, monkeypatch):
+    monkeypatch.setattr("hf_xorner.cli.train.HfApi", lambda token: hub)
+    options = ["--max_steps", "2", "--disable_tqdm", "true", "--push_to_hub", "true", "--hub_model_id", NAME]
+    code, out, errors = script("train.py", *options)
+    assert code == 0, errors
+    assert f"published as https://hub/{NAME}" in out
+    assert {"config.json", "model.safetensors", "facts.json"} <= hub.files(NAME).keys()
+    code, _, errors = script("train.py", *options, "--output_dir", "other")
+    assert code == 1 and "--overwrite true" in errors and not Path("other").exists()  # before training
