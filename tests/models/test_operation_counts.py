@@ -86,6 +86,5 @@ def test_number_of_operations(model_type, monkeypatch):
     model.train()
     with Operations() as training:
         model(**batch, labels=words, num_items_in_batch=torch.tensor(8.0, device="meta")).loss.backward()
-    print(model_type, tagging.number(), training.number())
     assert tagging.number() <= MOST[model_type][0]
     assert training.number() <= MOST[model_type][1]
