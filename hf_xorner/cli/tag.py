@@ -51,7 +51,7 @@ def run(words: Sequence[str]) -> None:
             file=sys.stderr,
         )
     if tally.faults:
-        print(f"hf-xorner tag: {len(tally.faults)} records are bad; the first: {tally.faults[0]}", file=sys.stderr)
+        print(f"hf-xorner tag: {tally.faults} records are bad; the first: {tally.first_fault}", file=sys.stderr)
     if options.output:
         kept = f"; {tally.existing} files were complete already" if tally.existing else ""
         figures = f"{tally.records:,} records, {tally.words:,} words, {time.monotonic() - start:.1f} s"

@@ -39,7 +39,7 @@ from ..training import (
 from ..training.advice import advice
 from ..training.arguments import DERIVED
 from ..training.batches import CONTEXT_STATES
-from ..training.facts import Facts
+from ..training.facts import read_facts
 from ..training.recipes import recipe_names
 from ..vectors.distill import AUTO, installed_encoder
 from . import fail
@@ -187,7 +187,7 @@ def train(
         if training.process_index == 0:
             print(score_table(scores[settings.seed]))
             print(f"saved in {settings.output_dir}", flush=True)
-            if hint := advice(Facts.read(str(settings.output_dir)), words, str(training.output_dir)):
+            if hint := advice(read_facts(str(settings.output_dir)), words, str(training.output_dir)):
                 print(hint, flush=True)
     # Not within `except`: an exception that is being handled keeps references to the run.
     ready.leave()
