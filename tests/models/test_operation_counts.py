@@ -1,4 +1,4 @@
-"""Operations of a batch of 32 sentences of 40 words, as a GPU runs them: each is launched by the host, which is the limit.
+"""Operations of a batch of 32 sentences of 40 words, as a GPU runs them: the host that launches them is the limit.
 
 Counted on the meta device, without views. The fused recurrence counts as one operation in each direction of the pass,
 as it is one call of cuDNN.
