@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast, pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.entities import BATCHES_AHEAD
-from hf_xorner.models.tags import INSIDE
+from hf_xorner.models.word_ids import INSIDE
 
 
 @pytest.fixture(scope="module", params=list(zip(ARCHITECTURES, cycle(DECODERS))), ids="-".join)

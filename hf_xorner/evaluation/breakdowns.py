@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..models.tags import BEGIN, END, INSIDE, OUTSIDE, SINGLE
+from ..models.word_ids import BEGIN, END, INSIDE, OUTSIDE, SINGLE
 from .comparison import Comparison, percent, ratios
 from .spans import BoolArray, IntArray, Spans, spans_of_ids
 

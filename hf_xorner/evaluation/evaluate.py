@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
 from ..entities import NumberByLabel, checked_numbers, number_by_label
 from ..files import FACTS_FILE, open_text, write_whole
+from ..options import option
 from ..tagger import Tagger
 from .report import System, Training, compare, report
 from .spans import POLICIES, Policy
@@ -34,59 +36,64 @@ _TEST = "test"
 class EvaluationOptions(Reading):
     """The options of an evaluation."""
 
-    model: str | None = field(default=None, metadata={"help": "The model: a folder, or owner/name on the Hub."})
-    dataset: str | None = field(
-        default=None, metadata={"help": "The corpus: a name, a file, a folder, or owner/name on the Hub."}
+    model: str | None = option(None, "The model: a folder, or owner/name on the Hub.", group="model and data")
+    dataset: str | None = option(
+        None,
+        "The corpus: a name, a file, a folder, or owner/name on the Hub.",
+        group="model and data",
+        aliases=("--corpus", "--data"),
     )
-    split: str | None = field(
-        default=None,
-        metadata={
-            "help": "The split that is scored; by default test, or the only one beside the training data or at all."
-        },
+    split: str | None = option(
+        None,
+        "The split that is scored; by default test, or the only one besides the training data or at all.",
+        group="model and data",
     )
-    data_dir: str | None = field(default=None, metadata={"help": "The folder of the files of a named corpus."})
-    predictions: str | None = field(default=None, metadata={"help": "A file of predictions, in place of a model."})
-    train: str | None = field(
-        default=None, metadata={"help": "The corpus trained on, for seen and unseen entities; by default the dataset."}
+    data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="model and data")
+    predictions: str | None = option(None, "A file of predictions, in place of a model.", group="model and data")
+    train: str | None = option(
+        None,
+        "The corpus trained on, for seen and unseen entities; by default the dataset.",
+        group="model and data",
     )
-    vector_words: str | None = field(
-        default=None, metadata={"help": "A file of the words that have pretrained vectors, each the first of its line."}
+    vector_words: str | None = option(
+        None,
+        "A file of the words that have pretrained vectors, each the first of its line.",
+        group="model and data",
     )
-    policy: Policy = field(
-        default="conlleval",
-        metadata={"help": f"How malformed spans are read: {' (repaired) or '.join(POLICIES[::-1])} (dropped)."},
+    policy: Policy = option(
+        "conlleval",
+        f"How malformed spans are read: {' (repaired) or '.join(POLICIES[::-1])} (dropped).",
+        group="scores",
+        choices=POLICIES,
     )
-    compare: str | None = field(default=None, metadata={"help": "Predictions of another system, for the paired test."})
-    min_precision: str | None = field(
-        default=None,
-        metadata={
-            "help": "Find the least score of entities (min_score) with which their precision is at least this, in "
-            "percent: a number, or a number for each label, such as PER=95,LOC=90. It is chosen on the split "
-            "validation, whatever split is scored."
-        },
+    compare: str | None = option(None, "Predictions of another system, for the paired test.", group="scores")
+    min_precision: str | None = option(
+        None,
+        "Find the least score of entities (min_score) with which their precision is at least this, in percent: a "
+        "number, or a number for each label, such as PER=95,LOC=90. It is chosen on the split validation, whatever "
+        "split is scored.",
+        group="scores",
     )
-    save_min_score: bool = field(
-        default=False,
-        metadata={
-            "help": "Save this least score in the model's config.json: Tagger, hf-xorner tag and the integrations then "
-            "leave out other entities by default; the pipeline of transformers does not."
-        },
+    save_min_score: bool = option(
+        False,
+        "Save this least score in the model's config.json: Tagger, hf-xorner tag and the integrations then leave out "
+        "other entities by default; the pipeline of transformers does not.",
+        group="scores",
     )
-    json: str | None = field(default=None, metadata={"help": "Write all figures to this JSON file."})
-    plots: str | None = field(default=None, metadata={"help": "Draw plots into this folder."})
-    save_predictions: str | None = field(default=None, metadata={"help": "Write the predictions to this file."})
-    resamples: int = field(default=1000, metadata={"help": "Resamples of the confidence intervals; 0 for none."})
-    trials: int = field(default=10_000, metadata={"help": "Trials of the paired test."})
-    seed: int = field(default=13, metadata={"help": "Seed of the resamples and trials."})
-    batch_size: int = field(default=64, metadata={"help": "Sentences per batch."})
-    device: str | None = field(default=None, metadata={"help": "The device: cpu, cuda, …"})
+    resamples: int = option(
+        1000, "Resamples of the confidence intervals; 0 for none.", group="scores", bounds=(0, math.inf)
+    )
+    trials: int = option(10_000, "Trials of the paired test.", group="scores", bounds=(1, math.inf))
+    seed: int = option(13, "Seed of the resamples and trials.", group="scores", bounds=(0, math.inf))
+    json: str | None = option(None, "Write all figures to this JSON file.", group="output")
+    plots: str | None = option(None, "Draw plots into this folder.", group="output")
+    save_predictions: str | None = option(None, "Write the predictions to this file.", group="output")
+    batch_size: int = option(64, "Sentences per batch.", group="output", bounds=(1, math.inf))
+    device: str | None = option(None, "The device: cpu, cuda, …", group="output")
 
     def __post_init__(self) -> None:
         """Check what would otherwise fail after the model has run."""
         super().__post_init__()
-        for name, least in (("resamples", 0), ("trials", 1), ("seed", 0), ("batch_size", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}={getattr(self, name)} is too small; give {least} or more.")
         if self.min_precision is not None:
             if not self.model:
                 raise ValueError("min_precision needs a model, whose entities have scores; name it by --model.")
