@@ -6,7 +6,6 @@ import io
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import REPOSITORY, SENTENCES
 from datasets import Dataset, IterableDatasetDict
-from helpers import fault, lock_holder, ok
+from helpers import fault, lock_holder, ok, posix
 from random_texts import TEXTS, lively_model, random_sentences
 
 from hf_xorner import Tagger
@@ -298,6 +297,7 @@ def test_an_output_that_exists_is_kept_without_overwrite(tag, tmp_path):
     assert objects((tmp_path / "out.jsonl").read_text())[0]["text"] == "Ann"
 
 
+@posix
 def test_the_input_is_never_the_output(tag, model, tmp_path):
     gold = tmp_path / "g.conll"
     gold.write_text("Ann B-PER\n\n")
@@ -339,7 +339,7 @@ def test_a_killed_process_leaves_a_partial_file_that_is_written_again(tag, tmp_p
     deadline = time.monotonic() + 120
     while not (partial.exists() and partial.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.wait()
     assert partial.exists() and not output.exists()
     ok(tag("in.txt", "--output", "out.jsonl"))
@@ -347,6 +347,7 @@ def test_a_killed_process_leaves_a_partial_file_that_is_written_again(tag, tmp_p
     assert not list(tmp_path.glob("out.jsonl.*"))
 
 
+@posix
 def test_a_closed_pipe_ends_the_run_without_an_error(tmp_path, model):
     source = many(tmp_path / "in.txt", 20_000)
     words = command(model, source, "--batch_size", 1)
