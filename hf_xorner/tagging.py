@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
 import re
 import sys
@@ -18,12 +19,12 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 from tqdm import tqdm
-from transformers.hf_argparser import HfArg
 
 from .corpora.load import load_hub_dataset
 from .entities import BATCHES_AHEAD, Annotation, number_by_label
 from .errors import DataError, first_line
 from .files import BYTE_ORDER_MARK, check_apart, decompressed, flush_to_disk, locked, open_bytes
+from .options import check_values, option
 from .tagger import Tagger
 
 STDIN = "-"
@@ -55,37 +56,32 @@ _SCORE_DIGITS = 6  # the digits after these may depend on the number of threads
 class TaggingOptions:
     """Options of tagging."""
 
-    model: str = HfArg(help="The model: a folder, or a repository on the Hub.")
-    output: str | None = HfArg(
-        default=None, help="The file to write, or the folder for the outputs of a folder; by default standard output."
+    model: str = option(help="The model: a folder, or a repository on the Hub.")
+    output: str | None = option(
+        None, "The file to write, or the folder for the outputs of a folder; by default standard output."
     )
-    format: str = HfArg(
-        default=AUTO,
-        help="The format to write: jsonl (the record and its entities in one object), conll (a line for each word and "
-        "its tag) or csv (a line for each entity); by default by the suffix of the output, or else conll for columns "
-        "and jsonl for other inputs.",
+    format: str = option(
+        AUTO,
+        "The format to write: jsonl (the record and its entities in one object), conll (a line for each word and its "
+        "tag) or csv (a line for each entity); by default by the suffix of the output, or else conll for columns and "
+        "jsonl for other inputs.",
+        choices=(AUTO, *OUTPUTS),
     )
-    input_format: str = HfArg(default=AUTO, help=f"The format to read: {', '.join(INPUTS)}.")
-    field: str | None = HfArg(
-        default=None, help="The field of the texts or words, or the number of the column of the words."
-    )
-    split: str | None = HfArg(default=None, help="The split of a dataset on the Hub.")
-    skip_bad_lines: bool = HfArg(default=False, help="Write bad records without entities, and count them.")
-    overwrite: bool = HfArg(default=False, help="Replace outputs that exist.")
-    min_score: str | None = HfArg(
-        default=None,
-        help="Leave out entities with a lower score: a number from 0 to 1, or a number for each label, such as "
+    input_format: str = option(AUTO, f"The format to read: {', '.join(INPUTS)}.", choices=(AUTO, *INPUTS))
+    field: str | None = option(None, "The field of the texts or words, or the number of the column of the words.")
+    split: str | None = option(None, "The split of a dataset on the Hub.")
+    skip_bad_lines: bool = option(False, "Write bad records without entities, and count them.")
+    overwrite: bool = option(False, "Replace outputs that exist.")
+    min_score: str | None = option(
+        None,
+        "Leave out entities with a lower score: a number from 0 to 1, or a number for each label, such as "
         "PER=0.9,LOC=0.8; by default the min_score in the model's config.json, or else 0.",
     )
-    batch_size: int = HfArg(default=64, help="Texts in a batch.")
-    device: str | None = HfArg(default=None, help="The device of the model; by default a GPU if there is one.")
+    batch_size: int = option(64, "Texts in a batch.", bounds=(1, math.inf))
+    device: str | None = option(None, "The device of the model; by default a GPU if there is one.")
 
     def __post_init__(self) -> None:
-        for name, allowed in (("format", (AUTO, *OUTPUTS)), ("input_format", (AUTO, *INPUTS))):
-            if getattr(self, name) not in allowed:
-                raise DataError(f"{name}={getattr(self, name)!r} is unknown; choose one of {', '.join(allowed)}.")
-        if self.batch_size < 1:
-            raise DataError(f"batch_size={self.batch_size} must be at least 1.")
+        check_values(self)
 
 
 @dataclass
