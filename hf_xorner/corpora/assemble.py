@@ -5,7 +5,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, cast
@@ -53,13 +53,13 @@ class Split(NamedTuple):
     """A split of a corpus before its tags are numbered.
 
     Attributes:
-        read: Reads the sentences, and counts repairs.
+        sentences: The sentences.
         source: The source, for messages.
         guesses_pos: Whether the column of the parts of speech is a guess, so that its values must look like them.
         formats: The formats of its files, for the log.
     """
 
-    read: Callable[[Repairs], Iterator[Sentence]]
+    sentences: list[Sentence]
     source: str
     guesses_pos: bool = False
     formats: str = ""
@@ -68,12 +68,13 @@ class Split(NamedTuple):
 _Splits = dict[str, list[Sentence]]
 
 
-def assemble(splits: Mapping[str, Split], reading: Reading, source: str) -> DatasetDict:
+def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, source: str) -> DatasetDict:
     """Build the dataset of a corpus in memory, with plain or IOB2 labels.
 
     Args:
         splits: The splits by name. ``train`` sets the labels; without it all splits together do.
         reading: The options of reading.
+        repairs: The repairs of the readers, which are reported with those of the tags.
         source: The name of the corpus, for messages.
 
     Returns:
@@ -85,7 +86,6 @@ def assemble(splits: Mapping[str, Split], reading: Reading, source: str) -> Data
             belong to the scheme, if a split has a tag (of chunks: a type) that the training split lacks, or for a
             repair that ``reading.strict`` refuses.
     """
-    repairs = Repairs(reading)
     corpus = {name: _read(split, reading, repairs) for name, split in splits.items()}
     _use_usual_tags(corpus, reading, repairs, source)
     pairs = set().union(*map(_pairs, corpus.values()))
@@ -123,7 +123,7 @@ def _read(split: Split, reading: Reading, repairs: Repairs) -> list[Sentence]:
     """Return the sentences of a split; equal words and tags share their memory."""
     shared: dict[str, str] = {}
     sentences = []
-    for sentence in split.read(repairs):
+    for sentence in split.sentences:
         if reading.strip is not None:
             sentence = _stripped(sentence, reading.strip, repairs)
             if not sentence.tokens:

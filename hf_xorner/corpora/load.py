@@ -15,18 +15,15 @@ from datasets import Dataset, DatasetDict, load_dataset
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import BYTE_ORDER_MARK
 from .assemble import TRAIN, Split, assemble
-from .encodings import open_corpus_file
-from .formats.brat import read_brat
-from .formats.columns import read_columns
-from .formats.conll2012 import read_conll2012
-from .formats.conllu import is_conllu, names_columns, read_conllu
+from .formats.columns import read_columns, split_lines
+from .formats.conll2012 import BEGINS, read_conll2012
+from .formats.conllu import is_conllu, read_conllu
 from .formats.csv_rows import has_header, read_csv
-from .formats.json_lines import kind_of_first, read_json_lines, sniff_document, sniff_json
-from .formats.layout import sample_of
-from .formats.spacy import read_docbin, read_spacy_json
-from .formats.spans import read_spans
-from .formats.tables import open_saved, open_table, sentences_of_table
-from .source import AUTO, Reading, Repairs, Sentence
+from .formats.json_lines import is_json, kind_of_record, read_json_lines, records
+from .formats.spacy import read_spacy
+from .formats.spans import read_brat, read_spans
+from .formats.tables import open_saved, read_arrow, read_parquet, sentences_of_table
+from .source import AUTO, Reading, Repairs, Sentence, text_of
 from .splits import (
     ANNOTATION_SUFFIX,
     JSON_SUFFIXES,
@@ -43,56 +40,52 @@ _log = logging.getLogger(__name__)
 
 # What `save_to_disk` leaves in a folder: of several splits, and of one.
 _SAVED = ("dataset_dict.json", "state.json")
-_CONLL2012_START = "#begin document"
-
-
-def is_saved(folder: Path) -> bool:
-    """Return whether a folder was written by `save_to_disk`."""
-    return any((folder / name).is_file() for name in _SAVED)
+# Characters that are enough to recognise the format of a text.
+_SAMPLE = 200_000
 
 
 def splits_of_folder(
-    folder: Path, reading: Reading, prefix: str = "", tag_names: str | None = None
+    folder: Path, reading: Reading, repairs: Repairs, prefix: str = "", tag_names: str | None = None
 ) -> dict[str, Split]:
     """Return the splits of a folder; files that are not read are logged in one line.
 
     Args:
         folder: A folder of files whose names tell their splits, of a single file, or one that `save_to_disk` wrote.
         reading: The options of reading.
+        repairs: Where repairs are counted.
         prefix: The first characters of the names of the files that are read.
-        tag_names: The names of the tags, where nothing else tells them.
+        tag_names: The names of numbered tags, if nothing else names them.
 
     Raises:
         DataError: If no file of several tells its split, or two claim the same.
     """
-    if is_saved(folder):
+    if any((folder / name).is_file() for name in _SAVED):
         return {
-            name: split_of_table(found, f"{folder.resolve()}, {name}", reading)
-            for name, found in open_saved(folder).items()
+            name: split_of_table(dataset, f"{folder.resolve()}, {name}", reading)
+            for name, dataset in open_saved(folder).items()
         }
-    found = find_splits(folder, prefix=prefix)
-    if not found.splits:
-        found = find_unnamed(folder)
-    if report := found.report(folder):
+    files = find_splits(folder, prefix=prefix)
+    if not files.splits:
+        files = find_unnamed(folder)
+    if report := files.report(folder):
         _log.warning("%s: %s.", folder, report)
-    reading = _with_tag_names(next(iter(found.splits.values()))[0].with_name("label.json"), reading, tag_names)
-    return {name: split_of_files(paths, reading) for name, paths in found.splits.items()}
+    names = next(iter(files.splits.values()))[0].with_name("label.json")
+    if reading.tag_names is None and names.is_file():
+        tag_names = _tag_names_in(names)
+    reading = replace(reading, tag_names=reading.tag_names or tag_names)
+    return {name: split_of_files(paths, reading, repairs) for name, paths in files.splits.items()}
 
 
-def _with_tag_names(path: Path, reading: Reading, usual: str | None) -> Reading:
-    """Return the options with the names of the tags: those given, those in T-NER's file of names, or the usual ones."""
-    if reading.tag_names is not None or not path.is_file():
-        return replace(reading, tag_names=reading.tag_names or usual)
+def _tag_names_in(path: Path) -> str:
+    """Return the names of the tags in T-NER's file of names and numbers."""
     try:
         numbers = json.loads(path.read_text(encoding="utf-8"))
-        if type(numbers) is not dict or any(len(name.split()) != 1 for name in numbers):
-            raise ValueError("expected an object of names without blanks and their numbers")
         names = sorted(numbers, key=numbers.__getitem__)
-        if [numbers[name] for name in names] != list(range(len(names))):
-            raise ValueError("its numbers do not follow each other")
-    except (ValueError, TypeError, RecursionError) as error:
-        raise DataError(f"{path}: holds no numbers of tags ({first_line(error)}); give tag_names.") from None
-    return replace(reading, tag_names=" ".join(names))
+        if [numbers[name] for name in names] == list(range(len(names))):
+            return " ".join(names)
+    except (ValueError, TypeError, AttributeError):
+        pass
+    raise DataError(f"{path}: expected an object of names and their numbers from 0; give tag_names.")
 
 
 def split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
@@ -103,102 +96,82 @@ def split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
         source: Its name, for messages.
         reading: The options of reading.
     """
-
-    def read(repairs: Repairs) -> Iterator[Sentence]:
-        return sentences_of_table(dataset, f"{source}, row ", reading)
-
-    return Split(read, source)
+    return Split(list(sentences_of_table(dataset, source, reading)), source)
 
 
-def split_of_files(paths: Sequence[Path], reading: Reading) -> Split:
-    """Return files, one after the other, as a split.
-
-    Args:
-        paths: The files, each of any format.
-        reading: The options of reading.
-    """
-    kinds = {path: format_of(path, reading) if reading.format == AUTO else reading.format for path in paths}
-
-    # Documents of one name in different folders are different ones.
-    common = Path(os.path.commonpath([path.parent for path in paths]))
-
-    def read(repairs: Repairs) -> Iterator[Sentence]:
-        for path, kind in kinds.items():
-            if kind == "brat":
-                document = path.relative_to(common).with_suffix("").as_posix()
-                yield from read_brat(path, reading, repairs, document)
-            else:
-                yield from _read_file(path, kind, reading, repairs)
-
-    guesses_pos = reading.pos_column is None and "columns" in kinds.values()
-    return Split(read, str(paths[0]), guesses_pos, ", ".join(sorted(set(kinds.values()))))
-
-
-_READERS: dict[str, Callable[[Path, Reading, Repairs], Iterator[Sentence]]] = {
+_TEXT_READERS: dict[str, Callable[[Path, str, Reading, Repairs], Iterator[Sentence]]] = {
     "columns": read_columns,
     "conllu": read_conllu,
     "conll2012": read_conll2012,
     "csv": read_csv,
     "jsonl": read_json_lines,
     "spans": read_spans,
-    "spacy": read_docbin,
-    "spacy_json": read_spacy_json,
 }
 
 
-def _read_file(path: Path, kind: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
-    if kind in _READERS:
-        return _READERS[kind](path, reading, repairs)
-    return sentences_of_table(open_table(path), f"{path}, row ", reading)
+def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs) -> Split:
+    """Return files, one after the other, as a split.
+
+    Args:
+        paths: The files, each of any format.
+        reading: The options of reading.
+        repairs: Where repairs are counted.
+    """
+    # Documents of one name in different folders are different ones.
+    common = Path(os.path.commonpath([path.parent for path in paths]))
+    formats = set()
+    sentences: list[Sentence] = []
+    for path in paths:
+        format, text = reading.format, ""
+        if format == AUTO:
+            format = _FORMAT_OF_SUFFIX.get(suffix_of(path), AUTO)
+        if format in (AUTO, *_TEXT_READERS):
+            text = text_of(path, reading, repairs)
+            format = format_of(path, text, reading) if format == AUTO else format
+        formats.add(format)
+        if format in _TEXT_READERS:
+            sentences += _TEXT_READERS[format](path, text, reading, repairs)
+        elif format == "brat":
+            sentences += read_brat(path, repairs, path.relative_to(common).with_suffix("").as_posix())
+        elif format == "spacy":
+            sentences += read_spacy(path, reading, repairs)
+        else:
+            sentences += read_parquet(path, reading) if format == "parquet" else read_arrow(path, reading)
+    guesses_pos = reading.pos_column is None and "columns" in formats
+    return Split(sentences, str(paths[0]), guesses_pos, ", ".join(sorted(formats)))
 
 
-def format_of(path: Path, reading: Reading) -> str:
-    """Recognise the format of a file by its suffix, or else by its first line that is not blank.
+_FORMAT_OF_SUFFIX = {".parquet": "parquet", ".arrow": "arrow", ".spacy": "spacy", ANNOTATION_SUFFIX: "brat"}
+
+
+def format_of(path: Path, text: str, reading: Reading) -> str:
+    """Recognise the format of a text file by its suffix and its first lines.
 
     Args:
         path: The file.
+        text: Its text.
         reading: The options of reading.
-
-    Raises:
-        DataError: For an array of JSON whose first object is faulty.
     """
     suffix = suffix_of(path)
-    if suffix in (".parquet", ".arrow", ".spacy"):
-        return suffix[1:]
-    if suffix == ANNOTATION_SUFFIX:
-        return "brat"
-    if suffix.endswith("gold_conll"):
+    text = text.lstrip(f" \t\r\n{BYTE_ORDER_MARK}")
+    if suffix.endswith("gold_conll") or text.startswith(BEGINS):
         return "conll2012"
-    with open_corpus_file(path, reading) as file:
-        line = next((line for line in file if line.strip(f" \t\r\n{BYTE_ORDER_MARK}")), "")
-    if line.replace(BYTE_ORDER_MARK, "").startswith(_CONLL2012_START):
-        return "conll2012"
-    if found := sniff_json(line, reading) or sniff_document(path, line, reading):
-        return found
-    if suffix in JSON_SUFFIXES:
-        # The first line is bad.
-        return kind_of_first(path, reading) if reading.skip_bad_lines else "jsonl"
-    return _kind_of_columns(path, suffix, line, reading)
-
-
-def _kind_of_columns(path: Path, suffix: str, line: str, reading: Reading) -> str:
-    """Recognise the kind of a file with one token a line by its suffix or its first lines."""
-    line = line.replace(BYTE_ORDER_MARK, "").rstrip("\r\n")
-    if suffix == ".csv" or has_header(line):
+    if suffix in JSON_SUFFIXES or is_json(text):
+        # Bad records at the beginning may be left out.
+        first = next(records(path, text, Repairs(reading)), None)
+        return "jsonl" if first is None else kind_of_record(first.content, reading)
+    lines = split_lines(text[:_SAMPLE])
+    if suffix == ".csv" or has_header(lines[0]):
         return "csv"
-    if names_columns(line):
-        return "conllu"
-    with open_corpus_file(path, reading) as file:
-        return "conllu" if is_conllu(sample_of(file, reading.comments)) else "columns"
+    return "conllu" if is_conllu(lines) else "columns"
 
 
-_LANGUAGES = frozenset({"arabic", "chinese", "english"})
-_LANGUAGE = "english"
-#: The New Testament of the pivot texts: it has no annotation of names, and all work on names leaves it out.
-_WITHOUT_NAMES = "pt"
+#: Folders of OntoNotes that are not read: other languages, and the New Testament of the pivot texts, which has no
+#: annotation of names, and which all work on names leaves out.
+_NOT_READ = {"arabic", "chinese", "pt"}
 
 
-def splits_of_ontonotes(folder: Path, reading: Reading) -> dict[str, Split]:
+def splits_of_ontonotes(folder: Path, reading: Reading, repairs: Repairs) -> dict[str, Split]:
     """Return the English splits of OntoNotes 5.0, without the texts that have no annotated names.
 
     A folder of one file a split is read as it is: from CoNLL-2012's own tree, ``data/train/data/english/annotations``
@@ -207,17 +180,13 @@ def splits_of_ontonotes(folder: Path, reading: Reading) -> dict[str, Split]:
     Args:
         folder: The folder; the files may be at any depth.
         reading: The options of reading.
+        repairs: Where repairs are counted.
     """
     files = {
-        split: [path for path in paths if _is_wanted(path.relative_to(folder))]
+        split: [path for path in paths if not _NOT_READ & set(path.relative_to(folder).parts[:-1])]
         for split, paths in find_splits(folder).splits.items()
     }
-    return {split: split_of_files(paths, reading) for split, paths in files.items() if paths}
-
-
-def _is_wanted(path: Path) -> bool:
-    folders = set(path.parts[:-1])
-    return _WITHOUT_NAMES not in folders and not folders & (_LANGUAGES - {_LANGUAGE})
+    return {split: split_of_files(paths, reading, repairs) for split, paths in files.items() if paths}
 
 
 def load_hub_dataset(name: str, **options: Any) -> Any:
@@ -321,8 +290,8 @@ def load_corpus(source: str | Path, data_dir: str | Path | None = None, **readin
     - ``owner/name``: a data set on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``.
 
     Local files are CoNLL columns, CoNLL-U, CSV or TSV with a header, CoNLL-2012 files, JSON (one object a line, or an
-    array) of words and tags or of texts with character spans as annotation tools export them, spaCy's JSON, all of
-    these plain or compressed by gzip; spaCy's DocBin, BRAT's files, Parquet or Arrow; or a folder that `save_to_disk`
+    array) of words and tags or of texts with character spans as annotation tools export them, all of these plain or
+    compressed by gzip; spaCy's DocBin, BRAT's files, Parquet or Arrow; or a folder that `save_to_disk`
     wrote. Format, encoding, scheme of the tags and columns are recognised. Repairs are logged in one line, and so is
     what may have been recognised wrongly.
 
@@ -344,37 +313,34 @@ def load_corpus(source: str | Path, data_dir: str | Path | None = None, **readin
         DataError: If the source cannot be found, its content is faulty, or its words or tags seem to be read from a
             wrong column.
     """
-    options = Reading(**reading)
+    options, name = Reading(**reading), str(source)
+    # A path is meant as one: Path("./wnut17") has lost what tells it from the name.
+    if isinstance(source, str) and name == "xor":
+        return xor_corpus()
+    repairs = Repairs(options)
     try:
-        return _load(source, data_dir, options)
+        splits = _splits_of(source, data_dir, options, repairs)
     except OSError as error:
         where = error.filename or source
         reason = error.strerror or first_line(error)
         raise DataError(f"{where}: cannot be read ({reason}); make it readable, or name another source.") from error
+    return assemble(splits, options, repairs, name)
 
 
-def _load(source: str | Path, data_dir: str | Path | None, options: Reading) -> DatasetDict:
+def _splits_of(source: str | Path, data_dir: str | Path | None, reading: Reading, repairs: Repairs) -> dict[str, Split]:
     name = str(source)
-    if not name:
-        # Or else it would be the working directory.
-        raise DataError(f"source='' names nothing; {_EXPECTED}.")
-    # A path is meant as one: Path("./wnut17") has lost what tells it from the name.
-    if isinstance(source, str) and name == "xor":
-        return xor_corpus()
     if isinstance(source, str) and name in NAMED_CORPORA:
-        return _load_named(name, data_dir, options)
+        return _splits_of_named(name, data_dir, reading, repairs)
     # An absolute source wins over data_dir.
     path = _expanded(data_dir or "") / _expanded(source)
-    if path.is_dir():
-        return assemble(splits_of_folder(path, options), options, name)
+    if name and path.is_dir():
+        return splits_of_folder(path, reading, repairs)
     if path.is_file():
-        return assemble({TRAIN: split_of_files([path], options)}, options, name)
+        return {TRAIN: split_of_files([path], reading, repairs)}
     # A name with the suffix of a data file is a mistyped path, so the Hub is not asked.
     if _HUB_NAME.fullmatch(name) and not has_data_suffix(path):
-        return assemble(splits_of_hub(name, options), options, name)
-    if path.exists():
-        raise DataError(f"{path}: a pipe or device, which cannot be read twice; save what it holds to a file.")
-    raise DataError(f"{path}: no such file or folder; {_EXPECTED}.")
+        return splits_of_hub(name, reading)
+    raise DataError(f"{name}: no such file or folder; {_EXPECTED}.")
 
 
 def inputs_of(source: str | Path, data_dir: str | Path | None = None) -> list[Path]:
@@ -389,31 +355,28 @@ def inputs_of(source: str | Path, data_dir: str | Path | None = None) -> list[Pa
     return [path] if path.exists() else []
 
 
-def _load_named(name: str, data_dir: str | Path | None, reading: Reading) -> DatasetDict:
-    """Load a named corpus from local files, or else from the Hub."""
+def _splits_of_named(name: str, data_dir: str | Path | None, reading: Reading, repairs: Repairs) -> dict[str, Split]:
+    """Return the splits of a named corpus from local files, or else from the Hub."""
     corpus = NAMED_CORPORA[name]
-    files, hub, prefix = corpus.files, corpus.hub, corpus.prefix
-    inside = corpus.folders[0] if prefix else name
+    inside = corpus.folders[0] if corpus.prefix else name
     base = data_dir if data_dir is not None else os.environ.get(CORPORA_VARIABLE)
-    folder = _folder_of(name, _expanded(base), prefix) if base else None
+    folder = _folder_of(name, _expanded(base), corpus.prefix) if base else None
+    if folder and name == "ontonotes5":
+        return splits_of_ontonotes(folder, reading, repairs)
     if folder:
-        if name == "ontonotes5":
-            splits = splits_of_ontonotes(folder, reading)
-        else:
-            splits = splits_of_folder(folder, reading, prefix, corpus.tag_names)
-        return assemble(splits, reading, name)
+        return splits_of_folder(folder, reading, repairs, corpus.prefix, corpus.tag_names)
     if data_dir is not None:
-        raise DataError(f"{base}: no files of {name} here; put {files} into it, or into a folder {inside} in it.")
+        raise DataError(
+            f"{base}: no files of {name} here; put {corpus.files} into it, or into a folder {inside} in it."
+        )
     why = "the Hub has no copy of it"
-    if hub is not None:
+    if corpus.hub is not None:
         try:
-            splits = splits_of_hub(hub, reading)
+            return splits_of_hub(corpus.hub, reading)
         except DataError as error:
-            why = f"its copy {hub} on the Hub cannot be loaded ({first_line(error.__cause__ or error)})"
-        else:
-            return assemble(splits, reading, name)
+            why = f"its copy {corpus.hub} on the Hub cannot be loaded ({first_line(error.__cause__ or error)})"
     raise DataError(
-        f"{name}: no folder given, and {why}; put {files} into a folder and name it as data_dir, "
+        f"{name}: no folder given, and {why}; put {corpus.files} into a folder and name it as data_dir, "
         f"or put them into the folder {inside} below the one that the variable {CORPORA_VARIABLE} names."
     )
 

@@ -1,15 +1,16 @@
 """Options of reading, and the sentences and repairs of every reader."""
 
-import codecs
 import logging
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import DataError
+from ..files import open_bytes, undecodable
+from ..options import check_values, option
 from .schemes import IO, WRITTEN_SCHEMES
 
 _log = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ class Repairs:
 AUTO = "auto"
 NONE = "none"
 WRITTEN_FORMATS = ("columns", "conllu", "csv", "jsonl", "spans", "parquet", "arrow")
-FORMATS = (*WRITTEN_FORMATS, "conll2012", "brat", "spacy", "spacy_json")
+FORMATS = (*WRITTEN_FORMATS, "conll2012", "brat", "spacy")
 SCHEMES = ("plain", *WRITTEN_SCHEMES, IO)
 SEPARATORS = ("tab", "blank")
 
@@ -109,52 +110,41 @@ SEPARATORS = ("tab", "blank")
 class Reading:
     """Options of reading; everything is recognised by default."""
 
-    format: str = field(default=AUTO, metadata={"help": f"The format of local files: {', '.join(FORMATS)}."})
-    scheme: str = field(default=AUTO, metadata={"help": f"The scheme of the tags: {', '.join(SCHEMES)}."})
-    separator: str = field(default=AUTO, metadata={"help": f"What separates columns: {' or '.join(SEPARATORS)}."})
-    token_column: str | None = field(
-        default=None, metadata={"help": "The column of the words, by number from 0 (negative from the end) or name."}
+    format: str = option(AUTO, f"The format of local files: {', '.join(FORMATS)}.", choices=(AUTO, *FORMATS))
+    scheme: str = option(AUTO, f"The scheme of the tags: {', '.join(SCHEMES)}.", choices=(AUTO, *SCHEMES))
+    separator: str = option(AUTO, f"What separates columns: {' or '.join(SEPARATORS)}.", choices=(AUTO, *SEPARATORS))
+    token_column: str | None = option(
+        None, "The column of the words, by number from 0 (negative from the end) or name."
     )
-    tag_column: str | None = field(default=None, metadata={"help": "The column of the tags, likewise."})
-    pos_column: str | None = field(
-        default=None, metadata={"help": f"The column of the parts of speech, likewise, or {NONE!r}."}
+    tag_column: str | None = option(None, "The column of the tags, likewise.")
+    pos_column: str | None = option(None, f"The column of the parts of speech, likewise, or {NONE!r}.")
+    tag_names: str | None = option(
+        None, "The names of the tags in the order of their numbers, for JSON or tables with numbers."
     )
-    tag_names: str | None = field(
-        default=None,
-        metadata={"help": "The names of the tags in the order of their numbers, for JSON or tables with numbers."},
+    comments: str = option(AUTO, f"What begins a line of comment in files of columns, or {NONE!r}.")
+    encoding: str = option(AUTO, "The encoding of text files: utf-8, latin-1, cp1252 or any other that Python knows.")
+    strip: str | None = option(
+        None, "A regular expression to remove from every word: '^en:' (WikiANN), '[0-9]$' (Weibo)."
     )
-    comments: str = field(
-        default=AUTO, metadata={"help": f"What begins a line of comment in files of columns, or {NONE!r}."}
+    types: str | None = option(
+        None,
+        "Other types of entities, as in 'person=PER,product=?,event=O': person is renamed, the words of products have "
+        "an unknown tag, and those of events are outside of entities.",
     )
-    encoding: str = field(
-        default=AUTO,
-        metadata={"help": "The encoding of columns and CSV: utf-8, latin-1, cp1252 or any other that Python knows."},
+    skip_bad_lines: bool = option(
+        False, "Leave out bad lines, rows of CSV and JSON records, and list the first ten of them."
     )
-    strip: str | None = field(
-        default=None,
-        metadata={"help": "A regular expression to remove from every word: '^en:' (WikiANN), '[0-9]$' (Weibo)."},
-    )
-    types: str | None = field(
-        default=None,
-        metadata={
-            "help": "Other types of entities, as in 'person=PER,product=?,event=O': person is renamed, the words of "
-            "products have an unknown tag, and those of events are outside of entities."
-        },
-    )
-    skip_bad_lines: bool = field(
-        default=False,
-        metadata={"help": "Leave out bad lines, rows of CSV and JSON records, and list the first ten of them."},
-    )
-    strict: bool = field(default=False, metadata={"help": "Refuse what would otherwise be repaired."})
+    strict: bool = option(False, "Refuse what would otherwise be repaired.")
 
     def __post_init__(self) -> None:
-        for name, allowed in (("format", FORMATS), ("scheme", SCHEMES), ("separator", SEPARATORS)):
-            value = getattr(self, name)
-            if value not in (AUTO, *allowed):
-                raise DataError(f"{name}={value!r} is unknown; choose one of {', '.join((AUTO, *allowed))}.")
-        if not isinstance(self.comments, str) or not self.comments:
-            raise DataError(f"comments={self.comments!r} begins no line; give what does, {AUTO!r} or {NONE!r}.")
-        self._check_encoding()
+        check_values(self)
+        if self.encoding != AUTO:
+            try:
+                "".encode(self.encoding)  # fails for codecs such as hex, which do not decode text
+            except LookupError as error:
+                raise DataError(
+                    f"encoding: {error}; give utf-8, latin-1, cp1252 or another that Python knows."
+                ) from None
         try:
             re.compile(self.strip or "")
         except re.error as error:
@@ -165,18 +155,6 @@ class Reading:
             value = getattr(self, name)
             if value is not None:
                 setattr(self, name, str(value))
-
-    def _check_encoding(self) -> None:
-        if self.encoding == AUTO:
-            return
-        try:
-            # Codecs such as hex and rot13 do not decode text.
-            if not codecs.lookup(self.encoding)._is_text_encoding:
-                raise LookupError
-        except LookupError:
-            raise DataError(
-                f"encoding={self.encoding!r} is unknown; give utf-8, latin-1, cp1252 or another that Python knows."
-            ) from None
 
     @property
     def new_types(self) -> dict[str, str]:
@@ -230,3 +208,33 @@ class Sentence(NamedTuple):
     def place(self, index: int = 0) -> str:
         """Return the place of a token, for messages."""
         return f"{self.source}{self.lines[index] if self.lines else self.line}"
+
+
+_BEYOND_ASCII = bytes(range(0x80, 0x100))
+
+
+def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
+    """Return the text of a file, plain or gzip: in the encoding that is named, or else UTF-8, Windows-1252 or Latin-1.
+
+    Raises:
+        DataError: If it is not text in that encoding, or is damaged UTF-8.
+    """
+    with open_bytes(path) as file:
+        data = file.read()
+    encoding = "utf-8" if reading.encoding == AUTO else reading.encoding
+    try:
+        return data.decode(encoding)
+    except UnicodeError:
+        if reading.encoding != AUTO:
+            raise undecodable(path, encoding) from None
+    beyond_ascii = len(data) - len(data.translate(None, _BEYOND_ASCII))
+    invalid = len(data) - len(data.decode(errors="ignore").encode())
+    # Bytes that make characters of UTF-8 more often than not are no coincidence.
+    if 2 * invalid < beyond_ascii or b"\0" in data:
+        raise undecodable(path)
+    try:
+        name, text = "Windows-1252", data.decode("cp1252")
+    except UnicodeError:  # a few bytes have no character there
+        name, text = "Latin-1", data.decode("latin-1")
+    repairs.note(f"not UTF-8, so read as {name}; name another one as encoding if that is wrong", str(path))
+    return text

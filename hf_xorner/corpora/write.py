@@ -86,11 +86,13 @@ def _as_csv(sentences: Iterator[Sentence], separator: str, chunked: bool) -> Ite
     buffer = io.StringIO()
     # Line ends as RFC 4180 has them; words that hold a part of one are written in quotation marks.
     writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow(["sentence_id", "token", DOC_ID, "pos", "tag"])
+    header = ["sentence_id", DOC_ID, "token", "tag"]
     for sentence in sentences:
-        size = len(sentence.tokens)
-        columns = [sentence.tokens, [sentence.doc_id or ""] * size, sentence.pos_tags or [""] * size, sentence.tags]
-        writer.writerows([sentence.line + 1, *row] for row in zip(*columns, strict=True))
+        values = [sentence.tokens, sentence.tags, *([sentence.pos_tags] if sentence.pos_tags else [])]
+        if header:
+            writer.writerow([*header, *(["pos"] if sentence.pos_tags else [])])
+            header = []
+        writer.writerows([sentence.line + 1, sentence.doc_id or "", *row] for row in zip(*values, strict=True))
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()

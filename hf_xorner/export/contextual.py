@@ -56,9 +56,9 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
     ids = graph.Gather(sentence, graph.Min(place, longest - 1), axis=1)  # (B, windows, total)
     ids = graph.Where(position < size, ids, context.padding)
     for index, piece in enumerate(prefix):
-        ids = graph.Where(position.equals(index - len(prefix)), piece, ids)
+        ids = graph.Where(position == index - len(prefix), piece, ids)
     for index, piece in enumerate(suffix):
-        ids = graph.Where(position.equals(size + index), piece, ids)
+        ids = graph.Where(position == size + index, piece, ids)
     mask = graph.cast(position < (size + len(suffix)), "int64")
     states = _add_encoder(graph, context, *(graph.reshape(each, -1, total) for each in (ids, mask)))
 

@@ -1,7 +1,11 @@
-"""Read CSV and TSV files with a header as a stream of sentences."""
+"""Read CSV and TSV files.
+
+Not by the loader of `datasets`, which reads words such as ``None``, ``nan`` and ``NA`` as missing values.
+"""
 
 import ast
 import csv
+import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,9 +13,8 @@ from typing import NamedTuple
 
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
-from ..encodings import encoding_of, open_corpus_file
 from ..source import AUTO, NONE, Reading, Repairs, Sentence
-from .layout import looks_like_tag, recognise_columns
+from .columns import UNKNOWN, looks_like_tag, recognise_columns
 
 _TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text", "sentence")
 _TAG_NAMES = (
@@ -24,6 +27,7 @@ _SENTENCE_NAME = re.compile(r"sent(ence)?(_?(id|idx|index|no|num|number|#))?")
 # The tags of a whole sentence in one cell.
 _LIST = re.compile(r"^\[.*\]$|\S \S")
 _DELIMITERS = (",", ";", "\t")
+_SAMPLE = 1000
 # A file of as many words that ends no sentence is one whose sentences cannot be told.
 _MOST_WORDS = 1000
 # Rows that are enough to tell texts from words.
@@ -35,7 +39,7 @@ class _Columns(NamedTuple):
 
     Attributes:
         delimiter: The separator of the fields.
-        names: Their names; empty for a file without a header.
+        header: Whether the first row names the columns.
         token: The index of the words.
         tag: The index of the tags.
         pos: The index of the parts of speech, as the next two None if there are none.
@@ -47,7 +51,7 @@ class _Columns(NamedTuple):
     """
 
     delimiter: str
-    names: Sequence[str]
+    header: bool
     token: int
     tag: int
     pos: int | None
@@ -60,132 +64,97 @@ class _Columns(NamedTuple):
 
 def has_header(line: str) -> bool:
     """Return whether a line names a column of words and one of tags."""
-    for delimiter in _DELIMITERS:
-        names = _names(line, delimiter)
-        token, tag = _first(names, _TOKEN_NAMES), _first(names, _TAG_NAMES)
-        if token is not None and tag is not None:
-            return True
-    return False
+    return any(_names_columns(_names(line, delimiter)) for delimiter in _DELIMITERS)
 
 
-def read_csv(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def read_csv(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
     """Yield the sentences of a file of comma-separated values, or of values separated by semicolons or TABs.
 
     The first row names the columns: of words (``token``, ``word``, …), of tags (``ner_tags``, ``tag``, ``label``, …),
     and perhaps of parts of speech (``pos``), documents (``doc_id``) and sentences (``sentence_id``, ``Sentence #``). A
     sentence ends where the value of the last changes, which may stand in the first row of the sentence only, or at an
-    empty row. Where the tags of the first row are a list, ``['O', 'B-PER']`` or ``O B-PER``, each row holds a whole
-    sentence. The columns of a file without names are recognised as `hf_xorner.corpora.formats.layout` does.
-
-    Args:
-        path: A file, plain or gzip.
-        reading: Other columns, by name or number.
-        repairs: Notes another encoding than UTF-8, and bad rows that are left out.
-
-    Yields:
-        The sentences in the order of the file; none is empty.
+    empty row. Where the tags of a row are a list, ``['O', 'B-PER']`` or ``O B-PER``, each row holds a whole sentence.
+    The columns of a file without names are recognised as those of CoNLL columns are.
 
     Raises:
         DataError: For a file without columns of words and tags, an empty word or tag, quotation marks that do not
             match, lists of unequal length, and a long file in which no sentence ends.
     """
-    columns = csv_columns(path, reading)
-    encoding_of(path, reading, repairs)
+    text = text.replace(BYTE_ORDER_MARK, "")
+    columns = _columns_of(path, text, reading)
     if columns.note:
         repairs.note(columns.note, str(path))
     reader = _read_lists if columns.lists else _read_words
-    found = False
-    for sentence in reader(path, columns, reading, repairs):
-        found = True
-        yield sentence
-    if not found:
-        raise DataError(f"{path}:1: the file holds no sentence; expected rows of a token and its tag.")
+    yield from reader(path, _rows(path, text, columns), columns, repairs)
 
 
-def _rows(path: Path, columns: _Columns, reading: Reading) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows below the header with the numbers of their first lines."""
-    with open_corpus_file(path, reading) as file:
-        clean = (line.replace(BYTE_ORDER_MARK, "") for line in file)
-        # Without quoting, a quotation mark is a character as any other.
-        rows = csv.reader(
-            clean,
-            delimiter=columns.delimiter,
-            quoting=csv.QUOTE_MINIMAL if columns.quoted else csv.QUOTE_NONE,
-            strict=True,
-        )
-        number = 1
-        header = bool(columns.names)
-        while True:
-            try:
-                row = next(rows)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise DataError(
-                    f"{path}:{number}: the quotation marks of the row do not match ({error}); "
-                    "double those that belong to a word, and put them around it."
-                ) from None
+_Rows = Iterator[tuple[int, list[str]]]
+
+
+def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
+    """Yield the rows below the header with the numbers of their first lines; those without values are empty."""
+    # Without quoting, a quotation mark is a character as any other.
+    quoting = csv.QUOTE_MINIMAL if columns.quoted else csv.QUOTE_NONE
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=columns.delimiter, quoting=quoting, strict=True)
+    number, header = 1, columns.header
+    try:
+        for row in rows:
             if header and any(row):
                 header = False
             elif not header:
-                yield number, row
+                yield number, row if any(row) else []
             number = rows.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{number}: the quotation marks of the row do not match ({error}); "
+            "double those that belong to a word, and put them around it."
+        ) from None
 
 
-def _read_words(path: Path, columns: _Columns, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def _read_words(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> Iterator[Sentence]:
     """Yield the sentences of a file with one word a row."""
-    rows: list[tuple[int, str, str, str]] = []
+    words: list[tuple[int, str, str, str]] = []
     sentence_name, document = "", None
     ended = False
-    for number, row in _rows(path, columns, reading):
-        if not any(row):
-            ended = ended or bool(rows)
-            if rows:
-                yield Sentence.of_rows(rows, path, columns.pos is not None, document)
-                rows = []
-            continue
-        name = _cell(row, columns.sentence)
-        doc_id = _cell(row, columns.document) or None
-        begins = (name and name != sentence_name) or (columns.document is not None and doc_id != document)
-        if begins and rows:
+    for number, row in rows:
+        name, doc_id = _cell(row, columns.sentence), _cell(row, columns.document) or None
+        if words and (
+            not row or (name and name != sentence_name) or (columns.document is not None and doc_id != document)
+        ):
             ended = True
-            yield Sentence.of_rows(rows, path, columns.pos is not None, document)
-            rows = []
+            yield Sentence.of_rows(words, path, columns.pos is not None, document)
+            words = []
+        if not row:
+            continue
         sentence_name, document = name or sentence_name, doc_id
         token, tag = _cell(row, columns.token), _cell(row, columns.tag)
-        if token and tag:
-            rows.append((number, token, tag, _cell(row, columns.pos) or "_"))
-            if len(rows) > _MOST_WORDS and not ended:
-                raise DataError(
-                    f"{path}:{number}: {_MOST_WORDS:,} words, and no sentence has ended; number the sentences in a "
-                    "column sentence_id, or put an empty row after each."
-                )
+        if not token or not tag:
+            repairs.leave_out(
+                DataError(f"{path}:{number}: the {'tag' if token else 'token'} is empty; correct the row.")
+            )
             continue
-        _refuse(f"{path}:{number}: the {'tag' if token else 'token'} is empty", reading, repairs)
-    if rows:
-        yield Sentence.of_rows(rows, path, columns.pos is not None, document)
+        words.append((number, token, tag, _cell(row, columns.pos) or UNKNOWN))
+        if len(words) > _MOST_WORDS and not ended:
+            raise DataError(
+                f"{path}:{number}: {_MOST_WORDS:,} words, and no sentence has ended; number the sentences in a "
+                "column sentence_id, or put an empty row after each."
+            )
+    if words:
+        yield Sentence.of_rows(words, path, columns.pos is not None, document)
 
 
-def _read_lists(path: Path, columns: _Columns, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def _read_lists(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> Iterator[Sentence]:
     """Yield the sentences of a file with one sentence a row."""
-    for number, row in _rows(path, columns, reading):
-        if not any(row):
-            continue
+    for number, row in rows:
         tokens, tags = _list(_cell(row, columns.token)), _list(_cell(row, columns.tag))
         pos_tags = None if columns.pos is None else _list(_cell(row, columns.pos))
-        if len(tokens) != len(tags):
-            _refuse(f"{path}:{number}: {len(tokens)} tokens but {len(tags)} tags", reading, repairs)
-            continue
-        if pos_tags is not None and len(pos_tags) != len(tokens):
-            _refuse(f"{path}:{number}: {len(tokens)} tokens but {len(pos_tags)} parts of speech", reading, repairs)
-            continue
-        if tokens:
-            document = _cell(row, columns.document) or None
-            yield Sentence(tokens, tags, f"{path}:", number, pos_tags, document)
-
-
-def _refuse(fault: str, reading: Reading, repairs: Repairs) -> None:
-    repairs.leave_out(DataError(f"{fault}; correct the row."))
+        sizes = {len(tokens), len(tags), len(tokens if pos_tags is None else pos_tags)}
+        if len(sizes) > 1:
+            repairs.leave_out(
+                DataError(f"{path}:{number}: {len(tokens)} tokens but {len(tags)} tags; correct the row.")
+            )
+        elif tokens:
+            yield Sentence(tokens, tags, f"{path}:", number, pos_tags, _cell(row, columns.document) or None)
 
 
 def _cell(row: list[str], index: int | None) -> str:
@@ -207,75 +176,76 @@ def _list(cell: str) -> list[str]:
 # --- Columns ---------------------------------------------------------------------------------------------------------
 
 
-def csv_columns(path: Path, reading: Reading) -> _Columns:
-    """Return the columns of a file.
-
-    Raises:
-        DataError: If no column holds words, or none tags.
-    """
-    with open_corpus_file(path, reading) as file:
-        lines = [line.replace(BYTE_ORDER_MARK, "").rstrip("\r\n") for _, line in zip(range(1000), file, strict=False)]
-    number, first = next(((at, line) for at, line in enumerate(lines, start=1) if line.strip(" \t,;")), (1, ""))
-    if not first:
+def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
+    """Return the columns of a file, recognised by its first lines."""
+    lines = [line.rstrip("\r") for line in text.split("\n", _SAMPLE)[:_SAMPLE]]
+    filled = [at for at, line in enumerate(lines) if line.strip(" \t,;")]
+    if not filled:
         raise DataError(f"{path}:1: the file holds no sentence; expected rows of a token and its tag.")
+    first = lines[filled[0]]
+    place = f"{path}:{filled[0] + 1}"
     delimiter = _delimiter(first, reading)
-    names = _names(first, delimiter)
-    if any(looks_like_tag(field) for field in _fields(first, delimiter)[1:]):
-        names = []
-    rows = [_fields(line, delimiter) for line in lines[number if names else number - 1 :] if line.strip(" \t,;")]
-    size = len(names) or len(_fields(first, delimiter))
+    fields = _fields(first, delimiter)
+    header = not any(map(looks_like_tag, fields[1:]))
+    names = _names(first, delimiter) if header else []
+    rows = [_fields(lines[at], delimiter) for at in filled[header:]]
 
-    def index(told: str | None, usual: Sequence[str], what: str, option: str) -> int | None:
-        if told is None and not names:
+    def index(name: str | None, usual: Sequence[str], what: str, option: str) -> int | None:
+        if name is None and not header:
             return None
-        found = _first(names, usual if told is None else (_normal(told),))
-        if found is None and told is not None and re.fullmatch(r"-?\d+", told) and -size <= int(told) < size:
-            found = int(told) % size
+        found = _first(names, usual if name is None else (_normal(name),))
+        if (
+            found is None
+            and name is not None
+            and re.fullmatch(r"-?\d+", name)
+            and -len(fields) <= int(name) < len(fields)
+        ):
+            return int(name) % len(fields)
         if found is None:
-            wanted = told if told is not None else " or ".join(usual[:2])
-            columns = ", ".join(_fields(first, delimiter))
-            raise DataError(f"{path}:{number}: no column of {what} named {wanted}, but {columns}; name it as {option}.")
+            wanted = name if name is not None else " or ".join(usual[:2])
+            raise DataError(
+                f"{place}: no column of {what} named {wanted}, but {', '.join(fields)}; name it as {option}."
+            )
         return found
 
-    token, tag, note = recognise_columns(
-        rows,
-        size,
-        numbered=False,
-        token=index(reading.token_column, _TOKEN_NAMES, "words", "token_column"),
-        tag=index(reading.tag_column, _TAG_NAMES, "tags", "tag_column"),
-    )
-    if token == tag:
-        raise DataError(
-            f"{path}:{number}: column {token} is given for both tokens and tags; give token_column and tag_column."
-        )
-    pos: int | None = _first(names, _POS_NAMES)
+    token = index(reading.token_column, _TOKEN_NAMES, "words", "token_column")
+    tag = index(reading.tag_column, _TAG_NAMES, "tags", "tag_column")
+    token, tag, note = recognise_columns(rows, len(fields), False, token, tag, place)
+    pos = _first(names, _POS_NAMES)
     if reading.pos_column is not None:
-        told = reading.pos_column
-        pos = None if told == NONE else index(told, _POS_NAMES, "parts of speech", "pos_column")
-    sentence = next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None)
-    # A tabulator rarely belongs to a word, so most programs write it without quotation marks.
-    quoted = delimiter != "\t" or any('""""' in line.split("\t") for line in lines)
+        named = reading.pos_column != NONE
+        pos = index(reading.pos_column, _POS_NAMES, "parts of speech", "pos_column") if named else None
     lists = any(_LIST.search(_cell(row, tag)) for row in rows)
     texts = sum(_cell(row, token).count(" ") > 1 for row in rows)
     if not lists and texts > max(len(rows) / 2, _ENOUGH):
         raise DataError(
-            f"{path}:{number}: column {token} holds texts and column {tag} one tag for each; give every word of a text "
-            "a tag, or name other columns as token_column and tag_column."
+            f"{place}: column {token} holds texts and column {tag} one tag for each; give every word of a text a tag, "
+            "or name other columns as token_column and tag_column."
         )
     return _Columns(
-        *(delimiter, names, token, tag, None if pos in (token, tag) else pos),
-        *(sentence, _first(names, _DOCUMENT_NAMES), lists, quoted, "" if names else note),
+        delimiter,
+        header,
+        token,
+        tag,
+        None if pos in (token, tag) else pos,
+        next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None),
+        _first(names, _DOCUMENT_NAMES),
+        lists,
+        # A tabulator rarely belongs to a word, so most programs write it without quotation marks.
+        quoted=delimiter != "\t" or any('""""' in line.split("\t") for line in lines),
+        note="" if header else note,
     )
 
 
 def _delimiter(line: str, reading: Reading) -> str:
     if reading.separator != AUTO:
         return "\t" if reading.separator == "tab" else " "
-    for delimiter in _DELIMITERS:
-        names = _names(line, delimiter)
-        if _first(names, _TOKEN_NAMES) is not None and _first(names, _TAG_NAMES) is not None:
-            return delimiter
-    return max(_DELIMITERS, key=line.count)
+    named = (delimiter for delimiter in _DELIMITERS if _names_columns(_names(line, delimiter)))
+    return next(named, max(_DELIMITERS, key=line.count))
+
+
+def _names_columns(names: Sequence[str]) -> bool:
+    return _first(names, _TOKEN_NAMES) is not None and _first(names, _TAG_NAMES) is not None
 
 
 def _names(line: str, delimiter: str) -> list[str]:
