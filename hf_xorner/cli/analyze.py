@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..corpora import load_corpus
-from ..evaluation.chunk_tags import draw_ablation, raw_chunk_tags
+from ..evaluation.chunk_tags import raw_chunk_tags
 from ..files import write_whole
 from ..options import Commands, option, run_command
 from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
@@ -164,8 +164,6 @@ def ablate(options: AblationOptions) -> None:
     for tag, row in recalls.items():
         changes = "".join(f"{row[part] - row['all']:>+8.2f}" for part in parts)
         print(f"{tag:<4}{row['support']:>8}{row['all']:>8.2f}{changes}")
-    if options.output:
-        print(f"written: {draw_ablation(recalls, Path(options.output) / 'ablate.png')}")
     write_figures("ablate", recalls, options.output)
 
 

@@ -20,7 +20,7 @@ from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
 from ..entities import NumberByLabel, checked_numbers, number_by_label
-from ..files import FACTS_FILE, open_text
+from ..files import FACTS_FILE, open_text, write_whole
 from ..options import option
 from ..tagger import Tagger
 from .report import System, Training, compare, report
@@ -107,8 +107,8 @@ class EvaluationOptions(Reading):
     @property
     def least_precision(self) -> NumberByLabel:
         """The meaning of `min_precision`; 0 if it is not given."""
-        given: Any = self.min_precision or 0.0  # from Python, numbers are given as such
-        return number_by_label(given, "min_precision") if isinstance(given, str) else given
+        wanted: Any = self.min_precision or 0.0  # numbers if set from Python
+        return number_by_label(wanted, "min_precision") if isinstance(wanted, str) else wanted
 
 
 def evaluate(
@@ -134,9 +134,9 @@ def evaluate(
     name = "the tagger"
     if not isinstance(model, Tagger):
         name, model = str(model), Tagger.from_pretrained(str(model), options.get("device"), min_score=0)
-    told = EvaluationOptions(model=name, dataset=str(dataset), split=split, **options)
-    system, figures = score(told, model)
-    write(told, system, figures)
+    settings = EvaluationOptions(model=name, dataset=str(dataset), split=split, **options)
+    system, figures = score(settings, model)
+    write(settings, system, figures)
     return figures
 
 
@@ -171,9 +171,10 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
         if options.split == TRAIN and trained_on.is_in(corpus):
             _log.warning("%s was trained on what is scored; the scores say little about other texts.", options.model)
     training = _training(options, corpus, reading, trained_on)
-    vector_words = _first_words(options.vector_words) if options.vector_words else None
-    if vector_words is not None and training is None:
-        raise ValueError("vector_words needs the training data too; give them by train.")
+    vector_words = None
+    if options.vector_words:
+        with open_text(Path(options.vector_words)) as file:
+            vector_words = {line.split(" ", 1)[0].split("\t", 1)[0].rstrip("\r\n") for line in file}
     other = System(*read_predictions(options.compare)) if options.compare else None
     if options.predictions:
         system = System(*read_predictions(options.predictions))
@@ -196,10 +197,8 @@ def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -
         written.append(Path(options.save_predictions))
         write_predictions(written[-1], system.tokens, system.gold, system.predicted)
     if options.json:
-        written.append(Path(options.json))
-        written[-1].parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False)
-        written[-1].write_text(f"{text}\n", encoding="utf-8")
+        written.append(write_whole(Path(options.json), f"{text}\n"))
     if options.save_min_score:
         written.append(save_min_score(Path(str(options.model)), figures["min_score"]["value"]))
     if options.plots:
@@ -210,7 +209,7 @@ def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -
 
 
 class _TrainingData(NamedTuple):
-    """The training data of a model, as its run recorded them; empty if it recorded none.
+    """The training data of a model, as its run recorded them; empty if there is no record.
 
     Attributes:
         fingerprint: See `corpus_fingerprint`.
@@ -223,13 +222,11 @@ class _TrainingData(NamedTuple):
     @classmethod
     def of(cls, model: str | None) -> _TrainingData:
         """Read the record of a model in a folder."""
-        if not model:
+        path = Path(model or "") / FACTS_FILE
+        if not model or not path.is_file():
             return cls()
-        try:
-            data = json.loads((Path(model) / FACTS_FILE).read_text(encoding="utf-8"))["data"]
-            return cls(str(data["fingerprint"]), float(data.get("hold_out", {}).get("share", 0.0)))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            return cls()
+        data = json.loads(path.read_text(encoding="utf-8"))["data"]
+        return cls(data["fingerprint"], (data.get("hold_out") or {}).get("share", 0.0))
 
     def is_in(self, corpus: DatasetDict) -> bool:
         """Return whether a corpus is that of the training run."""
@@ -238,40 +235,38 @@ class _TrainingData(NamedTuple):
     def divided(self, corpus: DatasetDict, source: str) -> DatasetDict:
         """Return the corpus of the training run with the validation split that was held out; any other as it is."""
         if self.share and TRAIN in corpus and VALIDATION not in corpus:
-            found, held = with_validation(corpus, self.share)
-            if held is not None and self.is_in(found):
+            divided, held = with_validation(corpus, self.share)
+            if held is not None and self.is_in(divided):
                 _log.warning(
-                    "%s: the %s sentences that training held out are the split %s.",
-                    *(source, f"{held.sentences:,}", VALIDATION),
+                    "%s: the %d sentences that training held out are the split %s.", source, held.sentences, VALIDATION
                 )
-                return found
+                return divided
         return corpus
 
 
 def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[str, Any]:
     """Return scores of the entities that have at least a score, and the least score that is chosen or was saved."""
-    found = {
-        split: ScoredEntities.of_tagger(tagger, *words_and_tags(corpus[split]), options.policy, options.batch_size)
-        for split in dict.fromkeys([*([VALIDATION] if options.min_precision else []), str(options.split)])
-    }
-    scored = {split: entities for split, entities in found.items() if entities is not None}
-    if len(scored) < len(found):
-        if options.min_precision:
-            raise ValueError("min_precision needs tags of entities; the corpus has one label for each word.")
-        return {}
-    figures: dict[str, Any] = {"thresholds": {"split": options.split, "rows": scored[str(options.split)].table()}}
+    split = str(options.split)
+    scored = {}
+    for name in {VALIDATION, split} if options.min_precision else {split}:
+        entities = ScoredEntities.of_tagger(tagger, *words_and_tags(corpus[name]), options.policy, options.batch_size)
+        if entities is None:
+            return {}
+        scored[name] = entities
+    figures: dict[str, Any] = {"thresholds": {"split": split, "rows": scored[split].table()}}
     min_score = getattr(tagger.model.config, "min_score", None)
+    chosen = {}
     if options.min_precision is not None:
         min_score = choose_min_score(scored[VALIDATION], options.least_precision)
+        chosen = {"chosen_on": VALIDATION, "precision": options.least_precision}
     if min_score is not None:
-        rows = {split: entities.at(min_score) for split, entities in scored.items()}
-        chosen = {"chosen_on": VALIDATION, "precision": options.least_precision} if options.min_precision else {}
+        rows = {name: scored[name].at(min_score) for name in sorted(scored, key=VALIDATION.__ne__)}
         figures["min_score"] = {"value": min_score, **chosen, "rows": rows}
     return figures
 
 
 def _split_of(options: EvaluationOptions, corpus: Any) -> str:
-    """Return the split to score: the given one, test, or else the only one beside the training data or at all."""
+    """Return the split to score: that of the option, test, or else the only one besides the training data or at all."""
     split = options.split or _TEST
     others = [name for name in corpus if name != TRAIN] or list(corpus)
     if split not in corpus and options.split is None and len(others) == 1:
@@ -319,8 +314,3 @@ def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:
         return options.scheme
     pairs = {pair for tags in gold for pair in pairwise((EDGE, *tags, EDGE))}
     return "iob1" if recognise(pairs) == "iob1" else AUTO
-
-
-def _first_words(path: str) -> set[str]:
-    with open_text(Path(path)) as file:
-        return {line.split(" ", 1)[0].split("\t", 1)[0].rstrip("\r\n") for line in file}

@@ -41,9 +41,9 @@ class Spans:
         """Return the index of the span that each word is in, -1 outside of spans. Shape: (words,)."""
         size = self.end - self.start
         inside = np.repeat(self.start - (np.cumsum(size) - size), size) + np.arange(size.sum())
-        found = np.full(words, -1)
-        found[inside] = np.repeat(np.arange(len(self)), size)
-        return found
+        numbers = np.full(words, -1)
+        numbers[inside] = np.repeat(np.arange(len(self)), size)
+        return numbers
 
 
 def spans_of_ids(ids: IntArray, lengths: IntArray, tag_set: TagSet, policy: Policy) -> Spans:
