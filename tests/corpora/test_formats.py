@@ -268,13 +268,13 @@ def test_documents_of_one_name_in_two_folders_are_two(write, tmp_path):
 def test_a_docbin_has_sentences_documents_and_parts_of_speech(tmp_path, caplog):
     spacy = pytest.importorskip("spacy")
     docs = []
-    for words, tags, starts in (
+    for words, entities, starts in (
         ("The list of ORG names . It is Москва .", ["O", "B-ORG", *"OOOOOO", "B-Stadt", "O"], (0, 6)),
         ("It rains .", [*"OOO"], (0,)),
     ):
         words = words.split(" ")
         sent_starts = [at in starts for at in range(len(words))]
-        docs.append(spacy.tokens.Doc(spacy.blank("en").vocab, words, ents=tags, sent_starts=sent_starts))
+        docs.append(spacy.tokens.Doc(spacy.blank("en").vocab, words, ents=entities, sent_starts=sent_starts))
     for token in docs[1]:
         token.tag_ = "X"
     spacy.tokens.DocBin(docs=docs).to_disk(tmp_path / "x.spacy")
