@@ -2,17 +2,16 @@
 
 import ast
 import html
-import inspect
 import re
 import textwrap
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from hf_xorner.cli.options import COMMANDS, help_of
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
-from hf_xorner.cli.options import COMMANDS, help_of
 from hf_xorner.training.recipes import ROOT, recipe_names
 
 REPOSITORY = Path(__file__).parent.parent
@@ -20,7 +19,6 @@ REPOSITORY = Path(__file__).parent.parent
 CODE = re.compile(r"^\[`([\w.]+)`\]\((https://github\.com/hf-xorner/hf_xorner/blob/main/)([\w/]+\.py)\)$", re.MULTILINE)
 #: Equations as pymdownx.arithmatex leaves them.
 EQUATION = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
-FACTS = "<!-- fields of facts.json -->"
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -31,9 +29,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Show the code that links name, and the fields of facts.json."""
-    if FACTS in markdown:
-        markdown = markdown.replace(FACTS, fields_of_facts())
+    """Show the code that links name."""
     return CODE.sub(lambda link: excerpt(*link.groups()), markdown)
 
 
@@ -88,19 +84,6 @@ def excerpt(name: str, site: str, path: str) -> str:
     code = textwrap.dedent("\n".join(lines[first - 1 : node.end_lineno]))
     link = f"[`{name}` in `{path}`]({site}{path}#L{first}-L{node.end_lineno})"
     return f"{link}:\n\n```python\n{code}\n```"
-
-
-def fields_of_facts() -> str:
-    """The table of the fields of facts.json, from the docstring and the types of `Facts`."""
-    node, _ = definition("hf_xorner/training/facts.py", "Facts")
-    described = inspect.cleandoc(ast.get_docstring(node) or "").partition("Args:\n")[2]
-    texts = dict(re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", described, re.MULTILINE))
-    rows = ["| field | type | content |", "|---|---|---|"]
-    for field in node.body:
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            name, text = field.target.id, " ".join(texts[field.target.id].split())
-            rows.append(f"| `{name}` | `{ast.unparse(field.annotation)}` | {text} |")
-    return "\n".join(rows)
 
 
 def mathml(display: bool, tex: str) -> str:

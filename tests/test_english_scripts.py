@@ -11,7 +11,7 @@ from conftest import REPOSITORY
 from processes import run_python
 
 from hf_xorner import Tagger
-from hf_xorner.training.facts import Facts
+from hf_xorner.training.facts import read_facts
 
 SCRIPTS = REPOSITORY / "scripts"
 #: Lines of the three corpora, as they are published.
@@ -54,10 +54,10 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     done = run_python(list(map(str, command)))
     assert done.returncode == 0, done.stderr[-3000:]
     for name in ("student-1", "alone-1"):
-        facts = Facts.read(tmp_path / "english" / name)
-        texts = [value["name"] for key, value in facts.inputs.items() if key.startswith("teacher_text")]
+        facts = read_facts(tmp_path / "english" / name)
+        texts = [value["name"] for key, value in facts["inputs"].items() if key.startswith("teacher_text")]
         assert texts == ["text.txt", "tweets.txt"] * (name == "student-1")
-        assert facts.config["static_bits"] == facts.config["composed_bits"] == 4
+        assert facts["config"]["static_bits"] == facts["config"]["composed_bits"] == 4
         assert set(Tagger.from_pretrained(str(tmp_path / "english" / name)).model.config.labels) > {"B-PER", "B-ORG"}
     # A second call finds everything finished.
     again = run_python(list(map(str, command)))

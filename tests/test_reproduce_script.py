@@ -382,14 +382,14 @@ def test_facts_of_another_run_are_ignored(reproduced, monkeypatch):
     (job,) = plan(table, settings).jobs["plain", "towns"]
     facts = job.facts()
     assert facts is not None
-    for change in ({"seed": 2}, {"options": facts.options | {"dropout": 0.1}}, {"versions": {"torch": "1"}}):
+    for change in ({"seed": 2}, {"options": facts["options"] | {"dropout": 0.1}}, {"versions": {"torch": "1"}}):
         assert identity_of(**identity_parts(facts) | change) != job.identity
     assert identity_of(**identity_parts(facts)) == job.identity
 
 
 def identity_parts(facts):
-    parts = {name: getattr(facts, name) for name in ("options", "seed", "inputs", "versions")}
-    return parts | {"fingerprint": facts.data["fingerprint"]}
+    parts = {name: facts[name] for name in ("options", "seed", "inputs", "versions")}
+    return parts | {"fingerprint": facts["data"]["fingerprint"]}
 
 
 def script_in(script, folder, monkeypatch, *arguments):

@@ -20,7 +20,7 @@ from ..corpora import load_corpus
 from ..corpora.assemble import corpus_fingerprint
 from ..files import FACTS_FILE
 from ..training import parse
-from ..training.facts import Facts, input_facts, options_of, versions
+from ..training.facts import input_facts, options_of, read_facts, versions
 from .tables import Table, TableRow
 
 LOG_FILE = "train.log"
@@ -73,15 +73,14 @@ class Job:
     identity: str
     folder: Path
 
-    def facts(self) -> Facts | None:
+    def facts(self) -> dict[str, Any] | None:
         """Return the facts of the run, if it is complete."""
-        try:
-            facts = Facts.read(self.folder) if (self.folder / FACTS_FILE).is_file() else None
-        except ValueError:
+        if not (self.folder / FACTS_FILE).exists():
             return None
-        if facts is None:
-            return None
-        same = identity_of(facts.options, facts.seed, facts.data["fingerprint"], facts.inputs, facts.versions)
+        facts = read_facts(self.folder)
+        same = identity_of(
+            facts["options"], facts["seed"], facts["data"]["fingerprint"], facts["inputs"], facts["versions"]
+        )
         return facts if same == self.identity else None
 
     def arguments(self) -> list[str]:

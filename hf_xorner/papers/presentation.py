@@ -59,7 +59,7 @@ def to_json(filled: Filled) -> str:
             "recipes": row.recipes,
             "cells": {name: rounded(asdict(filled.cells[key, name]), 6) for name in table.columns},
             "commands": {
-                run: {str(seed): one.command for seed, one in sorted(filled.facts[key, run].items())}
+                run: {str(seed): one["command"] for seed, one in sorted(filled.facts[key, run].items())}
                 for run in row.recipes
                 if filled.facts.get((key, run))
             },

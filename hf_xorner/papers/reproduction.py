@@ -21,7 +21,7 @@ from ..evaluation.report import System, Training, report
 from ..evaluation.resampling import randomisation_test
 from ..tagger import Tagger
 from ..training import RunArguments, parse
-from ..training.facts import COUNTS_FILE, Facts
+from ..training.facts import COUNTS_FILE
 from ..vectors.formats import read_vectors
 from .jobs import NO_VECTORS, Job, Plan, Settings, vectors_of
 from .tables import Column, Table, TableRow
@@ -69,7 +69,7 @@ class Filled:
     cells: dict[tuple[str, str], Cell]
     deviations: list[str]
     notes: list[str]
-    facts: dict[tuple[str, str], dict[int, Facts]] = field(default_factory=dict)
+    facts: dict[tuple[str, str], dict[int, dict[str, Any]]] = field(default_factory=dict)
 
 
 def fill(table: Table, plan: Plan, settings: Settings, failed: Mapping[Path, str] | None = None) -> Filled:
@@ -120,7 +120,7 @@ def _measure(filled: Filled, plan: Plan, settings: Settings) -> None:
             continue
         jobs = {job.seed: job for job in plan.jobs.get((key, column.run), ())}
         for seed, facts in filled.facts.get((key, column.run), {}).items():
-            scores: Mapping[str, Any] = {"speed": facts.speed, **facts.scores.get(str(column.split), {})}
+            scores: Mapping[str, Any] = {"speed": facts["speed"], **facts["scores"].get(str(column.split), {})}
             kind = column.figure.partition("/")[0]
             if kind in ("vocabulary", "raw_chunk_tags") or column.split == TRAIN:
                 at = (jobs[seed].folder, str(column.split), kind)
@@ -182,7 +182,7 @@ def _test(filled: Filled, plan: Plan, row: str, run: str, split: str) -> dict[st
     pairs = [
         [np.array(json.loads((of_row[seed] / COUNTS_FILE).read_text())[split]) for of_row in folders]
         for seed in ours.keys() & theirs.keys()
-        if ours[seed].data["fingerprint"] == theirs[seed].data["fingerprint"]
+        if ours[seed]["data"]["fingerprint"] == theirs[seed]["data"]["fingerprint"]
     ]
     if not pairs or pairs[0][0].shape != pairs[0][1].shape:
         return {}
@@ -251,7 +251,7 @@ def _notes(
     table: Table,
     plan: Plan,
     failed: Mapping[Path, str],
-    facts: Mapping[tuple[str, str], Mapping[int, Facts]],
+    facts: Mapping[tuple[str, str], Mapping[int, dict[str, Any]]],
 ) -> list[str]:
     """Return a sentence for each reason why figures are missing."""
     notes = [f"{column.head}: {column.missing}." for column in table.columns.values() if column.missing]
@@ -267,12 +267,14 @@ def _notes(
     return notes
 
 
-def _deviations(table: Table, settings: Settings, facts: Mapping[tuple[str, str], Mapping[int, Facts]]) -> list[str]:
+def _deviations(
+    table: Table, settings: Settings, facts: Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]
+) -> list[str]:
     """Return a sentence for each known difference to the paper's runs."""
     found = [f"{override} in place of the recipe's." for override in settings.overrides]
     given: dict[str, set[str]] = {}
     for one in (one for of_seeds in facts.values() for one in of_seeds.values()):
-        for option, read in one.inputs.items():
+        for option, read in one["inputs"].items():
             given.setdefault(option, set()).add(read["name"])
     found += [f"{option}: {', '.join(sorted(names))}." for option, names in sorted(given.items())]
     without = [kind or "any" for kind, file in settings.vectors.items() if file == NO_VECTORS]

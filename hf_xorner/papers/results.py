@@ -10,7 +10,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from ..files import write_whole
-from ..training.facts import Facts, command_of
+from ..training.facts import command_of
 from .presentation import dumped, table_line
 from .reproduction import Filled
 from .tables import NOT_PUBLISHED, published_text
@@ -123,19 +123,21 @@ def _spread(row: Mapping[str, Any], figure: str) -> str:
     return f"{row[f'{figure}_mean']:.2f}" + ("" if std is None else f" ± {std:.2f}")
 
 
-def _features_of(facts: Facts) -> str:
+def _features_of(facts: dict[str, Any]) -> str:
     kinds = {"static": ("vectors", "composed"), "contextual": ("context",)}
-    return "+".join(kind for kind, options in kinds.items() if any(name in facts.inputs for name in options)) or "none"
+    return (
+        "+".join(kind for kind, options in kinds.items() if any(name in facts["inputs"] for name in options)) or "none"
+    )
 
 
 def _results(filled: Filled) -> list[dict[str, Any]]:
     found = []
     for (key, run), of_seeds in filled.facts.items():
-        scored = {seed: one for seed, one in sorted(of_seeds.items()) if "test" in one.scores}
+        scored = {seed: one for seed, one in sorted(of_seeds.items()) if "test" in one["scores"]}
         if not scored or filled.table.rows[key].reads:  # no result of a whole model
             continue
         first = next(iter(scored.values()))
-        measure = "f1" if "f1" in first.scores["test"] else "accuracy"
+        measure = "f1" if "f1" in first["scores"]["test"] else "accuracy"
         cells = [
             filled.cells[key, name]
             for name, column in filled.table.columns.items()
@@ -145,19 +147,19 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
         found.append(
             {
                 "work": f"{filled.table.name}/{key}",
-                "dataset": first.data["source"],
+                "dataset": first["data"]["source"],
                 "split": "test",
-                "model_type": first.options["model_type"],
+                "model_type": first["options"]["model_type"],
                 "features": _features_of(first),
                 "seeds": list(scored),
-                **_mean_and_std(measure, [one.scores["test"][measure] for one in scored.values()]),
-                **_mean_and_std("dev", [one.scores["validation"][measure] for one in scored.values()]),
+                **_mean_and_std(measure, [one["scores"]["test"][measure] for one in scored.values()]),
+                **_mean_and_std("dev", [one["scores"]["validation"][measure] for one in scored.values()]),
                 "published": cells[0].published if cells else None,
                 "p": p,
                 "baseline": None if p is None else filled.table.baseline,
-                "seconds": round(mean(one.speed["training_seconds"] for one in scored.values())),
-                "device": first.hardware["device"],
-                "threads": first.hardware["threads"],
+                "seconds": round(mean(one["speed"]["training_seconds"] for one in scored.values())),
+                "device": first["hardware"]["device"],
+                "threads": first["hardware"]["threads"],
                 "command": _command_of_seeds(first, list(scored)),
             }
         )
@@ -169,8 +171,8 @@ def _mean_and_std(name: str, figures: Sequence[float]) -> dict[str, float | None
     return {f"{name}_mean": round(mean(figures), 2), f"{name}_std": std}
 
 
-def _command_of_seeds(one: Facts, seeds: Sequence[int]) -> str:
+def _command_of_seeds(one: dict[str, Any], seeds: Sequence[int]) -> str:
     if len(seeds) == 1:
-        return one.command
-    options = {name: value for name, value in one.options.items() if name != "seed"}
-    return command_of(one.recipe, {**options, "seeds": list(seeds)})
+        return one["command"]
+    options = {name: value for name, value in one["options"].items() if name != "seed"}
+    return command_of(one["recipe"], {**options, "seeds": list(seeds)})

@@ -11,7 +11,6 @@ from typing import Any
 
 from ..vectors.distill import AUTO
 from .arguments import as_words
-from .facts import Facts
 
 #: From this share of the epochs on, the best epoch is a late one.
 _LATE = 0.9
@@ -22,7 +21,7 @@ _RARE = 50
 _SENTENCES = 2
 
 
-def advice(facts: Facts, words: Sequence[str], folder: str) -> str:
+def advice(facts: Mapping[str, Any], words: Sequence[str], folder: str) -> str:
     """Return a paragraph about the largest limits of a trained model; empty if none is known.
 
     Args:
@@ -31,34 +30,34 @@ def advice(facts: Facts, words: Sequence[str], folder: str) -> str:
         folder: The output folder of that command; a suggested command names a new one.
     """
     command = partial(_command, words, output_dir=_new_folder(folder))
-    limits = _limits(facts, facts.scores.get("validation", {}), command)
+    limits = _limits(facts, facts["scores"].get("validation", {}), command)
     return " ".join(sentence for sentence, _ in zip(limits, range(_SENTENCES), strict=False))
 
 
-def _limits(facts: Facts, validation: Mapping[str, Any], command: Callable[..., str]) -> Iterator[str]:
+def _limits(facts: Mapping[str, Any], validation: Mapping[str, Any], command: Callable[..., str]) -> Iterator[str]:
     """Yield what limits a model, the most important first; `command` returns a command line with other options."""
     if not validation:
         yield (
             "Without validation data the last epoch was kept, which may not be the best: "
             "add a file dev.txt beside the training data."
         )
-    epochs = facts.curve[-1]["epoch"] if facts.curve else 0
+    epochs = facts["curve"][-1]["epoch"] if facts["curve"] else 0
     score = validation.get("f1", validation.get("accuracy", 100.0))
     if not score or (_best_epoch(facts) > _LATE * epochs and score < 99):
-        steps = facts.options.get("max_steps")
+        steps = facts["options"].get("max_steps")
         more = {"max_steps": 2 * steps} if steps else {"num_train_epochs": 2 * max(1, round(epochs))}
         what = "steps" if steps else "epochs"
         why = "The best epoch was one of the last" if score else "Nothing was found in the validation data"
         yield f"{why}, so more {what} may help: {command(**more)}"
     seen, unseen = (validation.get("seen", {}).get(name, {}) for name in ("seen", "unseen"))
-    if _lags(unseen, seen) and not facts.inputs:
+    if _lags(unseen, seen) and not facts["inputs"]:
         share = 100 * unseen["support"] / (seen["support"] + unseen["support"])
         yield (
             f"{share:.0f} % of the validation entities do not occur in the training data; their F1 is "
             f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. Pretrained vectors help with them, for English "
             f"those of pip install 'hf_xorner[vectors]': {command(vectors=AUTO)}"
         )
-    examples = facts.data["splits"].get("train", {}).get("per_type", {})
+    examples = facts["data"]["splits"].get("train", {}).get("per_type", {})
     lagging = [name for name, scores in validation.get("per_type", {}).items() if _lags(scores, validation)]
     rarest = min(lagging, key=lambda name: examples.get(name, 0), default=None)
     if rarest is not None and examples.get(rarest, 0) < _RARE:
@@ -68,10 +67,10 @@ def _limits(facts: Facts, validation: Mapping[str, Any], command: Callable[..., 
         )
 
 
-def _best_epoch(facts: Facts) -> float:
+def _best_epoch(facts: Mapping[str, Any]) -> float:
     """Return the first epoch with the best validation score; 0 without any."""
     scores = [
-        (row["dev"].get("f1", row["dev"].get("accuracy", 0.0)), row["epoch"]) for row in facts.curve if "dev" in row
+        (row["dev"].get("f1", row["dev"].get("accuracy", 0.0)), row["epoch"]) for row in facts["curve"] if "dev" in row
     ]
     return max(scores, key=lambda score: score[0], default=(0.0, 0.0))[1]
 

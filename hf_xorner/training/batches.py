@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field
 from itertools import chain
-from numbers import Integral
 from typing import Any
 
 import datasets
@@ -184,7 +181,7 @@ class TaggingCollator:
 
     def __call__(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
         """Pad the examples to the longest of them."""
-        if any(self.words not in example for example in examples):
+        if self.words not in examples[0]:
             raise ValueError(
                 f"An example has the columns {sorted(examples[0])} and none called {self.words!r}; name the column of "
                 "the words: TaggingCollator(tokenizer, words=…)."
@@ -216,61 +213,8 @@ class TaggingCollator:
                 f"{len(example[self.labels])} {self.labels}; every word needs one label ({IGNORED} for none)."
             )
         labels = torch.full(mask.shape, IGNORED)
-        try:
-            labels[mask] = torch.tensor(flat, dtype=labels.dtype)
-        except (TypeError, ValueError):
-            wrong = next((label for label in flat if not isinstance(label, Integral)), flat)
-            raise ValueError(
-                f"{self.labels} holds {wrong!r}, and labels are numbers: those of the model's id2label, or {IGNORED} "
-                "for none."
-            ) from None
+        labels[mask] = torch.tensor(flat, dtype=labels.dtype)
         return {**batch, "labels": labels}
-
-
-#: Sentences in a batch of `with_bytes`, and of the cached dataset.
-_BATCH, _WRITTEN = 32, 256
-
-
-def with_bytes(
-    dataset: datasets.Dataset,
-    column: str,
-    compute: Callable[[list[list[str]]], Tensor],
-    identity: str,
-    description: str,
-    words: str = "tokens",
-) -> datasets.Dataset:
-    """Add values of every word as a column of bytes, which `datasets` caches.
-
-    Sentences of similar length are computed together, since padding costs time.
-
-    Args:
-        dataset: The sentences.
-        column: The new column.
-        compute: Returns the values (B, T, …) of sentences, padded on the right.
-        identity: What the values depend on besides the words.
-        description: The text of the progress bar.
-        words: The column of the words.
-    """
-
-    def encode(batch: dict[str, list]) -> dict[str, list]:
-        values = compute(batch[words]).cpu().numpy()
-        return {column: [row[: len(given)].tobytes() for row, given in zip(values, batch[words], strict=True)]}
-
-    order = np.argsort(word_counts(dataset, words), kind="stable")
-    by_length = dataset.select(order)
-    fingerprint = hashlib.sha256(f"{by_length._fingerprint} {identity}".encode()).hexdigest()[:32]
-    computed = by_length.map(
-        encode,
-        batched=True,
-        batch_size=_BATCH,
-        writer_batch_size=_WRITTEN,
-        features=datasets.Features({**dataset.features, column: datasets.Value("binary")}),
-        new_fingerprint=fingerprint,
-        # A dataset in memory has no place of its own in the cache.
-        cache_file_name=os.path.join(datasets.config.HF_DATASETS_CACHE, "hf_xorner", f"{fingerprint}.arrow"),
-        desc=description,
-    )
-    return computed.select(np.argsort(order))
 
 
 def _padded(rows: list[bytes], dtype: Any, mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Build tokenizer and model for the training data, from nothing or from an existing model."""
+"""Build tokenizer and model for the training data, from nothing or from an existing model; quantize a trained one."""
 
 from __future__ import annotations
 
@@ -12,22 +12,30 @@ import numpy as np
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
-from transformers import AutoModelForTokenClassification
+from transformers import AutoModelForTokenClassification, PreTrainedModel
 
 from ..errors import DataError
 from ..loading import load_model
 from ..models.configuration_tagger import TaggerConfig
+from ..models.contextual import ContextualFeatures
 from ..models.features import WordFeatures, rows_of_words, trained_words, words_of_rows
 from ..models.frozen_vectors import ComposedVectors
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer, known_forms, may_be_known
-from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID, character_ids, code_points
+from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID, WordPieces, character_ids, code_points
 from ..registration import CONFIGS
-from ..vectors.distill import AUTO, Composition, compose_installed, read_composition, read_encoder
+from ..vectors.distill import (
+    AUTO,
+    Composition,
+    PretrainedEncoder,
+    compose_installed,
+    read_composition,
+    read_encoder,
+    usual_layers,
+)
 from ..vectors.formats import Vectors, read_vectors
 from ..vectors.lookup import look_up
 from .arguments import HEAD, RunArguments, check_same, use_of_vectors
-from .context import context_fields, pieces_of, place_encoder
 from .model_files import settings_of
 
 
@@ -222,6 +230,38 @@ def place_composition(composed: ComposedVectors, composition: Composition) -> No
     composed.fill(*map(torch.from_numpy, (composition.vectors, composition.mix, composition.bias)))
 
 
+def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:
+    """Return the fields of a config that follow from an encoder, with all but its first two layers averaged."""
+    before, after = encoder.pieces.frame()
+    return {
+        "context_encoder": settings_of(encoder.model.config),
+        "context_layers": usual_layers(encoder.model.config.num_hidden_layers),
+        "context_window": encoder.window,
+        "context_overlap": encoder.window // 4,
+        "context_prefix": before,
+        "context_suffix": after,
+    }
+
+
+def pieces_of(encoder: PretrainedEncoder | None, composition: Composition | None) -> WordPieces | None:
+    """Return the tokenizer of word pieces for an encoder, composed vectors, or both.
+
+    Raises:
+        DataError: If the two have different ones.
+    """
+    if encoder is None or composition is None:
+        return encoder.pieces if encoder else composition.pieces if composition else None
+    if encoder.pieces.to_str() != composition.pieces.to_str():
+        raise DataError("context and composed cut words into different pieces; distil the vectors from that encoder.")
+    return encoder.pieces
+
+
+def place_encoder(context: ContextualFeatures, encoder: PreTrainedModel) -> None:
+    """Copy pretrained weights to the encoder of a tagger, which may lack the pooler."""
+    missing, _ = context.encoder.load_state_dict(encoder.state_dict(), strict=False)
+    assert not missing, missing
+
+
 class Start(NamedTuple):
     """A model before training, its tokenizer, and the words that have a pretrained vector."""
 
@@ -347,3 +387,55 @@ def _vectors_for(run: RunArguments, config: TaggerConfig) -> Vectors:
             "that the model was trained with."
         )
     return vectors
+
+
+# --- Quantization -----------------------------------------------------------------------------------------------------
+
+#: The values of the option `quantize`, and the bits of a number.
+BITS = {"int8": 8, "int4": 4}
+
+
+@torch.no_grad()
+def quantized(model: TaggerForTokenClassification, bits: int) -> TaggerForTokenClassification:
+    """Return a model whose vectors of words and of pieces are frozen, and stored in few bits with a scale for each.
+
+    All else is unchanged: trained and frozen vectors of a word become one frozen vector, in the same order.
+
+    Args:
+        model: The trained model.
+        bits: Bits of a number, 8 or 4.
+    """
+    config, features = model.config, model.features
+    table = _word_vectors(features)
+    fields = {
+        "word_dim": 0,
+        "static_dim": table.shape[1],
+        "static_bits": bits,
+        "pretrained_words": False,
+        "freeze_word_embeddings": False,
+        "composed_bits": bits,
+    }
+    small = AutoModelForTokenClassification.from_config(
+        type(config)(**{**settings_of(config), **fields}), dtype=torch.float32
+    )
+    replaced = {f"features.{part}" for part in ("words.weight", "static.weight", "static.scale", "static.has_vector")}
+    replaced |= {"features.static.unknown", "features.composed.weight", "features.composed.scale"}
+    kept = {name: values for name, values in model.state_dict().items() if name not in replaced}
+    missing, unexpected = small.load_state_dict(kept, strict=False)
+    assert set(missing) <= replaced and not unexpected, (missing, unexpected)
+    if small.features.static is not None:
+        small.features.static.fill(torch.arange(len(table)), table)
+        small.features.static.unknown.zero_()  # not read: every word has a vector
+    if features.composed is not None:
+        pieces = torch.arange(len(features.composed.weight), device=features.composed.weight.device)
+        small.features.composed.store(slice(None), features.composed.read(pieces, torch.float32))
+    return small.to(model.device).eval()
+
+
+def _word_vectors(features: WordFeatures) -> torch.Tensor:
+    """Return [trained vector ; frozen vector] of each word id, (words, d)."""
+    ids = torch.arange(features.config.vocab_size, device=features.words.weight.device)
+    vectors = [features.words.weight[rows_of_words(ids, features.config)]]
+    if features.static is not None:
+        vectors.append(features.static(ids))
+    return torch.cat(vectors, -1).float().cpu()

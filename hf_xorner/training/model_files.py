@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from importlib.resources import files
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +30,6 @@ _OF_THE_FILE = (
     *("_name_or_path", "transformers_version", "architectures", "auto_map", "torch_dtype", "dtype", "min_score"),
 )
 
-#: The limit of JSON's nesting.
-_DEEPEST = 100
-
 
 def settings_of(config: PreTrainedConfig) -> dict[str, Any]:
     """Return the entries of a config that describe the model."""
@@ -59,31 +53,3 @@ def files_of_model(folder: Path) -> list[str]:
         for path in folder.iterdir()
         if path.is_file() and any(fnmatchcase(path.name, pattern) for pattern in (*MODEL_FILES, *DESCRIPTION))
     )
-
-
-def json_object(text: str) -> dict[str, Any]:
-    """Read a JSON object that every JSON reader accepts: finite numbers, valid strings, no deep nesting.
-
-    Raises:
-        ValueError: If it is something else.
-    """
-    try:
-        content = json.loads(text, parse_constant=_finite, parse_float=_finite)
-        level: list[Any] = [content] if isinstance(content, (dict, list)) else []
-        for _ in range(_DEEPEST):
-            values = (outer.values() if isinstance(outer, dict) else outer for outer in level)
-            level = [inner for inner in chain.from_iterable(values) if isinstance(inner, (dict, list))]
-    except RecursionError:
-        level = [None]
-    if level:
-        raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
-    if not isinstance(content, dict):
-        raise ValueError("it is not a JSON object")
-    json.dumps(content, ensure_ascii=False).encode()  # raises for half of a surrogate pair
-    return content
-
-
-def _finite(digits: str) -> float:
-    if not math.isfinite(number := float(digits)):
-        raise ValueError(f"{digits[:20]} is not a finite number")
-    return number

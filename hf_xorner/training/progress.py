@@ -92,9 +92,11 @@ class EpochProgress(ProgressCallback):
             super().on_prediction_step(args, state, control, **kwargs)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        """Store the loss for the line of the epoch, and show it in the bar."""
+        """Store the loss for the line of the epoch, and show it in the bar; add the seconds of the epoch to the log."""
         if logs and "loss" in logs:
             self.loss = logs["loss"]
+            if self.line_is_due and state.log_history:
+                state.log_history[-1]["seconds"] = round(self.seconds, 3)
             self._show({"loss": f"{self.loss:.4g}"})
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:

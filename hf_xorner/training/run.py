@@ -17,10 +17,12 @@ from transformers import TrainingArguments, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 
 from ..corpora import load_corpus
-from ..corpora.hold_out import HeldOut, hold_out
+from ..corpora.assemble import words_and_tags
+from ..corpora.hold_out import hold_out
 from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError, first_line
-from ..evaluation import span_scores
+from ..evaluation.comparison import Comparison
+from ..evaluation.report import System, Training, report
 from ..files import FACTS_FILE, LockedError, check_apart, locked
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
@@ -28,15 +30,11 @@ from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
 from .arguments import RunArguments, TaggerTrainingArguments, adopt
-from .build import Start, build_afresh, go_on
-from .context import with_context_states
-from .defaults import choose_options
-from .facts import EpochClock, Facts, Judged, command_of, facts_before, leave_facts, options_of
+from .build import BITS, Start, build_afresh, go_on, quantized
+from .data import Teacher, read_texts, with_context_states, with_more_data, with_recased, with_teachers
+from .facts import command_of, facts_before, options_of, write_facts
 from .model_files import CONFIG
-from .more_data import with_more_data, with_recased
 from .optimization import EpochAverage, keep_the_better
-from .quantization import BITS, quantized
-from .teacher import Teacher, read_texts, with_teachers
 from .trainer import TaggerTrainer
 
 WORDS, LABELS = "tokens", "ner_tags"
@@ -60,8 +58,8 @@ def folder_locked(folder: str | Path, arguments: TrainingArguments) -> Iterator[
     """
     with ExitStack() as stack:
         try:
-            lock = locked(Path(folder) / LOCK, folder, arguments.process_index, arguments.world_size)
-            stack.enter_context(lock)
+            if arguments.process_index == 0:
+                stack.enter_context(locked(Path(folder) / LOCK, folder))
         except LockedError as error:
             raise TrainingError(str(error)) from None
         except OSError as error:
@@ -128,8 +126,6 @@ def check_seeds(run: RunArguments, training: TaggerTrainingArguments) -> None:
     """Raise a ValueError for options that cannot be combined with several seeds."""
     if not run.seeds:
         return
-    if len(set(run.seeds)) < len(run.seeds):
-        raise ValueError(f"seeds={run.seeds} has one of them twice; a run with the same seed has the same scores.")
     if training.push_to_hub:
         raise ValueError("push_to_hub publishes one model; train with seeds, then publish one by `hf-xorner publish`.")
     if str(training.resume_from_checkpoint).casefold() not in ("none", "true", "false"):
@@ -142,7 +138,7 @@ def of_each_seed(
     run: RunArguments, training: TaggerTrainingArguments
 ) -> Iterator[tuple[RunArguments, TaggerTrainingArguments]]:
     """Yield the arguments of each seed's run; without seeds, those given."""
-    for seed in run.seeds:
+    for seed in dict.fromkeys(run.seeds):
         one, settings = copy(run), copy(training)
         one.seeds, settings.seed = [], seed
         settings.output_dir = folder_of(str(training.output_dir), seed)
@@ -200,7 +196,7 @@ class TrainingRun(NamedTuple):
     coverage: dict[str, Coverage]
     average: EpochAverage | None
     run: RunArguments
-    facts: Facts | None
+    facts: dict[str, Any] | None
     chosen: dict[str, Any]
 
     def train(self) -> dict[str, dict[str, Any]]:
@@ -218,19 +214,24 @@ class TrainingRun(NamedTuple):
                 for earlier in [] if checkpoint else Path(args.output_dir).glob("checkpoint-*"):
                     shutil.rmtree(earlier)
             trainer.accelerator.wait_for_everyone()
-            trainer.add_callback(EpochClock())
             trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
             if self.average is not None:
-                keep_the_better(self.trainer, self.average)
+                keep_the_better(trainer, self.average)
             if self.run.quantize:
-                self.trainer.model = self.trainer.model_wrapped = quantized(
-                    self.trainer.accelerator.unwrap_model(self.trainer.model), BITS[self.run.quantize]
-                )
-            self.trainer.save_model()
-            judged = {name: self.judge(split) for name, split in self.corpus.items() if name != "train"}
+                model = trainer.accelerator.unwrap_model(trainer.model)
+                trainer.model = trainer.model_wrapped = quantized(model, BITS[self.run.quantize])
+            trainer.save_model()
+            training = Training.of(*words_and_tags(self.corpus["train"]))
+            scores, counts, seconds = {}, {}, 0.0
+            for name, split in self.corpus.items():
+                if name == "train":
+                    continue
+                system, seconds = self.predict(split)
+                scores[name] = report(system, training=training, resamples=0)
+                counts[name] = Comparison.of(system.gold, system.predicted).counts_by_sentence().tolist()
             if self.facts is not None:
-                leave_facts(self.trainer, self.corpus, self.facts, judged)
-        return {name: found.scores for name, found in judged.items()}
+                write_facts(trainer, self.facts, scores, counts, seconds)
+        return scores
 
     def leave(self) -> None:
         """Leave the process group, as each process should before it ends; the model cannot be trained further here.
@@ -244,24 +245,62 @@ class TrainingRun(NamedTuple):
         self.trainer.accelerator.end_training()
         gc.collect()
 
-    def score(self, split: Dataset) -> dict[str, Any]:
-        """Return the scores of the model on a split."""
-        return self.judge(split).scores
-
-    def judge(self, split: Dataset) -> Judged:
-        """Return the predictions of the model for a split, and their scores."""
+    def predict(self, split: Dataset) -> tuple[System, float]:
+        """Return the predictions of the model for a split, and the seconds that they took."""
         names = [*self.trainer.model.config.labels, UNLABELLED_TAG]  # the last has the number -1
         output = self.trainer.predict(split)
-        predicted, gold = output.predictions.argmax(-1), output.label_ids
-        known = gold != IGNORED
-        gold_tags, predicted_tags = (
+        known = output.label_ids != IGNORED
+        gold, predicted = (
             [[names[label] for label in row[mask]] for row, mask in zip(labels, known, strict=True)]
-            for labels in (gold, predicted)
+            for labels in (output.label_ids, output.predictions.argmax(-1))
         )
-        scores = span_scores(gold_tags, predicted_tags)
         logits = output.predictions[known]
         probabilities = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)  # of the predicted labels
-        return Judged(gold_tags, predicted_tags, probabilities, scores, output.metrics.get("test_runtime", 0.0))
+        finite = np.isfinite(probabilities).all()  # not after training that diverged
+        system = System(split[WORDS], gold, predicted, probabilities if finite else None)
+        return system, output.metrics.get("test_runtime", 0.0)
+
+
+#: Updates of the weights that a run aims at, within a range of epochs.
+_UPDATES = 4000
+_FEWEST_EPOCHS, _MOST_EPOCHS = 10, 40
+
+
+def choose_options(
+    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], sentences: int
+) -> dict[str, Any]:
+    """Set the options in `facts.CHOSEN` that the user has not given, and return them.
+
+    Nothing is chosen for a recipe, for a model that training continues from, and for arguments that are not from
+    `parse`.
+
+    Args:
+        run: The arguments of the run.
+        training: Those of the Trainer; changed.
+        config_fields: The given fields of the model's config; changed.
+        sentences: The number of sentences in the training data.
+    """
+    if run.given is None or run.recipe is not None or run.model_name_or_path is not None:
+        return {}
+    chosen: dict[str, Any] = {}
+    if "per_device_train_batch_size" not in run.given:
+        chosen["per_device_train_batch_size"] = 8 if sentences < 5000 else 16 if sentences < 10000 else 32
+        training.per_device_train_batch_size = chosen["per_device_train_batch_size"]
+    if not {"num_train_epochs", "max_steps"} & run.given:
+        together = training.train_batch_size * training.world_size * training.gradient_accumulation_steps
+        epochs = round(_UPDATES * together / max(sentences, 1))
+        chosen["num_train_epochs"] = float(min(max(epochs, _FEWEST_EPOCHS), _MOST_EPOCHS))
+        training.num_train_epochs = chosen["num_train_epochs"]
+    if run.vectors or run.composed or run.context:
+        return chosen
+    # Without pretrained vectors, forms of a word share one, and words seen once train that of unknown words.
+    for name, value in (("casing", "lower"), ("digits", "zero")):
+        if name not in run.given:
+            chosen[name] = value
+            setattr(run, name, value)
+    if "singleton_dropout" not in run.given and not CONFIGS[run.model_type].singleton_dropout:
+        chosen["singleton_dropout"] = config_fields["singleton_dropout"] = 0.5
+    return chosen
 
 
 def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]) -> TrainingRun:
@@ -283,27 +322,37 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
     elif run.origin is None:  # the arguments are not from `parse`
         adopt(run)
-    corpus, held_out, more = _load(run)
+    corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
+    if "train" not in corpus or not _has_words(corpus["train"]):
+        raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
+    corpus, held_out = hold_out(corpus, run.hold_out, run.dataset)
+    corpus, more = with_more_data(corpus, run.more_data, run.data_dir, run.reading())
     config_fields = dict(config_fields)
     chosen = choose_options(run, training, config_fields, len(corpus["train"]))
     options = options_of(run, training, config_fields)
     # Before the Trainer exists: this parses the recipe, and TrainingArguments reset the state of accelerate.
     command = command_of(run.recipe, options)
     set_seed(training.seed)
-    start = _build(run, corpus, config_fields)
+    names = corpus["train"].features[LABELS].feature.names
+    build = go_on if run.model_name_or_path else build_afresh
+    start = build(run, corpus["train"][WORDS], names, config_fields)
     coverage = {}
     if start.vector_words:
         coverage = {
             name: coverage_of(start.tokenizer, start.vector_words, split[WORDS]) for name, split in corpus.items()
         }
-    labelled, teachers = len(corpus["train"]), [Teacher(source, training.device) for source in run.teacher]
-    corpus = _with_teachers(corpus, run, teachers, start, training)
-    if run.recased:
-        with training.main_process_first(desc="changing case"):
-            train = with_recased(corpus["train"], run.recased, training.seed)
-        corpus = DatasetDict({**corpus, "train": train})
-    corpus = _with_states(corpus, start, training)
-    trainer = _make_trainer(corpus, start, training)
+    labelled = len(corpus["train"])
+    with training.main_process_first(desc="preparing the data"):
+        corpus = _with_more_columns(corpus, run, training, start)
+    validation = corpus["validation"] if "validation" in corpus and _has_words(corpus["validation"]) else None
+    _choose_metric(training, start.model, validation is not None)
+    trainer = TaggerTrainer(
+        start.model,
+        training,
+        train_dataset=corpus["train"],
+        eval_dataset=validation,
+        processing_class=start.tokenizer,
+    )
     # The sentences of the corpora come first; those of texts and copies are no part of them.
     corpus = DatasetDict({**corpus, "train": corpus["train"].select(range(labelled))})
     average = EpochAverage(run.average_epochs) if run.average_epochs and trainer.eval_dataset is not None else None
@@ -314,63 +363,25 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     return TrainingRun(corpus, trainer, coverage, average, run, facts, chosen)
 
 
-def _load(run: RunArguments) -> tuple[DatasetDict, HeldOut | None, list[Dataset]]:
-    """Return the splits, what was held out for validation, and the training sentences of each of `more_data`."""
-    corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
-    if "train" not in corpus or not _has_words(corpus["train"]):
-        raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
-    corpus, held_out = hold_out(corpus, run.hold_out, run.dataset)
-    corpus, more = with_more_data(corpus, run.more_data, run.data_dir, run.reading())
-    return corpus, held_out, more
+def _with_more_columns(
+    corpus: DatasetDict, run: RunArguments, training: TaggerTrainingArguments, start: Start
+) -> DatasetDict:
+    """Add teachers' posteriors, texts without labels, copies in another case, and states of a frozen encoder."""
+    train, model = corpus["train"], start.model
+    if run.teacher:
+        texts = read_texts(run.teacher_text, start.tokenizer.tokenize)
+        train = with_teachers(train, texts, [Teacher(source, training.device) for source in run.teacher], model)
+    if run.recased:
+        train = with_recased(train, run.recased, training.seed)
+    corpus = DatasetDict({**corpus, "train": train})
+    context = model.features.context
+    if context is None or not model.config.context_frozen:
+        return corpus
+    return with_context_states(corpus, context.to(training.device), start.tokenizer)
 
 
 def _has_words(split: Dataset) -> bool:
     return any(map(len, split[WORDS]))
-
-
-def _build(run: RunArguments, corpus: DatasetDict, config_fields: dict[str, Any]) -> Start:
-    names = corpus["train"].features[LABELS].feature.names
-    build = go_on if run.model_name_or_path else build_afresh
-    try:
-        return build(run, corpus["train"][WORDS], names, config_fields)
-    except (ArithmeticError, MemoryError, RuntimeError) as error:
-        raise ValueError(f"The model cannot be built: {first_line(error)}; choose other sizes.") from error
-
-
-def _with_teachers(
-    corpus: DatasetDict, run: RunArguments, teachers: list[Teacher], start: Start, training: TaggerTrainingArguments
-) -> DatasetDict:
-    """Add the teachers' posterior, and texts without labels, to the training data."""
-    if not teachers:
-        return corpus
-    texts = read_texts(run.teacher_text, start.tokenizer.tokenize)
-    with training.main_process_first(desc="labelling by the teacher"):
-        return DatasetDict({**corpus, "train": with_teachers(corpus["train"], texts, teachers, start.model)})
-
-
-def _with_states(corpus: DatasetDict, start: Start, training: TaggerTrainingArguments) -> DatasetDict:
-    """Add the states of a frozen encoder to the corpus."""
-    context = start.model.features.context
-    if context is None or not start.model.config.context_frozen:
-        return corpus
-    with training.main_process_first(desc="encoding"):
-        return with_context_states(corpus, context.to(training.device), start.tokenizer, WORDS)
-
-
-def _make_trainer(corpus: DatasetDict, start: Start, training: TaggerTrainingArguments) -> TaggerTrainer:
-    validation = corpus["validation"] if "validation" in corpus and _has_words(corpus["validation"]) else None
-    _choose_metric(training, start.model, validation is not None)
-    try:
-        return TaggerTrainer(
-            start.model,
-            training,
-            train_dataset=corpus["train"],
-            eval_dataset=validation,
-            processing_class=start.tokenizer,
-        )
-    # For example for a reporter that is not installed; the Trainer's errors have no common type.
-    except Exception as error:
-        raise ValueError(f"The Trainer refuses its options: {first_line(error)}.") from error
 
 
 def _choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Sized
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub import HfApi
 from torch import Tensor
 from torch.utils.data import Sampler, SequentialSampler
 from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback, Trainer
-from transformers.trainer_utils import HubStrategy
 
 from ..evaluation import compute_metrics_for
 from ..loading import without_bars
 from ..models.tags import IGNORED
 from .batches import TEACHER_PAIRS, EpochSampler, TaggingCollator, bucketed, has_words, shuffled, word_counts
-from .model_files import CARD, files_of_model
 from .optimization import Nadam, decay_by_epoch
 from .progress import EpochProgress
 
@@ -27,13 +22,9 @@ from .progress import EpochProgress
 class TaggerTrainer(Trainer):
     """Trains a tagger on datasets of words and labels, scored by strict span F1 in percent.
 
-    By default, the collator encodes the columns `tokens` and `ner_tags`,
-    and the metrics are those of the model's labels. The further options of `TaggerTrainingArguments` are optimizer,
-    learning rate decay by epochs and early stopping; `train_sampling_strategy="group_by_length"` groups sentences by
-    their number of words.
-
-    Only the files of the model are uploaded to the Hub, once, at the end; the stock Trainer would upload the pickles of
-    its checkpoints. `hf_xorner.hub.publish` also checks the model before it uploads.
+    By default, the collator encodes the columns `tokens` and `ner_tags`, and the metrics are those of its labels.
+    The further options of `TaggerTrainingArguments` are optimizer, learning rate decay by epochs and early stopping;
+    `train_sampling_strategy="group_by_length"` groups sentences by their number of words.
     """
 
     lr_scheduler: Any
@@ -44,8 +35,6 @@ class TaggerTrainer(Trainer):
             options["data_collator"] = TaggingCollator(options["processing_class"])
         if options.get("compute_metrics") is None and model is not None:
             options["compute_metrics"] = compute_metrics_for(model.config.id2label)
-        if args is not None and args.push_to_hub:
-            args.hub_strategy = HubStrategy.END
         super().__init__(model, args, **options)
         # The loss is divided by the count of `_get_num_items_in_batch`.
         self.model_accepts_loss_kwargs = True
@@ -141,40 +130,6 @@ class TaggerTrainer(Trainer):
                 group["params"] = [parameter for parameter in group["params"] if parameter not in slow]
                 optimizer.add_param_group({**group, "params": apart, "lr": rate})
         return optimizer
-
-    def push_to_hub(
-        self,
-        commit_message: str | None = "End of training",
-        blocking: bool = True,
-        token: str | None = None,
-        revision: str | None = None,
-        private: bool | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Upload the files of the model to `args.hub_model_id`; an existing card is kept.
-
-        The stock method uploads everything but checkpoints; see it for the options.
-        """
-        self.callback_handler.on_push_begin(self.args, self.state, self.control)
-        token = token if token is not None else self.args.hub_token
-        if self.hub_model_id is None:
-            self.init_hf_repo(token=token, private=private)
-        self.save_model(_internal_call=True)
-        if not self.is_world_process_zero():
-            return None
-        folder = Path(self.args.output_dir)
-        if not (folder / CARD).exists():
-            self.create_model_card(**kwargs)
-        client: Any = HfApi()
-        return client.upload_folder(
-            repo_id=self.hub_model_id,
-            folder_path=folder,
-            commit_message=commit_message,
-            token=token,
-            run_as_future=not blocking,
-            allow_patterns=[glob.escape(name) for name in files_of_model(folder)],
-            revision=revision if revision is not None else self.args.hub_revision,
-        )
 
     def _get_num_items_in_batch(self, batch_samples: list[dict[str, Tensor]], device: torch.device) -> Any:
         """Return the number of labelled words, or of labelled sentences if the loss is averaged over sentences.

@@ -11,7 +11,6 @@ from hf_xorner.corpora.schemes import (
     EDGE,
     WRITTEN_SCHEMES,
     TagSet,
-    chunks_of,
     from_iob2,
     iob2_of,
     is_chunked,
@@ -202,7 +201,7 @@ def test_written_schemes_match_a_loop_and_seqeval(sentences):
 def test_chunks_match_a_loop_over_tokens(sentences):
     tag_set = TagSet.of(LABELS)
     ids = np.array([LABELS.index(label) for sentence in sentences for label in sentence], dtype=np.int64)
-    chunks = chunks_of(ids, np.array([len(sentence) for sentence in sentences], dtype=np.int64), tag_set)
+    chunks = tag_set.chunks(ids, np.array([len(sentence) for sentence in sentences], dtype=np.int64))
     expected, before = [], 0
     for sentence in sentences:
         chunks_of_sentence = chunks_token_by_token(sentence, "iob2")

@@ -17,7 +17,8 @@ from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.corpora import DataError
 from hf_xorner.models.contextual import ContextualFeatures
 from hf_xorner.training import TaggerTrainer, TaggingCollator
-from hf_xorner.training.batches import CONTEXT_STATES, with_bytes
+from hf_xorner.training.batches import CONTEXT_STATES
+from hf_xorner.training.data import with_bytes
 from hf_xorner.vectors.distill import compose, encoder_of, read_encoder, write_composition
 
 TOWNS = ["Annaville", "Berta's", "Carl-a", "Doraville"]
@@ -139,7 +140,7 @@ def test_each_sentence_is_encoded_once(ready, read):
     assert sum(read) == 24 + 6 + 5
     read.clear()
     first.train()
-    first.score(first.corpus["test"])
+    first.predict(first.corpus["test"])
     assert read == []
     second = ready(out="other")
     assert read == []

@@ -5,8 +5,8 @@ import shlex
 import pytest
 
 from hf_xorner.training import parse
-from hf_xorner.training.defaults import CHOSEN, choose_options
-from hf_xorner.training.facts import command_of, options_of
+from hf_xorner.training.facts import CHOSEN, command_of, options_of
+from hf_xorner.training.run import choose_options
 
 
 def chosen(words, sentences):

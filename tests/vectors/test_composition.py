@@ -11,7 +11,7 @@ from safetensors.torch import load_file as load_torch_file
 from safetensors.torch import save_file as save_torch_file
 
 from hf_xorner.corpora import DataError
-from hf_xorner.training.context import pieces_of
+from hf_xorner.training.build import pieces_of
 from hf_xorner.vectors.distill import (
     FILES,
     Composition,

@@ -1,0 +1,281 @@
+"""The training data of a run: further corpora, copies in another case, states of a frozen encoder, teachers' posterior.
+
+The last two are columns of bytes, which `datasets` caches on disk, so each sentence is encoded once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import torch
+from datasets import Dataset, DatasetDict, concatenate_datasets
+from torch import Tensor
+
+from ..corpora import load_corpus
+from ..corpora.assemble import TAGS, TOKENS, TRAIN, label_names_of
+from ..errors import DataError
+from ..files import open_text
+from ..models.contextual import ContextualFeatures
+from ..models.modeling_tagger import TaggerForTokenClassification
+from ..models.tokenization_word_char import WordCharTokenizer
+from ..tagger import Tagger
+from .batches import CONTEXT_STATES, TEACHER_PAIRS
+from .model_files import settings_of, tensors_digest
+
+# --- Further sentences ------------------------------------------------------------------------------------------------
+
+
+def with_more_data(
+    corpus: DatasetDict, sources: Sequence[str], data_dir: str | None, reading: dict[str, Any]
+) -> tuple[DatasetDict, list[Dataset]]:
+    """Return a corpus with the training sentences of further ones behind its own, and those of each further one.
+
+    Other splits of the further corpora are left out.
+
+    Args:
+        corpus: The corpus, which sets the labels.
+        sources: The further corpora, as for `load_corpus`, as the next two.
+        data_dir: The folder of local files.
+        reading: The options of reading.
+
+    Raises:
+        DataError: If one of them cannot be read, has no training sentences, or has a label that the corpus lacks.
+    """
+    if not sources:
+        return corpus, []
+    own = corpus[TRAIN].select_columns([TOKENS, TAGS])
+    more = [_more_like(own, source, load_corpus(source, data_dir, **reading)) for source in sources]
+    return DatasetDict({**corpus, TRAIN: concatenate_datasets([own, *more])}), more
+
+
+def _more_like(own: Dataset, source: str, corpus: DatasetDict) -> Dataset:
+    """Return the words and labels of a further corpus' training sentences, with the corpus' own numbers of labels."""
+    if TRAIN not in corpus:
+        raise DataError(f"more_data={source!r} has no training split; it has {', '.join(corpus)}.")
+    train, names = corpus[TRAIN], label_names_of(own, TRAIN)
+    theirs = label_names_of(train, TRAIN)
+    used = sorted({tag for row in train[TAGS] for tag in row if tag >= 0})
+    if lacking := [theirs[tag] for tag in used if theirs[tag] not in names]:
+        raise DataError(
+            f"more_data={source!r}: the label {lacking[0]!r} is none of dataset's, which are {', '.join(names)}; "
+            "rename its type by types, as in 'person=PER,product=?'."
+        )
+    # The last entry is that of -1, the number of words without label.
+    number = [*(names.index(label) if label in names else -1 for label in theirs), -1]
+    tags = [[number[tag] for tag in row] for row in train[TAGS]]
+    return Dataset.from_dict({TOKENS: train[TOKENS][:], TAGS: tags}, features=own.features)
+
+
+_CASES = (str.lower, str.upper, lambda word: word[:1].upper() + word[1:].lower())
+
+
+def with_recased(train: Dataset, share: float, seed: int) -> Dataset:
+    """Return training sentences, and behind them copies of some in lower case, in capitals or With Capitals.
+
+    A copy has all other columns of its sentence: the labels, and what teachers found in the sentence as it is spelt.
+
+    Args:
+        train: The sentences.
+        share: The probability of a copy of each sentence.
+        seed: The seed of which sentences are copied, and of the case of each copy.
+    """
+    random = np.random.default_rng(seed)
+    rows = np.flatnonzero(random.random(len(train)) < share)
+    cases = random.integers(len(_CASES), size=len(rows))
+
+    def recase(words: list[str], row: int) -> dict[str, list[str]]:
+        return {TOKENS: list(map(_CASES[cases[row]], words))}
+
+    copies = train.select(rows)
+    copies = copies.map(recase, with_indices=True, input_columns=TOKENS, features=copies.features, keep_in_memory=True)
+    return concatenate_datasets([train, copies])
+
+
+# --- Columns that a model computes ------------------------------------------------------------------------------------
+
+#: Sentences that are sorted by length together, and in a batch of them.
+_POOL, _BATCH = 1024, 32
+
+
+def with_bytes(
+    dataset: Dataset, column: str, compute: Callable[[list[list[str]]], Tensor], identity: str, description: str
+) -> Dataset:
+    """Add values of every word as a column of bytes, which `datasets` caches.
+
+    Sentences of similar length are computed together, since padding costs time.
+
+    Args:
+        dataset: The sentences.
+        column: The new column.
+        compute: Returns the values (B, T, …) of sentences, padded on the right.
+        identity: What the values depend on in addition to the words.
+        description: The text of the progress bar.
+    """
+
+    def encode(sentences: list[list[str]]) -> dict[str, list[bytes]]:
+        order = sorted(range(len(sentences)), key=lambda row: len(sentences[row]))
+        values = [b""] * len(sentences)
+        for start in range(0, len(order), _BATCH):
+            rows = order[start : start + _BATCH]
+            computed = compute([sentences[row] for row in rows]).cpu().numpy()
+            for row, array in zip(rows, computed, strict=True):
+                values[row] = array[: len(sentences[row])].tobytes()
+        return {column: values}
+
+    if not len(dataset):
+        return dataset
+    words = dataset.select_columns([TOKENS])
+    digest = hashlib.sha256(json.dumps([column, identity, words[TOKENS][:]]).encode()).hexdigest()[:32]
+    computed = words.map(
+        encode,
+        batched=True,
+        batch_size=_POOL,
+        writer_batch_size=_POOL,
+        input_columns=TOKENS,
+        remove_columns=TOKENS,
+        features=datasets.Features({column: datasets.Value("binary")}),
+        new_fingerprint=digest,
+        # A dataset in memory has no place of its own in the cache.
+        cache_file_name=os.path.join(datasets.config.HF_DATASETS_CACHE, "hf_xorner", f"{digest}.arrow"),
+        desc=description,
+    )
+    return concatenate_datasets([dataset, computed], axis=1)
+
+
+def with_context_states(corpus: DatasetDict, context: ContextualFeatures, tokenizer: WordCharTokenizer) -> DatasetDict:
+    """Add a frozen encoder's states of every word to a corpus.
+
+    Args:
+        corpus: The splits.
+        context: The encoder of a tagger.
+        tokenizer: The tagger's tokenizer.
+    """
+    device = next(context.encoder.parameters()).device
+
+    @torch.inference_mode()
+    def encode(sentences: list[list[str]]) -> Tensor:
+        pieces = tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt")["piece_ids"]
+        return context.states(pieces.to(device)).float()
+
+    settings = {name: value for name, value in context.config.to_dict().items() if name.startswith("context_")}
+    identity = repr(
+        (
+            tensors_digest(context.encoder.state_dict().items()),
+            sorted(settings.items(), key=str),
+            tokenizer.pieces.to_str() if tokenizer.pieces else "",
+            tokenizer.max_word_pieces,
+        )
+    )
+    return DatasetDict(
+        {
+            name: with_bytes(split, CONTEXT_STATES, encode, identity, f"encoding {name}")
+            for name, split in corpus.items()
+        }
+    )
+
+
+class Teacher:
+    """A trained tagger, whose posterior a student learns.
+
+    Args:
+        source: Its folder, or its repository on the Hub.
+        device: The device to run it on.
+
+    Raises:
+        ValueError: If it is a Stack-LSTM, or cannot be loaded.
+    """
+
+    def __init__(self, source: str, device: torch.device) -> None:
+        self.source = source
+        tagger = Tagger.from_pretrained(source, device)
+        self.model, self.tokenizer = tagger.model, tagger.tokenizer
+        if self.model.config.model_type == "stack-lstm":
+            raise ValueError(f"teacher={source!r} is a Stack-LSTM; name a model with a CRF or softmax.")
+
+    @cached_property
+    def identity(self) -> str:
+        """What its posterior depends on in addition to the words."""
+        weights = tensors_digest(self.model.state_dict().items())
+        pieces = self.tokenizer.pieces.to_str() if self.tokenizer.pieces else ""
+        settings = settings_of(self.model.config)
+        return repr((weights, settings, self.tokenizer.init_kwargs, self.tokenizer.backend_tokenizer.to_str(), pieces))
+
+    @torch.inference_mode()
+    def pairs(self, sentences: Sequence[Sequence[str]], tags: Sequence[str]) -> Tensor:
+        """Return the pair posterior of sentences, (B, T, K, K), in the order of the student's inner tags."""
+        own = self.model.tags.inner_tags
+        if not any(sentences):
+            return torch.zeros(len(sentences), 1, len(own), len(own))
+        order = torch.tensor([own.index(tag) for tag in tags], device=self.model.device)
+        inputs = self.tokenizer(
+            sentences, is_split_into_words=True, padding=True, padding_side="right", return_tensors="pt"
+        ).to(self.model.device)
+        lengths = inputs.pop("attention_mask").sum(1)
+        encoded = self.model.encode(**inputs, lengths=lengths)
+        scores = self.model.score(encoded.states)
+        pairs = self.model.decoder.pair_posterior(scores, lengths, encoded.states)
+        # The entry of the first word is in row 0, whatever the tag of this row is.
+        first = pairs[:, 0, 0].index_select(1, order)
+        pairs = pairs.index_select(2, order).index_select(3, order)
+        pairs[:, 0] = 0
+        pairs[:, 0, 0] = first
+        return pairs
+
+
+def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> list[list[str]]:
+    """Return the words of plain text, a sentence a line.
+
+    Raises:
+        DataError: If a file is not UTF-8, or has no words.
+    """
+    sentences: list[list[str]] = []
+    for name in files:
+        with open_text(Path(name).expanduser()) as file:
+            own = [words for line in file if (words := tokenize(line))]
+        if not own:
+            raise DataError(f"{name}: has no words; name a file of plain text, a sentence a line.")
+        sentences += own
+    return sentences
+
+
+def with_teachers(
+    train: Dataset, texts: Sequence[Sequence[str]], teachers: Sequence[Teacher], student: TaggerForTokenClassification
+) -> Dataset:
+    """Return training sentences, and behind them those of texts, with the mean posterior of the teachers.
+
+    Args:
+        train: The labelled sentences: the columns tokens and ner_tags.
+        texts: Sentences without labels.
+        teachers: At least one.
+        student: The model to train, whose inner tags are those of the posterior.
+
+    Raises:
+        DataError: If a teacher does not have exactly the student's tags.
+    """
+    tags = student.tags.inner_tags
+    for teacher in teachers:
+        own = teacher.model.tags.inner_tags
+        if sorted(own) != sorted(tags):
+            theirs, ours = ({tag.partition("-")[2] for tag in each if "-" in tag} or set(each) for each in (own, tags))
+            raise DataError(
+                f"teacher={teacher.source!r} has the types {', '.join(sorted(theirs))}, and the training data have "
+                f"{', '.join(sorted(ours))}; name a teacher with the same types."
+            )
+
+    def label(sentences: list[list[str]]) -> Tensor:
+        return torch.stack([teacher.pairs(sentences, tags) for teacher in teachers]).mean(0).to(torch.float16)
+
+    data = train.select_columns([TOKENS, TAGS])
+    if texts:
+        rows = {TOKENS: list(texts), TAGS: [[] for _ in texts]}
+        data = concatenate_datasets([data, Dataset.from_dict(rows, features=data.features)])
+    identity = repr((tags, *(teacher.identity for teacher in teachers)))
+    return with_bytes(data, TEACHER_PAIRS, label, identity, "labelling by the teacher")
