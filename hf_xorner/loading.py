@@ -45,6 +45,7 @@ def load_config(source: str, *, trust_remote_code: bool = False, **hub: Any) -> 
     with _reading(source, "config"):
         settings, _ = PreTrainedConfig.get_config_dict(source, **hub)
         model_type = settings.get("model_type")
+        _check_settings(settings)
         if trust_remote_code or (isinstance(model_type, str) and model_type in CONFIGS):
             config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
     if config is None:
@@ -53,6 +54,16 @@ def load_config(source: str, *, trust_remote_code: bool = False, **hub: Any) -> 
             f"{', '.join(CONFIGS)}."
         )
     return config
+
+
+def _check_settings(settings: dict[str, Any]) -> None:
+    """Raise on entries of a config or of its encoder's for which transformers loads code or files from elsewhere."""
+    encoder = settings.get("context_encoder")
+    for part in (settings, encoder if isinstance(encoder, dict) else {}):
+        for name in part:
+            attention = "attn_implementation" in name and part[name] not in (None, "eager", "sdpa")
+            if attention or name == "quantization_config":
+                raise ValueError(f"{name}={part[name]!r} is refused; remove it from config.json")
 
 
 def load_tokenizer(source: str, *, trust_remote_code: bool = False, **hub: Any) -> WordCharTokenizer:

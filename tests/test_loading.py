@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.models.word_ids import WordPieces
+from hf_xorner.registration import CONFIGS
 
 FOREIGN_CODE = """
 open({mark!r}, "w").close()
@@ -156,6 +157,59 @@ def test_a_piece_with_a_huge_id_is_refused(tmp_path):
 def edit(path, **changes):
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, **changes}))
+
+
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        ("config.json", {"hidden_size": 1 << 29}),
+        ("config.json", {"num_hidden_layers": 1_000_000}),
+        ("config.json", {"char_widths": [1] * 100_000}),
+        ("config.json", {"id2label": {str(index): f"L{index}" for index in range(5000)}}),
+        ("config.json", {"attn_implementation": "kernels-community/flash-attn"}),
+        ("config.json", {"_attn_implementation_internal": "owner/kernel"}),
+        ("config.json", {"quantization_config": {"quant_method": "bitsandbytes"}}),
+        ("config.json", {"context_encoder": {"model_type": "bert", "attn_implementation": "owner/kernel"}}),
+        ("config.json", {"context_encoder": {"model_type": "bert", "quantization_config": {}}}),
+        ("tokenizer_config.json", {"max_word_chars": 1 << 29}),
+        ("tokenizer_config.json", {"max_word_pieces": 1 << 20}),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_a_real_model_never_has_is_refused(folder, file, changes):
+    edit(folder / file, **changes)
+    (name,) = changes
+    with pytest.raises(ValueError) as error:
+        Tagger.from_pretrained(str(folder))
+    named = {"context_encoder", *changes["context_encoder"]} if name == "context_encoder" else {name}
+    assert any(each in str(error.value) for each in named) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        {"model_type": "detr", "backbone": "owner/backbone", "use_pretrained_backbone": True},
+        {"model_type": "foreign", "auto_map": {"AutoConfig": "code.ForeignConfig", "AutoModel": "code.ForeignModel"}},
+        {"model_type": "bert", "num_hidden_layers": 1_000_000},
+    ],
+    ids=lambda encoder: encoder["model_type"],
+)
+def test_only_encoders_of_known_types_are_built(folder, encoder, monkeypatch):
+    def no_request(*arguments, **options):
+        raise AssertionError("a request was made")
+
+    edit(folder / "config.json", context_encoder=encoder, context_layers=[0], max_word_pieces=4)
+    monkeypatch.setattr("socket.socket.connect", no_request)
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 20))
+    with pytest.raises(ValueError, match="context_encoder"):
+        Tagger.from_pretrained(str(folder))
+
+
+def test_names_of_code_and_of_repositories_are_not_kept_of_an_encoder():
+    settings = {**tiny.bert().config.to_dict(), "auto_map": {"AutoModel": "code.Model"}, "_name_or_path": "me/model"}
+    config = CONFIGS["bilstm-cnn"](context_encoder=settings, context_layers=[1], max_word_pieces=5)
+    assert config.context_encoder["hidden_size"] == 8
+    assert not {"auto_map", "_name_or_path"} & set(config.context_encoder)
 
 
 DEEP = "[" * 100_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .configuration_tagger import TaggerConfig
 
@@ -28,15 +28,12 @@ class BiLstmCnnConfig(TaggerConfig):
   year      = {2020},
 }"""
 
+    choices: ClassVar[dict[str, tuple[Any, ...]]] = {"dropout_masks": ("sequence", "batch")}
+
     hidden_size: int = 100
     num_hidden_layers: int = 2
     dropout: float = 0.35
     dropout_masks: str = "sequence"
-
-    def __post_init__(self, **kwargs: Any) -> None:
-        """Check these fields besides the shared ones."""
-        super().__post_init__(**kwargs)
-        self.check_choice("dropout_masks", ("sequence", "batch"))
 
 
 class CrossBiLstmCnnConfig(BiLstmCnnConfig):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .configuration_tagger import SelfAttentionConfig
 
@@ -44,6 +44,8 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
   year      = {2016},
 }"""
 
+    choices: ClassVar[dict[str, tuple[Any, ...]]] = {"encoder": ("lstm", "rnn")}
+
     hidden_size: int = 200
     encoder: str = "lstm"
     dropout: float = 0.5
@@ -67,8 +69,3 @@ class CnnLstmCrfConfig(SelfAttentionConfig):
     malformed_spans: str = "repair"
     loss_reduction: str = "sentence"
     initializer: str = "uniform"
-
-    def __post_init__(self, **kwargs: Any) -> None:
-        """Check these fields besides the shared ones."""
-        super().__post_init__(**kwargs)
-        self.check_choice("encoder", ("lstm", "rnn"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .configuration_tagger import TaggerConfig
 
@@ -45,6 +45,8 @@ class GrnConfig(TaggerConfig):
   year      = {2019},
 }"""
 
+    choices: ClassVar[dict[str, tuple[Any, ...]]] = {"relation": ("gated", "direct", "scalar_gate", "none")}
+
     hidden_size: int = 400
     context_widths: list[int] | tuple[int, ...] = (1, 3, 5)
     relation: str = "gated"
@@ -70,7 +72,6 @@ class GrnConfig(TaggerConfig):
     def __post_init__(self, **kwargs: Any) -> None:
         """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
-        self.check_choice("relation", ("gated", "direct", "scalar_gate", "none"))
         if any(width < 1 or width % 2 == 0 for width in self.context_widths):
             raise ValueError(
                 f"context_widths={tuple(self.context_widths)} must be odd numbers of words, so that as many are seen "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .configuration_tagger import TaggerConfig
 
@@ -38,6 +38,8 @@ class LstmCrfConfig(TaggerConfig):
   year      = {2016},
 }"""
 
+    choices: ClassVar[dict[str, tuple[Any, ...]]] = {"cell": ("coupled", "standard")}
+
     hidden_size: int = 100
     cell: str = "coupled"
     tanh_size: int = 100
@@ -53,8 +55,3 @@ class LstmCrfConfig(TaggerConfig):
     malformed_spans: str = "repair"
     loss_reduction: str = "sum"
     initializer: str = "uniform"
-
-    def __post_init__(self, **kwargs: Any) -> None:
-        """Check these fields besides the shared ones."""
-        super().__post_init__(**kwargs)
-        self.check_choice("cell", ("coupled", "standard"))

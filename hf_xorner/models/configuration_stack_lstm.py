@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .configuration_tagger import TaggerConfig
 
@@ -53,6 +53,12 @@ class StackLstmConfig(TaggerConfig):
   year      = {2016},
 }"""
 
+    choices: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "cell": ("coupled", "standard"),
+        "composition": ("token", "guarded"),
+        "outside": ("composed", "word"),
+    }
+
     hidden_size: int = 100
     num_hidden_layers: int = 2
     cell: str = "coupled"
@@ -79,9 +85,5 @@ class StackLstmConfig(TaggerConfig):
     def __post_init__(self, **kwargs: Any) -> None:
         """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
-        self.check_choice("cell", ("coupled", "standard"))
-        self.check_choice("composition", ("token", "guarded"))
-        self.check_choice("outside", ("composed", "word"))
         if self.outside == "word" and self.composition == "token":
             raise ValueError('outside="word" needs composition="guarded", which makes chunks as large as words.')
-        self.check_at_least_one("composition_layers")

@@ -2,56 +2,63 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections import ChainMap
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar
 
 from transformers import AutoConfig, PreTrainedConfig
 
 from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES
 
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
-
-
-#: The check and the description of a field's values, by its annotation.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "int": (_is_count, "a whole number from 0 up, and below 2147483648"),
-    "float": (
-        lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf,
-        "a finite number from 0 up",
-    ),
-    "bool": (lambda value: isinstance(value, int) and value in (0, 1), "true or false"),
-    "str": (lambda value: isinstance(value, str), "a string"),
-    "list[int] | tuple[int, ...]": (
-        lambda value: isinstance(value, (list, tuple)) and all(map(_is_count, value)),
-        "a list of whole numbers from 0 up, and below 2147483648",
-    ),
-    "dict[str, Any]": (lambda value: isinstance(value, dict), "a dictionary"),
+#: Least and greatest values of numbers and of those in lists. Real models are far from the greatest; a file with more
+#: would take all memory or hours to load. Fields that are not listed have the bounds of their annotation.
+BOUNDS: dict[str, tuple[float, float]] = {
+    "int": (0, 1 << 14),
+    "int | None": (0, 1 << 27),
+    "float": (0, 0.99),
+    "list[int] | tuple[int, ...]": (0, 1 << 14),
+    **dict.fromkeys(("vocab_size", "added_vocab_size"), (0, 1 << 27)),
+    **dict.fromkeys(("hidden_size", "composition_size", "char_lstm_size"), (1, 1 << 14)),
+    **dict.fromkeys(("num_hidden_layers", "composition_layers", "char_lstm_layers", "iterations"), (1, 100)),
+    **dict.fromkeys(("context_window", "attention_window"), (1, 1 << 20)),
+    **dict.fromkeys(("context_overlap", "attention_overlap"), (0, 1 << 20)),
+    **dict.fromkeys(("context_prefix", "context_suffix"), (0, 1 << 24)),
+    "char_vocab_size": (0, 1 << 21),
+    "piece_vocab_size": (0, 1 << 24),
+    "max_word_chars": (1, 4096),
+    "max_word_pieces": (0, 1024),
+    "singleton_dropout": (0, 1),
+    "initializer_range": (0, 100),
 }
+_MOST_LABELS, _LONGEST_LIST = 4096, 100
 
-_INHERITED = {entry.name for entry in fields(PreTrainedConfig)}
-
-_CHOICES: dict[str, tuple[str, ...] | tuple[int, ...]] = {
-    "decoder": ("softmax", "crf"),
-    "loss_reduction": ("token", "sentence", "sum"),
-    "malformed_spans": ("drop", "repair"),
-    "unknown_word": ("vector", "vector_and_casing"),
-    "char_features": ("cnn", "lstm", "none"),
-    "char_activation": ("none", "tanh"),
-    "char_pads": ("learned", "zeros", "word_end"),
-    "char_windows": ("all", "centred"),
-    "char_lstm_cell": ("standard", "coupled"),
-    "crf_boundaries": ("both", "start", "none"),
-    "initializer": ("normal", "uniform", "kaiming"),
-    "context_mix": ("mean", "learned"),
-    "static_bits": (32, 16, 8, 4),
-    "composed_bits": (32, 16, 8, 4),
-}
+#: Text encoders that read pieces into a state each, by their types in transformers.
+ENCODERS = (
+    *("albert", "bert", "camembert", "convbert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "eurobert"),
+    *("gpt2", "megatron-bert", "modernbert", "mpnet", "nomic_bert", "rembert", "roberta", "roberta-prelayernorm"),
+    *("roc_bert", "squeezebert", "xlm-roberta", "xlm-roberta-xl"),
+)
 
 _FROM_TOKENIZER = "take the config's fields from the tokenizer: Config(**tokenizer.model_fields(), …)"
+
+
+def encoder_config(settings: dict[str, Any]) -> PreTrainedConfig:
+    """The config of a pretrained encoder of one of the types ENCODERS.
+
+    Only the fields of its own class are read: none that names code, a repository or kernels.
+
+    Raises:
+        ValueError: If it is of another type, or numbers are too large for a real model.
+    """
+    model_type = settings.get("model_type")
+    if model_type not in ENCODERS:
+        raise ValueError(f"context_encoder: model_type={model_type!r} is not one of {', '.join(ENCODERS)}.")
+    known = {entry.name for entry in fields(AutoConfig.for_model(model_type))}
+    config = AutoConfig.for_model(model_type, **{name: settings[name] for name in known & settings.keys()})
+    for name, most in (("num_hidden_layers", 100), ("hidden_size", 1 << 14), ("intermediate_size", 1 << 16)):
+        if getattr(config, name, 0) > most:
+            raise ValueError(f"context_encoder: {name}={getattr(config, name)} must be at most {most}.")
+    return config
 
 
 class TaggerConfig(PreTrainedConfig):
@@ -138,6 +145,23 @@ class TaggerConfig(PreTrainedConfig):
     keys_to_ignore_at_inference = ["hidden_states", "attentions"]
     #: BibTeX of the paper that an architecture comes from.
     citation = ""
+    #: Allowed values of fields, besides those of the base classes.
+    choices: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "decoder": ("softmax", "crf"),
+        "loss_reduction": ("token", "sentence", "sum"),
+        "malformed_spans": ("drop", "repair"),
+        "unknown_word": ("vector", "vector_and_casing"),
+        "char_features": ("cnn", "lstm", "none"),
+        "char_activation": ("none", "tanh"),
+        "char_pads": ("learned", "zeros", "word_end"),
+        "char_windows": ("all", "centred"),
+        "char_lstm_cell": ("standard", "coupled"),
+        "crf_boundaries": ("both", "start", "none"),
+        "initializer": ("normal", "uniform", "kaiming"),
+        "context_mix": ("mean", "learned"),
+        "static_bits": (32, 16, 8, 4),
+        "composed_bits": (32, 16, 8, 4),
+    }
 
     id2label: dict[int, str] | None = None
     label2id: dict[str, int] | None = None
@@ -205,14 +229,9 @@ class TaggerConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
         if self.id2label is not None:
             self.label2id = {label: index for index, label in self.id2label.items()}
-        self._check_types()
+        self._check_values()
         if not self.char_types:
             self.char_types = RESERVED_CHARACTER_TYPES.ljust(self.char_vocab_size, ".")
-        for field, choices in _CHOICES.items():
-            self.check_choice(field, choices)
-        self.check_rate("char_dropout", "feature_dropout", "dropout")
-        self.check_probability("singleton_dropout")
-        self.check_at_least_one("max_word_chars", "hidden_size", "num_hidden_layers", "composition_size")
         self._check_vocabularies()
         self._check_characters()
         if self.pairs_only and self.crf_boundaries == "none":
@@ -243,8 +262,6 @@ class TaggerConfig(PreTrainedConfig):
             raise ValueError(f"char_types may hold only the letters {CHARACTER_TYPE_CODES!r}, not {self.char_types!r}.")
 
     def _check_characters(self) -> None:
-        if self.char_features == "lstm":
-            self.check_at_least_one("char_lstm_size", "char_lstm_layers")
         if self.char_features != "cnn":
             return
         if min(self.char_widths, default=0) < 1:
@@ -262,7 +279,13 @@ class TaggerConfig(PreTrainedConfig):
             )
 
     def _check_context(self) -> None:
-        last = AutoConfig.for_model(**(self.context_encoder or {})).num_hidden_layers
+        encoder = encoder_config(self.context_encoder or {})
+        self.context_encoder = {
+            name: value
+            for name, value in encoder.to_dict().items()
+            if name not in ("_name_or_path", "transformers_version")
+        }
+        last = encoder.num_hidden_layers
         if not self.context_layers or max(self.context_layers) > last:
             layers = list(self.context_layers)
             raise ValueError(f"context_layers={layers}: the encoder has the layers 0 to {last}; choose among them.")
@@ -273,38 +296,22 @@ class TaggerConfig(PreTrainedConfig):
                 f"context_window={self.context_window} leaves for words."
             )
 
-    def _check_types(self) -> None:
+    def _check_values(self) -> None:
+        """Check the bounds of numbers, and choices."""
         for entry in fields(self):
-            value, kind = getattr(self, entry.name), str(entry.type)
-            if entry.name in _INHERITED or (value is None and kind.endswith(" | None")):
+            least, most = BOUNDS.get(entry.name) or BOUNDS.get(str(entry.type), (None, None))
+            value = getattr(self, entry.name)
+            if most is None or value is None:
                 continue
-            valid, description = _KINDS.get(kind.removesuffix(" | None"), (lambda _: True, ""))
-            if not valid(value):
-                raise ValueError(f"{entry.name}={value!r} must be {description}.")
-
-    def check_at_least_one(self, *names: str) -> None:
-        """Raise if one of these fields, as far as this config has them, is 0."""
-        for field in names:
-            if getattr(self, field, 1) < 1:
-                raise ValueError(f"{field}={getattr(self, field)} must be a whole number from 1 up.")
-
-    def check_choice(self, field: str, choices: tuple[str, ...] | tuple[int, ...]) -> None:
-        """Raise if a field has none of the allowed values."""
-        value = getattr(self, field)
-        if value not in choices:
-            known = ", ".join(map(repr, choices))
-            raise ValueError(f"{field}={value!r} is unknown to {type(self).__name__}; choose one of {known}.")
-
-    def check_rate(self, *names: str) -> None:
-        """Raise if one of these dropout rates, as far as this config has them, is not from 0 up to 1."""
-        for field in names:
-            if not 0 <= getattr(self, field, 0) < 1:
-                raise ValueError(f"{field}={getattr(self, field)} must be a number from 0 up to, but not including, 1.")
-
-    def check_probability(self, field: str) -> None:
-        """Raise if a field is not from 0 to 1."""
-        if not 0 <= getattr(self, field) <= 1:
-            raise ValueError(f"{field}={getattr(self, field)} must be a probability from 0 to 1.")
+            values = value if isinstance(value, (list, tuple)) else [value]
+            if len(values) > _LONGEST_LIST or not all(least <= each <= most for each in values):
+                raise ValueError(f"{entry.name}={str(value)[:100]} must be from {least} to {most:,}.")
+        if len(self.id2label or ()) > _MOST_LABELS:
+            raise ValueError(f"id2label has {len(self.id2label or ()):,} labels, more than {_MOST_LABELS:,}.")
+        for name, choices in ChainMap(*(vars(base).get("choices", {}) for base in type(self).__mro__)).items():
+            if (value := getattr(self, name)) not in choices:
+                known = ", ".join(map(repr, choices))
+                raise ValueError(f"{name}={value!r} is unknown to {type(self).__name__}; choose one of {known}.")
 
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
         """Return this config; transformers would take the field `decoder` for a nested config."""
@@ -339,6 +346,8 @@ class SelfAttentionConfig(TaggerConfig):
             of all heads as one "matrix".
     """
 
+    choices: ClassVar[dict[str, tuple[Any, ...]]] = {"attention_initializer": ("head", "matrix")}
+
     num_attention_heads: int = 5
     attention_head_dim: int = 40
     attention_window: int = 512
@@ -348,7 +357,6 @@ class SelfAttentionConfig(TaggerConfig):
     def __post_init__(self, **kwargs: Any) -> None:
         """Check these fields besides the shared ones."""
         super().__post_init__(**kwargs)
-        self.check_choice("attention_initializer", ("head", "matrix"))
         if self.attention_overlap >= self.attention_window:
             raise ValueError(
                 f"attention_overlap={self.attention_overlap} must be smaller than "

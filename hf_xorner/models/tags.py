@@ -7,11 +7,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from .word_ids import BEGIN, END, INSIDE, NO_TYPE, OUTSIDE, SINGLE, continues
+
 #: Label of words without label, ignored by the loss and the scores as in PyTorch.
 IGNORED = -100
-
-OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
-_NO_TYPE = -1
 
 
 class Tables(NamedTuple):
@@ -75,10 +74,10 @@ class TagSpace:
     def _tables(self, device: torch.device) -> Tables:
         tables = {name: torch.tensor(values, device=device) for name, values in self._lists.items()}
         kind, entity_type = tables["kind"], tables["entity_type"]
-        continues, leaves_open = (kind == INSIDE) | (kind == END), (kind == BEGIN) | (kind == INSIDE)
-        same_type = entity_type == entity_type.unsqueeze(1)
-        barred = torch.where(leaves_open.unsqueeze(1), ~(continues & same_type), continues)
-        return Tables(**tables, barred_transitions=barred, barred_start=continues, barred_end=leaves_open)
+        goes_on, stays_open = (kind == INSIDE) | (kind == END), (kind == BEGIN) | (kind == INSIDE)
+        continued = continues(kind, entity_type, kind.unsqueeze(1), entity_type.unsqueeze(1))
+        barred = torch.where(stays_open.unsqueeze(1), ~continued, goes_on)
+        return Tables(**tables, barred_transitions=barred, barred_start=goes_on, barred_end=stays_open)
 
     @property
     def num_inner(self) -> int:
@@ -102,7 +101,7 @@ class TagSpace:
             return list(self.labels)
         kinds, types, public = (self._lists[name] for name in ("kind", "entity_type", "public"))
         return [
-            "O" if type_ == _NO_TYPE else "OBIES"[kind] + self.labels[label][1:]
+            "O" if type_ == NO_TYPE else "OBIES"[kind] + self.labels[label][1:]
             for kind, type_, label in zip(kinds, types, public, strict=True)
         ]
 
@@ -115,10 +114,10 @@ class TagSpace:
             return labels
         tables, known = self.on(labels.device), labels != IGNORED
         kind = torch.where(known, tables.public_kind[labels.clamp(min=0)], OUTSIDE)
-        type_ = torch.where(known, tables.public_type[labels.clamp(min=0)], _NO_TYPE)
-        continues = (kind == INSIDE) & (type_ == _shifted(type_, 1, _NO_TYPE))
-        continued = _shifted(continues, -1, False)
-        inner_kind = torch.where(continues, torch.where(continued, INSIDE, END), torch.where(continued, BEGIN, SINGLE))
+        type_ = torch.where(known, tables.public_type[labels.clamp(min=0)], NO_TYPE)
+        continued = _continued(kind, type_)
+        followed = _shifted(continued, -1, False)
+        inner_kind = torch.where(continued, torch.where(followed, INSIDE, END), torch.where(followed, BEGIN, SINGLE))
         inner = tables.inner[inner_kind, type_.clamp(min=0)]
         inner = torch.where(kind == OUTSIDE, self.outside[0], inner)
         return torch.where(known, inner, IGNORED)
@@ -133,23 +132,22 @@ class TagSpace:
             return path
         tables = self.on(path.device)
         kind = torch.where(mask, tables.kind[path], OUTSIDE)
-        type_ = torch.where(mask, tables.entity_type[path], _NO_TYPE)
-        open_ = (kind == BEGIN) | (kind == INSIDE)
-        continues = ((kind == INSIDE) | (kind == END)) & _shifted(open_, 1, False) & (type_ == _shifted(type_, 1, -2))
+        type_ = torch.where(mask, tables.entity_type[path], NO_TYPE)
+        continued = _continued(kind, type_)
         inside = kind != OUTSIDE
         if not repair:
-            inside = inside & self._well_formed(kind, continues)
+            inside = inside & self._well_formed(kind, continued)
         type_ = type_.clamp(min=0)
-        label = torch.where(continues, tables.inside_label[type_], tables.begin_label[type_])
+        label = torch.where(continued, tables.inside_label[type_], tables.begin_label[type_])
         return torch.where(inside, label, self.outside[1])
 
     @staticmethod
-    def _well_formed(kind: Tensor, continues: Tensor) -> Tensor:
-        """True for words in a chunk B I* E or S, where `continues` says which words continue one."""
+    def _well_formed(kind: Tensor, continued: Tensor) -> Tensor:
+        """True for words in a chunk B I* E or S, where `continued` says which words continue one."""
         time = kind.shape[1]
         position = torch.arange(time, device=kind.device).expand_as(kind)
-        first = position.masked_fill(continues, 0).cummax(1).values
-        starts_next = ~_shifted(continues, -1, False)
+        first = position.masked_fill(continued, 0).cummax(1).values
+        starts_next = ~_shifted(continued, -1, False)
         last = position.masked_fill(~starts_next, time - 1).flip(1).cummin(1).values.flip(1)
         first_kind, last_kind = kind.gather(1, first), kind.gather(1, last)
         whole = (first_kind == BEGIN) & (last_kind == END)
@@ -162,6 +160,11 @@ class TagSpace:
         one, other = self.on(log_probs.device).members.unbind(1)
         first, second = log_probs[..., one], log_probs[..., other].masked_fill(one == other, -torch.inf)
         return torch.logaddexp(first, second)
+
+
+def _continued(kind: Tensor, type_: Tensor) -> Tensor:
+    """True for words (B, T) whose tag continues the chunk of the word before."""
+    return continues(kind, type_, _shifted(kind, 1, OUTSIDE), _shifted(type_, 1, NO_TYPE))
 
 
 def _shifted(values: Tensor, offset: int, fill: float) -> Tensor:
@@ -193,7 +196,7 @@ def _chunk_tables(labels: list[str]) -> dict[str, list]:
             raise ValueError(f"The label {label!r} has no partner 'B-{name}'; IOB2 starts every entity with B-.")
         if label != "O" and name not in types:
             types.append(name)
-    kind, entity_type, public = [OUTSIDE], [_NO_TYPE], [place["O"]]
+    kind, entity_type, public = [OUTSIDE], [NO_TYPE], [place["O"]]
     inner = [[0] * len(types) for _ in range(5)]
     for index, name in enumerate(types):
         begin, inside = place[f"B-{name}"], place.get(f"I-{name}")
@@ -212,7 +215,7 @@ def _chunk_tables(labels: list[str]) -> dict[str, list]:
         "public": public,
         "members": [[tags[0], tags[-1]] for tags in behind],
         "public_kind": [OUTSIDE if label == "O" else "OBI".index(label[0]) for label in labels],
-        "public_type": [_NO_TYPE if label == "O" else types.index(label[2:]) for label in labels],
+        "public_type": [NO_TYPE if label == "O" else types.index(label[2:]) for label in labels],
         "inner": inner,
         "begin_label": [place[f"B-{name}"] for name in types],
         "inside_label": [place.get(f"I-{name}", place[f"B-{name}"]) for name in types],

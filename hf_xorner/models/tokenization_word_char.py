@@ -15,6 +15,7 @@ from transformers import BatchEncoding, PreTrainedTokenizerFast
 from transformers.tokenization_utils_base import TruncationStrategy
 from transformers.utils import PaddingStrategy
 
+from .configuration_tagger import BOUNDS
 from .word_ids import (
     CHARACTER_TYPE_CODES,
     FALLBACKS,
@@ -44,11 +45,7 @@ _PLACEHOLDER = "\ue000"
 #: Never used, but the aggregation strategies of the pipeline need a continuing prefix to recognise words.
 _CONTINUATION = "\ue000\ue001"
 
-#: Numbers among the policies with their minimum; above the maximum, the file is broken.
-_LEAST = {"max_word_chars": 1, "max_word_pieces": 0, "trained_vocab_size": 2, "first_singleton_id": 2}
-_MOST = 1 << 30
-#: The highest id of a piece; the largest vocabularies have a sixteenth of it.
-_MOST_PIECES = 1 << 24
+_WIDTHS = ("max_word_chars", "max_word_pieces")
 _CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero"), "character_types": ("unicode", "ascii")}
 
 #: The characters that have a type if `character_types` is "ascii".
@@ -195,6 +192,9 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         self.__dict__.update(state)
         self._tokenizer.encode_special_tokens = self.split_special_tokens
 
+    # The calls of older programs.
+    encode_plus = batch_encode_plus = PreTrainedTokenizerFast.__call__
+
     @property
     def characters(self) -> str:
         """The known characters in the order of their ids."""
@@ -228,8 +228,9 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             try:
                 backend = Tokenizer.from_file(path)
                 # `to_str` goes through all numbers up to the highest.
-                if max(backend.get_vocab().values(), default=0) > _MOST_PIECES:
-                    raise ValueError(f"its pieces must be numbered from 0 to at most {_MOST_PIECES}")
+                most = BOUNDS["piece_vocab_size"][1]
+                if max(backend.get_vocab().values(), default=0) > most:
+                    raise ValueError(f"its pieces must be numbered from 0 to at most {most}")
                 self._pieces = WordPieces(backend.to_str())
             # What the tokenizers library raises has no type of its own.
             except Exception as error:
@@ -507,7 +508,7 @@ def _as_list(row: Any, name: str) -> Any:
 
 def check_policies(policies: dict[str, Any]) -> None:
     """Raise if policies of a tokenizer are missing or unknown, or numbers out of range."""
-    for name in (*_CHOICES, *_LEAST, "fallback"):
+    for name in (*_CHOICES, *_WIDTHS, "fallback"):
         if name not in policies:
             raise ValueError(f"tokenizer_config.json lacks {name!r}; copy it again.")
     for name, choices in _CHOICES.items():
@@ -516,10 +517,10 @@ def check_policies(policies: dict[str, Any]) -> None:
     for step in policies["fallback"]:
         if step not in FALLBACKS:
             raise ValueError(f"fallback step {step!r} is unknown; choose among {', '.join(map(repr, FALLBACKS))}.")
-    for name, least in _LEAST.items():
-        value = policies[name]
-        if type(value) is not int or not least <= value <= _MOST:
-            raise ValueError(f"{name}={value!r} must be a whole number from {least} to {_MOST}.")
+    for name in _WIDTHS:
+        value, (least, most) = policies[name], BOUNDS[name]
+        if type(value) is not int or not least <= value <= most:
+            raise ValueError(f"{name}={value!r} must be a whole number from {least} to {most}.")
 
 
 def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[str, int], dict[str, int]]:

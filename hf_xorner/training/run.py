@@ -58,8 +58,8 @@ def folder_locked(folder: str | Path, arguments: TrainingArguments) -> Iterator[
     """
     with ExitStack() as stack:
         try:
-            lock = locked(Path(folder) / LOCK, folder, arguments.process_index, arguments.world_size)
-            stack.enter_context(lock)
+            if arguments.process_index == 0:
+                stack.enter_context(locked(Path(folder) / LOCK, folder))
         except LockedError as error:
             raise TrainingError(str(error)) from None
         except OSError as error:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoModel
 
-from .configuration_tagger import TaggerConfig
+from .configuration_tagger import TaggerConfig, encoder_config
 from .frozen_vectors import NEEDS_PIECES
 
 #: Pieces, padding included, that the encoder reads at a time: bounds the memory of long documents.
@@ -56,8 +56,8 @@ class ContextualFeatures(nn.Module):
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__()
         self.config = config
-        settings = AutoConfig.for_model(**(config.context_encoder or {}))
-        self.encoder = AutoModel.from_config(settings)
+        settings = encoder_config(config.context_encoder or {})
+        self.encoder = AutoModel.from_config(settings, trust_remote_code=False)
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None  # It reads the whole sentence into one vector, which nobody here wants.
         self.padding = settings.pad_token_id or 0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from seqeval.scheme import BILOU, IOB1, IOB2, IOBES, Entities
 
 from hf_xorner.corpora import DataError
-from hf_xorner.corpora.schemes import WRITTEN_SCHEMES, TagSet, chunks_of, from_iob2, iob2_of, is_chunked
+from hf_xorner.corpora.schemes import WRITTEN_SCHEMES, TagSet, from_iob2, iob2_of, is_chunked
 
 LABELS = ["O", "B-PER", "I-PER", "B-art-work", "I-art-work", "B-O", "I-O"]
 LETTERS = {
@@ -91,7 +91,7 @@ def test_well_formed_labels_round_trip(sentences):
 @given(sentences_of_labels)
 def test_chunks_match_a_loop_over_tokens(sentences):
     tag_set = TagSet.of(LABELS)
-    chunks = chunks_of(*flat(sentences), tag_set)
+    chunks = tag_set.chunks(*flat(sentences))
     expected, before = [], 0
     for sentence in sentences:
         expected += [(before + start, before + end, name) for start, end, name in loop_spans(sentence)]

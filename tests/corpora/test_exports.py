@@ -19,9 +19,9 @@ from export_samples import (
     spacy_json,
     tags,
 )
+from hf_xorner.corpora.formats.brat import read_brat
 
 from hf_xorner.corpora import DataError, corpus_statistics, load_corpus
-from hf_xorner.corpora.formats.brat import read_brat
 from hf_xorner.corpora.formats.spacy import read_docbin, read_spacy_json, string_hash
 from hf_xorner.corpora.formats.spans import read_spans
 from hf_xorner.corpora.source import Reading, Repairs

@@ -217,3 +217,9 @@ def test_special_and_invalid_words_are_left_out_of_the_vocabulary():
     tokenizer = WordCharTokenizer.from_corpus([["[PAD]", "[UNK]", "", "\ue000", LONG_WORD, "\ud800", "Ann"]])
     assert tokenizer.get_vocab() == {"[PAD]": 0, "[UNK]": 1, "Ann": 2}
     assert tokenizer(["[PAD]", "[UNK]", "Ann"], is_split_into_words=True)["input_ids"] == [1, 1, 2]
+
+
+def test_the_calls_of_older_programs_encode_too(tokenizer):
+    text = SENTENCES[0] if isinstance(SENTENCES[0], str) else " ".join(SENTENCES[0])
+    assert dict(tokenizer.encode_plus(text)) == dict(tokenizer(text))
+    assert dict(tokenizer.batch_encode_plus([text])) == dict(tokenizer([text]))
