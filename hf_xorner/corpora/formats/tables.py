@@ -1,7 +1,7 @@
 """Read datasets, Parquet and Arrow files."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, repeat
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +143,7 @@ class _Columns:
 
     def sentences(self, batch: pa.Table, first: int) -> Iterator[Sentence]:
         """Yield the rows of a batch of which the first has some number."""
-        missing = repeat(None, len(batch))
+        missing = [None] * len(batch)
         rows = zip(
             self._lists(batch, self.tokens),
             self._lists(batch, self.tags),
