@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 from conftest import REPOSITORY
-from helpers import fault, lock_holder, ok
+from helpers import fault, lock_holder
 from seqeval.metrics import f1_score
 
 from hf_xorner import Tagger, load_corpus
