@@ -198,8 +198,6 @@ class BaseTagger(ABC):
         self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
     ) -> Iterator[Entities]:
         """Yield the entities of every text or list of words, reading a few batches of the items at a time."""
-        if isinstance(items, str):
-            raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
         return (annotation.entities for annotation in self.annotate(items, batch_size, min_score))
 
     def annotate(
@@ -207,7 +205,7 @@ class BaseTagger(ABC):
     ) -> Iterator[Annotation]:
         """Yield words, labels and entities of every text or list of words, as `stream` does."""
         if isinstance(items, str):
-            raise TypeError("annotate() reads an iterable of texts; give a list.")
+            raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
         least = self.min_score if min_score is None else self._checked(min_score)
         return chain.from_iterable(self._annotate(ahead, batch_size, least) for ahead in _ahead(items, batch_size))
 
@@ -290,6 +288,27 @@ def _ahead(items: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:
             yield block
 
     return blocks()
+
+
+def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield batches of sentences of similar length, the longest first; sentences without words are left out.
+
+    Args:
+        counts: The number of words of each sentence.
+        batch_size: Sentences per batch; fewer if they are long.
+
+    Yields:
+        The mask (B, T) of a right-padded batch, and the places (n,) of its n words among all words.
+    """
+    begins = counts.cumsum() - counts
+    by_length = np.argsort(-counts, kind="stable")
+    by_length = by_length[counts[by_length] > 0]
+    while len(by_length):
+        position = np.arange(counts[by_length[0]])
+        size = min(batch_size, max(1, batch_size * WORDS_PER_SENTENCE // len(position)))
+        batch, by_length = by_length[:size, None], by_length[size:]
+        mask = position < counts[batch]
+        yield mask, (begins[batch] + position)[mask]
 
 
 def _check_item(item: Any, number: int) -> None:

@@ -299,7 +299,7 @@ def from_iob2(tags: Sequence[str], scheme: str) -> list[str]:
     """
     letters = {kind: letter for letter, kind in _KINDS[scheme].items()}  # type: ignore[index]
     converted = []
-    for before, tag, after in zip([EDGE, *tags[:-1]], tags, [*tags[1:], EDGE], strict=True):
+    for before, tag, after in zip([EDGE, *tags], tags, [*tags[1:], EDGE], strict=False):
         name = entity_type(tag)
         if not name:
             converted.append(tag)
