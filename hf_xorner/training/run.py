@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from pathlib import Path
 from statistics import mean, stdev
@@ -47,8 +47,8 @@ LOCK = ".training.lock"
 
 
 def folder_locked(folder: str | Path, arguments: TrainingArguments) -> AbstractContextManager[None]:
-    """Hold the lock of an output folder, which is created if it does not exist; see `hf_xorner.files.locked`."""
-    return locked(Path(folder) / LOCK, folder, arguments.process_index, arguments.world_size)
+    """Hold the lock of an output folder, which is created if it does not exist, in the main process."""
+    return locked(Path(folder) / LOCK, folder) if arguments.process_index == 0 else nullcontext()
 
 
 def checkpoints_in(folder: Path) -> list[Path]:

@@ -108,7 +108,7 @@ def test_the_config_follows_from_the_encoder(ready, encoder):
     for name, value in model.features.context.encoder.state_dict().items():
         assert torch.equal(value, saved[name])
     assert str(encoder) not in json.dumps(config.to_dict())
-    narrower = ready("--context_layers", "[0]", "--max_word_pieces", 3, "--context_mix", "learned")
+    narrower = ready("--context_layers", "0", "--max_word_pieces", 3, "--context_mix", "learned")
     config = narrower.trainer.model.config
     assert (list(config.context_layers), config.max_word_pieces, config.context_mix) == ([0], 3, "learned")
 
@@ -152,7 +152,7 @@ def test_the_cache_is_used_for_the_same_encoder_and_settings_alone(ready, read, 
     read.clear()
     ready(context=tiny.save_encoder(tmp_path / "copy", tiny.bert(max_position_embeddings=20)))
     assert read == []
-    changes = [["--context_layers", "[1]"], ["--context_mix", "learned"], ["--context_window", 9]]
+    changes = [["--context_layers", "1"], ["--context_mix", "learned"], ["--context_window", 9]]
     for options in [*changes, ["--context_overlap", 2], ["--max_word_pieces", 2]]:
         second = ready(*options)
         assert sum(read) == 24 + 6 + 5
@@ -318,7 +318,7 @@ def test_contradicting_options_are_refused(ready, composed, tmp_path):
     with pytest.raises(DataError, match="context and composed cut words into different pieces"):
         ready("--composed", composed, context=folder)
     with pytest.raises(ValueError, match=r"context_layers=\[4\]: the encoder has the layers 0 to 3"):
-        ready("--context_layers", "[4]")
+        ready("--context_layers", "4")
 
 
 @pytest.mark.parametrize(("build", "positions"), [(tiny.bert, 20), (tiny.roberta, 40)])

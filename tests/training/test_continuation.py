@@ -465,7 +465,7 @@ def test_a_frozen_encoder_is_kept(corpora_of_types, tmp_path):
 def test_options_that_contradict_the_model_are_refused(trained, corpora_of_types, tmp_path):
     for options, sentence in (
         (["--hidden_size", "200"], "hidden_size=200 would make another model, whose hidden_size is 16"),
-        (["--char_widths=[1, 2]"], "char_widths=.* would make another model"),
+        (["--char_widths", "1", "2"], "char_widths=.* would make another model"),
         (["--model_type", "cross-bilstm-cnn"], "model_type='cross-bilstm-cnn' would make .* is 'lstm-crf'"),
         (["--fallback", "lower"], r"fallback=\['lower'\] would make another model, whose fallback is \[\]"),
         (["--vectors", "v.txt"], "has no pretrained word vectors"),
