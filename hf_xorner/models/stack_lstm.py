@@ -10,15 +10,11 @@ from torch import Tensor, nn
 from transformers import initialization as init
 
 from .configuration_stack_lstm import StackLstmConfig
-from .devices import readable
 from .dropout import dropout
 from .frozen_vectors import draw_vectors
 from .recurrent import BiLstmLayer, Packing, build_layer, coupled_states, in_one_chunk, lstm_cell, reversed_order
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, OUT, SHIFT, TransitionSystem
-
-#: Minimum rows of a batch for a separate call of the backend's kernel, and the maximum number of such calls.
-ROWS_TOGETHER, GROUPS = 16, 4
 
 
 class StackLstm(nn.Module):
@@ -70,20 +66,6 @@ class StackLstm(nn.Module):
             cells.append(c.flatten())
         return torch.stack(hidden), torch.stack(cells)
 
-    def pushed(self, inputs: Tensor, lengths: Tensor) -> Tensor:
-        """`states_of` one LSTM with standard cells."""
-        batch, time, _ = inputs.shape
-        if not readable(inputs) or batch < 2 * ROWS_TOGETHER:
-            return self.fused(inputs)
-        # Rows of similar length together, to save computation for padding.
-        order = lengths.argsort(descending=True, stable=True)
-        parts = []
-        for rows in order.split(max(ROWS_TOGETHER, -(-batch // GROUPS))):
-            width = int(lengths[rows[0]])
-            states = self.fused(inputs[:, :width].index_select(0, rows))
-            parts.append(F.pad(states, (0, 0, 0, time - width)))
-        return torch.cat(parts).index_select(0, order.argsort())
-
     def fused(self, inputs: Tensor) -> Tensor:
         """The backend's kernel for all steps and layers of standard cells, without regard to lengths."""
         start = self.empty()
@@ -114,7 +96,7 @@ def states_of(lstms: Sequence[StackLstm], inputs: Sequence[Tensor], lengths: Seq
         a length.
     """
     if not lstms[0].coupled:
-        return [lstm.pushed(*each) for lstm, *each in zip(lstms, inputs, lengths, strict=True)]
+        return [lstm.fused(values) for lstm, values in zip(lstms, inputs, strict=True)]
     # One recurrence for all LSTMs, each step of which is a batched product.
     starts = torch.stack([torch.stack(lstm.empty(), 1) for lstm in lstms], 1)  # (layers, D, 2, H)
     batch, time = len(inputs[0]), max(values.shape[1] for values in inputs)

@@ -13,7 +13,6 @@ from hf_xorner.models.crf import (
     Chain,
     LogMessages,
     best_path,
-    decode_in_blocks,
     log_partition,
     negative_log_likelihood,
     path_score,
@@ -289,26 +288,6 @@ def test_forbidden_path_scores_minus_infinity():
     chain.transitions[1, 2] = -torch.inf
     path = torch.tensor([0, 1, 2, 0, 0, 0]).repeat(len(LENGTHS), 1)
     assert (path_score(chain, LENGTHS, path) == -torch.inf).tolist() == (LENGTHS >= 3).tolist()
-
-
-@pytest.mark.parametrize("at_once", [1, 2, 4, 6])
-@pytest.mark.parametrize(("tags", "barred"), [(1, False), (3, False), (5, True)])
-def test_a_long_sentence_is_decoded_block_by_block(tags, barred, at_once, monkeypatch):
-    row, time = int(LENGTHS.argmax()), torch.tensor([TIME])
-    whole = random_chain("conditioned", tags, barred=barred)
-    whole = Chain(*(scores[row : row + 1] for scores in whole[:3]), whole.end)
-    path = best_path(whole, time)
-    expected = posterior(whole, time, path)
-
-    def block(first, last):
-        return Chain(whole.emissions[:, first:last], whole.transitions[:, first:last], whole.start, whole.end)
-
-    monkeypatch.setattr(crf, "DECODED_AT_ONCE", at_once)
-    found = decode_in_blocks(block, TIME, all_tags=True)
-    assert torch.equal(found[0], path)
-    for one, other in zip(found[1:], expected, strict=True):
-        helpers.close(one, other, 1e-9)
-    assert decode_in_blocks(block, TIME, all_tags=False)[1] is None
 
 
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
