@@ -21,9 +21,9 @@ typecheck:
 docs:
 	mkdocs build --strict
 
-# The help texts and option names of the command line, from its parsers.
+# The help texts and option names of the command line, from the fields of its options.
 help:
-	python -c "from hf_xorner.cli.options import write_help; write_help()"
+	python -c "from hf_xorner.cli.help import write_help; write_help()"
 
 # The diagrams of the architectures.
 pictures:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .models.word_ids import check_text
+from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, check_text, chunks_of
 
 _log = logging.getLogger(__name__)
 
@@ -145,9 +145,11 @@ class BaseTagger(ABC):
         self.tokenizer = tokenizer
         self.labels = list(labels)
         self.types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
-        self._type = np.array([self.types.index(name) for name in self.types])  # (L,)
-        self._begins = np.array([label.startswith("B-") for label in labels])
+        # Neighbours of one type are an entity, up to the next B- label. Shapes: (labels,)
+        kinds = [BEGIN if label.startswith("B-") else INSIDE for label in labels]
         self._outside = np.array([label == "O" for label in labels])
+        self._kind = np.where(self._outside, OUTSIDE, kinds)
+        self._type = np.where(self._outside, NO_TYPE, [self.types.index(name) for name in self.types])
         self.min_score = self._checked(default or 0.0 if min_score is None else min_score)
         if min_score is None and self.min_score:
             _log.warning(
@@ -196,8 +198,6 @@ class BaseTagger(ABC):
         self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
     ) -> Iterator[Entities]:
         """Yield the entities of every text or list of words, reading a few batches of the items at a time."""
-        if isinstance(items, str):
-            raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
         return (annotation.entities for annotation in self.annotate(items, batch_size, min_score))
 
     def annotate(
@@ -205,7 +205,7 @@ class BaseTagger(ABC):
     ) -> Iterator[Annotation]:
         """Yield words, labels and entities of every text or list of words, as `stream` does."""
         if isinstance(items, str):
-            raise TypeError("annotate() reads an iterable of texts; give a list.")
+            raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
         least = self.min_score if min_score is None else self._checked(min_score)
         return chain.from_iterable(self._annotate(ahead, batch_size, least) for ahead in _ahead(items, batch_size))
 
@@ -253,15 +253,10 @@ class BaseTagger(ABC):
         labels: np.ndarray,
         path_log_probs: np.ndarray,
     ) -> Iterator[tuple[int, Entity]]:
-        """Entities, each with the number of its text: neighbours of one type, up to the next B- label."""
+        """Entities, each with the number of its text."""
         sentence = np.arange(len(texts)).repeat(counts)
         first_word = (counts.cumsum() - counts)[sentence]
-        types = self._type[labels]
-        starts_anew = np.ones(len(labels) + 1, dtype=bool)
-        starts_anew[1:-1] = (types[1:] != types[:-1]) | (sentence[1:] != sentence[:-1]) | self._begins[labels[1:]]
-        firsts = np.flatnonzero(starts_anew)
-        inside = ~self._outside[labels[firsts[:-1]]]
-        firsts, ends = firsts[:-1][inside], firsts[1:][inside]
+        firsts, ends, _ = chunks_of(self._kind[labels], self._type[labels], counts)
         # The first word by itself, the others given the word before: exact for a chain of words.
         upto = path_log_probs[:, 1].cumsum(dtype=np.float64)
         scores = np.exp(np.minimum(path_log_probs[firsts, 0] + upto[ends - 1] - upto[firsts], 0))
@@ -293,6 +288,27 @@ def _ahead(items: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:
             yield block
 
     return blocks()
+
+
+def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield batches of sentences of similar length, the longest first; sentences without words are left out.
+
+    Args:
+        counts: The number of words of each sentence.
+        batch_size: Sentences per batch; fewer if they are long.
+
+    Yields:
+        The mask (B, T) of a right-padded batch, and the places (n,) of its n words among all words.
+    """
+    begins = counts.cumsum() - counts
+    by_length = np.argsort(-counts, kind="stable")
+    by_length = by_length[counts[by_length] > 0]
+    while len(by_length):
+        position = np.arange(counts[by_length[0]])
+        size = min(batch_size, max(1, batch_size * WORDS_PER_SENTENCE // len(position)))
+        batch, by_length = by_length[:size, None], by_length[size:]
+        mask = position < counts[batch]
+        yield mask, (begins[batch] + position)[mask]
 
 
 def _check_item(item: Any, number: int) -> None:

@@ -9,6 +9,10 @@ class DataError(ValueError):
     """A corpus, a file or a saved model is faulty; the message is one sentence with fault, place and remedy."""
 
 
+class UsageError(ValueError):
+    """A command line cannot be read; the command exits with code 2."""
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of another library's message without its full stop, or the error's type if it is empty."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import gzip
 import hashlib
 import io
@@ -11,7 +10,7 @@ import os
 import socket
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
 
@@ -88,7 +87,7 @@ def undecodable(path: Path, encoding: str = "utf-8") -> DataError:
 
 
 @contextmanager
-def replacing(path: Path, flush: bool = True) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which replaces a file at the end; after an error the file is as it was.
 
     A file that is being written lies beside the one that it replaces, so a killed process leaves no half file under the
@@ -96,23 +95,20 @@ def replacing(path: Path, flush: bool = True) -> Iterator[Path]:
 
     Args:
         path: The file, whose folder is created.
-        flush: Wait until the content is on the disk before it gets the name, so that a power failure cannot leave a
-            half file either.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         yield new
-        if flush:
-            flush_to_disk(new)
+        flush_to_disk(new)
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, content: str | bytes, flush: bool = True) -> Path:
+def write_whole(path: Path, content: str | bytes) -> Path:
     """Write a file as `replacing` does, text in UTF-8, and return its path."""
-    with replacing(path, flush) as new:
+    with replacing(path) as new:
         new.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
@@ -181,64 +177,39 @@ class LockedError(ValueError):
 
 
 @contextmanager
-def locked(path: Path, output: Path | str, process: int = 0, processes: int = 1) -> Iterator[None]:
+def locked(path: Path, output: Path | str) -> Iterator[None]:
     """Hold the lock of an output, so that no other run writes it.
 
     The operating system releases the lock of a process that ends, even if it is killed; the lock file that it leaves
-    behind is taken over. Each process of a distributed run holds a lock of its own, so the output stays locked until
-    the last of them has ended. A thread that holds the lock already may take it again.
+    behind is taken over. A thread that holds the lock already may take it again.
 
     Args:
         path: The lock file. Its folder is created, and the file is removed at the end.
         output: The output, for the message.
-        process: The number of this process in its distributed run.
-        processes: The number of processes in that run.
 
     Raises:
-        LockedError: If a process of another run holds the lock.
+        LockedError: If another run holds the lock.
         OSError: If the lock file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    if process == 0:
-        for other in path.parent.glob(f"{glob.escape(path.name)}-*"):
-            # The other processes of this run take their own locks; a run with more of them may have left some alive.
-            number = other.name.rpartition("-")[2]
-            if number.isdecimal() and int(number) >= processes:
-                with _held(other, output):
-                    pass
-    with _held(path.with_name(f"{path.name}-{process}") if process else path, output):
+    lock = FileLock(path.absolute(), timeout=_PATIENCE, is_singleton=True)
+    if lock.is_locked:
         yield
-
-
-@contextmanager
-def _held(path: Path, output: Path | str) -> Iterator[None]:
-    with ExitStack() as stack:
-        lock = FileLock(path.absolute(), timeout=_PATIENCE, is_singleton=True)
-        if not lock.is_locked:
-            try:
-                stack.enter_context(lock)
-            except Timeout:
-                raise LockedError(
-                    f"{output} is being written by {_holder_of(path)}; wait until it ends, end it, or choose another "
-                    "output."
-                ) from None
-            own = f"process {os.getpid()} on {socket.gethostname()}"
-            # Removed before the lock is released: a process that waits for a removed file takes a new one.
-            stack.callback(_remove, path, own)
-            with suppress(OSError):
-                path.write_text(own, encoding="utf-8")
-        yield
-
-
-def _holder_of(path: Path) -> str:
+        return
     try:
-        return path.read_text(encoding="utf-8") or "another process"
-    except (OSError, ValueError):  # Windows may refuse to read a locked file.
-        return "another process"
-
-
-def _remove(path: Path, own: str) -> None:
-    # If somebody has removed the folder, the file in its place is another run's.
-    if _holder_of(path) == own:
+        lock.acquire()
+    except Timeout:
+        holder = "another process"
+        with suppress(OSError):  # Windows may refuse to read a locked file.
+            holder = path.read_text(encoding="utf-8") or holder
+        raise LockedError(
+            f"{output} is being written by {holder}; wait until it ends, end it, or choose another output."
+        ) from None
+    try:
         with suppress(OSError):
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")
+        yield
+    finally:
+        with suppress(OSError):  # Removed before it is released: a process that waits for it takes a new file.
             path.unlink()
+        lock.release()

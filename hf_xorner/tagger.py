@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .entities import WORDS_PER_SENTENCE, BaseTagger, NumberByLabel
+from .entities import BaseTagger, NumberByLabel, batches_of
 from .errors import first_line
 from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
@@ -150,23 +150,14 @@ class Tagger(BaseTagger):
         """
         inputs = self._inputs(words)
         distinct = torch.from_numpy(words.place)
-        begins = torch.from_numpy(words.counts.cumsum() - words.counts)
-        counts = torch.from_numpy(words.counts)
-        if len(counts) == 1 and len(distinct) and word_states is None:
+        if len(words.counts) == 1 and len(distinct) and word_states is None:
             # One sentence, as in interactive use, needs neither order nor padding.
             place = torch.arange(len(distinct))
             whole = {name: values[distinct].unsqueeze(0).to(self.model.device) for name, values in inputs.items()}
             yield whole, torch.ones(1, len(distinct), dtype=torch.bool), place
             return
-        by_length = torch.argsort(counts, descending=True, stable=True)
-        by_length = by_length[counts[by_length] > 0]
-        while len(by_length):
-            width = int(counts[by_length[0]])
-            size = min(batch_size, max(1, batch_size * WORDS_PER_SENTENCE // width))
-            batch, by_length = by_length[:size], by_length[size:]
-            begin, count = begins[batch], counts[batch]
-            mask = torch.arange(width) < count.unsqueeze(1)  # (B, T)
-            place = (begin.unsqueeze(1) + torch.arange(width))[mask]
+        for arrays in batches_of(words.counts, batch_size):
+            mask, place = map(torch.from_numpy, arrays)
             rows = distinct[place]
             if word_states is not None:
                 yield {"input_ids": _pad(rows, mask), "word_states": word_states}, mask, place

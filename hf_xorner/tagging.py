@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
 import re
 import sys
@@ -18,12 +19,12 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 from tqdm import tqdm
-from transformers.hf_argparser import HfArg
 
 from .corpora.load import load_hub_dataset
 from .entities import BATCHES_AHEAD, Annotation, number_by_label
 from .errors import DataError, first_line
 from .files import BYTE_ORDER_MARK, check_apart, decompressed, flush_to_disk, locked, open_bytes
+from .options import check_values, option
 from .tagger import Tagger
 
 STDIN = "-"
@@ -40,14 +41,12 @@ KINDS = {
     ".parquet": "parquet",
 }
 FIELDS = ("tokens", "words", "text")
-CSV_HEADER = ("record", "label", "text", "start", "end", "score")
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _BLANKS = re.compile(r"[ \t]+")
 _WORD = re.compile(r"[^\t\r\n]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCUMENT_START = "-DOCSTART-"
-_ROWS_AT_ONCE = 64
 _SCORE_DIGITS = 6  # the digits after these may depend on the number of threads
 
 
@@ -55,37 +54,32 @@ _SCORE_DIGITS = 6  # the digits after these may depend on the number of threads
 class TaggingOptions:
     """Options of tagging."""
 
-    model: str = HfArg(help="The model: a folder, or a repository on the Hub.")
-    output: str | None = HfArg(
-        default=None, help="The file to write, or the folder for the outputs of a folder; by default standard output."
+    model: str = option(help="The model: a folder, or a repository on the Hub.")
+    output: str | None = option(
+        None, "The file to write, or the folder for the outputs of a folder; by default standard output."
     )
-    format: str = HfArg(
-        default=AUTO,
-        help="The format to write: jsonl (the record and its entities in one object), conll (a line for each word and "
-        "its tag) or csv (a line for each entity); by default by the suffix of the output, or else conll for columns "
-        "and jsonl for other inputs.",
+    format: str = option(
+        AUTO,
+        "The format to write: jsonl (the record and its entities in one object), conll (a line for each word and its "
+        "tag) or csv (a line for each entity); by default by the suffix of the output, or else conll for columns and "
+        "jsonl for other inputs.",
+        choices=(AUTO, *OUTPUTS),
     )
-    input_format: str = HfArg(default=AUTO, help=f"The format to read: {', '.join(INPUTS)}.")
-    field: str | None = HfArg(
-        default=None, help="The field of the texts or words, or the number of the column of the words."
-    )
-    split: str | None = HfArg(default=None, help="The split of a dataset on the Hub.")
-    skip_bad_lines: bool = HfArg(default=False, help="Write bad records without entities, and count them.")
-    overwrite: bool = HfArg(default=False, help="Replace outputs that exist.")
-    min_score: str | None = HfArg(
-        default=None,
-        help="Leave out entities with a lower score: a number from 0 to 1, or a number for each label, such as "
+    input_format: str = option(AUTO, f"The format to read: {', '.join(INPUTS)}.", choices=(AUTO, *INPUTS))
+    field: str | None = option(None, "The field of the texts or words, or the number of the column of the words.")
+    split: str | None = option(None, "The split of a dataset on the Hub.")
+    skip_bad_lines: bool = option(False, "Write bad records without entities, and count them.")
+    overwrite: bool = option(False, "Replace outputs that exist.")
+    min_score: str | None = option(
+        None,
+        "Leave out entities with a lower score: a number from 0 to 1, or a number for each label, such as "
         "PER=0.9,LOC=0.8; by default the min_score in the model's config.json, or else 0.",
     )
-    batch_size: int = HfArg(default=64, help="Texts in a batch.")
-    device: str | None = HfArg(default=None, help="The device of the model; by default a GPU if there is one.")
+    batch_size: int = option(64, "Texts in a batch.", bounds=(1, math.inf))
+    device: str | None = option(None, "The device of the model; by default a GPU if there is one.")
 
     def __post_init__(self) -> None:
-        for name, allowed in (("format", (AUTO, *OUTPUTS)), ("input_format", (AUTO, *INPUTS))):
-            if getattr(self, name) not in allowed:
-                raise DataError(f"{name}={getattr(self, name)!r} is unknown; choose one of {', '.join(allowed)}.")
-        if self.batch_size < 1:
-            raise DataError(f"batch_size={self.batch_size} must be at least 1.")
+        check_values(self)
 
 
 @dataclass
@@ -95,14 +89,16 @@ class Tally:
     Attributes:
         records: Number of records that were read.
         words: Number of their words.
-        faults: The error messages of bad records that were skipped.
+        faults: Number of bad records that were skipped.
+        first_fault: The error message of the first of them.
         existing: Number of outputs of a folder that existed already.
         ignored: Files of a folder that were ignored for their suffix.
     """
 
     records: int = 0
     words: int = 0
-    faults: list[str] = field(default_factory=list)
+    faults: int = 0
+    first_fault: str = ""
     existing: int = 0
     ignored: list[str] = field(default_factory=list)
 
@@ -146,21 +142,20 @@ def tag_source(source: str, options: TaggingOptions) -> Tally:
     elif output and output.exists() and (output.is_dir() or not options.overwrite):
         raise DataError(f"{output}: exists already; choose another output, or set overwrite.")
     for name, target in pairs:
-        for path in (target, partial_of(target)) if target else ():
+        for path in (target, target.with_name(f"{target.name}.partial")) if target else ():
             check_apart(path, "/dev/stdin" if name == STDIN else name, options.model)
     min_score = None if options.min_score is None else number_by_label(options.min_score, "min_score")
     tagger = Tagger.from_pretrained(options.model, options.device, min_score=min_score)
-    with tqdm(unit=" records", disable=None, mininterval=0.5) as bar:
-        for name, target in pairs:
-            kind, records = _records(name, options)
-            format = _format_of(target, kind, options)
-            outputs = _outputs(records, format, tagger, options, tally, bar)
-            if target is None:
-                for content in outputs:
-                    sys.stdout.buffer.write(content)
-                    sys.stdout.buffer.flush()
-            else:
-                _write_file(target, outputs)
+    for name, target in pairs:
+        kind, records = _records(name, options)
+        shown = tqdm(records, desc=name, unit=" records", disable=None, mininterval=0.5)
+        outputs = _outputs(iter(shown), _format_of(target, kind, options), tagger, options, tally)
+        if target is None:
+            for content in outputs:
+                sys.stdout.buffer.write(content)
+                sys.stdout.buffer.flush()
+        else:
+            _write_file(target, outputs)
     return tally
 
 
@@ -206,13 +201,9 @@ def _suffix_of(path: Path) -> str:
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
-def partial_of(output: Path) -> Path:
-    """Return the name of an output until it is complete."""
-    return output.with_name(f"{output.name}.partial")
-
-
 def _write_file(output: Path, contents: Iterator[bytes]) -> None:
-    partial = partial_of(output)
+    """Write an output, which is called ``NAME.partial`` until it is complete."""
+    partial = output.with_name(f"{output.name}.partial")
     output.parent.mkdir(parents=True, exist_ok=True)
     with locked(output.with_name(f"{output.name}.lock"), output):
         opened: Any = gzip.open if output.suffix.lower() == ".gz" else open
@@ -224,16 +215,18 @@ def _write_file(output: Path, contents: Iterator[bytes]) -> None:
 
 
 def _outputs(
-    records: Iterator[Record], format: str, tagger: Tagger, options: TaggingOptions, tally: Tally, bar: tqdm[Any]
+    records: Iterator[Record], format: str, tagger: Tagger, options: TaggingOptions, tally: Tally
 ) -> Iterator[bytes]:
     """Tag the records, and yield what is written for them."""
     count = 0
     if format == "csv":
-        yield _csv_row(CSV_HEADER)
+        yield b"record,label,text,start,end,score\n"
     while block := list(islice(records, options.batch_size * BATCHES_AHEAD)):
-        tally.faults += [record.fault for record in block if record.fault]
-        if tally.faults and not options.skip_bad_lines:
-            raise DataError(tally.faults[0])
+        faults = [record.fault for record in block if record.fault]
+        if faults and not options.skip_bad_lines:
+            raise DataError(faults[0])
+        tally.faults += len(faults)
+        tally.first_fault = tally.first_fault or next(iter(faults), "")
         annotations = tagger.annotate([record.item for record in block if record.item is not None], options.batch_size)
         written = []
         for record in block:
@@ -243,7 +236,6 @@ def _outputs(
             written.append(_WRITERS[format](record, annotation, count, tagger.labels))
         yield b"".join(written)
         tally.records += len(block)
-        bar.update(len(block))
 
 
 # --- Reading ---------------------------------------------------------------------------------------------------------
@@ -255,18 +247,20 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
     if source != STDIN and not path.exists():
         if not _HUB_NAME.fullmatch(source):
             raise DataError(f"{source}: there is no such file.")
-        return "parquet", _rows_of_hub(source, options)
+        splits = load_hub_dataset(source, streaming=True)
+        split = options.split or (next(iter(splits)) if len(splits) == 1 else None)
+        if split not in splits:
+            raise DataError(f"{source}: has the splits {', '.join(splits)}; name one of them as split.")
+        place = f"{source}, {split}, row "
+        return "parquet", (_record(row, options.field, f"{place}{number}") for number, row in enumerate(splits[split]))
     kind = KINDS.get(_suffix_of(path), "text") if options.input_format == AUTO else options.input_format
     if kind == "parquet":
-        batches = pq.ParquetFile(path).iter_batches(_ROWS_AT_ONCE)
-        rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-        return kind, _rows(rows, f"{path}, row ", options.field)
+        rows = (row for batch in pq.ParquetFile(path).iter_batches(64) for row in batch.to_pylist())
+        return kind, (_record(row, options.field, f"{path}, row {number}") for number, row in enumerate(rows))
     name = "standard input" if source == STDIN else source
     stream = enumerate(_lines(source), 1)
-    head: list[tuple[int, str]] = []
-    while (not head or not head[-1][1].strip()) and (line := next(stream, None)):
-        head.append(line)
-    first = head[-1][1] if head else ""
+    head = list(islice(stream, 1))
+    first = head[0][1] if head else ""
     lines = chain(head, stream)
     if kind == "text" and options.input_format == AUTO:
         if _BLANKS.split(first.rstrip("\r\n"), maxsplit=1)[0] == _DOCUMENT_START:
@@ -309,18 +303,6 @@ def _record(fields: dict[str, Any], field: str | None, place: str) -> Record:
     return Record(fields, None, f"{place}: no text or list of words in {names}; name one of {there} as field.")
 
 
-def _rows(rows: Iterator[dict[str, Any]], place: str, field: str | None) -> Iterator[Record]:
-    return (_record(row, field, f"{place}{number}") for number, row in enumerate(rows))
-
-
-def _rows_of_hub(name: str, options: TaggingOptions) -> Iterator[Record]:
-    splits = load_hub_dataset(name, streaming=True)
-    split = options.split or (next(iter(splits)) if len(splits) == 1 else None)
-    if split not in splits:
-        raise DataError(f"{name}: has the splits {', '.join(splits)}; name one of them as split.")
-    return _rows(iter(splits[split]), f"{name}, {split}, row ", options.field)
-
-
 def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field: str | None) -> Iterator[Record]:
     """Yield the records of JSON: an object a line, or an array of objects, which is read as a whole."""
     if is_array:
@@ -339,20 +321,16 @@ def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field:
             except (ValueError, RecursionError) as error:
                 yield Record({}, None, f"{place}: is not JSON ({first_line(error)}); write one object a line.")
                 continue
-            if isinstance(value, dict):
-                yield _record(value, field, place)
-            else:
-                yield Record({}, None, f"{place}: holds a {type(value).__name__}; write objects.")
+            no_object = Record({}, None, f"{place}: holds a {type(value).__name__}; write objects.")
+            yield _record(value, field, place) if isinstance(value, dict) else no_object
 
 
 def _csv_rows(lines: Iterator[tuple[int, str]], header: str, name: str, field: str | None) -> Iterator[Record]:
     csv.field_size_limit(1 << 30)  # of a text; the default is 128 kB
     reader = csv.DictReader((line for _, line in lines), delimiter=max(",;\t", key=header.count))
     for row in reader:
-        if None in row:
-            yield Record({}, None, f"{name}:{reader.line_num}: has more fields than the header; quote the text.")
-        else:
-            yield _record(row, field, f"{name}:{reader.line_num}")
+        too_long = Record({}, None, f"{name}:{reader.line_num}: has more fields than the header; quote the text.")
+        yield too_long if None in row else _record(row, field, f"{name}:{reader.line_num}")
 
 
 def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
@@ -408,16 +386,11 @@ def _json_line(record: Record, annotation: Annotation | None, number: int, label
 
 def _csv_lines(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
     """Return a line for each entity, with the number of its record."""
-    entities = annotation.entities if annotation else ()
-    return b"".join(
-        _csv_row((number, entity.label, entity.text, entity.start, entity.end, round(entity.score, _SCORE_DIGITS)))
-        for entity in entities
-    )
-
-
-def _csv_row(values: Sequence[Any]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(values)
+    csv.writer(text, lineterminator="\n").writerows(
+        (number, entity.label, entity.text, entity.start, entity.end, round(entity.score, _SCORE_DIGITS))
+        for entity in (annotation.entities if annotation else ())
+    )
     return text.getvalue().encode()
 
 

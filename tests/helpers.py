@@ -1,5 +1,6 @@
 """Helpers of the tests: random batches, weights for the references, launchers, locks, the output of scripts."""
 
+import os
 import random
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from processes import free_port
 from hf_xorner import files
 
 IGNORED = -100
+#: For tests of signals, pipes and devices.
+posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals, pipes or devices")
 #: Fails with torch 2.6 and 2.7, whose torch.export uses Dynamo; passes with 2.13.
 can_export = pytest.mark.skipif(
     tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8), reason="torch.export of 2.6 and 2.7 cannot trace these"
@@ -28,8 +31,7 @@ import pathlib, sys, types
 package = sys.modules["hf_xorner"] = types.ModuleType("hf_xorner")
 package.__path__ = [str(pathlib.Path(sys.argv[1]).parent)]
 from hf_xorner.files import locked
-path, process, processes = sys.argv[2:]
-with locked(pathlib.Path(path), "", int(process), int(processes)):
+with locked(pathlib.Path(sys.argv[2]), ""):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -68,11 +70,11 @@ def write_towns(folder, seed=0):
 
 
 @contextmanager
-def lock_holder(path, process=0, processes=1):
+def lock_holder(path):
     """Start a process that holds a lock until the end of the context, or until it is killed."""
     command = [sys.executable, "-c", HOLDS_A_LOCK, files.__file__, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*command, str(process), str(processes)], **pipes) as other:
+    with subprocess.Popen(command, **pipes) as other:
         assert other.stdout.readline() == "held\n"
         yield other
         other.stdin.close()

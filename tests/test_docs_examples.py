@@ -38,7 +38,7 @@ def test_errors_are_counted_and_drawn(tmp_path):
     assert sum(line.startswith("gold ") for line in lines) == 2
     assert any("[O→" in line or "→O]" in line for line in lines)
     pictures = [tmp_path / line.removeprefix("written: ") for line in lines if line.startswith("written: ")]
-    assert sorted(path.name for path in pictures) == ["confusion.png", "per_type.png", "reliability.png"]
+    assert sorted(path.name for path in pictures) == ["confusion.png", "reliability.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
 
 

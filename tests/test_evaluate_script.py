@@ -83,7 +83,7 @@ def test_predictions_of_any_system_are_scored(folder):
     assert figures["compare"]["f1"] == {"p": 1.0, "difference": -50.0, "trials": 2, "exact": True}
     assert set(figures["ci95"]) == {"precision", "recall", "f1"}
     assert {"per_length", "surface", "confusion", "chunk_tags", "macro"} <= set(figures)
-    written = ["new/p.tsv", "new/out.json", "new/plots/confusion.png", "new/plots/per_type.png"]
+    written = ["new/p.tsv", "new/out.json", "new/plots/confusion.png"]
     assert said.split("\n")[-5:-1] == [f"written: {path}" for path in written]
     assert (folder / "new" / "p.tsv").read_text() == f"{PREDICTIONS}\n"
     assert len(list((folder / "new" / "plots").iterdir())) == 2
@@ -221,7 +221,6 @@ ON_XOR = "--model m --dataset xor"
         (f"{PREDICTED} --batch_size 0", "batch_size=0"),
         (f"{PREDICTED} --json .", "json=. is a folder"),
         (f"{PREDICTED} --save_predictions .", "save_predictions=. is a folder"),
-        (f"{PREDICTED} --vector_words p.tsv", "by train"),
         (f"{PREDICTED} --compare no.tsv", "No such file or directory: 'no.tsv'"),
         (f"{PREDICTED} --compare other.tsv", "gold tags of sentence 0"),
         # Other inputs are checked before the model, which would take long, and does not exist.

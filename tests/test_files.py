@@ -1,42 +1,28 @@
-"""Locks, atomic writes and fingerprints of files."""
+"""Locks, whole writes, compressed files, and outputs that are inputs."""
 
-import hashlib
+import gzip
 import os
-import signal
 import socket
 import threading
 
 import pytest
-from helpers import lock_holder
+from helpers import lock_holder, posix
 
 from hf_xorner.errors import DataError
-from hf_xorner.files import LockedError, check_apart, file_fingerprint, locked, replacing, sha256_of, write_whole
+from hf_xorner.files import LockedError, check_apart, locked, open_text, replacing, write_whole
 
 
-def test_a_second_process_is_refused_until_the_first_releases_the_lock(tmp_path):
+@posix
+def test_a_second_process_is_refused_and_a_killed_one_is_followed(tmp_path):
     lock = tmp_path / "new" / "[a]*.lock"
     with lock_holder(lock) as other:
         with pytest.raises(LockedError) as caught, locked(lock, "runs/a"):
             pass
         assert f"runs/a is being written by process {other.pid} on {socket.gethostname()};" in str(caught.value)
-    with locked(lock, "runs/a"):
-        assert lock.exists()
-    assert not lock.exists()
-
-
-def test_the_lock_of_a_killed_process_is_taken_over(tmp_path):
-    lock = tmp_path / ".lock"
-    with lock_holder(lock) as other:
-        other.send_signal(signal.SIGKILL)
+        other.kill()
         other.wait()
-    assert lock.read_text() == f"process {other.pid} on {socket.gethostname()}"
-    with locked(lock, "runs/a"):
-        assert lock.read_text() == f"process {os.getpid()} on {socket.gethostname()}"
-
-
-def test_an_error_releases_the_lock(tmp_path):
-    lock = tmp_path / ".lock"
     with pytest.raises(KeyboardInterrupt), locked(lock, "runs/a"):
+        assert lock.exists()
         raise KeyboardInterrupt
     assert not lock.exists()
     with lock_holder(lock):
@@ -63,67 +49,34 @@ def test_a_thread_may_take_its_lock_again_and_another_thread_may_not(tmp_path):
     assert len(refused) == 1
 
 
-@pytest.mark.parametrize("process", [0, 1])
-def test_an_output_stays_locked_while_any_process_of_a_run_lives(tmp_path, process):
-    """Whichever of two processes outlives the other, neither a run of one nor a run of two processes may begin."""
-    lock = tmp_path / ".lock"
-    with lock_holder(lock, process, 2) as other:
-        for number, count in ((0, 1), (process, 2)):
-            with pytest.raises(LockedError, match=f"process {other.pid} "), locked(lock, "runs/a", number, count):
-                pass
-        with locked(lock, "runs/a", 1 - process, 2):
-            pass
-    with locked(lock, "runs/a"):
-        assert [path.name for path in tmp_path.iterdir()] == [".lock"]
-
-
-@pytest.mark.parametrize("content", [b"new\r\n", "ne\u0301w\r\n"])
-def test_a_file_is_replaced_as_a_whole_with_the_permissions_of_any_new_file(tmp_path, content):
+def test_a_file_is_replaced_as_a_whole_or_stays_as_it_was(tmp_path):
     plain, path = tmp_path / "plain", tmp_path / "folder" / "file"
     plain.touch()
-    for _ in range(2):
+    for content in ("ne\u0301w\r\n", b"new\r\n"):
         assert write_whole(path, content) == path
         assert path.read_bytes() == (content if isinstance(content, bytes) else content.encode())
     assert path.stat().st_mode == plain.stat().st_mode
-    assert os.listdir(path.parent) == ["file"]
-
-
-def test_a_file_stays_as_it_was_after_an_error(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
     with pytest.raises(KeyboardInterrupt), replacing(path) as new:
         new.write_text("half")
         raise KeyboardInterrupt
-    assert (path.read_text(), os.listdir(tmp_path)) == ("old", ["file"])
+    assert (path.read_bytes(), os.listdir(path.parent)) == (b"new\r\n", ["file"])
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    write_whole(link, "other")
+    assert (path.read_bytes(), link.read_text(), link.is_symlink()) == (b"new\r\n", "other", False)
 
 
-def test_a_link_is_replaced_and_what_it_points_to_is_kept(tmp_path):
-    target, link = tmp_path / "target", tmp_path / "link"
-    target.write_text("old")
-    link.symlink_to(target)
-    write_whole(link, "new")
-    assert (target.read_text(), link.read_text(), link.is_symlink()) == ("old", "new", False)
-
-
-def test_the_fingerprint_of_a_folder_covers_names_and_contents(tmp_path):
-    def fingerprint(**files):
-        folder = tmp_path / str(len(os.listdir(tmp_path)))
-        for name, content in files.items():
-            write_whole(folder / "inner" / name, content)
-        return file_fingerprint(folder)
-
-    one = fingerprint(a="x", b="y")
-    assert one == fingerprint(b="y", a="x") and one["bytes"] == 2
-    different = [fingerprint(a="x", c="y"), fingerprint(a="x", b="z"), fingerprint(a="y", b="x"), fingerprint(a="x")]
-    assert one["sha256"] not in [other["sha256"] for other in different]
-
-
-def test_the_sha256_of_a_file_is_that_of_its_bytes(tmp_path):
-    content = os.urandom((1 << 20) + 3)
-    path = write_whole(tmp_path / "file", content)
-    expected = hashlib.sha256(content).hexdigest()
-    assert sha256_of(path) == expected
-    assert file_fingerprint(path) == {"bytes": len(content), "sha256": expected}
+def test_texts_are_read_plain_or_compressed_and_faults_are_named(tmp_path):
+    path = tmp_path / "texts"
+    text = "a\x85b\u2028\r\nc\n"
+    for content in (text.encode(), gzip.compress(text.encode())):
+        path.write_bytes(content)
+        with open_text(path) as file:
+            assert list(file) == ["a\x85b\u2028\r\n", "c\n"]
+    for content, place in ((b"a\nb\xe9\n", "texts:2: "), (gzip.compress(os.urandom(9999))[:-900], "texts: the gzip")):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=place), open_text(path) as file:
+            file.read()
 
 
 def test_an_output_that_is_an_input_is_refused_by_every_name(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ import chain_oracle as oracle
 import numpy as np
 import pytest
 import torch
-from conftest import ARCHITECTURES, SENTENCES, TAG_SCORING, build_model, with_decoders
+from conftest import ARCHITECTURES, SENTENCES, TAG_SCORING, build_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
@@ -18,17 +18,19 @@ from transformers import PreTrainedTokenizerFast, pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.entities import BATCHES_AHEAD
-from hf_xorner.models.tags import INSIDE
+from hf_xorner.models.word_ids import INSIDE
 
 
-@pytest.fixture(scope="module", params=with_decoders(ARCHITECTURES, DECODERS), ids="-".join)
+@pytest.fixture(scope="module", params=list(zip(ARCHITECTURES, cycle(DECODERS))), ids="-".join)
 def tagger(request, tokenizer):
+    """Every architecture with one decoder in turn."""
     kind, decoder = request.param
     return Tagger(lively_model(kind, tokenizer, decoder), tokenizer)
 
 
-#: For what does not depend on the decoder: every architecture and every decoder, not every pair of them.
-one_of_each = pytest.mark.parametrize("tagger", list(zip(ARCHITECTURES, cycle(DECODERS))), indirect=True, ids="-".join)
+@pytest.fixture(scope="module")
+def crf_tagger(tokenizer):
+    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +47,19 @@ def same_entities(found, shown):
     assert [(entity.label, entity.start, entity.end) for entity in found] == places
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 64])
 @pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
-def test_entities_match_the_pipeline(tagger, pipe, items, batch_size):
-    results = list(tagger.tag(items, batch_size=batch_size))
-    assert sum(map(len, results)) > 10
+def test_entities_match_the_pipeline(tagger, pipe, items):
     shown = pipe(items, is_split_into_words=items is GIVEN)
-    for found, entities in zip(results, shown, strict=True):
-        same_entities(found, entities)
+    assert sum(map(len, shown)) > 10
+    for batch_size in (1, 7, 64):
+        for entities, expected in zip(tagger.tag(items, batch_size=batch_size), shown, strict=True):
+            same_entities(entities, expected)
 
 
 def test_character_and_word_offsets_match_the_surface_form(tagger, tokenizer):
     for item in [*TEXTS, *GIVEN]:
         words = tokenizer.tokenize(item) if isinstance(item, str) else item
-        text = " ".join(words)  # The texts are their words joined by blanks.
+        text = " ".join(words)  # the texts are their words joined by blanks
         position = 0
         for entity in tagger(item):
             assert entity.text == text[entity.start : entity.end]
@@ -113,18 +114,15 @@ def well_formed(entity, names):
     return names == [f"{kind}-{entity.label}" for kind in kinds]
 
 
-@pytest.mark.parametrize(
-    "tagger",
-    with_decoders([kind for kind in ARCHITECTURES if kind in TAG_SCORING], DECODERS),
-    indirect=True,
-    ids="-".join,
-)
-def test_score_is_the_probability_of_the_entity(tagger):
-    found = list(entities_and_tags(tagger, [*TEXTS, *GIVEN]))
-    assert len(found) > 40
-    for entity, names, share in found:
-        assert entity.score == pytest.approx(share, abs=1e-5)
-        assert well_formed(entity, names) or tagger.model.config.malformed_spans == "repair"
+@pytest.mark.parametrize("kind", [kind for kind in ARCHITECTURES if kind in TAG_SCORING])
+def test_score_is_the_probability_of_the_entity(kind, tokenizer):
+    for decoder in DECODERS:
+        tagger = Tagger(lively_model(kind, tokenizer, decoder), tokenizer)
+        scored = list(entities_and_tags(tagger, [*TEXTS, *GIVEN]))
+        assert len(scored) > 40
+        for entity, names, share in scored:
+            assert entity.score == pytest.approx(share, abs=1e-5)
+            assert well_formed(entity, names) or tagger.model.config.malformed_spans == "repair"
 
 
 @pytest.mark.parametrize("kind", ["cross-bilstm-cnn", "cnn-lstm-crf"])
@@ -152,15 +150,19 @@ def test_score_of_a_repaired_entity_is_that_of_its_original_tags(tokenizer):
     assert repaired > 5
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
-def test_score_of_plain_labels_covers_the_joined_words(tokenizer, decoder):
-    model = build_model("cross-bilstm-cnn", tokenizer, labels=["NOUN", "VERB", "O"], spread=1.0, decoder=decoder)
-    longest = 0
-    for entity, names, share in entities_and_tags(Tagger(model, tokenizer), TEXTS):
-        assert names == [entity.label] * len(names)
-        assert entity.score == pytest.approx(share, abs=1e-5)
-        longest = max(longest, len(names))
-    assert longest > 1
+def test_plain_labels_are_grouped_like_in_the_pipeline_with_the_score_of_all_words(tokenizer):
+    for decoder in DECODERS:
+        labels = ["NOUN", "VERB", "O"]
+        model = build_model("cross-bilstm-cnn", tokenizer, labels=labels, spread=1.0, decoder=decoder)
+        longest = 0
+        for entity, names, share in entities_and_tags(Tagger(model, tokenizer), TEXTS):
+            assert names == [entity.label] * len(names)
+            assert entity.score == pytest.approx(share, abs=1e-5)
+            longest = max(longest, len(names))
+        assert longest > 1
+    pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
+    for entities, shown in zip(Tagger(model, tokenizer).tag(TEXTS), pipe(TEXTS), strict=True):
+        same_entities(entities, shown)
 
 
 def test_texts_and_words_may_be_mixed_and_keep_their_order(tagger):
@@ -182,7 +184,7 @@ def test_annotations_are_entities_labels_and_offsets(tagger, tokenizer):
         assert [text[start:end] for start, end in annotation.places] == words
         assert [names[label] for label in annotation.labels] == next(tagger.label([words]))[0]
         assert [one[:-1] for one in annotation.entities] == [one[:-1] for one in tagger(item)]
-    with pytest.raises(TypeError, match="annotate"):
+    with pytest.raises(TypeError, match="list of texts"):
         tagger.annotate("Ann")
 
 
@@ -192,8 +194,7 @@ def test_items_without_words_have_no_entities(tagger):
     assert tagger("") == tagger([]) == []
 
 
-def test_an_infinite_stream_is_read_lazily(tokenizer):
-    tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
+def test_an_infinite_stream_is_read_lazily(crf_tagger):
     read = 0
 
     def endless():
@@ -201,7 +202,7 @@ def test_an_infinite_stream_is_read_lazily(tokenizer):
         for read in count(1):
             yield TEXTS[read % len(TEXTS)]
 
-    results = tagger.stream(endless(), batch_size=2)
+    results = crf_tagger.stream(endless(), batch_size=2)
     assert read == 0
     assert len(list(islice(results, 5))) == 5
     assert read == 2 * BATCHES_AHEAD
@@ -209,36 +210,26 @@ def test_an_infinite_stream_is_read_lazily(tokenizer):
     assert read == 4 * BATCHES_AHEAD
 
 
-def test_a_single_text_is_refused_as_a_stream(tokenizer):
-    tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
-    with pytest.raises(TypeError, match=r"tagger\(text\)"):
-        tagger.tag("Ann Smith")
-    with pytest.raises(ValueError, match="batch_size=0"):
-        tagger.tag(["Ann"], batch_size=0)
-
-
-@pytest.mark.parametrize(
-    ("item", "error", "message"),
-    [
+def test_invalid_items_are_reported_by_their_position(crf_tagger):
+    for item, error, message in (
         (None, TypeError, "Text 40 is a NoneType"),
         (b"Ann", TypeError, "Text 40 is a bytes"),
         (["Ann", 3], ValueError, "list of words.*text 40"),
         ("Ann \ud800", ValueError, r"Text 40 holds a lone surrogate, U\+D800, at character 4"),
         (["Ann", "\ud800"], ValueError, "Text 40 holds a lone surrogate"),
-    ],
-)
-def test_an_invalid_item_is_reported_by_its_position(tokenizer, item, error, message):
-    tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
-    with pytest.raises(error, match=message):
-        list(tagger.tag([*(["Ann"] * 40), item, "Ann"], batch_size=1))
+    ):
+        with pytest.raises(error, match=message):
+            list(crf_tagger.tag([*(["Ann"] * 40), item, "Ann"], batch_size=1))
+    with pytest.raises(TypeError, match=r"tagger\(text\)"):
+        crf_tagger.tag("Ann Smith")
+    with pytest.raises(TypeError, match=r"label\(\) reads lists of words"):
+        list(crf_tagger.label(["Ann saw"]))
+    for method in (crf_tagger.tag, crf_tagger.label):
+        with pytest.raises(ValueError, match="batch_size=0"):
+            method([["Ann"]], batch_size=0)
 
 
-@pytest.fixture(scope="module")
-def crf_tagger(tokenizer):
-    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
-
-
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=4))
 def test_entities_of_any_text_match_its_characters(crf_tagger, texts):
     results = list(crf_tagger.tag(texts, batch_size=2))
@@ -250,13 +241,6 @@ def test_entities_of_any_text_match_its_characters(crf_tagger, texts):
         assert all(left.end <= right.start for left, right in pairwise(entities))
 
 
-def test_plain_labels_are_grouped_like_in_the_pipeline(tokenizer):
-    model = build_model("cross-bilstm-cnn", tokenizer, labels=["NOUN", "VERB", "O"], spread=1.0)
-    pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
-    for found, shown in zip(Tagger(model, tokenizer).tag(TEXTS), pipe(TEXTS), strict=True):
-        same_entities(found, shown)
-
-
 def test_loads_from_a_folder(tokenizer, model_type, tmp_path):
     model = lively_model(model_type, tokenizer, "softmax")
     model.save_pretrained(tmp_path)
@@ -266,49 +250,39 @@ def test_loads_from_a_folder(tokenizer, model_type, tmp_path):
         assert list(Tagger.from_pretrained(source).tag(TEXTS)) == expected
 
 
-# --- What does not fit -----------------------------------------------------------------------------------------------
+# --- Tokenizers that do not fit --------------------------------------------------------------------------------------
 
 
-def test_tokenizer_of_another_model_is_refused(tokenizer):
+def test_the_tokenizer_of_another_model_is_refused(tokenizer):
     model = build_model("bilstm-cnn", tokenizer)
-    more_words = WordCharTokenizer.from_corpus([*SENTENCES, ["ann", "sees"]], max_word_chars=10)
-    fewer_characters = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10, min_char_count=2)
-    wider = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=12)
-    for other, field in ((more_words, "vocab_size"), (fewer_characters, "char_vocab_size"), (wider, "max_word_chars")):
-        with pytest.raises(ValueError, match=rf"{field}.*load both from one folder"):
-            Tagger(model, other)
-
-
-def test_a_tokenizer_with_other_characters_is_refused(tokenizer):
     # Another order of the same characters has other types at the same ids.
     swapped = [[word.swapcase() for word in words] for words in SENTENCES]
-    other = WordCharTokenizer.from_corpus(swapped, max_word_chars=10)
-    with pytest.raises(ValueError, match="load both from one folder"):
-        Tagger(build_model("bilstm-cnn", tokenizer), other)
-
-
-def test_tokenizer_without_character_ids_is_refused(tokenizer):
-    stranger = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, pad_token="[PAD]")
-    with pytest.raises(ValueError, match="load the WordCharTokenizer"):
-        Tagger(build_model("bilstm-cnn", tokenizer), stranger)
+    plain = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, pad_token="[PAD]")
+    for other, message in (
+        (WordCharTokenizer.from_corpus([*SENTENCES, ["ann", "sees"]], max_word_chars=10), "vocab_size"),
+        (WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10, min_char_count=2), "char_vocab_size"),
+        (WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=12), "max_word_chars"),
+        (WordCharTokenizer.from_corpus(swapped, max_word_chars=10), "load both from one folder"),
+        (plain, "load the WordCharTokenizer"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Tagger(model, other)
 
 
 # --- Threads ---------------------------------------------------------------------------------------------------------
 
 
-@one_of_each
-@pytest.mark.parametrize("threads", [2, 3])
-def test_results_do_not_depend_on_the_number_of_threads(tagger, two_threads, threads):
+def test_results_do_not_depend_on_the_number_of_threads(tagger, two_threads):
     items = [*TEXTS, *GIVEN] * 8
     torch.set_num_threads(1)
     alone = tagger.tag(items, batch_size=4)
-    torch.set_num_threads(threads)
+    torch.set_num_threads(3)
     assert tagger.tag(items, batch_size=4) == alone
-    assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == 3
 
 
-@pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
-def test_words_computed_once_and_in_each_batch_give_the_same_results(tagger, items, monkeypatch):
+def test_words_computed_once_and_in_each_batch_give_the_same_results(tagger, monkeypatch):
+    items = [*TEXTS, *GIVEN]
     monkeypatch.setattr("hf_xorner.tagger.DISTINCT_AT_ONCE", 5)
     found = []
     for few in (0, 10**9):
@@ -319,12 +293,11 @@ def test_words_computed_once_and_in_each_batch_give_the_same_results(tagger, ite
         assert [entity.score for entity in one] == pytest.approx([entity.score for entity in other], abs=1e-5)
 
 
-@one_of_each
-def test_threads_may_share_a_tagger(tagger):
+def test_threads_may_share_a_tagger(crf_tagger):
     items = [*TEXTS, *GIVEN] * 4
-    alone = tagger.tag(items, batch_size=4)
+    alone = crf_tagger.tag(items, batch_size=4)
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda _: tagger.tag(items, batch_size=4), range(8))) == [alone] * 8
+        assert list(pool.map(lambda _: crf_tagger.tag(items, batch_size=4), range(8))) == [alone] * 8
 
 
 def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):
@@ -339,11 +312,11 @@ def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):
 
 def test_long_document_is_tagged_to_its_end(tokenizer, model_type):
     words = " ".join(TEXTS).split()
-    document = list(islice((word for _ in count() for word in words), 2_000))
+    document = list(islice((word for _ in count() for word in words), 700))
     model = lively_model(model_type, tokenizer, "crf", given=[document])
     tagger = Tagger(model, tokenizer)
     entities = tagger(document)
-    assert entities[-1].word_end > 1_900
+    assert entities[-1].word_end > 600
     assert len(entities) > 50
     pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
     same_entities(entities, pipe([document], is_split_into_words=True)[0])
@@ -353,7 +326,7 @@ def test_long_document_is_tagged_to_its_end(tokenizer, model_type):
     ]
 
 
-@pytest.mark.parametrize(("model_type", "decoder"), with_decoders(ARCHITECTURES, DECODERS))
+@pytest.mark.parametrize(("model_type", "decoder"), list(zip(ARCHITECTURES, cycle(DECODERS))))
 def test_a_document_in_blocks_gives_the_same_entities(tokenizer, model_type, decoder, monkeypatch):
     document = [word for words in GIVEN for word in words] * 8
     tagger = Tagger(lively_model(model_type, tokenizer, decoder, given=[document]).double(), tokenizer)
@@ -366,16 +339,16 @@ def test_a_document_in_blocks_gives_the_same_entities(tokenizer, model_type, dec
         assert [entity.score for entity in found] == pytest.approx([entity.score for entity in expected], abs=1e-5)
 
 
-@pytest.mark.parametrize("relation", ["gated", "scalar_gate", "direct"])
-def test_documents_too_long_to_compare_all_words_are_refused(tokenizer, relation, monkeypatch):
-    tagger = Tagger(build_model("grn", tokenizer, relation=relation), tokenizer)
+def test_documents_too_long_to_compare_all_words_are_refused(tokenizer, monkeypatch):
     monkeypatch.setattr("hf_xorner.models.modeling_grn.LONGEST_COMPARED", 1000)
-    tagger(["Ann"] * 1000)
-    if relation == "direct":
-        tagger(["Ann"] * 1001)
-    else:
-        with pytest.raises(ValueError, match=r"has 1,001 words, .* for at most 1,000; split the text"):
+    for relation in ("gated", "scalar_gate", "direct"):
+        tagger = Tagger(build_model("grn", tokenizer, relation=relation), tokenizer)
+        tagger(["Ann"] * 1000)
+        if relation == "direct":
             tagger(["Ann"] * 1001)
+        else:
+            with pytest.raises(ValueError, match=r"has 1,001 words, .* for at most 1,000; split the text"):
+                tagger(["Ann"] * 1001)
 
 
 # Runs by itself and on one thread, so that peak memory and processor time are those of this document.
@@ -427,23 +400,13 @@ def test_a_document_of_500_000_words_takes_linear_time(model_type, request, caps
     assert float(memory) < MORE_MEMORY.get(model_type, 1_600)
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 64])
-def test_labels_of_words_match_the_model(model_type, tokenizer, batch_size):
+def test_labels_of_words_match_the_model(model_type, tokenizer):
     model = build_model(model_type, tokenizer, decoder="crf")
     sentences = [*SENTENCES, [], ["Ann"]]
-    labelled = list(Tagger(model, tokenizer).label(iter(sentences), batch_size))
-    assert len(labelled) == len(sentences)
+    labelled = list(Tagger(model, tokenizer).label(iter(sentences), batch_size=3))
     for words, (labels, probabilities) in zip(sentences, labelled, strict=True):
         assert len(labels) == len(probabilities) == len(words)
         if words:
             logits = model(**tokenizer([words], is_split_into_words=True, return_tensors="pt")).logits[0]
             assert labels == [model.config.labels[index] for index in logits.argmax(-1)]
             assert probabilities.tolist() == pytest.approx(logits.softmax(-1).amax(-1).tolist(), abs=1e-5)
-
-
-def test_labels_require_words_and_are_batched(tokenizer):
-    tagger = Tagger(build_model("bilstm-cnn", tokenizer), tokenizer)
-    with pytest.raises(ValueError, match="batch_size=0"):
-        tagger.label([["Ann"]], batch_size=0)
-    with pytest.raises(TypeError, match=r"label\(\) reads lists of words"):
-        list(tagger.label(["Ann saw"]))

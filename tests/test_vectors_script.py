@@ -59,7 +59,7 @@ def test_faults_are_one_line_in_a_new_process(script_in_new_process, text):
 
 def test_coverage_reports_each_fallback_step(run, tmp_path):
     (tmp_path / "train.conll").write_text("the\tO\nOSLO\tO\nB7\tO\nThe\tO\nx\tO\n")
-    out = ok(run("coverage", "vectors.txt", "--vocab", "train.conll", "--fallback", "lower", "lower_zero"))
+    out = ok(run("coverage", "vectors.txt", "--dataset", "train.conll", "--fallback", "lower", "lower_zero"))
     assert [line.split() for line in out.split("\n")[2:7]] == [
         ["exact", "20.00", "20.00"],
         ["folded", "0.00", "0.00"],

@@ -2,7 +2,7 @@
 
 A Baseline-BiLSTM-CNN learns the built-in XOR corpus, which it cannot learn completely. The script prints what became of
 the gold entities of each type, the entities that were predicted where there are none, and a few sentences with errors,
-and draws three pictures: confusion of types, scores by type, reliability of the confidences.
+and draws two pictures: confusion of types, reliability of the confidences.
 `python error_analysis.py [FOLDER]`; needs `pip install "hf_xorner[plots]"`.
 """
 

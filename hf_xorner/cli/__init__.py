@@ -8,10 +8,11 @@ from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
-from .options import COMMANDS, UsageError, check_options, help_of, overview
+from ..errors import UsageError
+from .help import COMMANDS, check_options, help_of, overview
 
 #: The commands whose result goes to standard output unless an option names a file for it.
-PRINTING = {"tag", "data", "evaluate", "vectors", "analyze", "benchmark", "epochs"}
+PRINTING = {"tag", "data", "evaluate", "vectors", "analyze", "benchmark"}
 
 
 def main(command: str | None = None, words: list[str] | None = None) -> None:

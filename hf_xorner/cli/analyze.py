@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..corpora import load_corpus
-from ..evaluation.chunk_tags import draw_ablation, raw_chunk_tags
+from ..evaluation.chunk_tags import raw_chunk_tags
 from ..files import write_whole
+from ..options import Commands, option, run_command
 from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
 from ..papers.xor_demonstration import CONTENDERS, PATTERNS, Outcome, demonstrate, draw_demonstration
 from ..papers.xor_proof import DECODERS, Proof, decide, inequalities
 from ..tagger import Tagger
 from . import benchmark
-from .parser import Parser
 
 EXAMPLES = (
     "hf-xorner analyze xor-proof --demonstrate --output xor",
@@ -31,51 +32,66 @@ SPEED = ("cnn-lstm-crf/chen2019", "grn")
 PUBLISHED_SPEED = {"train": 1.16, "tag": 1.19}
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of `hf-xorner analyze`."""
-    parser = Parser(prog="hf-xorner analyze", description="Run an analysis of the papers.", allow_abbrev=False)
-    commands = parser.add_subparsers(dest="command", required=True)
-
-    def command(name: str, summary: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
-        made.add_argument("--output", type=Path, help="A folder for the figures as JSON, and the pictures.")
-        return made
-
-    proof = command("xor-proof", "Prove which of four phrases a tagger can tell apart (li2020, section 3).")
-    proof.add_argument("--pattern", nargs=3, metavar="TAG", help="Chunk tags of an entity; by default B I E and O S O.")
-    proof.add_argument("--demonstrate", action="store_true", help="Also train models on the phrases; takes a minute.")
-    proof.add_argument("--seed", type=int, default=0, help="The seed of the models.")
-    ablate = command("ablate", "Recall of chunk tags with parts of the vectors zeroed (li2020, Table 5).")
-    ablate.add_argument("--dataset", required=True, help="A corpus by name, a file, a folder of files, a Hub id.")
-    ablate.add_argument("--data_dir", help="Where the files of a named corpus lie.")
-    ablate.add_argument("--split", default="validation", help="The split that is labelled.")
-    pairs = [command("attention", "Show what each word attends to, for each head (li2020, Figure 2).")]
-    pairs.append(command("relation", "Show how strongly words are related in a GRN (chen2019, Figure 4)."))
-    for made in pairs:
-        made.add_argument("--text", nargs="+", default=FIGURE_1, help="Sentences; by default those of Figure 1.")
-    for made in (ablate, *pairs):
-        made.add_argument("model", metavar="MODEL", help="The folder of a model, or owner/name on the Hub.")
-    speed = command("speed", "Speed of GRN as a multiple of CNN-BiLSTM-CRF's (chen2019, Table 6).")
-    speed.add_argument("--dataset", default="xor", help="The corpus whose training split is used.")
-    speed.add_argument("--data_dir", help="The folder of the files of a named corpus.")
-    speed.add_argument("--sentences", type=int, help="Number of sentences; by default 1280.")
-    speed.add_argument("--rounds", type=int, default=5, help="Number of rounds.")
-    speed.add_argument("--device", default="cpu", help="The device: cpu, cuda, …")
-    return parser
+DESCRIPTION = "Run an analysis of the papers."
 
 
-def run(words: Sequence[str]) -> None:
-    """Run the analysis, and print what was written."""
-    options = parser().parse_args(words)
-    analysis = {"xor-proof": prove, "ablate": ablate, "attention": show_pairs, "relation": show_pairs, "speed": speed}
-    figures = analysis[options.command](options)
-    if options.output:
+@dataclass(kw_only=True)
+class _AnalysisOptions:
+    """The option of all analyses."""
+
+    output: str | None = option(None, "A folder for the figures as JSON, and the pictures.")
+
+
+@dataclass(kw_only=True)
+class ProofOptions(_AnalysisOptions):
+    """The options of `xor-proof`."""
+
+    pattern: list[str] = option([], "Chunk tags of an entity, three of them; by default B I E and O S O.")
+    demonstrate: bool = option(False, "Also train models on the phrases; takes a minute.")
+    seed: int = option(0, "The seed of the models.")
+
+
+@dataclass(kw_only=True)
+class AblationOptions(_AnalysisOptions):
+    """The options of `ablate`."""
+
+    model: str = option(help="The folder of a model, or owner/name on the Hub.", positional=True)
+    dataset: str = option(help="A corpus by name, a file, a folder of files, a Hub id.")
+    data_dir: str | None = option(None, "The folder of the files of a named corpus.")
+    split: str = option("validation", "The split that is labelled.")
+
+
+@dataclass(kw_only=True)
+class PairOptions:
+    """The options of `attention` and `relation`."""
+
+    model: str = option(help="The folder of a model, or owner/name on the Hub.", positional=True)
+    output: str = option(help="A folder for the figures as JSON, and the maps.")
+    text: list[str] = option(list(FIGURE_1), "Sentences; by default those of Figure 1.")
+
+
+@dataclass(kw_only=True)
+class SpeedOptions(_AnalysisOptions):
+    """The options of `speed`."""
+
+    dataset: str = option("xor", "The corpus whose training split is used.")
+    data_dir: str | None = option(None, "The folder of the files of a named corpus.")
+    sentences: int = option(benchmark.SENTENCES, "Number of sentences.", bounds=(1, math.inf))
+    rounds: int = option(5, "Number of rounds.", bounds=(1, math.inf))
+    device: str = option("cpu", "The device: cpu, cuda, …")
+
+
+def write_figures(name: str, figures: Any, output: str | None) -> None:
+    """Write the figures of an analysis into the folder of outputs, if there is one."""
+    if output:
         text = json.dumps(figures, indent=2, ensure_ascii=False) + "\n"
-        print(f"written: {write_whole(options.output / f'{options.command}.json', text)}")
+        print(f"written: {write_whole(Path(output) / f'{name}.json', text)}")
 
 
-def prove(options: argparse.Namespace) -> dict[str, Any]:
-    """Decide the inequalities of each pattern and decoder; on demand, train models on the phrases."""
+def prove(options: ProofOptions) -> None:
+    """Prove which of four phrases a tagger can tell apart (li2020, section 3)."""
+    if len(options.pattern) not in (0, 3):
+        raise ValueError(f"pattern={' '.join(options.pattern)} must be three chunk tags, such as B I E.")
     patterns = [tuple(options.pattern)] if options.pattern else [tuple(pattern.split()) for pattern in PATTERNS]
     proofs = []
     for pattern in patterns:
@@ -89,7 +105,8 @@ def prove(options: argparse.Namespace) -> dict[str, Any]:
             if not proof.feasible:
                 print("  sum: 0 > 0")
             proofs.append({"pattern": " ".join(pattern), "decoder": decoder, **proof_figures(proof)})
-    return {"proofs": proofs, **({"models": demonstration(options)} if options.demonstrate else {})}
+    models = {"models": demonstration(options)} if options.demonstrate else {}
+    write_figures("xor-proof", {"proofs": proofs, **models}, options.output)
 
 
 def proof_figures(proof: Proof) -> dict[str, Any]:
@@ -108,7 +125,7 @@ def proof_figures(proof: Proof) -> dict[str, Any]:
     }
 
 
-def demonstration(options: argparse.Namespace) -> list[dict[str, Any]]:
+def demonstration(options: ProofOptions) -> list[dict[str, Any]]:
     """Say what is expected of each model, and train it."""
     print("\nexpected, of 4 phrases:")
     for contender in CONTENDERS:
@@ -121,7 +138,7 @@ def demonstration(options: argparse.Namespace) -> list[dict[str, Any]]:
         judged = "as expected" if outcome.as_expected else "NOT as expected"
         print(f"  {outcome.contender.name:<20}{outcome.pattern}  {outcome.right} of 4, {judged}", flush=True)
     if options.output:
-        print(f"written: {draw_demonstration(outcomes, options.output / 'xor-models.png')}")
+        print(f"written: {draw_demonstration(outcomes, Path(options.output) / 'xor-models.png')}")
     return [
         {
             "name": outcome.contender.name,
@@ -134,8 +151,8 @@ def demonstration(options: argparse.Namespace) -> list[dict[str, Any]]:
     ]
 
 
-def ablate(options: argparse.Namespace) -> dict[str, Any]:
-    """Compute the recall of chunk tags, and print it as in li2020's Table 5: changes against all vectors."""
+def ablate(options: AblationOptions) -> None:
+    """Compute the recall of chunk tags with parts of the vectors zeroed (li2020, Table 5)."""
     corpus = load_corpus(options.dataset, options.data_dir)
     if options.split not in corpus:
         raise ValueError(f"{options.dataset} has no split {options.split!r}; choose among {', '.join(corpus)}.")
@@ -147,35 +164,56 @@ def ablate(options: argparse.Namespace) -> dict[str, Any]:
     for tag, row in recalls.items():
         changes = "".join(f"{row[part] - row['all']:>+8.2f}" for part in parts)
         print(f"{tag:<4}{row['support']:>8}{row['all']:>8.2f}{changes}")
-    if options.output:
-        print(f"written: {draw_ablation(recalls, options.output / 'ablate.png')}")
-    return recalls
+    write_figures("ablate", recalls, options.output)
 
 
-def show_pairs(options: argparse.Namespace) -> dict[str, Any]:
+def attention(options: PairOptions) -> None:
+    """Show what each word attends to, for each head (li2020, Figure 2)."""
+    draw_maps("attention", options)
+
+
+def relation(options: PairOptions) -> None:
+    """Show how strongly words are related in a GRN (chen2019, Figure 4)."""
+    draw_maps("relation", options)
+
+
+def draw_maps(name: str, options: PairOptions) -> None:
     """Draw the maps of each sentence."""
-    if options.output is None:
-        raise ValueError("--output is missing; name a folder for the maps.")
     tagger = Tagger.from_pretrained(options.model)
-    is_grn = tagger.model.config.model_type == "grn"
-    if is_grn != (options.command == "relation"):
-        raise ValueError(
-            f"{options.model} is of type {tagger.model.config.model_type}; see `hf-xorner analyze --help`."
-        )
+    model_type = tagger.model.config.model_type
+    if (model_type == "grn") != (name == "relation"):
+        raise ValueError(f"{options.model} is of type {model_type}; relation is for grn, attention for other models.")
     sentences = []
     for number, text in enumerate(options.text, 1):
         pairs = word_pairs(tagger, text)
-        print(f"written: {draw_pairs(pairs, options.output / f'{options.command}-{number}.png')}")
+        print(f"written: {draw_pairs(pairs, Path(options.output) / f'{name}-{number}.png')}")
         sentences.append({**pairs._asdict(), "maps": dict(zip(pairs.names, pairs.maps.round(4).tolist(), strict=True))})
-    return {"sentences": sentences}
+    write_figures(name, {"sentences": sentences}, options.output)
 
 
-def speed(options: argparse.Namespace) -> dict[str, Any]:
-    """Time both models in turns, and print GRN's speed as a multiple."""
-    figures = benchmark.measure(SPEED, benchmark.load_material(options), options.rounds, options.device)["models"]
+def speed(options: SpeedOptions) -> None:
+    """Measure the speed of GRN as a multiple of CNN-BiLSTM-CRF's (chen2019, Table 6)."""
+    material = benchmark.load_material(options.dataset, options.data_dir, options.sentences)
+    figures = benchmark.measure(SPEED, material, options.rounds, options.device)["models"]
     one, other = (figures[name] for name in SPEED)
     ratios = {kind: round(other[kind] / one[kind], 3) for kind in PUBLISHED_SPEED}
     print(f"GRN's words per second as a multiple of CNN-BiLSTM-CRF's, on {options.device}")
     for kind, published in PUBLISHED_SPEED.items():
         print(f"{kind:<8}published {published:.2f} (one GPU, CoNLL-2003)   measured {ratios[kind]:.2f}")
-    return {"words_per_second": figures, "multiples": ratios, "published": PUBLISHED_SPEED}
+    write_figures(
+        "speed", {"words_per_second": figures, "multiples": ratios, "published": PUBLISHED_SPEED}, options.output
+    )
+
+
+COMMANDS: Commands = {
+    "xor-proof": (ProofOptions, prove),
+    "ablate": (AblationOptions, ablate),
+    "attention": (PairOptions, attention),
+    "relation": (PairOptions, relation),
+    "speed": (SpeedOptions, speed),
+}
+
+
+def run(words: Sequence[str]) -> None:
+    """Run one of the analyses."""
+    run_command(COMMANDS, words)

@@ -1,20 +1,22 @@
-"""`hf-xorner benchmark`: tokens per second of training and tagging, beside floors measured in the same run."""
+"""`hf-xorner benchmark`: tokens per second of tagging and training, and floors measured in the same run."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import inspect
 import io
 import json
+import math
+import multiprocessing
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from importlib.resources import files
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -23,20 +25,19 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from transformers import AutoModelForTokenClassification, pipeline
+from torch.utils.data import DataLoader
+from transformers import AutoModelForTokenClassification, TrainerCallback, pipeline
 
 from .. import CrossBiLstmCnnConfig, StackLstmConfig, Tagger, WordCharTokenizer, load_corpus
 from ..corpora.assemble import words_and_tags
-from ..entities import BaseTagger
 from ..export.runtime import OnnxTagger
 from ..models.transitions import OUT
+from ..options import option, read_options
 from ..registration import CONFIGS
-from ..training import TaggingCollator
-from ..training.train import train
-from . import spacy_speed
+from ..training import TaggerTrainer, TaggingCollator, prepare
+from ..training.arguments import arguments_of
+from ..training.recipes import read_recipe, recipe_names
 from .export import onnx_needed
-from .parser import Parser
-from .spacy_speed import process_with_spacy
 
 STANDARD = {"cell": "standard", "char_lstm_cell": "standard"}
 CHEN2019 = {"conditioned_transitions": False}
@@ -65,23 +66,84 @@ CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS
 
 EXAMPLES = (
     "hf-xorner benchmark",
-    "hf-xorner benchmark --models cross-bilstm-cnn,grn --device cpu --json figures.json",
+    "hf-xorner benchmark cross-bilstm-cnn grn --device cpu --json figures.json",
     "hf-xorner benchmark --against spacy --dataset conll2003 --data_dir conll2003",
+    "hf-xorner benchmark bilstm-cnn li2020/table1/cross --train --sentences 640",
 )
 DESCRIPTION = (
-    "Machines are noisy: compare figures of one run. The floors are what no BiLSTM tagger of these sizes can beat: a "
-    "bare two-layer bidirectional nn.LSTM(364 -> 100) over the same batches (forward and backward for training, "
-    "forward alone for tagging), and the stock pipeline around a model that costs nothing. The rounds of all models "
-    "alternate, and the best one counts."
+    "Machines are noisy: compare figures of one run. The rounds of all models alternate, and the best one counts. The "
+    "floors are what no BiLSTM tagger of these sizes can beat: a bare two-layer bidirectional nn.LSTM(364 -> 100) over "
+    "the same batches (forward and backward for training, forward alone for tagging), and the stock pipeline around a "
+    "model that costs nothing. --train times an epoch of the Trainer and one of a bare loop: forward, backward and a "
+    "step of the same optimizer on the same model, over batches of the same size that were encoded before. Trained "
+    "vectors of the same size replace pretrained ones."
 )
 
 #: What `--against spacy` measures by default.
 COMPARED = ("cnn-lstm-crf/small", "bilstm-cnn", "lstm-crf", "cnn-lstm-crf", "grn", "stack-lstm")
 #: Sentences that are tagged one by one.
 SINGLE = 300
-GUARDED = ("scores", "memory", "speed")
 SENTENCES, TRAIN_BATCH, TAG_BATCH, PIPELINE_BATCH = 1280, 32, 64, 32
+#: Updates of a model, and of spaCy's, before they are timed, after which they find entities.
+UPDATES = 100
 FLOOR_INPUT, FLOOR_HIDDEN = 364, 100
+
+#: Words of each sentence, and their tags in IOB2.
+Sentences = list[tuple[list[str], list[str]]]
+#: Calls to be timed, by model and kind of work; a call that times itself returns its seconds.
+Calls = dict[tuple[str, str], Callable[[], object]]
+
+
+@dataclass
+class Options:
+    """The options of a benchmark."""
+
+    models: list[str] = option(
+        [],
+        "Architectures, their variants such as grn/dfn, or with --train recipes; all: all variants. By default the "
+        "architectures.",
+        positional=True,
+    )
+    train: bool = option(False, "Time training epochs of the Trainer and of bare loops.")
+    against: str | None = option(
+        None,
+        "spacy: compare with spaCy's NER, tagging the corpus' whole test split, or with --train an epoch.",
+        choices=("spacy",),
+    )
+    onnx: bool = option(
+        False,
+        "With --against, also measure the ONNX export of each model, and how long a new process takes from its start "
+        "to the first entity.",
+    )
+    dataset: str = option("xor", "The corpus whose training split is used.")
+    data_dir: str | None = option(None, "The folder of the files of a named corpus.")
+    context: str | None = option(None, "The encoder of recipes that read one: a folder or owner/name.")
+    sentences: int | None = option(
+        None, f"Number of sentences; by default {SENTENCES}, against spaCy all.", bounds=(1, math.inf)
+    )
+    rounds: int = option(5, "Number of rounds.", bounds=(1, math.inf))
+    device: str = option("cpu", "The device: cpu, cuda, …")
+    json: str | None = option(None, "Write the figures to this JSON file.")
+
+
+def run(words: Sequence[str]) -> None:
+    """Measure, and print a table."""
+    options = read_options(Options, words)
+    names = options.models or list(COMPARED if options.against and not options.train else CONFIGS)
+    names = list(CONTESTANTS) if names == ["all"] else names
+    known = [*CONTESTANTS, *(recipe_names() if options.train else [])]
+    if unknown := set(names) - set(known):
+        raise ValueError(f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(known)}.")
+    if options.onnx and not (options.against and not options.train):
+        raise ValueError("--onnx has no effect without --against spacy; leave it out.")
+    kind = time_training if options.train else against_spacy if options.against else time_with_floors
+    with onnx_needed() if options.onnx else contextlib.nullcontext():
+        figures = kind(names, options)
+    if options.json:
+        Path(options.json).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+# --- Models and floors -----------------------------------------------------------------------------------------------
 
 
 class Material(NamedTuple):
@@ -203,16 +265,16 @@ def pipeline_over(model: Any, tokenizer: Any, sentences: list, device: str) -> C
     return run
 
 
-def best_seconds(calls: dict[tuple[str, str], Callable[[], object]], rounds: int, device: str) -> dict:
+def best_seconds(calls: Calls, rounds: int, device: str) -> dict[tuple[str, str], float]:
     """The best time of every call; rounds alternate, so that a busy moment of the machine hits all alike."""
     best: dict[tuple[str, str], float] = {}
     for number in range(rounds + 1):
         for key, call in calls.items():
             synchronise(device)
             start = time.perf_counter()
-            call()
+            own = call()
             synchronise(device)
-            elapsed = time.perf_counter() - start
+            elapsed = own if isinstance(own, float) else time.perf_counter() - start
             if number:  # The first round warms up.
                 best[key] = min(elapsed, best.get(key, elapsed))
     return best
@@ -230,61 +292,35 @@ def own_peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def peak_mb(name: str, device: str) -> float:
-    """Peak memory of a process of its own that trains and tags the model once, in MB."""
-    command = [sys.executable, "-m", "hf_xorner", "benchmark", "--models", name, "--device", device, "--measure_memory"]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of `hf-xorner benchmark`."""
-    parser = Parser(prog="hf-xorner benchmark", description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--models", help="Names, separated by commas, or all; by default the architectures.")
-    parser.add_argument("--device", default="cpu", help="The device: cpu, cuda, …")
-    parser.add_argument("--dataset", default="xor", help="The corpus whose training split is used.")
-    parser.add_argument("--data_dir", help="The folder of the files of a named corpus.")
-    parser.add_argument("--sentences", type=int, help="Number of sentences; by default 1280.")
-    parser.add_argument("--rounds", type=int, default=5, help="Number of rounds.")
-    parser.add_argument("--json", type=Path, help="Write the figures to this file.")
-    parser.add_argument(
-        "--guard",
-        nargs="*",
-        choices=GUARDED,
-        help="Compare with stored bounds instead: the scores of two models trained on XOR, peak memory, and ratios of "
-        "speed, which need a quiet machine. By default all of them.",
+def peak_mb(name: str, options: Options) -> float:
+    """Return the peak memory of a new process that trains and tags the model once, in MB."""
+    program = (
+        "import sys, torch; from hf_xorner.cli.benchmark import Options, contestant, load_material, own_peak_mb\n"
+        "name, dataset, data_dir, sentences, device = sys.argv[1:]\n"
+        "calls = contestant(name, load_material(dataset, data_dir or None, int(sentences)), device)\n"
+        "calls['train'](), calls['tag']()\n"
+        "print(torch.cuda.max_memory_allocated() / 2**20 if device.startswith('cuda') else own_peak_mb())"
     )
-    parser.add_argument(
-        "--against",
-        choices=("spacy",),
-        help="Compare tagging with that of spaCy's NER instead, on the corpus' test split, whole by default.",
-    )
-    parser.add_argument(
-        "--onnx",
-        action="store_true",
-        help="With --against, also measure what is exported of each model, and how long a new process takes from its "
-        "start to the first entity.",
-    )
-    parser.add_argument("--measure_memory", action="store_true", help=argparse.SUPPRESS)
-    return parser
+    sentences = str(options.sentences or SENTENCES)
+    words = [name, options.dataset, options.data_dir or "", sentences, options.device]
+    done = subprocess.run([sys.executable, "-c", program, *words], check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
 
 
-def load_material(options: argparse.Namespace) -> Material:
-    """Load the sentences that the options name."""
-    train = load_corpus(options.dataset, options.data_dir)["train"]
+def load_material(dataset: str, data_dir: str | None, sentences: int) -> Material:
+    """Return the first training sentences of a corpus, and tokenizers for them."""
+    train = load_corpus(dataset, data_dir)["train"]
     words = train["tokens"][:]
     widths = {config.max_word_chars for config in CONFIGS.values()}
     tokenizers = {width: WordCharTokenizer.from_corpus(words, max_word_chars=width) for width in widths}
-    sentences = train.select(range(min(options.sentences or SENTENCES, len(train))))["tokens"][:]
-    return Material(sentences, train.features["ner_tags"].feature.names, tokenizers)
+    return Material(words[:sentences], train.features["ner_tags"].feature.names, tokenizers)
 
 
 def measure(names: Iterable[str], material: Material, rounds: int, device: str) -> dict[str, Any]:
     """Return tokens per second of the floors and of each model, by kind of work."""
     sentences, labels, tokenizers = material
     config = SimpleNamespace(num_labels=len(labels))
-    calls: dict[tuple[str, str], Callable[[], object]] = {
-        ("floor", kind): call for kind, call in floors(sentences, device, config).items()
-    }
+    calls: Calls = {("floor", kind): call for kind, call in floors(sentences, device, config).items()}
     tokenizer = tokenizers[CrossBiLstmCnnConfig.max_word_chars]
     free = CrossBiLstmCnnConfig(**tokenizer.model_fields(), id2label=dict(enumerate(labels)))
     calls["floor", "pipeline"] = pipeline_over(FreeModel(free), tokenizer, sentences, device)
@@ -299,41 +335,15 @@ def measure(names: Iterable[str], material: Material, rounds: int, device: str) 
     return figures
 
 
-def run(words: Sequence[str]) -> None:
-    """Measure and print a table, or compare with the stored bounds; exits with 1 if a bound is missed."""
-    options = parser().parse_args(words)
-    if options.guard is not None:
-        sys.exit(guard(options.guard or GUARDED, options))
-    default = COMPARED if options.against else tuple(CONFIGS)
-    names = list(CONTESTANTS if options.models == "all" else options.models.split(",") if options.models else default)
-    unknown = set(names) - set(CONTESTANTS)
-    if unknown:
-        raise ValueError(f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONTESTANTS)}.")
-    if options.onnx:
-        if not options.against:
-            raise ValueError("--onnx is of no use without --against spacy; add that, or leave it out.")
-        with onnx_needed():
-            import_module("..export.onnx", __package__)
-    figures = against_spacy(names, options) if options.against else beside_floors(names, options)
-    if figures and options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-
-
-def beside_floors(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """Measure beside the floors, and print a table."""
-    material = load_material(options)
-    if options.measure_memory:
-        one = contestant(names[0], material, options.device)
-        one["train"](), one["tag"]()
-        print(torch.cuda.max_memory_allocated() / 2**20 if options.device.startswith("cuda") else own_peak_mb())
-        return {}
+def time_with_floors(names: list[str], options: Options) -> dict[str, Any]:
+    """Measure models and floors, and print a table."""
+    material = load_material(options.dataset, options.data_dir, options.sentences or SENTENCES)
     figures = measure(names, material, options.rounds, options.device)
     for name, row in figures["models"].items():
-        row["peak_mb"] = round(peak_mb(name, options.device), 1)
+        row["peak_mb"] = round(peak_mb(name, options), 1)
     tokens = sum(map(len, material.sentences))
-    print(
-        f"tokens per second on {options.device}, {torch.get_num_threads()} threads ({options.dataset}, {tokens} tokens)"
-    )
+    threads = torch.get_num_threads()
+    print(f"tokens per second on {options.device}, {threads} threads ({options.dataset}, {tokens} tokens)")
     print(f"{'':<24}{'train':>16}{'tag':>18}{'pipeline':>18}{'peak MB':>10}")
     for name, row in [("floor", figures["floor"]), *figures["models"].items()]:
         cells = "".join(f"{row[k]:>10.0f} {row[k] / figures['floor'][k]:>6.2f}" for k in ("train", "tag", "pipeline"))
@@ -341,16 +351,125 @@ def beside_floors(names: list[str], options: argparse.Namespace) -> dict[str, An
     return figures
 
 
-# --- Beside spaCy ----------------------------------------------------------------------------------------------------
+# --- Training --------------------------------------------------------------------------------------------------------
+
+#: Options that switch off what is not timed.
+QUIET = {
+    "eval_strategy": "no",
+    "save_strategy": "no",
+    "load_best_model_at_end": False,
+    "num_train_epochs": 1,
+    "disable_tqdm": True,
+}
+#: Options of a recipe that are taken back: what is not timed, and files that are not read.
+TAKEN_BACK = ("average_epochs", "early_stopping", "vectors", "composed", "vectors_as", "most_frequent_vectors")
 
 
-def against_spacy(names: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """Measure words per second, words in and entities out, and single sentences beside spaCy; print a table."""
+class EpochClock(TrainerCallback):
+    """Measures training from the beginning of its first epoch to its end."""
+
+    seconds = 0.0
+
+    def on_epoch_begin(self, *_: Any, **__: Any) -> None:
+        """Start."""
+        self.started = time.perf_counter()
+
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        """Stop."""
+        self.seconds = time.perf_counter() - self.started
+
+
+def trainer_for(name: str, options: Options, folder: str) -> tuple[TaggerTrainer, float]:
+    """Return the Trainer of a recipe or a model over some sentences, and the ratio of all words to theirs."""
+    values: dict[str, Any] = {**QUIET, "dataset": options.dataset, "data_dir": options.data_dir}
+    values |= {"output_dir": folder, "use_cpu": options.device == "cpu"}
+    recipe = None if name in CONTESTANTS else name
+    if recipe:
+        values |= dict.fromkeys(TAKEN_BACK)
+        if "context" in read_recipe(recipe).options:
+            if options.context is None:
+                raise ValueError(f"{name} reads an encoder's states; name the encoder by --context.")
+            values["context"] = options.context
+    else:
+        model_type, fields = CONTESTANTS[name]
+        values |= {"model_type": model_type, **fields}
+    run, training, config_fields = arguments_of(values, recipe)
+    run.given = None  # the defaults, whatever the size of the corpus
+    with contextlib.redirect_stdout(io.StringIO()):
+        trainer = prepare(run, training, config_fields).trainer
+    whole = trainer.train_dataset
+    trainer.train_dataset = whole.select(range(min(options.sentences or SENTENCES, len(whole))))
+    counts = [sum(map(len, split["tokens"])) for split in (whole, trainer.train_dataset)]
+    return trainer, counts[0] / counts[1]
+
+
+def epochs_of(trainer: TaggerTrainer) -> Calls:
+    """Return an epoch of the Trainer and one of a bare loop over the same sentences."""
+    model, device = trainer.model, trainer.args.device
+    optimizer = trainer.create_optimizer()
+    collate = TaggingCollator(trainer.processing_class)
+    loader = DataLoader(
+        trainer.train_dataset, trainer.args.per_device_train_batch_size, shuffle=True, collate_fn=collate
+    )
+    encoded = [{key: value.to(device) for key, value in batch.items()} for batch in loader]
+    clock = EpochClock()
+    trainer.add_callback(clock)
+
+    def bare() -> None:
+        model.train()
+        for batch in encoded:
+            model(**batch).loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    def by_trainer() -> float:
+        with contextlib.redirect_stdout(io.StringIO()):
+            trainer.train()
+        return clock.seconds
+
+    return {("", "bare"): bare, ("", "trainer"): by_trainer}
+
+
+def time_training(names: list[str], options: Options) -> list[dict[str, Any]]:
+    """Measure an epoch of each model, and print a table; times are extrapolated to the whole training split."""
+    threads = torch.get_num_threads()
+    print(f"seconds of an epoch of {options.dataset} on {options.device}, {threads} threads")
+    print(
+        f"{'':<44}{'bare loop':>10}{'Trainer':>10}{'overhead':>10}"
+        + f"{'spaCy':>10}{'x spaCy':>10}" * bool(options.against)
+    )
+    rows = []
+    with process_with_spacy() if options.against else contextlib.nullcontext() as process:
+        for name in names:
+            with tempfile.TemporaryDirectory() as folder:
+                trainer, factor = trainer_for(name, options, folder)
+                best = best_seconds(epochs_of(trainer), options.rounds, options.device)
+            bare, own = best["", "bare"], best["", "trainer"]
+            row = {"name": name, "bare": bare * factor, "trainer": own * factor, "overhead": own / bare - 1}
+            line = f"{name:<44}{row['bare']:>10.2f}{row['trainer']:>10.2f}{row['overhead']:>10.1%}"
+            if process:
+                spacy = process.submit(spacy_epoch_seconds, sentences_of(trainer.train_dataset)).result()
+                row |= {"spacy": spacy * factor, "share_of_spacy": own / spacy}
+                line += f"{row['spacy']:>10.2f}{row['share_of_spacy']:>10.2f}"
+            print(line, flush=True)
+            rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
+    return rows
+
+
+# --- Tagging, with spaCy ---------------------------------------------------------------------------------------------
+
+
+def against_spacy(names: list[str], options: Options) -> dict[str, Any]:
+    """Measure words per second, words in and entities out, and single sentences with spaCy's; print a table."""
     corpus = load_corpus(options.dataset, options.data_dir)
     train = sentences_of(corpus["train"])
     test = [words for words, _ in sentences_of(corpus["test"])[: options.sentences]]
     with process_with_spacy() as process:
-        version = process.submit(spacy_speed.prepare, train).result()
+
+        def in_spacy(function: Callable[..., Any], *arguments: Any) -> Any:
+            return process.submit(function, *arguments).result()
+
+        version = in_spacy(prepare_spacy, train)
         taggers: dict[str, Any] = {}
         starts: dict[str, tuple[float, float]] = {}
         for name in names:
@@ -358,39 +477,30 @@ def against_spacy(names: list[str], options: argparse.Namespace) -> dict[str, An
             if options.onnx:
                 with tempfile.TemporaryDirectory() as folder:
                     taggers[f"{name} onnx"], starts[f"{name} onnx"] = exported(taggers[name], folder, test[0])
-
-        def in_spacy(function: Callable[..., Any], *arguments: Any) -> Any:
-            return process.submit(function, *arguments).result()
-
-        many: dict[tuple[str, str], Callable[[], object]] = {
-            ("spacy", str(count)): partial(in_spacy, spacy_speed.tag_seconds, test, count) for count in (1, 2)
-        }
-        many |= {(name, "tag"): partial(tagger.tag, test) for name, tagger in taggers.items()}
-        seconds = best_seconds(many, options.rounds, options.device)
+        calls: Calls = {("spacy", str(count)): partial(in_spacy, spacy_tag_seconds, test, count) for count in (1, 2)}
+        calls |= {(name, "tag"): partial(tagger.tag, test) for name, tagger in taggers.items()}
+        seconds = best_seconds(calls, options.rounds, options.device)
         single = test[:: -(-len(test) // SINGLE)]
         one = {name: partial(single_seconds, tagger, single) for name, tagger in taggers.items()}
-        one["spacy"] = partial(in_spacy, spacy_speed.single_seconds, single)
+        one["spacy"] = partial(in_spacy, spacy_single_seconds, single)
         medians = [{name: median(call()) for name, call in one.items()} for _ in range(options.rounds)]
-    rows: dict[str, Any] = {}
     tokens = sum(map(len, test))
-    for name in ("spacy", *taggers):
-        taken = min(value for (owner, _), value in seconds.items() if owner == name)
-        rows[name] = {
-            "words_per_second": round(tokens / taken, 1),
-            "p50_ms": round(1000 * min(each[name] for each in medians), 3),
-        }
-        if name in starts:
-            rows[name] |= {"start_s": round(starts[name][0], 3), "start_peak_mb": round(starts[name][1], 1)}
     print(
-        f"tagging {tokens} words of {options.dataset} on {options.device}, {torch.get_num_threads()} threads, beside "
+        f"tagging {tokens} words of {options.dataset} on {options.device}, {torch.get_num_threads()} threads, with "
         f"spaCy {version} at its better of one and two processes; a sentence a call: median"
     )
-    start = f"{'start':>10}{'peak MB':>10}" if starts else ""
-    print(f"{'':<24}{'words/s':>10}{'x spaCy':>10}{'a sentence':>14}{start}")
-    for name, row in rows.items():
+    print(f"{'':<24}{'words/s':>10}{'x spaCy':>10}{'a sentence':>14}" + f"{'start':>10}{'peak MB':>10}" * bool(starts))
+    rows: dict[str, Any] = {}
+    for name in ("spacy", *taggers):
+        taken = min(value for (owner, _), value in seconds.items() if owner == name)
+        row = {"words_per_second": tokens / taken, "p50_ms": 1000 * min(each[name] for each in medians)}
+        rows[name] = row
         ratio = row["words_per_second"] / rows["spacy"]["words_per_second"]
-        start = f"{row['start_s']:>8.2f} s{row['start_peak_mb']:>10.0f}" if name in starts else ""
-        print(f"{name:<24}{row['words_per_second']:>10.0f}{ratio:>10.2f}{row['p50_ms']:>11.2f} ms{start}")
+        line = f"{name:<24}{row['words_per_second']:>10.0f}{ratio:>10.2f}{row['p50_ms']:>11.2f} ms"
+        if name in starts:
+            row["start_s"], row["start_peak_mb"] = starts[name]
+            line += f"{row['start_s']:>8.2f} s{row['start_peak_mb']:>10.0f}"
+        print(line)
     return rows
 
 
@@ -420,12 +530,12 @@ def exported(tagger: Tagger, folder: str, sentence: list[str]) -> tuple[OnnxTagg
     return OnnxTagger.from_pretrained(folder), best
 
 
-def sentences_of(split: Any) -> spacy_speed.Sentences:
-    """Words and tags of each sentence."""
+def sentences_of(split: Any) -> Sentences:
+    """Return words and tags of each sentence."""
     return list(zip(*words_and_tags(split), strict=True))
 
 
-def fitted(name: str, sentences: spacy_speed.Sentences, device: str) -> Tagger:
+def fitted(name: str, sentences: Sentences, device: str) -> Tagger:
     """A tagger that was trained for as many updates as spaCy's, after which it finds entities."""
     model_type, fields = CONTESTANTS[name]
     tokenizer = WordCharTokenizer.from_corpus(
@@ -437,7 +547,7 @@ def fitted(name: str, sentences: spacy_speed.Sentences, device: str) -> Tagger:
     model = AutoModelForTokenClassification.from_config(config).to(device)
     optimizer = torch.optim.Adam(model.parameters(), 0.003)
     collate = TaggingCollator(tokenizer)
-    for batch in islice(batches(sentences, TRAIN_BATCH), spacy_speed.UPDATES):
+    for batch in islice(batches(sentences, TRAIN_BATCH), UPDATES):
         examples = [{"tokens": words, "ner_tags": [labels.index(tag) for tag in tags]} for words, tags in batch]
         model(**{key: value.to(device) for key, value in collate(examples).items()}).loss.backward()
         optimizer.step()
@@ -445,8 +555,8 @@ def fitted(name: str, sentences: spacy_speed.Sentences, device: str) -> Tagger:
     return Tagger(model, tokenizer)
 
 
-def single_seconds(tagger: BaseTagger, sentences: list[list[str]]) -> list[float]:
-    """The seconds of each sentence that is tagged by itself."""
+def single_seconds(tagger: Callable[[list[str]], Any], sentences: list[list[str]]) -> list[float]:
+    """Return the seconds of each sentence that is tagged by itself."""
     seconds = []
     for words in sentences:
         start = time.perf_counter()
@@ -455,41 +565,95 @@ def single_seconds(tagger: BaseTagger, sentences: list[list[str]]) -> list[float
     return seconds
 
 
-# --- Regression guard ------------------------------------------------------------------------------------------------
+# These functions run in a process of their own.
+
+_pipeline: Any = None
 
 
-def guard(kinds: Iterable[str], options: argparse.Namespace) -> int:
-    """Print each guarded figure beside its bound; return the number of those that miss it."""
-    bounds = json.loads((files(__package__) / "bounds.json").read_text(encoding="utf-8"))
-    missed = 0
-    for name, figure, bound, within in guarded_figures(set(kinds), bounds, options):
-        missed += not within
-        print(f"{'ok    ' if within else 'MISSED'} {name}: {figure:.2f} (bound {bound})", flush=True)
-    return missed
+def process_with_spacy() -> ProcessPoolExecutor:
+    """Return an executor of one new process.
+
+    Raises:
+        ValueError: If spaCy is not installed.
+    """
+    if find_spec("spacy") is None:
+        raise ValueError('--against spacy needs spaCy: pip install "hf_xorner[spacy]".')
+    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
 
 
-def guarded_figures(
-    kinds: set[str], bounds: dict[str, Any], options: argparse.Namespace
-) -> Iterator[tuple[str, float, float, bool]]:
-    """Yield name, figure and bound of what is guarded, and whether the figure is within the bound."""
-    for model_type, entry in bounds["scores"].items() if "scores" in kinds else ():
-        f1 = trained_score(model_type, entry["epochs"])
-        yield f"test F1 of {model_type}, {entry['epochs']} epochs on xor", f1, entry["f1"], f1 >= entry["f1"]
-    for model_type, most in bounds["memory"].items() if "memory" in kinds else ():
-        peak = peak_mb(model_type, "cpu")
-        yield f"peak memory of {model_type} in MB", peak, most, peak <= most
-    if "speed" in kinds:
-        figures = measure(bounds["speed"], load_material(options), options.rounds, "cpu")
-        for model_type, entry in bounds["speed"].items():
-            for kind, least in entry.items():
-                ratio = figures["models"][model_type][kind] / figures["floor"][kind]
-                yield f"speed of {model_type}, {kind}, as a share of the floor", ratio, least, ratio >= least
+def prepare_spacy(sentences: Sentences) -> str:
+    """Train spaCy's default NER for CPUs for a few updates, for the functions below; return spaCy's version."""
+    global _pipeline
+    import spacy
+    from spacy.util import minibatch
+
+    _pipeline = spacy.blank("en")
+    _pipeline.add_pipe("ner")
+    examples = _examples(_pipeline, sentences[: UPDATES * TRAIN_BATCH])
+    optimizer = _pipeline.initialize(lambda: examples)
+    for batch in minibatch(examples, TRAIN_BATCH):
+        _pipeline.update(batch, sgd=optimizer)
+    return spacy.__version__
 
 
-def trained_score(model_type: str, epochs: int) -> float:
-    """Train an architecture on the XOR corpus with a fixed seed on the CPU, and return its test F1 in percent."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        options: dict[str, Any] = {"num_train_epochs": epochs, "seed": 42, "use_cpu": True, "disable_tqdm": True}
-        tagger = train("xor", model_type=model_type, output_dir=folder, **options)
-    assert tagger.scores is not None
-    return tagger.scores["test"]["f1"]
+def spacy_tag_seconds(sentences: list[list[str]], processes: int) -> float:
+    """Return the seconds from words to entities."""
+    start = time.perf_counter()
+    docs = (_document(_pipeline, words) for words in sentences)
+    for doc in _pipeline.pipe(docs, batch_size=256, n_process=processes):
+        _entities(doc)
+    return time.perf_counter() - start
+
+
+def spacy_single_seconds(sentences: list[list[str]]) -> list[float]:
+    """Return the seconds of each sentence that is tagged by itself."""
+    return single_seconds(lambda words: _entities(_pipeline(_document(_pipeline, words))), sentences)
+
+
+def spacy_epoch_seconds(sentences: Sentences) -> float:
+    """Return the seconds of the second epoch of `spacy train` with its default configuration for CPUs."""
+    import spacy
+    from spacy.cli.init_config import init_config
+    from spacy.tokens import DocBin
+    from spacy.training.initialize import init_nlp
+    from spacy.training.loop import train
+
+    begun: dict[int, float] = {}
+
+    def note(_: Any, info: dict[str, Any]) -> None:
+        begun.setdefault(info["epoch"], time.perf_counter())
+
+    spacy.registry.callbacks("hf_xorner.note", func=lambda: note)
+    config = init_config(lang="en", pipeline=["ner"], optimize="efficiency")
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {name: str(Path(folder, f"{name}.spacy")) for name in ("train", "dev")}
+        examples = _examples(spacy.blank("en"), sentences)
+        DocBin(docs=[each.reference for each in examples]).to_disk(paths["train"])
+        DocBin(docs=[each.reference for each in examples[:50]]).to_disk(paths["dev"])
+        config["paths"] |= paths
+        limits = {"max_epochs": 3, "max_steps": 0, "patience": 0, "eval_frequency": 10**9}
+        config["training"] |= {**limits, "before_update": {"@callbacks": "hf_xorner.note"}}
+        pipeline = init_nlp(config)
+        train(pipeline, None, stdout=io.StringIO(), stderr=sys.stderr)
+    return begun[2] - begun[1]
+
+
+def _examples(nlp: Any, sentences: Sentences) -> list[Any]:
+    from spacy.training import Example, biluo_tags_to_spans, iob_to_biluo
+
+    examples = []
+    for words, tags in sentences:
+        gold = _document(nlp, words)
+        gold.ents = biluo_tags_to_spans(gold, iob_to_biluo(tags))
+        examples.append(Example(_document(nlp, words), gold))
+    return examples
+
+
+def _document(nlp: Any, words: list[str]) -> Any:
+    from spacy.tokens import Doc
+
+    return Doc(nlp.vocab, words=words)
+
+
+def _entities(doc: Any) -> list[tuple[str, str, int, int]]:
+    return [(entity.label_, entity.text, entity.start_char, entity.end_char) for entity in doc.ents]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..hub.card import write_card
-from .parser import Parser
+from ..options import option, read_options
 
 EXAMPLES = (
     "hf-xorner card my_tagger --language en --license apache-2.0",
@@ -15,37 +15,32 @@ EXAMPLES = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of `hf-xorner card`."""
-    parser = Parser(
-        prog="hf-xorner card",
-        description="Write README.md, the model card, into a model's folder. The usage example on the card is run.",
-        allow_abbrev=False,
+DESCRIPTION = "Write README.md, the model card, into a model's folder. The usage example on the card is run."
+
+
+@dataclass
+class Options:
+    """The options of a card."""
+
+    model: str = option(help="The folder of a trained model.", positional=True)
+    seeds_of: list[str] = option([], "The folders of runs that differ in their seed.")
+    sentences: str | None = option(None, "A file of examples to choose from, one a line.")
+    name: str | None = option(None, "What the card calls the model; by default its folder's name.")
+    overwrite: bool = option(False, "Replace an existing card.")
+    language: str | None = option(None, "The language of the text: an ISO 639 code.")
+    license: str | None = option(None, "The model's license, as the Hub calls it, such as apache-2.0.")
+    dataset_id: str | None = option(None, "The corpus on the Hub: owner/name.")
+    dataset_revision: str | None = option(None, "The commit of it that was read.")
+    base_model: list[str] = option(
+        [], "The encoder behind its context or its vectors, on the Hub; one that was named so is known."
     )
-    parser.add_argument("folder", metavar="MODEL_DIR", help="The folder of a trained model.")
-    parser.add_argument("--seeds_of", nargs="+", default=[], metavar="FOLDER", help="Runs that differ in their seed.")
-    parser.add_argument("--sentences", type=Path, help="A file of examples to choose from, one a line.")
-    parser.add_argument("--name", help="What the card calls the model; by default its folder's name.")
-    parser.add_argument("--overwrite", action="store_true", help="Replace an existing card.")
-    parser.add_argument("--language", help="The language of the text: an ISO 639 code.")
-    parser.add_argument("--license", help="The model's license, as the Hub calls it, such as apache-2.0.")
-    parser.add_argument("--dataset_id", help="The corpus on the Hub: owner/name.")
-    parser.add_argument("--dataset_revision", help="The commit of it that was read.")
-    parser.add_argument(
-        "--base_model",
-        nargs="+",
-        default=(),
-        metavar="OWNER/NAME",
-        dest="base_models",
-        help="The encoder behind its context or its vectors, on the Hub; one that was named so is known.",
-    )
-    return parser
 
 
 def run(words: Sequence[str]) -> None:
     """Write the card."""
-    options = vars(parser().parse_args(words))
+    options = vars(read_options(Options, words))
     file = options.pop("sentences")
-    sentences = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()] if file else []
-    options["base_models"] = tuple(options["base_models"])
-    print(f"written: {write_card(sentences=sentences, **options)}")
+    text = Path(file).read_text(encoding="utf-8") if file else ""
+    options["sentences"] = [line for line in text.splitlines() if line.strip()]
+    options["base_models"] = tuple(options.pop("base_model"))
+    print(f"written: {write_card(options.pop('model'), **options)}")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import fields
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-
-from transformers.hf_argparser import string_to_bool
 
 from ..corpora import Reading, corpus_statistics, load_corpus, statistics_table, write_corpus
 from ..corpora.assemble import assemble
@@ -18,7 +15,7 @@ from ..corpora.load import inputs_of
 from ..corpora.schemes import WRITTEN_SCHEMES
 from ..corpora.source import SEPARATORS, WRITTEN_FORMATS
 from ..files import check_apart
-from .parser import DataclassParser, Parser
+from ..options import Commands, option, run_command
 
 EXAMPLES = (
     "hf-xorner data stats conll2003 --data_dir corpora/",
@@ -26,34 +23,39 @@ EXAMPLES = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of `hf-xorner data`."""
-    # The names of writing's options differ from those of reading, which say how the source is written.
-    reading = DataclassParser(Reading, add_help=False, allow_abbrev=False)
-    parser = Parser(
-        prog="hf-xorner data",
-        description="Count what a corpus contains, or write it in another format. SOURCE is a corpus by name (xor, "
-        "wnut17, conll2003, conll2002-es, conll2002-nl, ontonotes5), a file, a folder of files, or owner/name on the "
-        "Hub.",
+DESCRIPTION = (
+    "Count what a corpus contains, or write it in another format. DATASET is a corpus by name (xor, wnut17, conll2003, "
+    "conll2002-es, conll2002-nl, ontonotes5), a file, a folder of files, or owner/name on the Hub."
+)
+
+
+@dataclass(kw_only=True)
+class StatsOptions(Reading):
+    """The options of counting."""
+
+    dataset: str = option(help="A corpus by name, a file, a folder of files, a Hub id.", positional=True)
+    data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="data")
+    json: str | None = option(None, "Write the figures to this JSON file.", group="output")
+
+
+# The names of writing's options differ from those of reading, which say how the source is written.
+@dataclass(kw_only=True)
+class ConvertOptions(Reading):
+    """The options of converting."""
+
+    dataset: str = option(help="A corpus by name, a file, a folder of files, a Hub id.", positional=True)
+    data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="data")
+    to: str = option(
+        help=f"The format to write: {', '.join(WRITTEN_FORMATS)}.", group="output", choices=WRITTEN_FORMATS
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    for name, summary in (("stats", "Count what a corpus holds."), ("convert", "Write a corpus in another format.")):
-        command = commands.add_parser(name, parents=[reading], help=summary, description=summary, allow_abbrev=False)
-        command.add_argument("source", metavar="SOURCE", help="A corpus by name, a file, a folder of files, a Hub id.")
-        command.add_argument("--data_dir", help="Where the files of a named corpus lie.")
-        if name == "stats":
-            command.add_argument("--json", type=Path, help="Where to write the figures.")
-            continue
-        command.add_argument("--to", required=True, help=f"The format to write: {', '.join(WRITTEN_FORMATS)}.")
-        command.add_argument("--output", required=True, help="The folder to write into.")
-        command.add_argument("--as_scheme", default="iob2", help=f"Scheme of the tags: {', '.join(WRITTEN_SCHEMES)}.")
-        command.add_argument(
-            "--as_separator", default="tab", help=f"What separates columns: {' or '.join(SEPARATORS)}."
-        )
-        command.add_argument(
-            "--overwrite", type=string_to_bool, nargs="?", const=True, default=False, help="Replace files that exist."
-        )
-    return parser
+    output: str = option(help="The folder to write into.", group="output")
+    as_scheme: str = option(
+        "iob2", f"Scheme of the tags: {', '.join(WRITTEN_SCHEMES)}.", group="output", choices=WRITTEN_SCHEMES
+    )
+    as_separator: str = option(
+        "tab", f"What separates columns: {' or '.join(SEPARATORS)}.", group="output", choices=SEPARATORS
+    )
+    overwrite: bool = option(False, "Replace files that exist.", group="output")
 
 
 @contextmanager
@@ -68,21 +70,31 @@ def formats_shown() -> Iterator[None]:
         logger.setLevel(logging.NOTSET)
 
 
-def run(words: Sequence[str]) -> None:
-    """Print the statistics, or write the corpus."""
-    options = parser().parse_args(words)
-    told = {field.name: getattr(options, field.name) for field in fields(Reading)}
-    with formats_shown() if options.command == "stats" else nullcontext():
-        corpus = load_corpus(options.source, options.data_dir, **told)
-    if options.command == "convert":
-        inputs = inputs_of(options.source, options.data_dir)
-        for path in write_corpus(
-            corpus, options.output, options.to, options.as_scheme, options.as_separator, options.overwrite, inputs
-        ):
-            print(f"written: {path}")
-        return
+def stats(options: StatsOptions) -> None:
+    """Count what a corpus holds."""
+    with formats_shown():
+        corpus = load_corpus(options.dataset, options.data_dir, **options.reading())
     statistics = corpus_statistics(corpus)
     if options.json:
-        check_apart(options.json, *inputs_of(options.source, options.data_dir))
-        options.json.write_text(json.dumps(statistics, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        check_apart(options.json, *inputs_of(options.dataset, options.data_dir))
+        text = json.dumps(statistics, indent=2, ensure_ascii=False)
+        Path(options.json).write_text(f"{text}\n", encoding="utf-8")
     print(statistics_table(statistics))
+
+
+def convert(options: ConvertOptions) -> None:
+    """Write a corpus in another format."""
+    corpus = load_corpus(options.dataset, options.data_dir, **options.reading())
+    inputs = inputs_of(options.dataset, options.data_dir)
+    for path in write_corpus(
+        corpus, options.output, options.to, options.as_scheme, options.as_separator, options.overwrite, inputs
+    ):
+        print(f"written: {path}")
+
+
+COMMANDS: Commands = {"stats": (StatsOptions, stats), "convert": (ConvertOptions, convert)}
+
+
+def run(words: Sequence[str]) -> None:
+    """Run one of the commands."""
+    run_command(COMMANDS, words)

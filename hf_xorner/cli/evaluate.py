@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..evaluation.evaluate import EvaluationOptions, score, write
 from ..evaluation.tables import report_text
-from .parser import DataclassParser
+from ..options import read_options
 
 EXAMPLES = (
     "hf-xorner evaluate --model my_tagger --dataset my_corpus/ --json scores.json --plots pictures/",
@@ -17,22 +17,12 @@ DESCRIPTION = (
     "Score a model on a corpus, or a file of predictions: a token, its gold tag and its predicted tag a line, "
     "separated by tabs, with an empty line after each sentence."
 )
-#: The options that --help shows; --help-all shows those of reading, too.
-GROUPS = {
-    "model and data": ("model", "dataset", "split", "data_dir", "predictions", "train", "vector_words"),
-    "scores": ("policy", "compare", "min_precision", "save_min_score", "resamples", "trials", "seed"),
-    "output": ("json", "plots", "save_predictions", "batch_size", "device"),
-}
-
-
-def parser() -> DataclassParser:
-    """Return the parser of `hf-xorner evaluate`."""
-    return DataclassParser(EvaluationOptions, prog="hf-xorner evaluate", description=DESCRIPTION, allow_abbrev=False)
+Options = EvaluationOptions
 
 
 def run(words: Sequence[str]) -> None:
     """Print the scores, then write what the options ask for."""
-    (options,) = parser().parse_args_into_dataclasses(list(words))
+    options = read_options(Options, words)
     system, figures = score(options)
     # Printed before anything is written, so that an unwritable path does not lose the scores.
     print(report_text(figures), flush=True)

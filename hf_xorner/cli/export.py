@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from .parser import Parser
+from ..options import option, read_options
 
 EXAMPLES = (
     "hf-xorner export my_tagger --output my_tagger_onnx",
@@ -16,32 +16,31 @@ EXAMPLES = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of `hf-xorner export`."""
-    parser = Parser(
-        prog="hf-xorner export",
-        description="Write a model as one ONNX graph, from the ids of words and characters to labels and their "
-        "probabilities, with its tokenizer and onnx_tagger.py, which tags with numpy, onnxruntime and tokenizers "
-        "alone. The graph gives the labels that the model gives. `--to web` writes a static page that tags "
-        "in the browser, with the npm packages onnxruntime-web and, for models that read an encoder's pieces, "
-        "@huggingface/tokenizers, which must be installed.",
-        allow_abbrev=False,
+DESCRIPTION = (
+    "Write a model as one ONNX graph, from the ids of words and characters to labels and their "
+    "probabilities, with its tokenizer and onnx_tagger.py, which tags with numpy, onnxruntime and tokenizers "
+    "alone. The graph gives the labels that the model gives. `--to web` writes a static page that tags "
+    "in the browser, with the npm packages onnxruntime-web and, for models that read an encoder's pieces, "
+    "@huggingface/tokenizers, which must be installed."
+)
+
+
+@dataclass
+class Options:
+    """The options of an export."""
+
+    model: str = option(help="The folder of a model, or owner/name on the Hub.", positional=True)
+    output: str = option(help="The folder to write to.")
+    to: str = option("onnx", "What to write: onnx or web.", choices=("onnx", "web"))
+    node_modules: str | None = option(
+        None, "The folder of that name with the npm packages; by default in the current folder or above it."
     )
-    parser.add_argument("model", metavar="MODEL", help="The folder of a model, or owner/name on the Hub.")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="The folder to write to.")
-    parser.add_argument("--to", choices=("onnx", "web"), default="onnx", help="What to write.")
-    parser.add_argument(
-        "--node_modules",
-        metavar="DIR",
-        help="The folder of that name with the npm packages; by default in the current folder or above it.",
-    )
-    parser.add_argument(
-        "--quantize",
+    quantize: str | None = option(
+        None,
+        "int8 or fp16: save weights in 8 or 16 bits; computations are in 32 bits. int8: about a quarter of the size of "
+        "32 bits, and few other labels.",
         choices=("int8", "fp16"),
-        help="Save weights in 8 or 16 bits; computations are in 32 bits. int8: about a quarter of the size of 32 bits, "
-        "and few other labels.",
     )
-    return parser
 
 
 @contextmanager
@@ -57,16 +56,17 @@ def onnx_needed() -> Iterator[None]:
 
 def run(words: Sequence[str]) -> None:
     """Export the model, and print the files."""
-    options = parser().parse_args(words)
+    options = read_options(Options, words)
+    output = Path(options.output)
     precision = options.quantize or "fp32"
     with onnx_needed():
         if options.to == "web":
             from ..export.web import export_page
 
-            written = export_page(options.model, options.output, precision, options.node_modules)
+            written = export_page(options.model, output, precision, options.node_modules)
         else:
             from ..export.onnx import export_onnx
 
-            written = export_onnx(options.model, options.output, precision)
+            written = export_onnx(options.model, output, precision)
     for path in written:
         print(f"written: {path} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
 from ..hub import Checked, check_folder, publish
 from ..hub.publish import MAIN, copy_model
 from ..hub.space import write_space
-from .parser import DataclassParser
+from ..options import option, read_options
 
 EXAMPLES = (
-    "hf-xorner publish my_tagger --repo_id me/my-tagger --dry_run true",
-    "hf-xorner publish my_tagger --repo_id me/my-tagger --private true --tag v1",
+    "hf-xorner publish my_tagger --repo_id me/my-tagger --dry_run",
+    "hf-xorner publish my_tagger --repo_id me/my-tagger --private --tag v1",
 )
 DESCRIPTION = (
     "Before anything is uploaded, the model is loaded in a new process without this package, and the code with the "
@@ -28,39 +28,26 @@ DESCRIPTION = (
 class Options:
     """The options of publishing."""
 
-    repo_id: str | None = field(default=None, metadata={"help": "The repository, owner/name."})
-    to: str | None = field(default=None, metadata={"help": "A new folder to copy the files to, in place of the Hub."})
-    weights: bool = field(default=True, metadata={"help": "With --to: whether to copy more than card and config."})
-    dry_run: bool = field(default=False, metadata={"help": "Check, show what would be uploaded, and stop."})
-    private: bool | None = field(default=None, metadata={"help": "Whether only its owner can see the repository."})
-    revision: str = field(default=MAIN, metadata={"help": "The branch."})
-    tag: str | None = field(default=None, metadata={"help": "A name for the commit, such as v1."})
-    overwrite: bool = field(default=False, metadata={"help": "Replace the model in the repository."})
-    commit_message: str = field(default="Publish the model", metadata={"help": "What the commit says."})
-    onnx: bool = field(
-        default=False,
-        metadata={
-            "help": "Also publish model.onnx and onnx_tagger.py, which `hf-xorner export MODEL_DIR --output MODEL_DIR` "
-            "writes."
-        },
+    model: str = option(help="The folder of the model.", positional=True)
+    repo_id: str | None = option(None, "The repository, owner/name.", aliases=("--repo",))
+    to: str | None = option(None, "A new folder to copy the files to, in place of the Hub.")
+    weights: bool = option(True, "With --to: whether to copy more than card and config.")
+    dry_run: bool = option(False, "Check, show what would be uploaded, and stop.")
+    private: bool | None = option(None, "Whether only its owner can see the repository.")
+    revision: str = option(MAIN, "The branch.")
+    tag: str | None = option(None, "A name for the commit, such as v1.")
+    overwrite: bool = option(False, "Replace the model in the repository.")
+    commit_message: str = option("Publish the model", "What the commit says.")
+    onnx: bool = option(
+        False, "Also publish model.onnx and onnx_tagger.py, which `hf-xorner export MODEL --output MODEL` writes."
     )
-    space: str | None = field(
-        default=None,
-        metadata={"help": "Publish nothing: write an endpoint's handler and a Space into a new folder."},
-    )
-
-
-def parser() -> DataclassParser:
-    """Return the parser of `hf-xorner publish`."""
-    parser = DataclassParser(Options, prog="hf-xorner publish", description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("model_dir", metavar="MODEL_DIR", help="The folder of the model.")
-    return parser
+    space: str | None = option(None, "Publish nothing: write an endpoint's handler and a Space into a new folder.")
 
 
 def run(words: Sequence[str]) -> None:
     """Publish, copy or check a folder as the options say, and print a report."""
-    options, place = parser().parse_args_into_dataclasses(list(words))
-    folder = place.model_dir
+    options = read_options(Options, words)
+    folder = options.model
     if options.to is not None and options.repo_id is None:
         names = copy_model(check_folder(folder, onnx=options.onnx), options.to, weights=options.weights)
         print(f"{options.to}: {len(names)} files")

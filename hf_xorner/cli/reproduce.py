@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
+import math
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from ..files import locked, write_whole
+from ..options import option, read_options
 from ..papers.jobs import Plan, Settings, execute, plan
 from ..papers.presentation import draw_tables, to_json, to_markdown
 from ..papers.reproduction import Filled, fill
@@ -17,59 +21,52 @@ from ..papers.results import merge_results, read_results
 from ..papers.tables import Table, read_table
 from ..training.recipes import table_names
 from . import fail
-from .parser import Parser
 
 TRAIN = [sys.executable, "-m", "hf_xorner", "train"]
 EXAMPLES = (
-    "hf-xorner reproduce --list",
+    "hf-xorner reproduce",
     "hf-xorner reproduce ma2016/table7 --vectors glove.6B.100d.txt --data_dir corpora/ --seeds 1 2 3",
 )
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of `hf-xorner reproduce`."""
-    parser = Parser(
-        prog="hf-xorner reproduce",
-        description="Train the rows of a paper's table over seeds, and write the table as Markdown, JSON and a "
-        "picture. Runs go below --output, each into a folder of its own. Finished runs are not repeated; "
-        "interrupted ones continue from their last checkpoint.",
-        allow_abbrev=False,
+DESCRIPTION = (
+    "Train the rows of a paper's table over seeds, and write the table as Markdown, JSON and a picture. Runs go below "
+    "--output, each into a folder of its own. Finished runs are not repeated; interrupted ones continue from their "
+    "last checkpoint."
+)
+
+
+@dataclass
+class Options:
+    """The options of running a table again."""
+
+    table: str | None = option(
+        None,
+        "A table, such as ma2016/table7, or a YAML file of the same form; without one, all tables are listed.",
+        positional=True,
     )
-    parser.add_argument(
-        "table", nargs="?", help="One of --list, such as ma2016/table7, or a YAML file of the same form."
+    dry_run: bool = option(False, "Say what would be run, and run nothing.")
+    seeds: list[int] = option([1, 2, 3], "A run of every row for each.")
+    jobs: int | None = option(None, "Runs at a time; by default one a core, and one on a GPU.", bounds=(1, math.inf))
+    output: str = option("runs/tables", "The folder of the runs and of the filled table.")
+    override: list[str] = option(
+        [],
+        "Options other than the recipes', as OPTION=VALUE; RUN:OPTION=VALUE for one of a row's runs. Printed as a "
+        "deviation.",
     )
-    parser.add_argument("--list", action="store_true", help="List the tables.")
-    parser.add_argument("--dry_run", action="store_true", help="Say what would be run, and run nothing.")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="A run of every row for each.")
-    parser.add_argument("--jobs", type=int, help="Runs at a time; by default one a core, and one on a GPU.")
-    parser.add_argument("--output", default="runs/tables", help="The folder of the runs and of the filled table.")
-    parser.add_argument(
-        "--override",
-        nargs="+",
-        default=[],
-        metavar="OPTION=VALUE",
-        help="Options other than the recipes'; RUN:OPTION=VALUE for one of a row's runs. Printed as a deviation.",
+    epochs: int | None = option(None, "The same as --override num_train_epochs=EPOCHS.")
+    vectors: list[str] = option(
+        [], "Pretrained vectors, as FILE or KIND=FILE with the kind that the table names; none for random ones."
     )
-    parser.add_argument("--epochs", type=int, help="The same as --override num_train_epochs=EPOCHS.")
-    parser.add_argument(
-        "--vectors",
-        nargs="+",
-        default=[],
-        metavar="[KIND=]FILE",
-        help="Pretrained vectors, by the kind that the table names; none for random ones.",
-    )
-    parser.add_argument("--context", help="An encoder for rows with contextual features.")
-    parser.add_argument("--data_dir", help="Where the files of named corpora lie.")
-    parser.add_argument(
-        "--only", nargs="+", default=[], metavar="NAME", help="Rows, runs of rows, or both, that are run."
-    )
-    parser.add_argument("--results", help="A JSON list of results to put the rows into.")
-    return parser
+    context: str | None = option(None, "An encoder for rows with contextual features.")
+    data_dir: str | None = option(None, "The folder of the files of named corpora.")
+    only: list[str] = option([], "Rows, runs of rows, or both, that are run.")
+    results: str | None = option(None, "A JSON list of results to put the rows into.")
 
 
 def run(words: Sequence[str]) -> None:
     """Run the table; exits with 1 if a run failed."""
-    options = parser().parse_args(words)
+    options = read_options(Options, words)
     # Ends the child processes too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -78,20 +75,18 @@ def run(words: Sequence[str]) -> None:
         fail("reproduce", "interrupted; the same command continues.", 130)
 
 
-def run_table(options: argparse.Namespace) -> int:
+def run_table(options: Options) -> int:
     """Do what the options say; 1 if some run failed."""
-    if options.list:
+    if options.table is None:
         for name in table_names():
             print(f"{name:<20}{read_table(name).title}")
         return 0
-    if options.table is None:
-        raise ValueError("name a table; --list lists them.")
     table, settings = read_table(options.table), settings_of(options)
     planned = plan(table, settings)
     if settings.overrides and planned.missing and not planned.jobs:
         raise ValueError(f"with these overrides nothing can be run: {next(iter(planned.missing.values()))}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    at_once = jobs_at_once(options.jobs, cores)
+    at_once = options.jobs or (1 if torch.cuda.is_available() else cores)
     if options.dry_run:
         print_plan(table, planned, at_once)
         return 0
@@ -112,7 +107,7 @@ def lock_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.lock")
 
 
-def settings_of(options: argparse.Namespace) -> Settings:
+def settings_of(options: Options) -> Settings:
     """Return the settings of the table's runs."""
     overrides = list(options.override)
     if options.epochs is not None:
@@ -133,17 +128,6 @@ def settings_of(options: argparse.Namespace) -> Settings:
         data_dir=options.data_dir,
         only=options.only,
     )
-
-
-def jobs_at_once(asked: int | None, cores: int) -> int:
-    """Return the number of runs at a time."""
-    if asked is not None:
-        if asked < 1:
-            raise ValueError(f"jobs={asked} is too small; give 1 or more.")
-        return asked
-    import torch
-
-    return 1 if torch.cuda.is_available() else cores
 
 
 def print_plan(table: Table, planned: Plan, at_once: int) -> None:

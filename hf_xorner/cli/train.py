@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from datasets import DatasetDict
 from huggingface_hub import HfApi
-from transformers import PreTrainedConfig, pipeline
+from transformers import pipeline
 
 from ..evaluation.tables import score_table
 from ..hub import prepare_repository, publish
 from ..loading import without_bars
-from ..registration import CONFIGS
 from ..training import (
     RunArguments,
     Stopped,
@@ -37,13 +33,12 @@ from ..training import (
     stoppable,
 )
 from ..training.advice import advice
-from ..training.arguments import DERIVED
+from ..training.arguments import training_parser
 from ..training.batches import CONTEXT_STATES
 from ..training.facts import read_facts
 from ..training.recipes import recipe_names
 from ..vectors.distill import AUTO, installed_encoder
 from . import fail
-from .parser import DataclassParser
 
 EXAMPLES = (
     "hf-xorner train my_corpus/ --model_type cnn-lstm-crf --output_dir my_tagger",
@@ -55,53 +50,7 @@ DESCRIPTION = (
     "launch scripts/train.py` and `torchrun`. Every argument of the Transformers Trainer and every field of the "
     "architecture's config is an option."
 )
-#: The options that --help shows; --help-all shows the rest, too.
-GROUPS = {
-    "data": ("dataset", "data_dir", "vectors", "composed", "context"),
-    "model": ("model_type", "decoder", "hidden_size", "dropout", "singleton_dropout", "model_name_or_path"),
-    "training": (
-        *("num_train_epochs", "per_device_train_batch_size", "learning_rate", "optimizer", "early_stopping"),
-        *("average_epochs", "seeds"),
-    ),
-    "output": ("output_dir", "overwrite", "resume_from_checkpoint", "push_to_hub", "hub_model_id"),
-}
-
-
-#: Help for arguments of the Trainer that mean something else or something narrower here.
-HELP = {
-    "resume_from_checkpoint": "true: continue an interrupted run from its last checkpoint, or start if there is none.",
-    "push_to_hub": "Publish the model at the end, as `hf-xorner publish` does.",
-    "hub_model_id": "The repository to publish to, owner/name.",
-}
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return a parser of all options for the help texts; `hf_xorner.training.parse` reads them."""
-    parser = DataclassParser(
-        (RunArguments, TaggerTrainingArguments), prog="hf-xorner train", description=DESCRIPTION, allow_abbrev=False
-    )
-    parser.add_argument("recipe", nargs="?", metavar="RECIPE|CORPUS")
-    for action in parser._actions:
-        action.help = HELP.get(action.dest, action.help)
-    options = {option for action in parser._actions for option in action.option_strings}
-    inherited = {entry.name for entry in fields(PreTrainedConfig)}
-    for config in CONFIGS.values():
-        help_texts = described(config)
-        for name in (entry.name for entry in fields(config)):
-            if name not in inherited | DERIVED and f"--{name}" not in options:
-                options.add(f"--{name}")
-                parser.add_argument(f"--{name}", help=help_texts.get(name))
-    return parser
-
-
-def described(config: type) -> dict[str, str]:
-    """Return what the docstrings of a config class say about its fields."""
-    found: dict[str, str] = {}
-    for documented in reversed(config.__mro__):
-        _, _, arguments = (vars(documented).get("__doc__") or "").partition("Args:\n")
-        for name, text in re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", arguments, re.MULTILINE):
-            found[name] = " ".join(text.split())
-    return found
+parser = training_parser
 
 
 def run(words: Sequence[str]) -> None:

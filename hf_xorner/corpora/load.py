@@ -80,10 +80,11 @@ def _tag_names_in(path: Path) -> str:
     """Return the names of the tags in T-NER's file of names and numbers."""
     try:
         numbers = json.loads(path.read_text(encoding="utf-8"))
-        names = sorted(numbers, key=numbers.__getitem__)
-        if [numbers[name] for name in names] == list(range(len(names))):
-            return " ".join(names)
-    except (ValueError, TypeError, AttributeError):
+        names = sorted(numbers, key=lambda name: numbers[name])
+        joined = " ".join(names)
+        if joined.split() == names and [numbers[name] for name in names] == list(range(len(names))):
+            return joined
+    except (ValueError, TypeError, LookupError):
         pass
     raise DataError(f"{path}: expected an object of names and their numbers from 0; give tag_names.")
 

@@ -3,12 +3,22 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.tags import BEGIN, END, INSIDE, OUTSIDE, SINGLE
+from ..models.word_ids import (
+    BEGIN,
+    END,
+    INSIDE,
+    NO_TYPE,
+    OUTSIDE,
+    SINGLE,
+    Chunks,
+    chunks_of,
+    continues,
+)
 
 Scheme = Literal["plain", "iob1", "iob2", "bioes", "bilou", "bmes"]
 
@@ -30,8 +40,6 @@ _KINDS: dict[Scheme, dict[str, int]] = {
 }
 _SCHEMES_IN_WORDS = "IOB1 or IOB2 (B- I-), BIOES (B- I- E- S-), BILOU (B- I- L- U-) or BMES (B- M- E- S-)"
 _EVERY_PREFIX = frozenset().union(*_KINDS.values())
-_STAYS_OPEN, _CONTINUES = (BEGIN, INSIDE), (INSIDE, END)
-_NO_TYPE = -1
 #: The schemes that tags can be written in.
 WRITTEN_SCHEMES = ("iob1", "iob2", "bioes", "bilou", "bmes")
 #: The name of tags that are ``O`` or a bare type, which are read as IOB1: words of one type side by side are an entity.
@@ -175,15 +183,14 @@ def repairs_of(pair: Pair, scheme: Scheme) -> list[str]:
     """Return the kinds of repair (`OPENED`, `LEFT_OPEN`) that a pair needs."""
     if scheme in ("plain", "iob1") or _is_continued(pair, scheme):
         return []
-    found = [OPENED] if _kind_of(pair[1], scheme) in _CONTINUES else []
+    found = [OPENED] if _kind_of(pair[1], scheme) in (INSIDE, END) else []
     marks_ends = END in _KINDS[scheme].values()
-    return [*found, LEFT_OPEN] if marks_ends and _kind_of(pair[0], scheme) in _STAYS_OPEN else found
+    return [*found, LEFT_OPEN] if marks_ends and _kind_of(pair[0], scheme) in (BEGIN, INSIDE) else found
 
 
 def _is_continued(pair: Pair, scheme: Scheme) -> bool:
-    before, tag = pair
-    continues = _kind_of(before, scheme) in _STAYS_OPEN and _kind_of(tag, scheme) in _CONTINUES
-    return continues and entity_type(before) == entity_type(tag)
+    (kind_before, type_before), (kind, type_) = ((_kind_of(tag, scheme), entity_type(tag)) for tag in pair)
+    return continues(kind, type_, kind_before, type_before)
 
 
 def _kind_of(tag: str, scheme: Scheme) -> int:
@@ -203,7 +210,7 @@ class TagSet:
         types: The entity types, sorted; empty for plain tags.
         type_of: The index of each tag's type, -1 for ``O`` and ``?``. Shape: (tags,).
         kind_of: The meaning of each tag, whatever its letter: OUTSIDE, BEGIN, INSIDE, END or SINGLE of
-            `hf_xorner.models.tags`. Shape: (tags,).
+            `hf_xorner.models.word_ids`. Shape: (tags,).
     """
 
     tags: tuple[str, ...]
@@ -236,7 +243,7 @@ class TagSet:
         if scheme == "auto":
             scheme = scheme_of(tags)
         if scheme == "plain":
-            return cls(tuple(tags), scheme, (), np.full(len(tags), _NO_TYPE), np.full(len(tags), OUTSIDE))
+            return cls(tuple(tags), scheme, (), np.full(len(tags), NO_TYPE), np.full(len(tags), OUTSIDE))
         if scheme not in _KINDS:
             raise ValueError(f"unknown scheme {scheme!r}; expected one of auto, plain, {', '.join(_KINDS)}.")
         for tag in tags:
@@ -244,10 +251,19 @@ class TagSet:
                 prefixes = ", ".join(f"{prefix}-" for prefix in _KINDS[scheme])
                 raise ValueError(f"the tag {tag!r} is not {scheme}: its tags are O, or a type after {prefixes}.")
         types = tuple(sorted({entity_type(tag) for tag in tags} - {""}))
-        number = {"": _NO_TYPE, **{name: index for index, name in enumerate(types)}}
+        number = {"": NO_TYPE, **{name: index for index, name in enumerate(types)}}
         type_of = np.array([number[entity_type(tag)] for tag in tags], dtype=np.int64)
         kind_of = np.array([_kind_of(tag, scheme) for tag in tags], dtype=np.int64)
         return cls(tuple(tags), scheme, types, type_of, kind_of)
+
+    def chunks(self, ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> Chunks:
+        """Return the chunks of numbered tags, whose types are those of the tag set.
+
+        Args:
+            ids: The number of each word's tag, sentence after sentence. Shape: (words,).
+            lengths: The number of words of each sentence. Shape: (sentences,).
+        """
+        return chunks_of(self.kind_of[ids], self.type_of[ids], lengths)
 
 
 def scheme_of(tags: Collection[str]) -> Scheme:
@@ -276,40 +292,6 @@ def scheme_of(tags: Collection[str]) -> Scheme:
     )
 
 
-class Chunks(NamedTuple):
-    """The chunks of some sentences, in order.
-
-    Attributes:
-        first: The index of the first word among all words. Shape: (chunks,), as the others.
-        end: The index after the last word.
-        type: The index of the type in the tag set.
-    """
-
-    first: NDArray[np.int64]
-    end: NDArray[np.int64]
-    type: NDArray[np.int64]
-
-
-def chunks_of(ids: NDArray[np.int64], lengths: NDArray[np.int64], tag_set: TagSet) -> Chunks:
-    """Return the chunks of numbered tags.
-
-    A tag that means "inside" or "end" continues the tag before it if that has the same type and means "begin" or
-    "inside"; every other tag but ``O`` begins a chunk.
-
-    Args:
-        ids: The number of each word's tag, sentence after sentence. Shape: (words,).
-        lengths: The number of words of each sentence. Shape: (sentences,).
-        tag_set: The meaning of the numbers.
-    """
-    types, kinds = tag_set.type_of[ids], tag_set.kind_of[ids]
-    continues = np.isin(kinds, _CONTINUES)
-    continues[1:] &= np.isin(kinds[:-1], _STAYS_OPEN) & (types[1:] == types[:-1])
-    continues[(np.cumsum(lengths) - lengths)[lengths > 0]] = False
-    first = np.flatnonzero((types != _NO_TYPE) & ~continues)
-    last = np.flatnonzero((types != _NO_TYPE) & ~np.append(continues[1:], False))
-    return Chunks(first, last + 1, types[first])
-
-
 def from_iob2(tags: Sequence[str], scheme: str) -> list[str]:
     """Convert the IOB2 tags of a sentence to another of `WRITTEN_SCHEMES`.
 
@@ -317,7 +299,7 @@ def from_iob2(tags: Sequence[str], scheme: str) -> list[str]:
     """
     letters = {kind: letter for letter, kind in _KINDS[scheme].items()}  # type: ignore[index]
     converted = []
-    for before, tag, after in zip([EDGE, *tags[:-1]], tags, [*tags[1:], EDGE], strict=True):
+    for before, tag, after in zip([EDGE, *tags], tags, [*tags[1:], EDGE], strict=False):
         name = entity_type(tag)
         if not name:
             converted.append(tag)

@@ -4,12 +4,13 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import DataError
 from ..files import open_bytes, undecodable
+from ..options import check_values, option
 from .schemes import IO, WRITTEN_SCHEMES
 
 _log = logging.getLogger(__name__)
@@ -109,51 +110,34 @@ SEPARATORS = ("tab", "blank")
 class Reading:
     """Options of reading; everything is recognised by default."""
 
-    format: str = field(default=AUTO, metadata={"help": f"The format of local files: {', '.join(FORMATS)}."})
-    scheme: str = field(default=AUTO, metadata={"help": f"The scheme of the tags: {', '.join(SCHEMES)}."})
-    separator: str = field(default=AUTO, metadata={"help": f"What separates columns: {' or '.join(SEPARATORS)}."})
-    token_column: str | None = field(
-        default=None, metadata={"help": "The column of the words, by number from 0 (negative from the end) or name."}
+    format: str = option(AUTO, f"The format of local files: {', '.join(FORMATS)}.", choices=(AUTO, *FORMATS))
+    scheme: str = option(AUTO, f"The scheme of the tags: {', '.join(SCHEMES)}.", choices=(AUTO, *SCHEMES))
+    separator: str = option(AUTO, f"What separates columns: {' or '.join(SEPARATORS)}.", choices=(AUTO, *SEPARATORS))
+    token_column: str | None = option(
+        None, "The column of the words, by number from 0 (negative from the end) or name."
     )
-    tag_column: str | None = field(default=None, metadata={"help": "The column of the tags, likewise."})
-    pos_column: str | None = field(
-        default=None, metadata={"help": f"The column of the parts of speech, likewise, or {NONE!r}."}
+    tag_column: str | None = option(None, "The column of the tags, likewise.")
+    pos_column: str | None = option(None, f"The column of the parts of speech, likewise, or {NONE!r}.")
+    tag_names: str | None = option(
+        None, "The names of the tags in the order of their numbers, for JSON or tables with numbers."
     )
-    tag_names: str | None = field(
-        default=None,
-        metadata={"help": "The names of the tags in the order of their numbers, for JSON or tables with numbers."},
+    comments: str = option(AUTO, f"What begins a line of comment in files of columns, or {NONE!r}.")
+    encoding: str = option(AUTO, "The encoding of text files: utf-8, latin-1, cp1252 or any other that Python knows.")
+    strip: str | None = option(
+        None, "A regular expression to remove from every word: '^en:' (WikiANN), '[0-9]$' (Weibo)."
     )
-    comments: str = field(
-        default=AUTO, metadata={"help": f"What begins a line of comment in files of columns, or {NONE!r}."}
+    types: str | None = option(
+        None,
+        "Other types of entities, as in 'person=PER,product=?,event=O': person is renamed, the words of products have "
+        "an unknown tag, and those of events are outside of entities.",
     )
-    encoding: str = field(
-        default=AUTO,
-        metadata={"help": "The encoding of text files: utf-8, latin-1, cp1252 or any other that Python knows."},
+    skip_bad_lines: bool = option(
+        False, "Leave out bad lines, rows of CSV and JSON records, and list the first ten of them."
     )
-    strip: str | None = field(
-        default=None,
-        metadata={"help": "A regular expression to remove from every word: '^en:' (WikiANN), '[0-9]$' (Weibo)."},
-    )
-    types: str | None = field(
-        default=None,
-        metadata={
-            "help": "Other types of entities, as in 'person=PER,product=?,event=O': person is renamed, the words of "
-            "products have an unknown tag, and those of events are outside of entities."
-        },
-    )
-    skip_bad_lines: bool = field(
-        default=False,
-        metadata={"help": "Leave out bad lines, rows of CSV and JSON records, and list the first ten of them."},
-    )
-    strict: bool = field(default=False, metadata={"help": "Refuse what would otherwise be repaired."})
+    strict: bool = option(False, "Refuse what would otherwise be repaired.")
 
     def __post_init__(self) -> None:
-        for name, allowed in (("format", FORMATS), ("scheme", SCHEMES), ("separator", SEPARATORS)):
-            value = getattr(self, name)
-            if value not in (AUTO, *allowed):
-                raise DataError(f"{name}={value!r} is unknown; choose one of {', '.join((AUTO, *allowed))}.")
-        if not isinstance(self.comments, str) or not self.comments:
-            raise DataError(f"comments={self.comments!r} begins no line; give what does, {AUTO!r} or {NONE!r}.")
+        check_values(self)
         if self.encoding != AUTO:
             try:
                 "".encode(self.encoding)  # fails for codecs such as hex, which do not decode text

@@ -10,7 +10,7 @@ from datasets import Dataset, DatasetDict
 from numpy.typing import NDArray
 
 from .assemble import DOC_ID, TOKENS, TRAIN, flat_labels, label_names_of
-from .schemes import TagSet, chunks_of, is_chunked
+from .schemes import TagSet, is_chunked
 
 _LENGTHS = ("1", "2", "3", "4 or more")
 _GAP = 2
@@ -61,7 +61,7 @@ class _Counts:
         self.words = Counter(words)
         self.unlabelled = int((ids < 0).sum())
         self.per_label = np.bincount(ids[ids >= 0], minlength=len(self.labels))
-        chunks = chunks_of(np.maximum(ids, 0), self.lengths, self.tag_set)
+        chunks = self.tag_set.chunks(np.maximum(ids, 0), self.lengths)
         self.forms = Counter(" ".join(words[first:end]) for first, end in zip(chunks.first, chunks.end, strict=True))
         self.per_type = np.bincount(chunks.type, minlength=len(self.tag_set.types))
         lengths = np.minimum(chunks.end - chunks.first, len(_LENGTHS))

@@ -74,8 +74,8 @@ def _lines(columns: Sequence[Sequence[str]], separator: str, sentence: Sentence)
     """
     unfit = re.compile(rf"^$|[{separator}\t\r\n]")
     for index, row in enumerate(zip(*columns, strict=True)):
-        if value := next((value for value in row if unfit.search(value)), None):
-            raise DataError(f"{sentence.place(index)}: {value!r} does not fit into a column; write jsonl.")
+        if unfitting := [value for value in row if unfit.search(value)]:
+            raise DataError(f"{sentence.place(index)}: {unfitting[0]!r} does not fit into a column; write jsonl.")
         yield separator.join(row) + "\n"
     if sentence.tokens:
         yield "\n"

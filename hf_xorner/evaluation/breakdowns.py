@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..models.tags import BEGIN, END, INSIDE, OUTSIDE, SINGLE
+from ..models.word_ids import BEGIN, END, INSIDE, OUTSIDE, SINGLE
 from .comparison import Comparison, percent, ratios
 from .spans import BoolArray, IntArray, Spans, spans_of_ids
 
@@ -111,8 +111,8 @@ def confusion(comparison: Comparison) -> dict[str, Any]:
         "predicted": predicted.type,
     }
     counts = {
-        name: dict(zip(types, np.bincount(found, minlength=len(types)).tolist(), strict=True))
-        for name, found in by_type.items()
+        name: dict(zip(types, np.bincount(of_spans, minlength=len(types)).tolist(), strict=True))
+        for name, of_spans in by_type.items()
     }
     return {"types": list(types), "matrix": matrix.tolist(), **counts}
 
@@ -205,12 +205,12 @@ def vocabulary_partition(
     labelled, part = comparison.labelled, not_in_train + 2 * not_in_vectors
     right = comparison.gold_ids == comparison.predicted_ids
     rows = _shares(part[labelled], right[labelled], len(names), "accuracy")
-    found: dict[str, Any] = {"words": dict(zip(names, rows, strict=True))}
+    scores: dict[str, Any] = {"words": dict(zip(names, rows, strict=True))}
     if not comparison.tag_set.plain:
-        found["entities"] = comparison.ratios_by(
+        scores["entities"] = comparison.ratios_by(
             lambda spans: spans.any_word(not_in_train) + 2 * spans.any_word(not_in_vectors), names
         )
-    return found
+    return scores
 
 
 def seen_partition(
@@ -280,7 +280,7 @@ def _are_in(known: Collection[str], names: Sequence[str]) -> BoolArray:
 
 def _shares(group: IntArray, right: BoolArray, groups: int, name: str) -> list[dict[str, float]]:
     """Return for each group the share of words that are right, under a name, and the ``support`` in words."""
-    counts = (np.bincount(found, minlength=groups).tolist() for found in (group[right], group))
+    counts = (np.bincount(numbers, minlength=groups).tolist() for numbers in (group[right], group))
     return [{name: percent(*row), "support": row[1]} for row in zip(*counts, strict=True)]
 
 

@@ -1,8 +1,6 @@
 """Recall of the chunk tags that a model predicts, word by word, with parts of what its classifier reads zeroed."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -12,7 +10,6 @@ from ..models.modeling_tagger import TaggerForTokenClassification
 from ..tagger import Tagger
 from .breakdowns import CHUNK_TAGS, chunk_tags_of
 from .comparison import Comparison, percent
-from .plots import heat_map, save_figure
 from .spans import IntArray
 
 #: The name of the classifier's whole input.
@@ -38,32 +35,16 @@ def raw_chunk_tags(
         For each of ``O``, ``S``, ``B``, ``I``, ``E`` the recall with ``all`` vectors and, with attention, with ``H``,
         ``C``, ``C1``, ``C2``, … alone; and the ``support`` in words.
     """
-    if not tagger.model.tags.chunked:
-        raise ValueError("raw_chunk_tags needs a model of entities; this one labels single words.")
     right = Comparison.of(gold, gold)
     expected = chunk_tags_of(right.gold_ids, right)
     predicted = _predicted(tagger, sentences, batch_size)
-    found = {}
+    rows = {}
     for name, tag in CHUNK_TAGS.items():
         words = (expected == tag) & right.labelled
         support = int(words.sum())
         recalls = {part: percent(int((tags[words] == tag).sum()), support) for part, tags in predicted.items()}
-        found[name] = {**recalls, "support": support}
-    return found
-
-
-def draw_ablation(recalls: Mapping[str, Mapping[str, float]], path: Path) -> Path:
-    """Draw the recall of each chunk tag by the vectors that the classifier reads."""
-    parts = [name for name in next(iter(recalls.values())) if name != "support"]
-    values = np.array([[row[part] for part in parts] for row in recalls.values()])
-
-    def draw(figure: Any) -> None:
-        figure.set_size_inches(2 + 0.8 * len(parts), 1.5 + 0.5 * len(recalls))
-        axes = figure.subplots()
-        heat_map(axes, values, list(recalls), parts, top=100.0, digits=1)
-        axes.set(title="Recall of chunk tags (%)", xlabel="vectors that the classifier reads")
-
-    return save_figure(path, draw)
+        rows[name] = {**recalls, "support": support}
+    return rows
 
 
 @torch.inference_mode()
@@ -71,15 +52,15 @@ def _predicted(tagger: Tagger, sentences: Sequence[Sequence[str]], batch_size: i
     """Return the chunk tag of each word by what the classifier reads. Shape: (words,) each."""
     model, words = tagger.model, tagger.tokenizer.words_of(sentences, True)
     parts = _parts(model)
-    found = {part: np.zeros(len(words.place), dtype=np.int64) for part in parts}
+    chunk_tags = {part: np.zeros(len(words.place), dtype=np.int64) for part in parts}
     for inputs, mask, place in tagger.batches(words, batch_size):
         lengths = mask.sum(1).to(model.device)
         encoded = model.encode(lengths=lengths, **inputs)
         for part, kept in parts.items():
             states = encoded.states * kept
             path = model.decoder(model.score(states), lengths, states).path
-            found[part][place] = model.tags.on(path.device).kind[path].cpu()[mask]
-    return found
+            chunk_tags[part][place] = model.tags.on(path.device).kind[path].cpu()[mask]
+    return chunk_tags
 
 
 def _parts(model: TaggerForTokenClassification) -> dict[str, Tensor]:

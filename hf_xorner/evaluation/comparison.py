@@ -63,7 +63,14 @@ class Comparison:
             ValueError: If gold and prediction differ in length or in scheme, the tags fit no scheme, or a word whose
                 gold tag is not ``?`` has that as predicted tag.
         """
-        _check_lengths(gold, predicted)
+        if len(gold) != len(predicted):
+            raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones; give as many of both.")
+        for index, (tags, others) in enumerate(zip(gold, predicted, strict=True)):
+            if len(tags) != len(others):
+                raise ValueError(
+                    f"sentence {index} (counted from 0) has {len(tags)} gold tags but {len(others)} predicted ones; "
+                    "give one tag for each word."
+                )
         gold_tags, predicted_tags = set(chain.from_iterable(gold)), set(chain.from_iterable(predicted))
         tag_set = TagSet.of(sorted(gold_tags | predicted_tags), scheme)
         if scheme == "auto":
@@ -154,17 +161,6 @@ def ratios(correct: int, predicted: int, gold: int) -> dict[str, float]:
 def percent(part: int, whole: int) -> float:
     """Return a ratio in percent, 0 if it has no denominator."""
     return 100.0 * part / whole if whole else 0.0
-
-
-def _check_lengths(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
-    if len(gold) != len(predicted):
-        raise ValueError(f"{len(gold)} gold sentences but {len(predicted)} predicted ones; give as many of both.")
-    for index, (tags, others) in enumerate(zip(gold, predicted, strict=True)):
-        if len(tags) != len(others):
-            raise ValueError(
-                f"sentence {index} (counted from 0) has {len(tags)} gold tags but {len(others)} predicted ones; "
-                "give one tag for each word."
-            )
 
 
 def _check_schemes(gold: set[str], predicted: set[str], tag_set: TagSet) -> None:

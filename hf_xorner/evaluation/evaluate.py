@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,8 @@ from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
 from ..entities import NumberByLabel, checked_numbers, number_by_label
-from ..files import FACTS_FILE, open_text
+from ..files import FACTS_FILE, open_text, write_whole
+from ..options import option
 from ..tagger import Tagger
 from .report import System, Training, compare, report
 from .spans import POLICIES, Policy
@@ -34,59 +36,64 @@ _TEST = "test"
 class EvaluationOptions(Reading):
     """The options of an evaluation."""
 
-    model: str | None = field(default=None, metadata={"help": "The model: a folder, or owner/name on the Hub."})
-    dataset: str | None = field(
-        default=None, metadata={"help": "The corpus: a name, a file, a folder, or owner/name on the Hub."}
+    model: str | None = option(None, "The model: a folder, or owner/name on the Hub.", group="model and data")
+    dataset: str | None = option(
+        None,
+        "The corpus: a name, a file, a folder, or owner/name on the Hub.",
+        group="model and data",
+        aliases=("--corpus", "--data"),
     )
-    split: str | None = field(
-        default=None,
-        metadata={
-            "help": "The split that is scored; by default test, or the only one beside the training data or at all."
-        },
+    split: str | None = option(
+        None,
+        "The split that is scored; by default test, or the only one besides the training data or at all.",
+        group="model and data",
     )
-    data_dir: str | None = field(default=None, metadata={"help": "The folder of the files of a named corpus."})
-    predictions: str | None = field(default=None, metadata={"help": "A file of predictions, in place of a model."})
-    train: str | None = field(
-        default=None, metadata={"help": "The corpus trained on, for seen and unseen entities; by default the dataset."}
+    data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="model and data")
+    predictions: str | None = option(None, "A file of predictions, in place of a model.", group="model and data")
+    train: str | None = option(
+        None,
+        "The corpus trained on, for seen and unseen entities; by default the dataset.",
+        group="model and data",
     )
-    vector_words: str | None = field(
-        default=None, metadata={"help": "A file of the words that have pretrained vectors, each the first of its line."}
+    vector_words: str | None = option(
+        None,
+        "A file of the words that have pretrained vectors, each the first of its line.",
+        group="model and data",
     )
-    policy: Policy = field(
-        default="conlleval",
-        metadata={"help": f"How malformed spans are read: {' (repaired) or '.join(POLICIES[::-1])} (dropped)."},
+    policy: Policy = option(
+        "conlleval",
+        f"How malformed spans are read: {' (repaired) or '.join(POLICIES[::-1])} (dropped).",
+        group="scores",
+        choices=POLICIES,
     )
-    compare: str | None = field(default=None, metadata={"help": "Predictions of another system, for the paired test."})
-    min_precision: str | None = field(
-        default=None,
-        metadata={
-            "help": "Find the least score of entities (min_score) with which their precision is at least this, in "
-            "percent: a number, or a number for each label, such as PER=95,LOC=90. It is chosen on the split "
-            "validation, whatever split is scored."
-        },
+    compare: str | None = option(None, "Predictions of another system, for the paired test.", group="scores")
+    min_precision: str | None = option(
+        None,
+        "Find the least score of entities (min_score) with which their precision is at least this, in percent: a "
+        "number, or a number for each label, such as PER=95,LOC=90. It is chosen on the split validation, whatever "
+        "split is scored.",
+        group="scores",
     )
-    save_min_score: bool = field(
-        default=False,
-        metadata={
-            "help": "Save this least score in the model's config.json: Tagger, hf-xorner tag and the integrations then "
-            "leave out other entities by default; the pipeline of transformers does not."
-        },
+    save_min_score: bool = option(
+        False,
+        "Save this least score in the model's config.json: Tagger, hf-xorner tag and the integrations then leave out "
+        "other entities by default; the pipeline of transformers does not.",
+        group="scores",
     )
-    json: str | None = field(default=None, metadata={"help": "Write all figures to this JSON file."})
-    plots: str | None = field(default=None, metadata={"help": "Draw plots into this folder."})
-    save_predictions: str | None = field(default=None, metadata={"help": "Write the predictions to this file."})
-    resamples: int = field(default=1000, metadata={"help": "Resamples of the confidence intervals; 0 for none."})
-    trials: int = field(default=10_000, metadata={"help": "Trials of the paired test."})
-    seed: int = field(default=13, metadata={"help": "Seed of the resamples and trials."})
-    batch_size: int = field(default=64, metadata={"help": "Sentences per batch."})
-    device: str | None = field(default=None, metadata={"help": "The device: cpu, cuda, …"})
+    resamples: int = option(
+        1000, "Resamples of the confidence intervals; 0 for none.", group="scores", bounds=(0, math.inf)
+    )
+    trials: int = option(10_000, "Trials of the paired test.", group="scores", bounds=(1, math.inf))
+    seed: int = option(13, "Seed of the resamples and trials.", group="scores", bounds=(0, math.inf))
+    json: str | None = option(None, "Write all figures to this JSON file.", group="output")
+    plots: str | None = option(None, "Draw plots into this folder.", group="output")
+    save_predictions: str | None = option(None, "Write the predictions to this file.", group="output")
+    batch_size: int = option(64, "Sentences per batch.", group="output", bounds=(1, math.inf))
+    device: str | None = option(None, "The device: cpu, cuda, …", group="output")
 
     def __post_init__(self) -> None:
         """Check what would otherwise fail after the model has run."""
         super().__post_init__()
-        for name, least in (("resamples", 0), ("trials", 1), ("seed", 0), ("batch_size", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}={getattr(self, name)} is too small; give {least} or more.")
         if self.min_precision is not None:
             if not self.model:
                 raise ValueError("min_precision needs a model, whose entities have scores; name it by --model.")
@@ -100,8 +107,8 @@ class EvaluationOptions(Reading):
     @property
     def least_precision(self) -> NumberByLabel:
         """The meaning of `min_precision`; 0 if it is not given."""
-        given: Any = self.min_precision or 0.0  # from Python, numbers are given as such
-        return number_by_label(given, "min_precision") if isinstance(given, str) else given
+        wanted: Any = self.min_precision or 0.0  # numbers if set from Python
+        return number_by_label(wanted, "min_precision") if isinstance(wanted, str) else wanted
 
 
 def evaluate(
@@ -127,9 +134,9 @@ def evaluate(
     name = "the tagger"
     if not isinstance(model, Tagger):
         name, model = str(model), Tagger.from_pretrained(str(model), options.get("device"), min_score=0)
-    told = EvaluationOptions(model=name, dataset=str(dataset), split=split, **options)
-    system, figures = score(told, model)
-    write(told, system, figures)
+    settings = EvaluationOptions(model=name, dataset=str(dataset), split=split, **options)
+    system, figures = score(settings, model)
+    write(settings, system, figures)
     return figures
 
 
@@ -164,9 +171,10 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
         if options.split == TRAIN and trained_on.is_in(corpus):
             _log.warning("%s was trained on what is scored; the scores say little about other texts.", options.model)
     training = _training(options, corpus, reading, trained_on)
-    vector_words = _first_words(options.vector_words) if options.vector_words else None
-    if vector_words is not None and training is None:
-        raise ValueError("vector_words needs the training data too; give them by train.")
+    vector_words = None
+    if options.vector_words:
+        with open_text(Path(options.vector_words)) as file:
+            vector_words = {line.split(" ", 1)[0].split("\t", 1)[0].rstrip("\r\n") for line in file}
     other = System(*read_predictions(options.compare)) if options.compare else None
     if options.predictions:
         system = System(*read_predictions(options.predictions))
@@ -189,10 +197,8 @@ def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -
         written.append(Path(options.save_predictions))
         write_predictions(written[-1], system.tokens, system.gold, system.predicted)
     if options.json:
-        written.append(Path(options.json))
-        written[-1].parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False)
-        written[-1].write_text(f"{text}\n", encoding="utf-8")
+        written.append(write_whole(Path(options.json), f"{text}\n"))
     if options.save_min_score:
         written.append(save_min_score(Path(str(options.model)), figures["min_score"]["value"]))
     if options.plots:
@@ -203,7 +209,7 @@ def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -
 
 
 class _TrainingData(NamedTuple):
-    """The training data of a model, as its run recorded them; empty if it recorded none.
+    """The training data of a model, as its run recorded them; empty if there is no record.
 
     Attributes:
         fingerprint: See `corpus_fingerprint`.
@@ -216,13 +222,11 @@ class _TrainingData(NamedTuple):
     @classmethod
     def of(cls, model: str | None) -> _TrainingData:
         """Read the record of a model in a folder."""
-        if not model:
+        path = Path(model or "") / FACTS_FILE
+        if not model or not path.is_file():
             return cls()
-        try:
-            data = json.loads((Path(model) / FACTS_FILE).read_text(encoding="utf-8"))["data"]
-            return cls(str(data["fingerprint"]), float(data.get("hold_out", {}).get("share", 0.0)))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            return cls()
+        data = json.loads(path.read_text(encoding="utf-8"))["data"]
+        return cls(data["fingerprint"], (data.get("hold_out") or {}).get("share", 0.0))
 
     def is_in(self, corpus: DatasetDict) -> bool:
         """Return whether a corpus is that of the training run."""
@@ -231,40 +235,38 @@ class _TrainingData(NamedTuple):
     def divided(self, corpus: DatasetDict, source: str) -> DatasetDict:
         """Return the corpus of the training run with the validation split that was held out; any other as it is."""
         if self.share and TRAIN in corpus and VALIDATION not in corpus:
-            found, held = with_validation(corpus, self.share)
-            if held is not None and self.is_in(found):
+            divided, held = with_validation(corpus, self.share)
+            if held is not None and self.is_in(divided):
                 _log.warning(
-                    "%s: the %s sentences that training held out are the split %s.",
-                    *(source, f"{held.sentences:,}", VALIDATION),
+                    "%s: the %d sentences that training held out are the split %s.", source, held.sentences, VALIDATION
                 )
-                return found
+                return divided
         return corpus
 
 
 def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[str, Any]:
     """Return scores of the entities that have at least a score, and the least score that is chosen or was saved."""
-    found = {
-        split: ScoredEntities.of_tagger(tagger, *words_and_tags(corpus[split]), options.policy, options.batch_size)
-        for split in dict.fromkeys([*([VALIDATION] if options.min_precision else []), str(options.split)])
-    }
-    scored = {split: entities for split, entities in found.items() if entities is not None}
-    if len(scored) < len(found):
-        if options.min_precision:
-            raise ValueError("min_precision needs tags of entities; the corpus has one label for each word.")
-        return {}
-    figures: dict[str, Any] = {"thresholds": {"split": options.split, "rows": scored[str(options.split)].table()}}
+    split = str(options.split)
+    scored = {}
+    for name in {VALIDATION, split} if options.min_precision else {split}:
+        entities = ScoredEntities.of_tagger(tagger, *words_and_tags(corpus[name]), options.policy, options.batch_size)
+        if entities is None:
+            return {}
+        scored[name] = entities
+    figures: dict[str, Any] = {"thresholds": {"split": split, "rows": scored[split].table()}}
     min_score = getattr(tagger.model.config, "min_score", None)
+    chosen = {}
     if options.min_precision is not None:
         min_score = choose_min_score(scored[VALIDATION], options.least_precision)
+        chosen = {"chosen_on": VALIDATION, "precision": options.least_precision}
     if min_score is not None:
-        rows = {split: entities.at(min_score) for split, entities in scored.items()}
-        chosen = {"chosen_on": VALIDATION, "precision": options.least_precision} if options.min_precision else {}
+        rows = {name: scored[name].at(min_score) for name in sorted(scored, key=VALIDATION.__ne__)}
         figures["min_score"] = {"value": min_score, **chosen, "rows": rows}
     return figures
 
 
 def _split_of(options: EvaluationOptions, corpus: Any) -> str:
-    """Return the split to score: the given one, test, or else the only one beside the training data or at all."""
+    """Return the split to score: that of the option, test, or else the only one besides the training data or at all."""
     split = options.split or _TEST
     others = [name for name in corpus if name != TRAIN] or list(corpus)
     if split not in corpus and options.split is None and len(others) == 1:
@@ -312,8 +314,3 @@ def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:
         return options.scheme
     pairs = {pair for tags in gold for pair in pairwise((EDGE, *tags, EDGE))}
     return "iob1" if recognise(pairs) == "iob1" else AUTO
-
-
-def _first_words(path: str) -> set[str]:
-    with open_text(Path(path)) as file:
-        return {line.split(" ", 1)[0].split("\t", 1)[0].rstrip("\r\n") for line in file}

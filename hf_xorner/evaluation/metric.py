@@ -10,13 +10,13 @@ from evaluate import Metric, MetricInfo
 
 from ..corpora.schemes import Scheme
 from .scores import span_scores
-from .spans import POLICIES, Policy
+from .spans import Policy
 
 
 class TaggingMetric(Metric):
     """Precision, recall and F1 of entities by strict match, and the accuracy of tags, in percent.
 
-    The metric needs no network and writes no files. ``TaggingMetric().compute(predictions=..., references=...)`` takes
+    The metric needs no network. ``TaggingMetric().compute(predictions=..., references=...)`` takes
     lists of tags, one for each sentence, and returns the result of `span_scores`. The evaluator of evaluate runs a
     model with it::
 
@@ -40,8 +40,6 @@ class TaggingMetric(Metric):
             **options: Those of `evaluate.Metric`. Predictions stay in memory unless ``keep_in_memory=False``, or
                 ``num_process`` has several processes share them by files, under an ``experiment_id`` of theirs.
         """
-        if policy not in POLICIES:
-            raise ValueError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}.")
         self.policy, self.scheme = policy, scheme
         options.setdefault("keep_in_memory", options.get("num_process", 1) == 1)
         super().__init__(**options)
@@ -51,18 +49,5 @@ class TaggingMetric(Metric):
         description = str(TaggingMetric.__doc__)
         return MetricInfo(description=description, citation="", inputs_description="", features=features)
 
-    def _build_data_dir(self) -> str:
-        # evaluate creates a folder in the user's cache even if it writes nothing there.
-        return self._data_dir_root if self.keep_in_memory else super()._build_data_dir()
-
-    def _finalize(self) -> None:
-        if self.keep_in_memory and self.buf_writer is None:
-            raise ValueError("there are no tags to score; give predictions and references, or add some before.")
-        super()._finalize()
-
-    def _compute(
-        self, *, predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]], **options: Any
-    ) -> dict[str, Any]:
-        if options:
-            raise TypeError(f"compute() supports predictions and references, not {', '.join(sorted(options))}.")
+    def _compute(self, *, predictions: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> dict[str, Any]:
         return span_scores(references, predictions, self.policy, self.scheme)

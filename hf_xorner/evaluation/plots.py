@@ -1,4 +1,4 @@
-"""Plots of a report: confusion of types, scores by type, reliability of the confidences."""
+"""Plots of a report: confusion of types, reliability of the confidences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 # Colours that people with any colour vision can distinguish (Okabe and Ito, 2008), which also differ in lightness.
 _BLUE, _ORANGE, _GREEN = "#0072B2", "#E69F00", "#009E73"
-_FIGURES = {"precision": (_BLUE, "precision"), "recall": (_ORANGE, "recall"), "f1": (_GREEN, "F1")}
 
 # The other outcomes of a gold entity (columns) and of a predicted one (rows): key of the report and heading.
 _OF_GOLD = {"boundary": "boundary", "boundary_and_type": "boundary and type", "missed": "missed"}
@@ -25,13 +24,13 @@ _LETTER = 0.085
 
 
 def draw(report: Mapping[str, Any], folder: str | Path) -> list[Path]:
-    """Draw ``confusion.png``, ``per_type.png`` and ``reliability.png`` of a report.
+    """Draw ``confusion.png`` and ``reliability.png`` of a report.
 
     Keys that are absent or empty are skipped. No window is opened, and the settings of matplotlib do not change: its
     `pyplot`, and the displays of scikit-learn that use it, would change both.
 
     Args:
-        report: A report of `hf_xorner.evaluation.report.report`; the keys ``confusion``, ``per_type`` and
+        report: A report of `hf_xorner.evaluation.report.report`; the keys ``confusion`` and
             ``calibration`` are used.
         folder: The folder of the plots, which is created; files of the same names are replaced.
 
@@ -41,15 +40,11 @@ def draw(report: Mapping[str, Any], folder: str | Path) -> list[Path]:
     Raises:
         ImportError: If matplotlib is not installed.
     """
-    confusion, per_type, calibration = (report.get(key) or {} for key in ("confusion", "per_type", "calibration"))
     written = []
-    for name, content, has_content, drawn in (
-        ("confusion.png", confusion, confusion.get("types"), _draw_confusion),
-        ("per_type.png", per_type, per_type, _draw_per_type),
-        ("reliability.png", calibration, calibration.get("count"), _draw_reliability),
-    ):
-        if has_content:
-            written.append(save_figure(Path(folder) / name, drawn, content))
+    if report.get("confusion", {}).get("types"):
+        written.append(save_figure(Path(folder) / "confusion.png", _draw_confusion, report["confusion"]))
+    if report.get("calibration", {}).get("count"):
+        written.append(save_figure(Path(folder) / "reliability.png", _draw_reliability, report["calibration"]))
     return written
 
 
@@ -125,27 +120,6 @@ def _draw_confusion(figure: Figure, confusion: Mapping[str, Any]) -> None:
     axes.set(xlabel="predicted", ylabel="gold", title="Confusion of entity types")
     bar = figure.colorbar(image, ax=axes, label="% of gold (below: of predicted)")
     bar.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0", "25", "50", "75", "100"])
-
-
-def _draw_per_type(figure: Figure, per_type: Mapping[str, Mapping[str, Any]]) -> None:
-    """Draw precision, recall and F1 of each type as bars, the most frequent type on top."""
-    names = sorted(per_type, key=lambda name: (-per_type[name]["support"], name))
-    positions = np.arange(len(names))
-    thickness = 0.8 / len(_FIGURES)
-    figure.set_size_inches(6.5 + _LETTER * max(map(len, names)), 1.6 + 0.55 * len(names))
-    axes = figure.subplots()
-    for index, (key, (colour, label)) in enumerate(_FIGURES.items()):
-        values = [per_type[name][key] for name in names]
-        place = positions + (index - 1) * thickness
-        bars = axes.barh(place, values, thickness, color=colour, edgecolor="white", label=label)
-        axes.bar_label(bars, fmt="%.1f", padding=2, fontsize=7)
-    axes.set_yticks(positions, [f"{name} ({per_type[name]['support']})" for name in names])
-    axes.set_xticks(range(0, 101, 20))
-    # The types run from top to bottom; there is room for the numbers at the ends of the bars.
-    axes.set(ylim=(len(names) - 0.4, -0.6), xlim=(0, 108))
-    axes.set(xlabel="score (%)", ylabel="type (gold entities)", title="Scores by entity type")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=len(_FIGURES), frameon=False)
 
 
 def _draw_reliability(figure: Figure, calibration: Mapping[str, Any]) -> None:

@@ -101,7 +101,7 @@ def report(
     comparison = Comparison.of(system.gold, system.predicted, policy, scheme)
     plain = comparison.tag_set.plain
     tokens = list(chain.from_iterable(system.tokens))
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "policy": policy,
         "scheme": comparison.tag_set.scheme,
         "sentences": len(system.gold),
@@ -109,9 +109,9 @@ def report(
         **scores_of(comparison),
     }
     if plain:
-        found |= breakdowns.tag_scores(comparison)
+        figures |= breakdowns.tag_scores(comparison)
     else:
-        found |= {
+        figures |= {
             "malformed": _malformed(comparison),
             "per_length": breakdowns.per_length(comparison),
             "sentence_kinds": breakdowns.sentence_kind_scores(comparison, tokens),
@@ -120,14 +120,14 @@ def report(
             "confusion": breakdowns.confusion(comparison),
         }
     if training is not None:
-        found["vocabulary"] = breakdowns.vocabulary_partition(comparison, tokens, training.words, vector_words)
+        figures["vocabulary"] = breakdowns.vocabulary_partition(comparison, tokens, training.words, vector_words)
         if not plain:
-            found["seen"] = breakdowns.seen_partition(comparison, tokens, training.surfaces)
+            figures["seen"] = breakdowns.seen_partition(comparison, tokens, training.surfaces)
     if system.probabilities is not None and not plain:
-        found["calibration"] = calibration(entity_confidences(system.probabilities, comparison), comparison.correct)
+        figures["calibration"] = calibration(entity_confidences(system.probabilities, comparison), comparison.correct)
     if resamples:
-        found["ci95"] = bootstrap_intervals(comparison.counts_by_sentence(), resamples, seed=seed)
-    return found
+        figures["ci95"] = bootstrap_intervals(comparison.counts_by_sentence(), resamples, seed=seed)
+    return figures
 
 
 def compare(
@@ -172,6 +172,6 @@ def _malformed(comparison: Comparison) -> dict[str, int]:
     """Count the spans that the scheme does not allow: those that one policy repairs and the other drops."""
     numbers = []
     for ids in (comparison.gold_ids, comparison.predicted_ids):
-        found = [spans_of_ids(ids, comparison.lengths, comparison.tag_set, policy) for policy in POLICIES]
-        numbers.append(abs(len(found[0]) - len(found[1])))
+        strict, repaired = (len(spans_of_ids(ids, comparison.lengths, comparison.tag_set, each)) for each in POLICIES)
+        numbers.append(abs(strict - repaired))
     return dict(zip(("gold", "predicted"), numbers, strict=True))

@@ -83,8 +83,8 @@ def compute_metrics_for(
     def compute_metrics(prediction: EvalPrediction) -> dict[str, float]:
         # A model with more outputs than its logits returns a tuple.
         outputs, labels = (
-            np.asarray(given[0] if isinstance(given, tuple) else given)
-            for given in (prediction.predictions, prediction.label_ids)
+            np.asarray(values[0] if isinstance(values, tuple) else values)
+            for values in (prediction.predictions, prediction.label_ids)
         )
         if outputs.shape[:2] != labels.shape:
             raise ValueError(f"predictions of the shape {outputs.shape} do not fit labels of the shape {labels.shape}.")

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..corpora.schemes import Chunks, Scheme, TagSet, chunks_of
-from ..models.tags import BEGIN, END, SINGLE
+from ..corpora.schemes import Scheme, TagSet
+from ..models.word_ids import BEGIN, END, SINGLE, Chunks
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -41,15 +41,15 @@ class Spans:
         """Return the index of the span that each word is in, -1 outside of spans. Shape: (words,)."""
         size = self.end - self.start
         inside = np.repeat(self.start - (np.cumsum(size) - size), size) + np.arange(size.sum())
-        found = np.full(words, -1)
-        found[inside] = np.repeat(np.arange(len(self)), size)
-        return found
+        numbers = np.full(words, -1)
+        numbers[inside] = np.repeat(np.arange(len(self)), size)
+        return numbers
 
 
 def spans_of_ids(ids: IntArray, lengths: IntArray, tag_set: TagSet, policy: Policy) -> Spans:
     """Return the spans of numbered tags.
 
-    Tags fall into runs, see `hf_xorner.corpora.schemes.chunks_of`. The policies differ on runs that the scheme does not
+    Tags fall into runs, see `hf_xorner.models.word_ids.continues`. The policies differ on runs that the scheme does not
     allow. "conlleval" repairs them: every run is a span, as in seqeval's default mode. For B- and I- this is the rule
     of conlleval.pl, which does not support S-, and joins an E- to the B- after it. "strict" drops them (li2020): only
     B I* counts in IOB2, only B I* E and S in BIOES, BILOU and BMES. IOB1 allows every run: both policies agree there.
@@ -62,7 +62,7 @@ def spans_of_ids(ids: IntArray, lengths: IntArray, tag_set: TagSet, policy: Poli
     """
     if policy not in POLICIES:
         raise ValueError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}.")
-    chunks = chunks_of(ids, lengths, tag_set)
+    chunks = tag_set.chunks(ids, lengths)
     if policy == "strict":
         kinds = tag_set.kind_of[ids]
         well_formed = _well_formed(kinds[chunks.first], kinds[chunks.end - 1], tag_set.scheme)

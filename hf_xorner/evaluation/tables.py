@@ -11,19 +11,16 @@ _KEPT = {**_RATIOS, "entities": "found"}
 _NAME_WIDTH = 22
 _WIDTH = 11
 
-# Tables with one row a group: the key of the report, the title, and the columns with their headings. "entities" and
-# "words" are parts of the key "vocabulary", and follow the tables of confusions.
-_BEFORE_CONFUSION: dict[str, tuple[str, dict[str, str]]] = {
+# Tables with one row a group: the key of the report, or of its part "vocabulary"; the title; the columns with headings.
+_GROUPS: dict[str, tuple[str, dict[str, str]]] = {
     "per_type": ("By type", _GROUP),
     "per_length": ("By length in words (predicted entities by their own length)", _GROUP),
     "sentence_kinds": ("By sentence: all capitals, a third numbers, up to 6 words, others", _GROUP),
     "per_tag": ("By tag", _GROUP),
     "seen": ("Entities whose surface form is one of an entity in training, and others", _GROUP),
-    "chunk_tags": ("Recall of gold tags by position, whatever the type", {"recall": "recall", "support": "words"}),
-}
-_AFTER_CONFUSION: dict[str, tuple[str, dict[str, str]]] = {
     "entities": ("Entities by what training and vectors have of their words", _GROUP),
     "words": ("Words by what training and vectors have", {"accuracy": "accuracy", "support": "words"}),
+    "chunk_tags": ("Recall of gold tags by position, whatever the type", {"recall": "recall", "support": "words"}),
 }
 
 
@@ -51,17 +48,16 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
     yield _overview(report)
-    yield from _groups(report, _BEFORE_CONFUSION)
+    yield from (_table(*_GROUPS[key], report[key].items()) for key in _GROUPS if report.get(key))
     if "confusion" in report:
         yield _confusion(report["confusion"])
     if report.get("confusions"):
         rows = [(row["gold"], row) for row in report["confusions"]]
         yield _table("Most frequent confusions", {"predicted": "predicted", "count": "words"}, rows, "gold")
-    yield from _groups(report, _AFTER_CONFUSION)
     if "calibration" in report:
-        found = report["calibration"]
-        title = f"Confidence of {found['count']:,} predicted entities: expected calibration error {found['ece']:.2f} %"
-        rows = [(f"{row['lower']:.2f} to {row['upper']:.2f}", row) for row in found["bins"] if row["count"]]
+        bins, count, ece = (report["calibration"][name] for name in ("bins", "count", "ece"))
+        title = f"Confidence of {count:,} predicted entities: expected calibration error {ece:.2f} %"
+        rows = [(f"{row['lower']:.2f} to {row['upper']:.2f}", row) for row in bins if row["count"]]
         yield _table(title, {"confidence": "confidence", "accuracy": "precision", "count": "entities"}, rows)
     if "thresholds" in report:
         title = f"Entities with at least a score, on the split {report['thresholds']['split']}"
@@ -77,11 +73,14 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
         yield _table("Difference to the other system, and its p value by randomisation", columns, rows)
 
 
-def _title_of(found: Mapping[str, Any]) -> str:
-    if "chosen_on" not in found:
-        return f"Entities with the min_score in the model's config, {_by_label(found['value'])}"
-    value, wanted = (_by_label(found[name]) for name in ("value", "precision"))
-    return f"Entities with a min_score of {value}, chosen on the split {found['chosen_on']} for {wanted} % precision"
+def _title_of(min_score: Mapping[str, Any]) -> str:
+    value = _by_label(min_score["value"])
+    if "chosen_on" not in min_score:
+        return f"Entities with the min_score in the model's config, {value}"
+    wanted = _by_label(min_score["precision"])
+    return (
+        f"Entities with a min_score of {value}, chosen on the split {min_score['chosen_on']} for {wanted} % precision"
+    )
 
 
 def _by_label(numbers: Any) -> str:
@@ -109,10 +108,6 @@ def _overview(report: Mapping[str, Any]) -> list[str]:
         _row("surface forms", [report["surface"][key] for key in _GROUP]),
         *of_words,
     ]
-
-
-def _groups(report: Mapping[str, Any], tables: Mapping[str, tuple[str, dict[str, str]]]) -> Iterator[list[str]]:
-    return (_table(*tables[key], report[key].items()) for key in tables if report.get(key))
 
 
 def _table(

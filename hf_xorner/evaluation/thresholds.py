@@ -51,13 +51,13 @@ class ScoredEntities(NamedTuple):
         names = [types[number] for number in spans.type]
         wanted = set(zip(spans.start.tolist(), spans.end.tolist(), names, strict=True))
         begins = (np.cumsum(comparison.lengths) - comparison.lengths).tolist()
-        found = [
+        rows = [
             (entity.score, (begin + entity.word_start, begin + entity.word_end, entity.label) in wanted, entity.label)
             for begin, entities in zip(begins, tagger.stream(tokens, batch_size, min_score=0), strict=True)
             for entity in entities
             if comparison.labelled[begin + entity.word_start : begin + entity.word_end].any()
         ]
-        scores, correct, labels = zip(*found, strict=True) if found else ((), (), ())
+        scores, correct, labels = zip(*rows, strict=True) if rows else ((), (), ())
         return cls(np.array(scores, dtype=float), np.array(correct, dtype=bool), np.array(labels), Counter(names))
 
     def at(self, min_score: NumberByLabel) -> dict[str, float]:

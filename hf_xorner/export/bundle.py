@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from importlib.resources import files
 
 #: The runtime, after the modules that it imports.
 MODULES = ("models/word_ids.py", "entities.py", "export/runtime.py")
+#: Imports of the joined modules, and that of `__future__`, which must stand first.
+_LEFT_OUT = re.compile(r"^from (?:\.|__future__)[^(\n]*(?:\([^)]*\))?\n", re.MULTILINE)
 
 
 def runtime_code() -> str:
     """Return `MODULES` as one file, which imports nothing of this package."""
-    parts = []
-    for name in MODULES:
-        source = (files("hf_xorner") / name).read_text(encoding="utf-8")
-        docstring, *nodes = ast.parse(source).body
-        lines = source.splitlines(keepends=True)
-        joined = [node for node in nodes if isinstance(node, ast.ImportFrom) and _is_not_needed(node)]
-        for node in reversed([docstring, *joined]):
-            del lines[node.lineno - 1 : node.end_lineno]
-        parts.append("".join(lines).strip() + "\n")
-    return "\n\n".join([f'"""{_docstring(source)}"""\n\nfrom __future__ import annotations\n', *parts])
-
-
-def _is_not_needed(node: ast.ImportFrom) -> bool:
-    """True for imports of the joined modules, and for `__future__`, which must stand first."""
-    return node.level > 0 or node.module == "__future__"
-
-
-def _docstring(source: str) -> str:
-    return ast.get_docstring(ast.parse(source), clean=False) or ""
+    sources = [(files("hf_xorner") / name).read_text(encoding="utf-8") for name in MODULES]
+    # Each begins with its docstring; that of the runtime describes the whole.
+    docstrings, bodies = zip(*(source.split('"""\n', 1) for source in sources), strict=True)
+    code = "\n\n".join(_LEFT_OUT.sub("", body).strip() + "\n" for body in bodies)
+    return f'{docstrings[-1]}"""\n\nfrom __future__ import annotations\n\n{code}'

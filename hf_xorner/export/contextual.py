@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import torch
 from onnx import compose
 from torch import Tensor, nn
 
-from ..errors import first_line
 from ..models.contextual import ContextualFeatures
 from .graph import OPSET, Graph, Value
 
@@ -56,9 +52,9 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
     ids = graph.Gather(sentence, graph.Min(place, longest - 1), axis=1)  # (B, windows, total)
     ids = graph.Where(position < size, ids, context.padding)
     for index, piece in enumerate(prefix):
-        ids = graph.Where(position.equals(index - len(prefix)), piece, ids)
+        ids = graph.Where(position == index - len(prefix), piece, ids)
     for index, piece in enumerate(suffix):
-        ids = graph.Where(position.equals(size + index), piece, ids)
+        ids = graph.Where(position == size + index, piece, ids)
     mask = graph.cast(position < (size + len(suffix)), "int64")
     states = _add_encoder(graph, context, *(graph.reshape(each, -1, total) for each in (ids, mask)))
 
@@ -94,35 +90,17 @@ def _add_encoder(graph: Graph, context: ContextualFeatures, ids: Value, mask: Va
     """The encoder's own graph, by PyTorch's exporter, as a part of this one."""
     example = torch.full((2, 7), context.padding)
     sizes = {0: torch.export.Dim("windows"), 1: torch.export.Dim("pieces")}
-    with warnings.catch_warnings(), _quiet("torch.onnx"):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the code of transformers
-        try:
-            exported = torch.onnx.export(
-                _Layers(context).eval(),
-                (example, torch.ones_like(example)),
-                input_names=["ids", "mask"],
-                output_names=["states"],
-                dynamic_shapes=(sizes, sizes),
-                opset_version=OPSET,
-                dynamo=True,
-                verbose=False,
-            )
-        except torch.onnx.OnnxExporterError as error:
-            name = type(context.encoder).__name__
-            raise ValueError(
-                f"PyTorch cannot export the context encoder {name} to ONNX: {first_line(error)}."
-            ) from None
+        exported = torch.onnx.export(
+            _Layers(context).eval(),
+            (example, torch.ones_like(example)),
+            input_names=["ids", "mask"],
+            output_names=["states"],
+            dynamic_shapes=(sizes, sizes),
+            opset_version=OPSET,
+            dynamo=True,
+            verbose=False,
+        )
     assert exported is not None
     return graph.include(compose.add_prefix(exported.model_proto, _PREFIX), [ids, mask])
-
-
-@contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    """Log errors only."""
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

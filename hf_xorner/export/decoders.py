@@ -10,8 +10,9 @@ import torch
 from ..models.crf import IMPOSSIBLE
 from ..models.decoders import ConditionedCrfDecoder, CrfDecoder
 from ..models.modeling_tagger import MARGIN, TaggerForTokenClassification
-from ..models.tags import BEGIN, END, INSIDE, OUTSIDE, SINGLE, TagSpace
+from ..models.tags import TagSpace
 from ..models.transition_decoder import TransitionDecoder
+from ..models.word_ids import BEGIN, END, NO_TYPE, OUTSIDE, SINGLE, continues
 from .graph import Graph, Value
 from .recurrent import reversed_words
 from .transitions import add_transitions
@@ -73,7 +74,7 @@ def _add_crf(
         moves = graph.Gather(graph.reshape(chain.transitions, -1), pair)
     given = graph.pick(from_right, path) - graph.pick(_later(graph, to_right), before) + moves
     given = graph.Where(graph.IsNaN(given), float(IMPOSSIBLE), graph.Max(given, float(IMPOSSIBLE)))
-    given = graph.Where(steps.equals(0), alone, given)
+    given = graph.Where(steps == 0, alone, given)
     inside = steps < lengths
     alone, given = graph.Where(inside, alone, 0.0), graph.Where(inside, given, 0.0)
     log_probs = _public(graph, model.tags, graph.Max(log_probs, float(IMPOSSIBLE)))
@@ -179,26 +180,24 @@ def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair
     time, batch = graph.size(path, 0), graph.size(path, 1)
     inside = graph.unsqueeze(graph.arange(time), 1) < lengths
     kind = graph.Where(inside, graph.Gather(tables.kind, path), OUTSIDE)
-    type_ = graph.Where(inside, graph.Gather(tables.entity_type, path), -1)
+    type_ = graph.Where(inside, graph.Gather(tables.entity_type, path), NO_TYPE)
     outside = graph.filled(OUTSIDE, 1, batch, dtype=np.int64)
 
     def before(values: Value) -> Value:
         return graph.concat(outside, graph.slice(values, 0, -1, axis=0), axis=0)
 
-    follows = kind.equals(INSIDE) | kind.equals(END)
-    open_ = before(kind).equals(BEGIN) | before(kind).equals(INSIDE)
-    continues = follows & open_ & type_.equals(before(type_))
-    found = ~kind.equals(OUTSIDE)
+    continued = continues(kind, type_, before(kind), before(type_))
+    found = ~(kind == OUTSIDE)
     if not repair:
-        found = found & _well_formed(graph, kind, continues)
+        found = found & _well_formed(graph, kind, continued)
     type_ = graph.Max(type_, 0)
-    label = graph.Where(continues, graph.Gather(tables.inside_label, type_), graph.Gather(tables.begin_label, type_))
+    label = graph.Where(continued, graph.Gather(tables.inside_label, type_), graph.Gather(tables.begin_label, type_))
     return graph.Where(found, label, tags.outside[1])
 
 
-def _well_formed(graph: Graph, kind: Value, continues: Value) -> Value:
-    """True for words (T, B) in a chunk B I* E or S, where `continues` says which words continue one."""
-    starts = graph.cast(~continues, "int64")
+def _well_formed(graph: Graph, kind: Value, continued: Value) -> Value:
+    """True for words (T, B) in a chunk B I* E or S, where `continued` says which words continue one."""
+    starts = graph.cast(~continued, "int64")
     chunk = graph.CumSum(starts, 0) - 1  # each word's chunk in its sentence
     ends = graph.concat(
         graph.slice(starts, 1, None, axis=0), graph.filled(1, 1, graph.size(kind, 1), dtype=np.int64), axis=0
@@ -211,8 +210,8 @@ def _well_formed(graph: Graph, kind: Value, continues: Value) -> Value:
         return graph.GatherElements(sums, chunk, axis=0)
 
     first, last = of_chunk(kind * starts), of_chunk(kind * ends)
-    one = of_chunk(kind * 0 + 1).equals(1)
-    return (first.equals(BEGIN) & last.equals(END)) | (first.equals(SINGLE) & one)
+    one = of_chunk(kind * 0 + 1) == 1
+    return ((first == BEGIN) & (last == END)) | ((first == SINGLE) & one)
 
 
 def _public(graph: Graph, tags: TagSpace, log_probs: Value) -> Value:

@@ -58,7 +58,7 @@ def _add_word_features(
     if config.casing_features:
         vectors.append(graph.Gather(torch.eye(CASINGS), _casing(graph, types)))
     if config.unknown_word == "vector_and_casing":
-        unknown = graph.unsqueeze(words.equals(UNKNOWN_ID), -1)
+        unknown = graph.unsqueeze(words == UNKNOWN_ID, -1)
         vectors = [graph.Where(unknown, features.unknown, graph.concat(*vectors))]
     if features.shapes is not None:
         vectors.append(graph.rows(features.shapes.weight, _shape(graph, types, chars)))
@@ -111,16 +111,16 @@ def _add_composed(graph: Graph, composed: ComposedVectors, pieces: Value) -> Val
 
 
 def _casing(graph: Graph, types: Value) -> Value:
-    upper, lower = graph.any(types.equals(UPPER), -1), graph.any(types.equals(LOWER), -1)
+    upper, lower = graph.any(types == UPPER, -1), graph.any(types == LOWER, -1)
     rest = graph.Where(lower & ~upper, 2, 3)
-    return graph.Where(upper & ~lower, 0, graph.Where(_first(graph, types).equals(UPPER), 1, rest))
+    return graph.Where(upper & ~lower, 0, graph.Where(_first(graph, types) == UPPER, 1, rest))
 
 
 def _shape(graph: Graph, types: Value, chars: Value) -> Value:
-    capital = types.equals(UPPER)
+    capital = types == UPPER
     some = graph.any(capital, -1)
-    without_all = graph.Where(_first(graph, types).equals(UPPER), 1, graph.Where(some, 2, 3))
-    exception = graph.any(~(capital | chars.equals(PADDING)), -1)
+    without_all = graph.Where(_first(graph, types) == UPPER, 1, graph.Where(some, 2, 3))
+    exception = graph.any(~(capital | (chars == PADDING)), -1)
     return graph.Where(some & ~exception, 0, without_all)
 
 
@@ -183,7 +183,7 @@ def _add_lstm(graph: Graph, lstm: CharacterLstm, chars: Value) -> Value:
     if lstm.boundaries is not None:
         column = graph.unsqueeze(lengths * 0, 1)
         rows = graph.concat(column + len(vectors), rows, column)
-        last = graph.arange(width + 2).equals(graph.unsqueeze(lengths + 1, 1))
+        last = graph.arange(width + 2) == graph.unsqueeze(lengths + 1, 1)
         rows, lengths = graph.Where(last, len(vectors) + 1, rows), lengths + 2
         vectors = torch.cat([vectors, lstm.boundaries])
     something = graph.unsqueeze(lengths > 0, 1)

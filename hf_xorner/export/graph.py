@@ -74,9 +74,10 @@ class Value:
     def __ge__(self, other: ValueLike) -> Value:
         return self.graph.GreaterOrEqual(self, other)
 
-    def equals(self, other: ValueLike) -> Value:
-        """Compare two tensors; true where they are equal."""
+    def __eq__(self, other: ValueLike) -> Value:  # type: ignore[override]
         return self.graph.Equal(self, other)
+
+    __hash__ = object.__hash__
 
 
 class Graph:

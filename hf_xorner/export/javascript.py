@@ -11,7 +11,7 @@ import re
 _SCRIPTS = ("Katakana", "Han", "Hiragana", "Hebrew", "Latin", "Greek", "Cyrillic")
 #: Escapes that mean the same in both, but for those of properties.
 _ESCAPES = {"s": r"\p{White_Space}", "S": r"\P{White_Space}", "z": "$", "n": r"\n", "r": r"\r"}
-#: Characters that fold to a letter of ASCII beside its other case.
+#: Characters that fold to a letter of ASCII in addition to its other case.
 _FOLDED = {"s": "\u017f", "k": "\u212a"}
 
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})")
@@ -20,16 +20,8 @@ _ESCAPE = re.compile(r"\\(?:x\{([0-9A-Fa-f]+)\}|([pP])\{(\w+)\}|(.))", re.DOTALL
 
 
 def javascript_pattern(pattern: str) -> str:
-    """The source of a JavaScript expression that matches as an Oniguruma one of the kind in `word_rule.py`.
-
-    Raises:
-        ValueError: If the pattern has a construct that is not known here.
-    """
-    translation = _Translation(pattern)
-    found = translation.alternatives()
-    if translation.place < len(pattern):
-        raise ValueError(f"the word rule has an unexpected {pattern[translation.place]!r} at {translation.place}.")
-    return found
+    """The source of a JavaScript expression that matches as an Oniguruma one of the kind in `word_rule.py`."""
+    return _Translation(pattern).alternatives()
 
 
 class _Translation:
@@ -41,24 +33,21 @@ class _Translation:
 
     def alternatives(self) -> str:
         """Alternatives up to the end of a group or of the pattern."""
-        found = [self.sequence()]
+        sequences = [self.sequence()]
         while self.skip("|"):
-            found.append(self.sequence())
-        return "|".join(found)
+            sequences.append(self.sequence())
+        return "|".join(sequences)
 
     def sequence(self) -> str:
         """Parts, each with its quantifier."""
-        found = []
+        parts = []
         while self.place < len(self.pattern) and self.pattern[self.place] not in "|)":
             part = self.part()
-            quantifier = self.take(_QUANTIFIER)
-            if quantifier is None:
-                found.append(part)
-            elif len(quantifier) == 1 and self.skip("+"):
-                found.append(self.atomic(part + quantifier))
-            else:
-                found.append(part + quantifier)
-        return "".join(found)
+            quantifier = self.take(_QUANTIFIER) or ""
+            part += quantifier
+            possessive = len(quantifier) == 1 and self.skip("+")
+            parts.append(self.atomic(part) if possessive else part)
+        return "".join(parts)
 
     def part(self) -> str:
         """A group, a class of characters, or one character."""
@@ -71,8 +60,7 @@ class _Translation:
         self.ignores_case = outside or opening == "(?i:"
         inside = self.alternatives()
         self.ignores_case = outside
-        if not self.skip(")"):
-            raise ValueError("the word rule has a group without an end.")
+        self.skip(")")
         if opening == "(?>":
             return f"(?:{self.atomic(inside)})"
         return f"{'(?:' if opening in ('(', '(?i:') else opening}{inside})"
@@ -85,19 +73,19 @@ class _Translation:
     def characters(self) -> str:
         """A class in brackets, which may hold others."""
         self.place += 1
-        found = ["[^" if self.skip("^") else "["]
+        parts = ["[^" if self.skip("^") else "["]
         while not self.skip("]"):
             if self.pattern[self.place] == "[":
-                found.append(self.characters())
+                parts.append(self.characters())
             elif self.skip("&&"):
-                found.append("&&")
+                parts.append("&&")
             else:
-                found.append(self.character(in_class=True))
+                parts.append(self.character(in_class=True))
                 # A hyphen is a range between two characters, else itself.
                 if self.pattern[self.place] == "-" and self.pattern[self.place + 1] != "]":
                     self.place += 1
-                    found += ["-", self.character(in_class=True)]
-        return "".join([*found, "]"])
+                    parts += ["-", self.character(in_class=True)]
+        return "".join([*parts, "]"])
 
     def character(self, in_class: bool) -> str:
         """One character, or a property of characters."""
@@ -105,8 +93,6 @@ class _Translation:
         if escape is None:
             literal = self.pattern[self.place]
             self.place += 1
-            if literal == "." and not in_class:
-                raise ValueError("the word rule has a dot for any character, which is not translated.")
         else:
             self.place = escape.end()
             code_point, letter, name, literal = escape.groups()
@@ -116,8 +102,6 @@ class _Translation:
                 literal = chr(int(code_point, 16))
             elif literal in _ESCAPES:
                 return _ESCAPES[literal]
-            elif literal.isalnum():
-                raise ValueError(rf"the word rule has \{literal}, which is not translated.")
         if self.ignores_case and literal.isascii() and literal.isalpha():
             both = literal.lower() + literal.upper() + _FOLDED.get(literal.lower(), "")
             return both if in_class else f"[{both}]"

@@ -8,14 +8,13 @@ architecture with PyTorch. Only the encoder of a contextual model is exported by
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from pathlib import Path
 
 import onnx
 import torch
 
-from ..files import replacing, write_whole
+from ..files import write_whole
 from ..loading import load
 from ..models.modeling_tagger import TaggerForTokenClassification
 from .bundle import runtime_code
@@ -25,40 +24,29 @@ from .features import add_features
 from .graph import Graph
 from .runtime import GRAPH_FILE, RUNTIME_FILE
 
-#: The most bytes of a file of ONNX, which is one message of Protocol Buffers.
-_MOST_BYTES = 2**31 - 1
-
 
 def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> list[Path]:
     """Export a saved tagger to a folder from which it runs without PyTorch.
 
     Args:
         source: The model's folder, or its repository on the Hub.
-        output: The folder to write to; that of the model gets the new files beside its others.
+        output: The folder to write to; that of the model gets the new files.
         precision: See `onnx_model`.
 
     Returns:
         The written files: `model.onnx`, config and tokenizer, and `onnx_tagger.py`, which runs them.
     """
     model, tokenizer = load(source, dtype=torch.float32)
-    content = onnx_model(model, precision)
-    if (size := content.ByteSize()) > _MOST_BYTES:
-        raise ValueError(f"{source}: the graph has {size:,} bytes, and a file at most {_MOST_BYTES:,}; use --quantize.")
     output = Path(output)
-    written = [write_whole(output / GRAPH_FILE, content.SerializeToString())]
+    written = [write_whole(output / GRAPH_FILE, onnx_model(model, precision).SerializeToString())]
     if output.resolve() != Path(source).resolve():
         with tempfile.TemporaryDirectory() as folder:
             model.config.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
             # Their Python files need PyTorch.
-            written += [_copy(path, output / path.name) for path in sorted(Path(folder).glob("*.json"))]
+            names = sorted(Path(folder).glob("*.json"))
+            written += [write_whole(output / path.name, path.read_bytes()) for path in names]
     return [*written, write_whole(output / RUNTIME_FILE, runtime_code().encode())]
-
-
-def _copy(source: Path, target: Path) -> Path:
-    with replacing(target) as new:
-        shutil.copyfile(source, new)
-    return target
 
 
 @torch.no_grad()

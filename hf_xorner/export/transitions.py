@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from ..models.stack_lstm import SpanComposition, StackLstm
-from ..models.tags import BEGIN, END, INSIDE, SINGLE
 from ..models.transition_decoder import TransitionDecoder
 from ..models.transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
+from ..models.word_ids import BEGIN, END, INSIDE, SINGLE
 from .graph import Graph, Value
 from .recurrent import Cells, reversed_words
 
@@ -106,8 +106,8 @@ class _Composition:
             rows = [row(graph.Expand(number, graph.Shape(last))), row(last - number)]
             if token:
                 of_type = types + self.first_type
-                rows[0] = graph.Where(last.equals(number), of_type, rows[0])
-                rows[1] = graph.Where(number.equals(0), of_type, rows[1])
+                rows[0] = graph.Where(last == number, of_type, rows[0])
+                rows[1] = graph.Where(number == 0, of_type, rows[1])
             gates = graph.stack(*(graph.Gather(table, each) for table, each in zip(self.products, rows, strict=True)))
             under_way = graph.unsqueeze(last >= number, 1)
             pushed = zip(self.cells.push(gates, states), states, strict=True)
@@ -163,7 +163,7 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
         unfinished = (position < lengths) | (depth > 0)
         action = graph.Where(unfinished, graph.ArgMax(log_probs, axis=-1, keepdims=0), NO_ACTION)
 
-        shifts, outs, reduces = action.equals(SHIFT), action.equals(OUT), action >= FIRST_REDUCE
+        shifts, outs, reduces = action == SHIFT, action == OUT, action >= FIRST_REDUCE
         word = graph.Min(position, time - 1) * batch + sentence
         # Chunks of the words on the stack, where one is reduced.
         width = graph.ReduceMax(graph.Where(reduces, depth, 0), keepdims=0)
@@ -199,10 +199,10 @@ def _search(graph: Graph, decoder: TransitionDecoder, words: Value, lengths: Val
 def _valid(graph: Graph, system: TransitionSystem, position: Value, depth: Value, lengths: Value) -> Value:
     """Valid actions (B, actions), all of them in finished sentences; see `TransitionSystem.valid`."""
     many = system.of_many_words(torch.device("cpu"))
-    waiting, empty = position < lengths, depth.equals(0)
+    waiting, empty = position < lengths, depth == 0
     shift = waiting & (empty | bool(many.any()))
     out = waiting & empty & bool(system.tags.chunked)
-    reduce = graph.unsqueeze(~empty, 1) & (graph.unsqueeze(depth.equals(1), 1) | many)
+    reduce = graph.unsqueeze(~empty, 1) & (graph.unsqueeze(depth == 1, 1) | many)
     valid = graph.concat(graph.unsqueeze(shift, 1), graph.unsqueeze(out, 1), reduce)
     return valid | graph.unsqueeze(~graph.any(valid, 1), 1)
 
@@ -217,17 +217,17 @@ class _Steps:
         self.graph, self.history = graph, history
         actions = history.actions
         self.count = graph.size(actions, 0)
-        self.shift = actions.equals(SHIFT)
+        self.shift = actions == SHIFT
         self.shifts = graph.CumSum(graph.cast(self.shift, "int64"), 0, exclusive=1)  # words shifted before
         number, reduced_at = self._events(actions >= FIRST_REDUCE, self.count)
         end = self.at(reduced_at, number)
         self.closed = end < self.count  # (S, B) whether there is a REDUCE at or after each step
         self.end = graph.Min(end, self.count - 1)  # (S, B) the first one
-        _, own = self._events(self.shift | actions.equals(OUT), time)
+        _, own = self._events(self.shift | (actions == OUT), time)
         own = graph.slice(own, 0, time, axis=0)
         self.taken = own < self.count  # (T, B) whether each word leaves the buffer
         self.own = graph.Where(self.taken, own, 0)  # (T, B) the step at which it does
-        self.shifted = self.at(graph.cast(self.shift, "int64"), self.own).equals(1)  # (T, B) by SHIFT
+        self.shifted = self.at(graph.cast(self.shift, "int64"), self.own) == 1  # (T, B) by SHIFT
 
     def _events(self, events: Value, size: Value) -> tuple[Value, Value]:
         """The number of events before each step, and the steps (size + 1, B) of events, S where there is none."""
@@ -252,8 +252,8 @@ class _Steps:
 def _tags(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
     """The inner tags (T, B); see `TransitionSystem.tags_of`."""
     outside, _ = system.tags.outside
-    last = steps.at(steps.shifts, steps.end).equals(steps.shifts + 1)  # no other word is shifted before REDUCE
-    first = steps.history.depth.equals(0)
+    last = steps.at(steps.shifts, steps.end) == steps.shifts + 1  # no other word is shifted before REDUCE
+    first = steps.history.depth == 0
     kind = graph.Where(first, graph.Where(last, SINGLE, BEGIN), graph.Where(last, END, INSIDE))
     type_ = graph.Max(steps.at(steps.history.actions, steps.end) - FIRST_REDUCE, 0)
     inner = system.tags.on(torch.device("cpu")).inner.flatten()
@@ -265,7 +265,7 @@ def _word_log_probs(graph: Graph, steps: _Steps) -> Value:
     """The log probability (T, B) of each word's actions; see `word_log_probs` of `models/transition_decoder.py`."""
     done = graph.pick(steps.history.log_probs, graph.Max(steps.history.actions, 0))
     end = steps.at(steps.end, steps.own)
-    last = steps.shifted & steps.at(steps.shifts, end).equals(steps.at(steps.shifts, steps.own) + 1)
+    last = steps.shifted & (steps.at(steps.shifts, end) == steps.at(steps.shifts, steps.own) + 1)
     decided = steps.at(done, steps.own) + graph.Where(last, steps.at(done, end), 0.0)
     return graph.Where(steps.taken, decided, 0.0)
 

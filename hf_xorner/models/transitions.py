@@ -12,7 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .tags import BEGIN, END, IGNORED, INSIDE, OUTSIDE, SINGLE, TagSpace
+from .tags import IGNORED, TagSpace
+from .word_ids import BEGIN, END, INSIDE, OUTSIDE, SINGLE
 
 SHIFT, OUT, FIRST_REDUCE = range(3)
 

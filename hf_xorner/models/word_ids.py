@@ -242,3 +242,46 @@ def _disable_prefix_space(pre_tokenizer: Any) -> bool:
     if byte_level:
         pre_tokenizer["add_prefix_space"] = False
     return byte_level or any(inner)
+
+
+# --- Chunks ----------------------------------------------------------------------------------------------------------
+
+#: The kinds of tags, whatever their letters.
+OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
+
+#: The type of tags outside of chunks.
+NO_TYPE = -1
+
+
+class Chunks(NamedTuple):
+    """The chunks of some sentences, in order, as arrays (chunks,)."""
+
+    first: np.ndarray  # index of the first word among all words
+    end: np.ndarray  # index after the last word
+    type: np.ndarray
+
+
+def continues(kind: Any, type_: Any, kind_before: Any, type_before: Any) -> Any:
+    """True where a tag continues the chunk of the tag before it; every other tag of a type begins a chunk.
+
+    The arguments are numbers, arrays, tensors, or values of an ONNX graph.
+    """
+    goes_on = (kind == INSIDE) | (kind == END)
+    stays_open = (kind_before == BEGIN) | (kind_before == INSIDE)
+    return goes_on & stays_open & (type_ == type_before)
+
+
+def chunks_of(kinds: np.ndarray, types: np.ndarray, lengths: np.ndarray) -> Chunks:
+    """Return the chunks of tags.
+
+    Args:
+        kinds: The kind of each word's tag, OUTSIDE to SINGLE, sentence after sentence. Shape: (words,).
+        types: Its type, NO_TYPE outside of chunks. Shape: (words,).
+        lengths: The number of words of each sentence. Shape: (sentences,).
+    """
+    before = np.append(OUTSIDE, kinds)[:-1]
+    before[(lengths.cumsum() - lengths)[lengths > 0]] = OUTSIDE
+    continued = np.append(continues(kinds, types, before, np.append(NO_TYPE, types)[:-1]), False)
+    first = np.flatnonzero((types != NO_TYPE) & ~continued[:-1])
+    last = np.flatnonzero((types != NO_TYPE) & ~continued[1:])
+    return Chunks(first, last + 1, types[first])

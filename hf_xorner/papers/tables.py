@@ -143,7 +143,7 @@ def _located(source: str) -> Path:
 
 def _read(path: Path, below: list[Path]) -> Table:
     """Read a table; `below` are those that it is read for."""
-    content, path_read = read_yaml(path, "table"), path.resolve()
+    content, path_read = read_yaml(path), path.resolve()
     if path_read in below:
         raise ValueError(f"The table {path} takes rows from itself through other tables; write one of them out.")
     for missing in ("title", "columns", "rows"):

@@ -24,7 +24,7 @@ from ..corpora.statistics import corpus_statistics
 from ..files import FACTS_FILE, file_fingerprint, write_whole
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
-from .arguments import RunArguments, TaggerTrainingArguments, as_words, parse
+from .arguments import RunArguments, TaggerTrainingArguments, arguments_of, as_words
 from .batches import word_counts
 from .model_files import settings_of
 
@@ -97,7 +97,7 @@ def command_of(recipe: str | None, options: Mapping[str, Any]) -> str:
     known: dict[str, Any] = {}
     if recipe is not None:
         try:
-            known = options_of(*parse([recipe]))
+            known = options_of(*arguments_of({}, recipe))
         except ValueError:  # the recipe is a file in another folder
             recipe = None
     differing = {name: value for name, value in options.items() if name not in known or known[name] != value}

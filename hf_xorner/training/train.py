@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..tagger import Tagger
-from .arguments import as_words, parse
+from .arguments import arguments_of
 from .run import best_seed, check_output, check_seeds, folder_locked, folder_of, of_each_seed, prepare
 
 
@@ -27,8 +27,9 @@ def train(dataset: str | Path = "xor", recipe: str | None = None, **options: Any
     Raises:
         ValueError: If an option is unknown or wrong, or the corpus cannot be read.
     """
-    told = options if recipe and dataset == "xor" else {"dataset": str(dataset), **options}
-    run, training, config_fields = parse([*([recipe] if recipe else []), *as_words(told)])
+    if not recipe or dataset != "xor":
+        options["dataset"] = str(dataset)
+    run, training, config_fields = arguments_of(options, recipe)
     if training.push_to_hub:
         raise ValueError(
             "push_to_hub is an option of `hf-xorner train`; call hf_xorner.publish with the folder instead."

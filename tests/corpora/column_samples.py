@@ -129,7 +129,6 @@ SAMPLES: dict[str, tuple[str, bytes]] = {
         "x.conll",
         lines(lambda n, word, tag, pos: (word, tag), before="# “{}” – text\n").encode("cp1252"),
     ),
-    "UTF-16": ("x.tsv", lines(lambda n, word, tag, pos: (word, tag)).encode("utf-16")),
     "BMES": ("x.bmes", in_bmes().encode()),
     "tags first": ("x.bio", lines(lambda n, word, tag, pos: (tag, word)).encode()),
     "features after the tag": ("x.conll", lines(lambda n, word, tag, pos: (word, tag, pos.lower())).encode()),

@@ -1,8 +1,6 @@
 """One small corpus in the format of every annotation tool, written without the library's code."""
 
-import base64
 import json
-import struct
 
 #: Texts, their spans as (words before it in the text, its text, label), and their words.
 TEXTS = [
@@ -138,37 +136,6 @@ def training_pairs():
     return [[text, {"entities": [list(span) for span in spans(text, found)]}] for text, found, _ in TEXTS]
 
 
-def ner_annotator():
-    return {"classes": ["PER", "LOC"], "annotations": [*training_pairs(), None]}
-
-
-def spacy_json():
-    bilou = {"end": "L", "single": "U"}
-    return [
-        {
-            "id": number,
-            "paragraphs": [
-                {
-                    "raw": text,
-                    "sentences": [
-                        {
-                            "tokens": [
-                                {"id": index, "orth": token, "tag": "X", "ner": tag}
-                                for index, (token, tag) in enumerate(
-                                    zip(tokens.split(" "), tags(text, found, tokens, **bilou), strict=True)
-                                )
-                            ],
-                            "brackets": [],
-                        }
-                    ],
-                    "cats": [],
-                }
-            ],
-        }
-        for number, (text, found, tokens) in enumerate(TEXTS)
-    ]
-
-
 def brat():
     """The text and the annotation of one document with a line for each text."""
     text, entities, at = "", [], 0
@@ -193,53 +160,10 @@ def json_files():
         "Label Studio": label_studio(),
         "Label Studio, UTF-16": label_studio(utf16),
         "Label Studio, JSON-MIN": label_studio_min(),
-        "spaCy 2": spacy_json(),
     }
     files = {}
     for name, records in several.items():
-        files[f"{name}, lines"] = ("some.jsonl", lines(records))
-        files[f"{name}, array"] = ("some.json", json.dumps(records))
-        files[f"{name}, indented array"] = ("some.txt", json.dumps(records, indent=2, ensure_ascii=False))
-    files["spaCy 2, pairs"] = ("some.json", json.dumps(training_pairs(), indent=1))
-    files["NER Annotator"] = ("some.json", json.dumps(ner_annotator()))
-    files["NER Annotator, indented"] = ("some.json", json.dumps(ner_annotator(), indent=4))
+        files[f"{name}, lines"] = ("x.jsonl", lines(records))
+        files[f"{name}, indented array"] = ("x.txt", json.dumps(records, indent=2, ensure_ascii=False))
+    files["spaCy, pairs"] = ("x.json", json.dumps(training_pairs(), indent=1))
     return files
-
-
-#: The corpus in a DocBin, as spaCy 3.8 writes it.
-DOCBIN = base64.b64decode(
-    """
-eJzrXF6WWlScmZ+32EDPcGliSUlR8VxHZ08vbx9fP/+As4xHzjIePct4bFlJfnZqXvFRDoX9aYx98ZMt9lmp2Re2Hb9xmAENpKLxmaG0neehmp
-+tL61h4ozoGtHAmbNKS+atU5b3LvrRnqy2v4GQPTDz0O0hBGYskL/86Ky1JIwmZA8TsQajAYHF6w9u54yRgdG0suetpPQNLoPeAzCaVvYkb7o9
-WXffGk0YTSt7DEt8tSOObpYufGi4Ju7ap7eE7IGlt0ZCCQwNLDq0xufNzfr1MJqQPeT6J/xNgX36RYFcdYm3POeEJfvItYeQ93gjrms5yU67DK
-PJtYcQoFe43WQNVLdRNgr/ksGbtP7z6bOE7CG33LnjZJEcYPvsGIwmZA+5/nnxRZxB7ZjtdRhNK3v0OjPfJeSavn4m+urXLfZt+wnZgyvcCAF6
-lQcb90yZ1v9ZKePTS99PbHw/HAnZQ255sIXD5/qr2tm5OtOP1u7VmqFGyB6Y8aTaI3xXJbh/ijSX1qXFor2MPadpZU+C3KN7a9lOfYLRhOwhN3
-6WFRckJqcWHxFhZGRgBGKQgxkhgIFheU5qXnpJRvERHg4GSNRwAvHy4pKizLz04jsM8gsWKi7UW+yYl7fIKX+Jc2ZJ5SLPksU+/s6LfVJTF/ul
-li/xL87JXxzgGrQwYklkflH2kqj8w6sXJwLVJ+UvSQaqX5KSn1q8KDNvUWbJ4pzU1CU5mWWpi3NTSxbnqQMx0IB8oAFLixIz84qXVIIMqAIasP
-7D/IkrP8zv3/uooffD/FkNS5ITS4onNzQ0LE3LSUwvnty4KSOxOL40LzsvvzwvHuLBQ8QLrgbSefHpRfmlBcWTjzBOgCAAo6NPXA==
-"""
-)
-#: A document of two sentences with names that spaCy knows by number, and the second text; by spaCy 3.8.
-DOCBIN_OF_SENTENCES = base64.b64decode(
-    """
-eJzrXF6WWlScmZ+32EDPcGliSUlR8RRHX7+AZSX52al5xUcZDzziLDR6VG3uxsSAChihdL2S6cISj9pPzDA+VOI/FOzbGXrs4UNvHnT9MHmYel
-zytz7WV/yPnTIBlzyfqLFuwfeeApj97Wj2Lzq0xufNzfr1uPSHvymwT78okIvLf0473oinlEXo49J//4HMitlLTpyC2T+9oTiR78em9dSynzfi
-upaT7LTL6PIwgMt8GFhWXJCYnFp8hI8RCTAwLM9JzUsvySg+wsENVARy/PLikqLMvPTiOwzCCxbqLXFxDHFd5Fmy2D/IfWlwSWJKyeKQjNSFEU
-uSE4tTF2UWL8osWZKTWVyyNC8xN7V4UX7a4vyi9KVFiZl5xYtLMlLXXJhzYd/Fxgu7Lmy6sGHNhT0IDtCAkuJJDQ1L03IS04snNW7KSCyOL83L
-zssvz4uHuPUwNsFDq4F0Xnx6UX5pQfGkI4wTgAgAcFv0Pg==
-"""
-)
-
-
-def msgpack(value):
-    """A value in MessagePack, with the longest form of every length."""
-    if value is None or isinstance(value, bool):
-        return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
-    if isinstance(value, int):
-        return b"\xd3" + struct.pack(">q", value)
-    if isinstance(value, (str, bytes)):
-        raw = value.encode() if isinstance(value, str) else value
-        return (b"\xdb" if isinstance(value, str) else b"\xc6") + struct.pack(">I", len(raw)) + raw
-    if isinstance(value, dict):
-        return b"\xdf" + struct.pack(">I", len(value)) + b"".join(msgpack(k) + msgpack(v) for k, v in value.items())
-    return b"\xdd" + struct.pack(">I", len(value)) + b"".join(map(msgpack, value))

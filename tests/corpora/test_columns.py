@@ -1,244 +1,294 @@
+"""Files of columns, of CoNLL-2012, and the signs of a wrong column."""
+
 import gzip
-import random
 
 import pytest
+from column_samples import SAMPLES, TOKENS, lines, uner
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hf_xorner.corpora import DataError, Reading
-from hf_xorner.corpora.formats import columns
-from hf_xorner.corpora.formats.columns import read_columns
+from hf_xorner.corpora import DataError, load_corpus
+from hf_xorner.corpora.assemble import words_and_tags
 
+pytest_plugins = "corpus_files"
 
-@pytest.fixture
-def write(tmp_path):
-    def write(content):
-        path = tmp_path / "some.conll"
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
-def read(path):
-    return [(sentence.tokens, sentence.tags) for sentence in read_columns(path)]
-
-
-EXPECTED = [(["Ann", "left"], ["B-PER", "O"]), (["Rain"], ["O"])]
+EXPECTED = [("Ann left", "B-PER O"), ("Rain", "O")]
 
 
 @pytest.mark.parametrize(
     "content",
     [
         "Ann\tB-PER\nleft\tO\n\nRain\tO\n\n",
-        "Ann B-PER\nleft O\n\nRain O\n",
         "Ann NNP x B-PER\nleft VBD y O\n\nRain NN z O",
         "Ann   NNP B-PER\nleft  VBD\t    O  \n\n\n\n Rain NN O\n",
         "Ann\tB-PER\r\nleft\tO\r\n\r\nRain\tO\r\n",
         "\ufeffAnn\tB-PER\nleft\tO\n\t\n\ufeffRain\tO\n",
-        "Ann B-PER\nleft O\n \t \nRain O\n",
         "\n\nAnn B-PER\nleft O\n\ufeff\nRain O\n",
         "-DOCSTART- -X- O O\n\nAnn a b B-PER\nleft a b O\n-DOCSTART- -X- O O\nRain a b O\n",
         "-DOCSTART- O\n\nAnn\tB-PER\nleft\tO\n\n-DOCSTART-\nRain\tO\n",
     ],
-    ids=[
-        "tab",
-        "blank",
-        "four columns",
-        "aligned",
-        "crlf",
-        "bom",
-        "blanks only",
-        "bom only",
-        "docstart",
-        "docstart tab",
-    ],
 )
-def test_variants_of_a_file_read_the_same(write, content):
-    assert read(write(content)) == EXPECTED
+def test_variants_of_a_file_read_the_same(read, content):
+    assert read(content) == EXPECTED
 
 
-def test_tab_separated_files_split_at_tabs_only(write):
-    assert read(write("New York\tB-LOC\nis fine\tO\n")) == [(["New York", "is fine"], ["B-LOC", "O"])]
-
-
-@pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\u3000", "\u2028", "\u0085", "\x0b", "\x1c", "\r"])
-@pytest.mark.parametrize("separator", ["\t", " "])
-def test_tokens_may_contain_other_whitespace_and_line_breaks(write, blank, separator):
-    token = f"1{blank}000"
-    assert read(write(f"{token}{separator}O\nkm{separator}O\n")) == [([token, "km"], ["O", "O"])]
-
-
-def test_tokens_that_begin_like_a_document_line_are_tokens(write):
-    assert read(write("-DOCSTART-ed O\n")) == [(["-DOCSTART-ed"], ["O"])]
-
-
-def test_sentences_have_line_numbers(write):
-    content = "-DOCSTART- O\n\na O\nb O\n\n\nc O\n"
-    assert [sentence.line for sentence in read_columns(write(content))] == [3, 7]
-
-
-def test_sentences_are_read_lazily(write):
-    sentences = read_columns(write("a O\n\nb O O\n"))
-    assert next(sentences).tokens == ["a"]
-    with pytest.raises(DataError):
-        next(sentences)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a O\nb\n", ":2: 1 column where the first token line has 2"),
-        ("a\tO\nb\tx\tO\n", ":2: 3 columns where the first token line has 2"),
-        ("a\n", ":1: one column only"),
-        ("a\tO\n\tO\n", ":2: the token is empty"),
-        ("a\tO\nb\t\n", ":2: the tag is empty"),
-        ("", ":1: the file holds no sentence"),
-        ("\n \n-DOCSTART- O\n", ":1: the file holds no sentence"),
-        ("né O\nñ O\n\n".encode() + b"na\xefve O\n", ":4: byte 0xef is not valid UTF-8"),
-    ],
+@given(
+    rows=st.lists(
+        st.tuples(st.text(st.sampled_from("wé\u00a0\u2028\u0085\x0b\x1c#"), min_size=1), st.sampled_from("nb"))
+    ),
+    ends=st.sampled_from(["\n", "\r\n"]),
+    blank=st.sampled_from(["", "\t", " "]),
 )
-def test_invalid_files_raise_with_file_and_line(write, content, message):
-    path = write(content)
-    with pytest.raises(DataError) as error:
-        read(path)
-    assert str(error.value).startswith(f"{path}{message}")
-
-
-def test_invalid_utf8_far_into_a_file_raises(write):
-    path = write("wörd O\n".encode() * 20_000 + b"\xff O\n")
-    with pytest.raises(DataError, match=r":20001: byte 0xff"):
-        read(path)
-
-
-def test_gzip_files_are_read(tmp_path):
-    for name in ("x.conll.gz", "x.conll"):
-        (tmp_path / name).write_bytes(gzip.compress("né O\nb B-X\n".encode()))
-        assert read(tmp_path / name) == [(["né", "b"], ["O", "B-X"])]
-
-
-@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:20] + b"\0\0\0\0" + data[24:]])
-def test_damaged_gzip_files_raise(tmp_path, damage):
-    path = tmp_path / "x.gz"
-    path.write_bytes(damage(gzip.compress(b"word O\n" * 1000)))
-    with pytest.raises(DataError, match=r"x\.gz: the gzip file is damaged \(.+\); compress or fetch it again\."):
-        read(path)
+def test_words_may_hold_any_other_blanks_and_line_breaks(tmp_path_factory, rows, ends, blank):
+    """Lines are compared with a reader that splits at ``\\n`` and TABs."""
+    path = tmp_path_factory.mktemp("columns") / "x.tsv"
+    text = ends.join(["first\tB-X", *(f"{word}\tO{ends + blank if end == 'b' else ''}" for word, end in rows)])
+    path.write_bytes(text.encode())
+    expected, inside = [], []
+    for line in text.split("\n"):
+        if line.strip("\r\t "):
+            inside.append(line.split("\t")[0])
+        elif inside:
+            expected.append(inside)
+            inside = []
+    assert list(load_corpus(path)["train"]["tokens"]) == [*expected, *([inside] if inside else [])]
 
 
 @pytest.mark.parametrize(
     ("content", "options", "expected"),
     [
+        ("New York\tB-LOC\nis fine\tO\n", {}, [("New York is fine", "B-LOC O")]),
+        ("-DOCSTART-ed O\n", {}, [("-DOCSTART-ed", "O")]),
         ("1 a DT O\n2 b NN B-X\n", {"token_column": 1}, [("a b", "O B-X")]),
         ("a DT O\nb NN B-X\n", {"tag_column": 1}, [("a b", "DT NN")]),
         ("a O x\nb B-X y\n", {"tag_column": "-2"}, [("a b", "O B-X")]),
-        ("a b\tO\n", {}, [("a b", "O")]),
         ("a b\tO\n", {"separator": "blank"}, [("a", "O")]),
         ("a O\tB-X\n", {"separator": "tab"}, [("a O", "B-X")]),
+        ("a ? f f\nb B-X f f\nc O f f\n", {}, [("a b c", "? B-X O")]),
+        ("# id = 1\n# text = a b\na O\nb O\n\n# id = 2\nc O\n", {}, [("a b", "O O"), ("c", "O")]),
+        ("# O\na O\n", {}, [("# a", "O O")]),
+        ("#a O\nb O\n", {}, [("#a b", "O O")]),
+        ("# c\na O\n# d e\nb O\n", {"comments": "# "}, [("a b", "O O")]),
+        ("% c O\na O\n\n%% O\nb O\n", {"comments": "%"}, [("a", "O"), ("b", "O")]),
+        ("# O\na O\n", {"comments": "none"}, [("# a", "O O")]),
     ],
 )
-def test_columns_are_configurable(write, content, options, expected):
-    found = [(" ".join(s.tokens), " ".join(s.tags)) for s in read_columns(write(content), Reading(**options))]
-    # Tokens with a space inside look the same here; the case above uses a TAB.
-    assert found == expected
+def test_columns_and_comments_are_configurable(read, content, options, expected):
+    assert read(content, **options) == expected
 
 
 @pytest.mark.parametrize(
     ("content", "options", "pos"),
     [
-        ("a DT O\n", {}, ["DT"]),
-        ("a DT B-NP O\n", {}, ["DT"]),
+        ("a DT O\nb NN O\n", {}, ["DT", "NN"]),
+        ("a DT B-NP O\nb NN O O\n", {}, ["DT", "NN"]),
         ("a O\n", {}, None),
         ("a x DT B-NP O\n", {}, None),
         ("a x DT B-NP O\n", {"pos_column": 2}, ["DT"]),
-        ("a DT O\n", {"pos_column": "none"}, None),
+        ("a DT O\nb NN O\n", {"pos_column": "none"}, None),
         ("a DT O\n", {"tag_column": 1}, None),
+        # Values that do not look like parts of speech.
+        ("a _ O\nb _ O\n", {}, None),
+        ("".join(f"a lemma{number} O\n" for number in range(129)), {}, None),
+        ("a _ O\nb _ O\n", {"pos_column": 1}, ["_", "_"]),
     ],
 )
-def test_the_second_of_three_or_four_columns_is_the_part_of_speech(write, content, options, pos):
-    (sentence,) = read_columns(write(content), Reading(**options))
-    assert sentence.pos_tags == pos
+def test_the_second_of_three_or_four_columns_is_the_part_of_speech(load, content, options, pos):
+    split = load(content, **options)
+    assert (split["pos_tags"][0] if "pos_tags" in split.column_names else None) == pos
 
 
-@pytest.mark.parametrize(
-    ("content", "documents"),
-    [
-        ("a O\n\nb O\n", [None, None]),
+def test_sentences_have_documents(load):
+    for content, documents in (
         ("-DOCSTART- -X- O\n\na O\n\nb O\n\n-DOCSTART- O\n\nc O\n", ["0", "0", "1"]),
         ("-DOCSTART- (x/y 1)\n\na O\n-DOCSTART-\nb O\n", ["x/y 1", "1"]),
-        ("-DOCSTART-\t(x (y))\t\n\na\tO\n", ["x (y)"]),
-    ],
-)
-def test_sentences_have_document_ids(write, content, documents):
-    assert [sentence.doc_id for sentence in read_columns(write(content))] == documents
+        ("a O\n-DOCSTART-\t(x (y))\t\nb\tO\n", [None, "x (y)"]),
+    ):
+        assert list(load(content)["doc_id"]) == documents
+
+
+# --- CoNLL-2012 -------------------------------------------------------------------------------------------------------
+
+BEGIN, END = "#begin document (nw/some/00/some_0001); part 000\n", "#end document\n"
+
+
+def line(word, entity="*", number=0, separator="   ", arguments=1):
+    cells = ["nw/some/00/some_0001", "0", str(number), word, "NN", "(TOP*)", "-", "-", "-", "-", entity]
+    return separator.join([*cells, *["(V*)"] * arguments, "-"]) + "\n"
+
+
+FIRST = "".join(map(line, ("Ann", "Lee", "left", "Oslo"), ("(PERSON*", "*)", "*", "(GPE)")))
+SECOND = line("Rain", arguments=3) + line("/.", arguments=3)
+DOCUMENT = f"{BEGIN}{FIRST}\n{SECOND}\n{END}"
 
 
 @pytest.mark.parametrize(
-    ("content", "options", "expected"),
+    "content",
     [
-        ("# id = 1\n# text = a b\na O\nb O\n\n# id = 2\nc O\n", {}, ["a b", "c"]),
-        ("# id = 1\na\tO\n", {}, ["a"]),
-        ("# O\na O\n", {}, ["# a"]),
-        ("#a O\nb O\n", {}, ["#a b"]),
-        ("# c\na O\nb O\n", {"comments": "# "}, ["a b"]),
-        ("% c O\na O\n\n%% O\nb O\n", {"comments": "%"}, ["a", "b"]),
-        ("# O\na O\n", {"comments": "none"}, ["# a"]),
+        DOCUMENT,
+        f"{BEGIN}{FIRST}{END}{BEGIN}{SECOND}".rstrip("\n"),
+        f"{FIRST}\n \t\n\n{SECOND}",
+        DOCUMENT.replace("   ", "\t"),
+        DOCUMENT.replace("   ", " \t  ").replace("\nnw", "\n  nw"),
+        "\ufeff" + DOCUMENT.replace("\n", "\r\n"),
+        DOCUMENT.replace("(GPE)", "(GPE*)"),
+        gzip.compress(DOCUMENT.encode()),
     ],
 )
-def test_comments_are_ignored(write, content, options, expected):
-    assert [" ".join(s.tokens) for s in read_columns(write(content), Reading(**options))] == expected
+def test_variants_of_conll2012_read_the_same(read, content):
+    expected = [("Ann Lee left Oslo", "B-PERSON I-PERSON O B-GPE"), ("Rain /.", "O O")]
+    assert read(content, "x.v4_gold_conll") == expected
 
 
-def test_line_numbers_count_comments_and_document_lines(write):
-    content = "# a b c\n\n-DOCSTART- O\n\n# a b c\nx O\ny O\n\t\n \nz O\n"
-    assert [(s.place(), s.place(len(s.tokens) - 1)) for s in read_columns(write(content))] == [
-        (f"{write(content)}:6", f"{write(content)}:7"),
-        (f"{write(content)}:10", f"{write(content)}:10"),
-    ]
+def test_conll2012_has_documents_and_parts_of_speech(load):
+    content = (
+        f"{DOCUMENT}#begin document (nw/some/00/some_0001); part 001\n{FIRST}\n{END}{SECOND}\n"
+        f"#begin document (a (b)); part 012\n{SECOND}\n{END}#begin document (c)\n{SECOND}"
+    )
+    split, name = load(content, "x.txt"), "nw/some/00/some_0001"
+    assert list(split["doc_id"]) == [name, name, f"{name}#1", None, "a (b)#12", "c"]
+    assert split["pos_tags"][0] == ["NN"] * 4
+    assert "pos_tags" not in load(content, "x.txt", pos_column="none").column_names
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" \t\n\ufeff"), min_size=1).filter(
+    lambda word: not word.endswith("\r") and word != "[WORD]"
+)
+CHUNKS = st.tuples(st.sampled_from(["", "PERSON", "WORK_OF_ART"]), st.lists(WORDS, min_size=1, max_size=3))
+
+
+@given(
+    sentences=st.lists(st.lists(CHUNKS, min_size=1), min_size=1), separator=st.sampled_from([" ", "   ", "\t", " \t"])
+)
+def test_any_words_and_entities_of_conll2012_are_read(tmp_path_factory, sentences, separator):
+    path = tmp_path_factory.mktemp("conll2012") / "x.gold_conll"
+    words, tags, content = [], [], BEGIN
+    for chunks in sentences:
+        words.append([])
+        tags.append([])
+        for label, tokens in chunks:
+            for index, word in enumerate(tokens):
+                first, last = index == 0, index == len(tokens) - 1
+                opening = f"({label}" if first and label else ""
+                cell = f"({label})" if first and last and label else f"{opening}*{')' if last and label else ''}"
+                content += line(word, cell, separator=separator)
+                words[-1].append(word)
+                tags[-1].append(f"{'B' if first else 'I'}-{label}" if label else "O")
+        content += "\n"
+    path.write_bytes((content + END).encode())
+    assert words_and_tags(load_corpus(path, token_column=3, tag_column=10)["train"]) == (words, tags)
+
+
+# --- Words and tags from a wrong column -------------------------------------------------------------------------------
+
+
+def rows(row):
+    """A file of 40 words in sentences of 8."""
+    return "".join("\t".join(row(n, f"w{'abcdefgh'[n % 8]}")) + "\n" + "\n" * (n % 8 == 7) for n in range(40))
+
+
+REFUSED = {
+    "numbers": (rows(lambda n, word: (str(n * 7 % 100), word, "O" if n % 2 else "B-X")), "token_column"),
+    "an annotator": (rows(lambda n, word: (word, "-", "stephen")), "tag_column"),
+    "features": (rows(lambda n, word: (word, "NN", f"Number={n}")), "tag_column"),
+    "many tags": ("".join(f"word{n % 400}\tT{n % 101}\n" for n in range(2000)), "tag_column"),
+    "one like a tag": (rows(lambda n, word: (word, "B-52" if n == 3 else f"text{n}")), "tag_column"),
+    "BRAT": (rows(lambda n, word: (f"T{n}", f"Person {n} {n + 3}", f"Ann {n}")), "tag_column"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_words_and_tags_from_a_wrong_column_are_refused(load, name):
+    content, option = REFUSED[name]
+    with pytest.raises(DataError, match=option):
+        load(content)
+    if name != "one like a tag":
+        assert len(load(content, **{option: -1 if option == "tag_column" else 0})) > 0
+
+
+def test_words_of_json_are_checked_too(load):
+    record = '{"tokens": ["1", "2", "3", "4", "5"], "tags": ["O", "B-X", "O", "O", "O"]}\n'
+    with pytest.raises(DataError, match="100% of the words are numbers"):
+        load(record * 10, "x.jsonl")
+
+
+def test_plain_tags_are_noted(load, caplog):
+    text = "".join(f"{n % 500}word\tT{n % 100}\n" for n in range(1000))
+    assert len(load(text).features["ner_tags"].feature.names) == 100
+    (message,) = caplog.messages
+    assert "100 different ones, such as 'T0'" in message and "each word has a label of its own" in message
+    caplog.clear()
+    load(rows(lambda n, word: (word, "PER" if n % 3 else "O")))
+    assert "the tags (2 different ones, such as 'PER') have no prefixes" in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        ("a O\n# a comment here\nb O\n", {}, ":2: 4 columns where the first token line has 2"),
-        ("a O\n#x\nb O\n", {"comments": "#"}, ":2: a comment inside a sentence"),
-        ("# a b\n", {"comments": "none"}, None),
-        ("a O\n", {"tag_column": 2}, ":1: tag_column=2, but the line has 2 columns"),
-        ("a O\n", {"token_column": "word"}, ":1: token_column=word, but the line has 2 columns"),
-        ("a O\nb\tO\tO\n", {}, ":2: 3 columns where the first token line has 2"),
-        ("a\tO\tO\nb\tO\nc\tO\tO\td\n", {}, ":2: 2 columns where the first token line has 3"),
-    ],
+    ("form", "strip"), [("en:{}", "^en:"), ("zh-classical:{}", "^zh-classical:"), ("{}0", "[0-9]$")]
 )
-def test_invalid_files_raise_with_options(write, content, options, message):
-    path = write(content)
-    if message is None:
-        assert read(path)
-        return
-    with pytest.raises(DataError) as error:
-        list(read_columns(path, Reading(**options)))
-    assert str(error.value).startswith(f"{path}{message}")
+def test_prefixes_and_digits_are_noted_and_can_be_removed(load, caplog, form, strip):
+    text = lines(lambda n, word, tag, pos: (form.format("x" if word == "2" else word), tag))
+    words = [["x" if word == "2" else word for word in sentence] for sentence in TOKENS]
+    assert list(load(text)["tokens"]) == [[form.format(word) for word in row] for row in words]
+    (message,) = caplog.messages
+    assert f"strip='{strip}'" in message
+    caplog.clear()
+    assert list(load(text, strip=strip)["tokens"]) == words
+    assert not caplog.records
 
 
-def line_by_line(path):
-    """Sentences of valid two-column files, by a simple reference reader."""
-    sentences, inside = [], ([], [])
-    for line in path.read_bytes().decode().split("\n"):
-        if line.strip("\r\t "):
-            token, tag = line.strip("\r").split("\t")
-            inside[0].append(token)
-            inside[1].append(tag)
-        elif inside[0]:
-            sentences.append(inside)
-            inside = ([], [])
-    return [*sentences, inside] if inside[0] else sentences
+def test_a_word_of_which_nothing_is_left_is_a_fault(load):
+    text = "en:a O\nen: O\n\nen: O\n"
+    with pytest.raises(DataError, match=r":2: nothing is left of the word 'en:'"):
+        load(text, strip="^en:")
+    assert list(load(text, strip="^en:", skip_bad_lines=True)["tokens"]) == [["a"]]
 
 
-def test_reading_in_chunks_matches_reading_line_by_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(columns, "_CHUNK", 50)
-    rng = random.Random(0)
-    for number in range(60):
-        ends = rng.choice(["\n", "\r\n"])
-        lines = [
-            rng.choice(["", "", "\t", " "]) if rng.random() < 0.3 else f"{'w' * rng.randint(1, 30)}\u00a0{at}\tB-X"
-            for at in range(rng.randint(1, 40))
-        ]
-        path = tmp_path / f"{number}.tsv"
-        path.write_bytes((ends.join(["first\tO", *lines]) + rng.choice(["", ends])).encode())
-        assert read(path) == line_by_line(path)
+# --- Bad lines --------------------------------------------------------------------------------------------------------
+
+BAD = {
+    "columns by TAB": ("\t", "1 column"),
+    "columns by blanks": (" ", "1 column"),
+    "CoNLL-U of Stanza": ("\t", "1 column"),
+    "CSV without a header": (",", "the tag is empty"),
+    "TSV with a header": ("\t", "the tag is empty"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_lines_are_left_out_and_listed_on_request(load, caplog, tmp_path, name):
+    file, content = SAMPLES[name]
+    separator, fault = BAD[name]
+    lines, words = content.decode().split("\n"), ("gestern", "heißt", "kaufte")
+    places = [at for at, line in enumerate(lines) if any(word in line for word in words)]
+    for at in places:
+        lines[at] = lines[at].split(separator)[0]
+    with pytest.raises(DataError, match=rf":{places[0] + 1}: {fault}.*, or pass skip_bad_lines\.$"):
+        load("\n".join(lines), file)
+    caplog.clear()
+    dataset = load("\n".join(lines), file, skip_bad_lines=True)
+    assert list(dataset["tokens"]) == [[word for word in row if word not in words] for row in TOKENS]
+    first, *listed = caplog.messages[-1].split("\n  ")
+    assert "3 bad lines or records were left out" in first
+    for line, at in zip(listed, places, strict=True):
+        assert line.startswith(f"{tmp_path / file}:{at + 1}: {fault}")
+
+
+def test_words_with_tags_of_no_scheme_are_left_out_as_well(read, caplog):
+    text = "Ann B-PER\nleft 0\nOslo LOC\n\nx y z\n\nBo B-PER\nLee I-PER\n"
+    assert read(text, skip_bad_lines=True) == [("Ann", "B-PER"), ("Bo Lee", "B-PER I-PER")]
+    assert [line.split(": ")[0][-2:] for line in caplog.messages[-1].split("\n")[1:]] == [":5", ":2", ":3"]
+    caplog.clear()
+    read("Ann B-PER\nleft O\n\n" + "bad\n" * 1234 + "\nwell O\n", skip_bad_lines=True)
+    assert caplog.messages[-1].endswith("and 1,224 more")
+    for content in ("a\nb\n", "a X-X\n\nb Y-X\nc B-X\n".replace("c B-X\n", "")):
+        with pytest.raises(DataError):
+            read(content, skip_bad_lines=True, scheme="iob2")
+
+
+def test_strict_refuses_what_skipping_would_leave_out(read):
+    with pytest.raises(DataError, match=r"x\.conll:2: 1 column"):
+        read("Ann B-PER\nbad\nBo B-PER\n", skip_bad_lines=True, strict=True)
+
+
+def test_the_tags_of_uner_are_an_option_away(read):
+    assert {tag for _, row in read(lines(uner), "x.iob2", tag_column=4) for tag in row.split()} == {"-", "stephen"}

@@ -1,14 +1,33 @@
-"""Schemes, compared with a reader of chunks that goes token by token."""
+"""Chunks and schemes, compared with a loop over tokens and with seqeval's parsers."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seqeval.scheme import IOB1, IOB2, IOBES, Entities
+from seqeval.scheme import BILOU, IOB1, IOB2, IOBES, Entities
 
-from hf_xorner.corpora.schemes import EDGE, iob2_of, label_names, recognise, repairs_of
+from hf_xorner.corpora import load_corpus
+from hf_xorner.corpora.schemes import (
+    EDGE,
+    WRITTEN_SCHEMES,
+    TagSet,
+    from_iob2,
+    iob2_of,
+    is_chunked,
+    label_names,
+    recognise,
+    repairs_of,
+)
 
-PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bilou": "BILU", "bmes": "BMES"}
-TYPES = ("X", "Y", "art-work")
+pytest_plugins = "corpus_files"
+
+TYPES = ("X", "Y", "art-work", "O")
+LABELS = ["O", *(f"{prefix}-{name}" for name in TYPES for prefix in "BI")]
+#: The letters for begin, inside, end and single.
+LETTERS = {"iob1": "BIII", "iob2": "BIIB", "bioes": "BIES", "bilou": "BILU", "bmes": "BMES"}
+SEQEVAL = {"iob1": IOB1, "iob2": IOB2, "bioes": IOBES, "bilou": BILOU, "bmes": IOBES}
+
+sentences_of_labels = st.lists(st.lists(st.sampled_from(LABELS), max_size=9), max_size=6)
 
 
 def pairs_of(tags):
@@ -25,18 +44,17 @@ def repairs(tags, scheme):
 
 def tags_in(scheme):
     return st.lists(
-        st.sampled_from(["O", *(f"{prefix}-{name}" for prefix in PREFIXES[scheme] for name in TYPES)]), max_size=9
+        st.sampled_from(["O", *(f"{prefix}-{name}" for prefix in set(LETTERS[scheme]) for name in TYPES)]), max_size=9
     )
 
 
 def chunks_token_by_token(tags, scheme):
     """The chunks of tags as (start, end, type), where a tag that continues no chunk opens one."""
-    begin, inside, end, _ = {"bilou": "BILU", "bmes": "BMES"}.get(scheme, "BIES")
+    begin, inside, end, _ = "BIES" if scheme in ("iob1", "iob2") else LETTERS[scheme]
     chunks, open_type = [], None
     for place, tag in enumerate(tags):
         prefix, _, kind = tag.partition("-")
-        continues = prefix in (inside, end) and open_type == kind
-        if continues:
+        if prefix in (inside, end) and open_type == kind:
             chunks[-1][1] = place + 1
         elif tag != "O":
             chunks.append([place, place + 1, kind])
@@ -44,86 +62,155 @@ def chunks_token_by_token(tags, scheme):
     return [tuple(chunk) for chunk in chunks]
 
 
-def chunks_of_iob2(tags):
-    return [(entity.start, entity.end, entity.tag) for entity in Entities([tags], IOB2).entities[0]]
+def chunks_of_seqeval(tags, parser):
+    return [(entity.start, entity.end, entity.tag) for entity in Entities([tags], parser).entities[0]]
 
 
-@pytest.mark.parametrize("scheme", PREFIXES)
+def loop_tags(sentence, scheme):
+    """The tags of a sentence of IOB2 in a scheme."""
+    begin, inside, last, single = LETTERS[scheme]
+    tags, before = ["O"] * len(sentence), None
+    for start, end, name in chunks_token_by_token(sentence, "iob2"):
+        letters = single if end == start + 1 else begin + inside * (end - start - 2) + last
+        if scheme == "iob1":
+            letters = ("B" if before == (start, name) else "I") + "I" * (end - start - 1)
+        tags[start:end] = [f"{letter}-{name}" for letter in letters]
+        before = (end, name)
+    return tags
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------------
+
+
 @given(data=st.data())
-def test_conversion_to_iob2_keeps_the_chunks(scheme, data):
-    tags = data.draw(tags_in(scheme))
-    found = converted(tags, scheme)
-    assert chunks_of_iob2(found) == chunks_token_by_token(tags, scheme)
-    assert repairs(found, "iob2") == []
+def test_conversion_to_iob2_keeps_the_chunks(data):
+    for scheme in LETTERS:
+        tags = data.draw(tags_in(scheme))
+        found = converted(tags, scheme)
+        assert chunks_of_seqeval(found, IOB2) == chunks_token_by_token(tags, scheme)
+        assert repairs(found, "iob2") == []
 
 
-@pytest.mark.parametrize("scheme", ["bioes", "bilou", "bmes"])
 @given(data=st.data())
-def test_repairs_are_needed_exactly_if_a_strict_reader_fails(scheme, data):
-    tags = data.draw(tags_in(scheme))
-    renamed = dict(zip(PREFIXES[scheme], "BIES", strict=True))
-    as_iobes = [tag if tag == "O" else renamed[tag[0]] + tag[1:] for tag in tags]
-    covered = sum(entity.end - entity.start for entity in Entities([as_iobes], IOBES).entities[0])
-    labelled = sum(tag != "O" for tag in tags)
-    assert (repairs(tags, scheme) == []) == (covered == labelled)
+def test_repairs_are_needed_exactly_if_a_strict_reader_fails(data):
+    for scheme in ("bioes", "bilou", "bmes"):
+        tags = data.draw(tags_in(scheme))
+        renamed = dict(zip(LETTERS[scheme], "BIES", strict=True))
+        as_iobes = [tag if tag == "O" else renamed[tag[0]] + tag[1:] for tag in tags]
+        covered = sum(end - start for start, end, _ in chunks_of_seqeval(as_iobes, IOBES))
+        assert (repairs(tags, scheme) == []) == (covered == sum(tag != "O" for tag in tags))
 
 
 @given(tags=tags_in("iob1"))
 def test_iob1_matches_seqeval_without_repairs(tags):
     # seqeval's IOB1 takes no B- that begins a chunk on its own; the scheme's definition gives it no meaning there.
-    free_begin = any(tag[0] == "B" and before[1:] != tag[1:] for before, tag in pairs_of(tags)[:-1] if tag)
-    if not free_begin:
-        expected = [(entity.start, entity.end, entity.tag) for entity in Entities([tags], IOB1).entities[0]]
-        assert chunks_of_iob2(converted(tags, "iob1")) == expected
+    if not any(tag[0] == "B" and before[1:] != tag[1:] for before, tag in pairs_of(tags)[:-1] if tag):
+        assert chunks_of_seqeval(converted(tags, "iob1"), IOB2) == chunks_of_seqeval(tags, IOB1)
     assert repairs(tags, "iob1") == []
 
 
-@pytest.mark.parametrize(
-    ("tags", "scheme"),
-    [
-        ("O", "iob2"),
-        ("B-X I-X O", "iob2"),
-        ("I-X I-X O", "iob1"),
-        ("I-X B-X I-X", "iob1"),
-        ("I-X O B-X", "iob2"),
-        ("O I-X O B-Y B-Y", "iob2"),
-        ("B-X E-X", "bioes"),
-        ("S-X", "bioes"),
-        ("B-X I-X", "iob2"),
-        ("U-X", "bilou"),
-        ("B-X L-X", "bilou"),
-        ("B-X M-X E-X", "bmes"),
-        ("NN VB", "plain"),
-        ("NN O", "plain"),
-        ("-LRB- ,", "plain"),
-        ("B-X Z-X E-X", "bioes"),
-    ],
-)
-def test_schemes_are_recognised(tags, scheme):
-    assert recognise(pairs_of(tags.split())) == scheme
+def test_schemes_are_recognised():
+    for tags, scheme in {
+        "O": "iob2",
+        "B-X I-X O": "iob2",
+        "I-X I-X O": "iob1",
+        "I-X B-X I-X": "iob1",
+        "I-X O B-X": "iob2",
+        "B-X E-X": "bioes",
+        "S-X": "bioes",
+        "U-X": "bilou",
+        "B-X L-X": "bilou",
+        "B-X M-X E-X": "bmes",
+        "NN O": "plain",
+        "-LRB- ,": "plain",
+        "B-X Z-X E-X": "bioes",
+    }.items():
+        assert recognise(pairs_of(tags.split())) == scheme, tags
 
 
 @pytest.mark.parametrize(
-    ("tags", "scheme", "expected", "count"),
+    ("tags", "expected", "repaired"),
     [
-        ("O I-X I-X", "iob2", "O B-X I-X", 1),
-        ("B-X I-Y I-Y", "iob2", "B-X B-Y I-Y", 1),
-        ("I-X I-X", "iob1", "B-X I-X", 0),
-        ("B-X O", "bioes", "B-X O", 1),
-        ("B-X E-X S-X", "bioes", "B-X I-X B-X", 0),
-        ("E-X", "bioes", "B-X", 1),
-        ("B-X S-X", "bioes", "B-X B-X", 1),
-        ("S-X I-X", "bioes", "B-X B-X", 2),
-        ("B-X L-Y", "bilou", "B-X B-Y", 2),
-        ("M-X E-X", "bmes", "B-X I-X", 1),
-        ("NN VB", "plain", "NN VB", 0),
+        ("I-X I-X B-X I-Y", "B-X I-X B-X B-Y", ""),
+        ("B-X I-Y I-Y O I-X", "B-X B-Y I-Y O B-X", "2 tags that continued no entity began one (first: x:2)"),
+        ("B-X E-X S-X B-X I-X E-X", "B-X I-X B-X B-X I-X I-X", ""),
+        ("B-X O E-X S-X", "B-X O B-X B-X", "1 entities without their last tag were closed (first: x:2)"),
+        ("B-X L-X U-X", "B-X I-X B-X", ""),
+        ("B-X M-X E-X S-Y", "B-X I-X I-X B-Y", ""),
+        ("PER PER O LOC PER O O O O", "B-PER I-PER O B-LOC B-PER O O O O", "types of entities"),
+        ("B_PER I_PER O B_LOC O", "B-PER I-PER O B-LOC O", "underscore"),
+        ("O V O V V", "O V O V V", "label of its own"),
+        # An entity ends before a word with an unknown tag, and begins after it.
+        ("? B-X I-X ? O", "? B-X I-X ? O", ""),
+        ("I-X ? I-X I-X B-X ?", "B-X ? B-X I-X B-X ?", ""),
+        ("B-X ? I-X O", "B-X ? B-X O", "1 tags that continued no entity began one"),
+        ("? S-X B-X E-X ?", "? B-X B-X I-X ?", ""),
+        ("S-X B-X ? E-X", "B-X B-X ? B-X", "1 entities without their last tag were closed"),
     ],
 )
-def test_examples(tags, scheme, expected, count):
-    assert converted(tags.split(), scheme) == expected.split()
-    assert len(repairs(tags.split(), scheme)) == count
+def test_tags_become_iob2_and_repairs_are_counted(read, caplog, tmp_path, tags, expected, repaired):
+    content = "".join(f"w{at}\t{tag}\n" for at, tag in enumerate(tags.split()))
+    assert read(content)[0][1] == expected
+    log = caplog.text.replace(str(tmp_path / "x.conll"), "x")
+    assert repaired in log and bool(repaired) == bool(log)
+    assert read(content, scheme="plain")[0][1] == tags
 
 
-def test_label_order():
+def test_blanks_around_a_tag_and_bare_types_on_request(read, caplog):
+    assert read("Ada\tB-PER \nLee\tI-PER\nleft\tO \nnow\tO\n") == [("Ada Lee left now", "B-PER I-PER O O")]
+    assert "blanks" in caplog.text
+    assert read("a PER\nb PER\nc O\n", scheme="io") == [("a b c", "B-PER I-PER O")]
+
+
+def test_repairs_of_all_splits_share_a_line_of_the_log(write, tmp_path, caplog):
+    write("a B-X\n\nb I-X\nc I-X\n\nd I-X\n", "train.txt")
+    write("e O\nf I-X\n", "test.txt")
+    load_corpus(tmp_path)
+    (message,) = caplog.messages
+    assert message == f"{tmp_path}: repaired: 3 tags that continued no entity began one (first: {tmp_path}/train.txt:3)"
+
+
+def test_labels_are_sorted_and_those_of_training(write, tmp_path):
     assert label_names({"I-b", "B-a", "O", "S-c"}, plain=False) == ["O", "B-a", "I-a", "B-b", "I-b", "B-c", "I-c"]
     assert label_names({"VB", "O", "NN"}, plain=True) == ["O", "NN", "VB"]
+    write("a B-X\n", "dev.txt")
+    write("c B-Y\nd O\n", "test.txt")
+    for names in (["O", "B-X", "I-X", "B-Y", "I-Y"], ["O", "B-X", "I-X", "B-Y", "I-Y", "B-Z", "I-Z"]):
+        for split in load_corpus(tmp_path).values():
+            assert split.features["ner_tags"].feature.names == names
+        write("a B-X\nb B-Y\nc B-Z\n", "train.txt")
+
+
+# --- Writing and numbered tags ----------------------------------------------------------------------------------------
+
+
+@given(sentences_of_labels)
+def test_written_schemes_match_a_loop_and_seqeval(sentences):
+    for scheme in WRITTEN_SCHEMES:
+        for sentence in sentences:
+            tags = from_iob2(sentence, scheme)
+            assert tags == loop_tags(sentence, scheme)
+            # seqeval has no BMES, but the equivalent BIOES.
+            renamed = [tag.replace("M-", "I-", 1) for tag in tags]
+            chunks = chunks_token_by_token(sentence, "iob2")
+            assert chunks_of_seqeval(renamed, SEQEVAL[scheme]) == chunks
+            assert converted(tags, scheme) == loop_tags(sentence, "iob2")
+
+
+@given(sentences_of_labels)
+def test_chunks_match_a_loop_over_tokens(sentences):
+    tag_set = TagSet.of(LABELS)
+    ids = np.array([LABELS.index(label) for sentence in sentences for label in sentence], dtype=np.int64)
+    chunks = tag_set.chunks(ids, np.array([len(sentence) for sentence in sentences], dtype=np.int64))
+    expected, before = [], 0
+    for sentence in sentences:
+        chunks_of_sentence = chunks_token_by_token(sentence, "iob2")
+        expected += [(before + start, before + end, name) for start, end, name in chunks_of_sentence]
+        before += len(sentence)
+    types = [tag_set.types[index] for index in chunks.type]
+    assert list(zip(chunks.first, chunks.end, types, strict=True)) == expected
+
+
+def test_plain_labels_are_recognised():
+    assert is_chunked(["O"]) and is_chunked(LABELS)
+    assert not any(map(is_chunked, (["NN", "O"], ["B-", "O"], ["B-x", "S-x"], ["O", "?"])))

@@ -130,31 +130,3 @@ def words_for(draw, sentences):
 def pairs_with_words(draw, scheme="iob2"):
     gold, predicted = draw(pairs(scheme))
     return gold, predicted, words_for(draw, gold)
-
-
-def large_corpus(tokens, entities, seed=0):
-    """Gold and predicted IOB2 tags, and words, of a corpus of one entity a sentence; one in six is wrong."""
-    rng = np.random.default_rng(seed)
-    per_sentence = tokens // entities
-    names = np.array([f"type{index}" for index in range(18)])
-    start = np.arange(entities) * per_sentence + rng.integers(0, per_sentence - 5, entities)
-    size = rng.choice([1, 2, 3, 4, 5], p=[0.5, 0.25, 0.15, 0.06, 0.04], size=entities)
-    kind = rng.integers(0, len(names), entities)
-
-    def tagged(start, size, kind):
-        ids = np.zeros(tokens, dtype=np.int64)
-        for offset in range(5):
-            longer = size > offset
-            ids[start[longer] + offset] = 2 * kind[longer] + (1 if offset == 0 else 2)
-        tags = np.array(["O", *(f"{letter}-{name}" for name in names for letter in "BI")], dtype=object)[ids]
-        return tags.reshape(-1, per_sentence).tolist()
-
-    gold = tagged(start, size, kind)
-    wrong = rng.random(entities) < 0.1
-    other = np.where(wrong, rng.integers(0, len(names), entities), kind)
-    longer = np.where(rng.random(entities) < 0.05, np.minimum(size + 1, 5), size)
-    kept = rng.random(entities) > 0.05
-    predicted = tagged(start[kept], longer[kept], other[kept])
-    words = np.array([f"word{index}" for index in range(50_000)], dtype=object)
-    drawn = words[np.minimum(rng.zipf(1.3, tokens), 50_000) - 1].reshape(-1, per_sentence).tolist()
-    return gold, predicted, drawn

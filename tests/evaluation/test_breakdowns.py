@@ -1,5 +1,4 @@
 import json
-import time
 from collections import Counter
 from itertools import chain
 
@@ -12,7 +11,6 @@ from span_oracle import (
     TYPES,
     corpus_spans,
     in_bioes,
-    large_corpus,
     pairs,
     pairs_with_words,
     ratios_by_loop,
@@ -96,12 +94,12 @@ def confusion_by_loop(gold, predicted, types):
     return table
 
 
-@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(data=st.data())
-def test_breakdowns_match_loops_over_the_spans(scheme, policy, data):
+def test_breakdowns_match_loops_over_the_spans(scheme, data):
     tags, predicted_tags = data.draw(pairs(scheme))
+    policy = data.draw(st.sampled_from(POLICIES))
     comparison = Comparison.of(tags, predicted_tags, policy, scheme)
     gold, predicted = (corpus_spans(side, scheme, policy) for side in (tags, predicted_tags))
 
@@ -115,28 +113,7 @@ def test_breakdowns_match_loops_over_the_spans(scheme, policy, data):
     lengths = {key: scores_where(lambda span, sizes=sizes: span[2] - span[1] in sizes) for key, sizes in groups.items()}
     assert_close(per_length(comparison), lengths)
     assert_close(chunk_tag_recall(comparison), chunk_tag_recall_by_loop(tags, predicted_tags, scheme))
-    found = confusion(comparison)
-    assert found == confusion_by_loop(gold, predicted, comparison.tag_set.types)
-    for index, name in enumerate(found["types"]):
-        places = sum(found[key][name] for key in ("boundary", "boundary_and_type", "missed"))
-        assert sum(found["matrix"][index]) + places == found["support"][name]
-        places = sum(found[key][name] for key in ("inexact", "spurious"))
-        assert sum(row[index] for row in found["matrix"]) + places == found["predicted"][name]
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_recall_of_chunk_tags_disregards_types_and_spans(policy):
-    """B-PER for B-LOC is right (li2020, section 4.6), and so is the E- of a span that never began."""
-    gold = [["B-LOC", "E-LOC", "O", "S-PER", "B-PER", "I-PER", "E-PER"]]
-    predicted = [["B-PER", "E-LOC", "O", "S-LOC", "O", "I-PER", "E-PER"]]
-    found = chunk_tag_recall(Comparison.of(gold, predicted, policy))
-    assert {tag: (row["recall"], row["support"]) for tag, row in found.items()} == {
-        "O": (100, 1),
-        "S": (100, 1),
-        "B": (50, 2),
-        "I": (100, 1),
-        "E": (100, 2),
-    }
+    assert confusion(comparison) == confusion_by_loop(gold, predicted, comparison.tag_set.types)
 
 
 def test_a_hand_computed_confusion():
@@ -166,7 +143,7 @@ def test_a_hand_computed_confusion():
 # --- Surface forms ---------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(pairs_with_words(), st.sampled_from(POLICIES))
 def test_pairs_of_surface_form_and_type_are_scored_once(pair, policy):
     gold, predicted, words = pair
@@ -189,19 +166,6 @@ def test_pairs_of_surface_form_and_type_are_scored_once(pair, policy):
     assert surface_scores(comparison, list(chain.from_iterable(words))) == pytest.approx(expected, abs=1e-10)
 
 
-def test_hand_computed_surface_form_scores():
-    # Paris is found once of twice: it counts as found, and once. "paris" is another form, Paris of type Y another pair.
-    words = "Paris Paris paris Paris New York".split()
-    gold = [["B-X", "B-X", "B-X", "B-Y", "B-X", "I-X"]]
-    predicted = [["B-X", "O", "O", "B-X", "B-X", "O"]]
-    assert surface_scores(Comparison.of(gold, predicted), words) == {
-        "precision": 50.0,
-        "recall": 25.0,
-        "f1": pytest.approx(100 / 3),
-        "support": 4,
-    }
-
-
 def part_of(words, train, vectors):
     """The part of an entity, or of a word alone, by ma2016's definition."""
     some_not_in_train = any(word.lower() not in [other.lower() for other in train] for word in words)
@@ -216,7 +180,7 @@ def part_of(words, train, vectors):
 # --- Vocabularies ----------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=25)
 @given(pairs_with_words(), st.sampled_from(POLICIES), VOCABULARY, VOCABULARY)
 def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
     gold, predicted, words = pair
@@ -262,21 +226,6 @@ def test_hand_computed_vocabulary_parts():
     }
 
 
-@pytest.mark.parametrize(("word", "training"), [("New", "new"), ("new", "New"), ("NEW", "nEw")])
-def test_words_are_compared_with_training_words_in_lower_case(word, training):
-    comparison = Comparison.of([["B-X"]], [["B-X"]])
-    found = vocabulary_partition(comparison, [word], iter([training]), [word])
-    assert found["entities"]["IV"]["support"] == found["words"]["IV"]["support"] == 1
-    found = vocabulary_partition(comparison, [f"{word}er"], [training], [])
-    assert found["entities"]["OOBV"]["support"] == 1
-
-
-def test_vectors_of_capitalised_words_are_not_those_of_lower_cased_ones():
-    comparison = Comparison.of([["B-X"]], [["B-X"]])
-    found = vocabulary_partition(comparison, ["new"], ["new"], ["New"])
-    assert found["entities"]["OOEV"]["support"] == 1
-
-
 def test_parts_depend_on_vectors_and_on_the_kind_of_tags():
     spans, plain = Comparison.of([["B-X", "O"]], [["B-X", "O"]]), Comparison.of([["NN", "VB"]], [["NN", "NN"]])
     found = vocabulary_partition(spans, ["a", "b"], iter(["a"]))
@@ -289,7 +238,7 @@ def test_parts_depend_on_vectors_and_on_the_kind_of_tags():
 # --- Seen entities ---------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=25)
 @given(
     pairs_with_words(), st.sampled_from(POLICIES), st.sets(st.lists(st.sampled_from("abABc"), max_size=2).map(" ".join))
 )
@@ -309,18 +258,6 @@ def test_entities_are_seen_when_training_has_their_surface_form(pair, policy, su
     assert_close(seen_partition(comparison, list(chain.from_iterable(words)), surfaces), expected)
 
 
-def test_hand_computed_seen_entities():
-    # The type does not matter, the case does, and so does the whole of the form.
-    words = "Paris met paris in New York City".split()
-    gold = [["B-X", "O", "B-X", "O", "B-X", "I-X", "I-X"]]
-    predicted = [["B-X", "O", "O", "O", "B-X", "I-X", "O"]]
-    found = seen_partition(Comparison.of(gold, predicted), words, ["Paris", "New York"])
-    assert found == {
-        "seen": {"precision": 50.0, "recall": 100.0, "f1": pytest.approx(200 / 3), "support": 1},
-        "unseen": {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 2},
-    }
-
-
 # --- Kinds of sentences ----------------------------------------------------------------------------------------------
 
 
@@ -335,7 +272,7 @@ def kind_by_loop(words):
     return "short" if len(words) < 7 else "other"
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=25)
 @given(pairs_with_words(), st.sampled_from(POLICIES), st.randoms(use_true_random=False))
 def test_sentence_kinds_match_a_loop(pair, policy, random):
     gold, predicted, words = pair
@@ -359,7 +296,7 @@ def plain_pairs(draw):
     return [[draw(st.lists(tag, min_size=length, max_size=length)) for length in lengths] for _ in range(2)]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(plain_pairs())
 def test_plain_tags_are_scored_one_by_one(pair):
     comparison = Comparison.of(*pair, scheme="plain")
@@ -398,28 +335,8 @@ def everything(comparison, words, train_words, vectors, train_surfaces):
     }
 
 
-NOTHING = [[], [[]], [["O", "O"]], [["NN", "VB"]]]
-
-
-@pytest.mark.parametrize("corpus", [*((tags, tags, [["a"] * len(row) for row in tags]) for tags in NOTHING), None])
-def test_breakdowns_are_serializable_even_if_empty(corpus):
-    gold, predicted, words = corpus or large_corpus(2_000, 100)
-    words = list(chain.from_iterable(words))
-    found = everything(Comparison.of(gold, predicted), words, words[:50], words[40:90], ["word1"])
-    assert json.loads(json.dumps(found)) == found
-
-
-def measure(tokens, entities):
-    """The seconds that comparison and all breakdowns take, and the F1."""
-    gold, predicted, words = large_corpus(tokens, entities)
-    train, vectors = [f"word{index}" for index in range(20_000)], [f"word{index}" for index in range(10_000, 50_000)]
-    start = time.perf_counter()
-    flat = list(chain.from_iterable(words))
-    found = everything(Comparison.of(gold, predicted), flat, train, vectors, vectors)
-    seconds = time.perf_counter() - start
-    assert found["support"] == entities
-    return seconds, found["f1"], gold, predicted
-
-
-def test_two_hundred_thousand_tokens_take_less_than_three_seconds():
-    assert measure(200_000, 10_000)[0] < 3
+def test_breakdowns_are_serializable_even_if_empty():
+    for tags in ([], [[]], [["O", "O"]], [["NN", "VB"]], [["B-X", "I-X", "O", "B-Y"]]):
+        words = ["a" for row in tags for _ in row]
+        found = everything(Comparison.of(tags, tags), words, words[:1], words, ["a"])
+        assert json.loads(json.dumps(found)) == found

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_xorner.evaluation import resampling
 from hf_xorner.evaluation.resampling import bootstrap_intervals, randomisation_test
 
 SPAN_FIGURES = ("precision", "recall", "f1")
@@ -73,7 +72,7 @@ def paired_counts(draw):
 # --- Randomisation ---------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(paired_counts())
 def test_small_cases_equal_the_enumeration_of_all_swaps(pair):
     expected = p_by_brute_force(*pair)
@@ -82,15 +81,6 @@ def test_small_cases_equal_the_enumeration_of_all_swaps(pair):
     for name in SPAN_FIGURES:
         assert found[name]["exact"]
         assert found[name]["p"] == pytest.approx(expected[name], abs=1e-12)
-
-
-def test_accuracy_of_plain_tags_equals_the_enumeration_of_all_swaps():
-    rng = np.random.default_rng(0)
-    tokens = rng.integers(1, 9, 11)
-    pair = plain_system(rng, tokens, 0.9), plain_system(rng, tokens, 0.7)
-    found = randomisation_test(*pair)
-    assert found["accuracy"]["p"] == pytest.approx(p_by_brute_force(*pair)["accuracy"], abs=1e-12)
-    assert found["accuracy"]["exact"]
 
 
 def test_a_hand_computed_p_value():
@@ -129,44 +119,11 @@ def test_sampled_p_values_approximate_the_exact_ones():
         assert mean == pytest.approx(expected, abs=4 * np.sqrt(p * (1 - p) / (trials * len(sampled))) + 1e-12)
 
 
-def test_random_trials_equal_a_loop_over_sentences():
-    rng = np.random.default_rng(2)
-    gold = rng.integers(0, 4, 60)
-    counts_a, counts_b = system(rng, gold, 0.85), system(rng, gold, 0.7)
-    seen_a, seen_b = exact_scores(counts_a.tolist()), exact_scores(counts_b.tolist())
-    extreme, trials = Counter(), 2000
-    for _ in range(trials):
-        swap = rng.random((len(gold), 1)) < 0.5
-        scores_a = exact_scores(np.where(swap, counts_b, counts_a).tolist())
-        scores_b = exact_scores(np.where(swap, counts_a, counts_b).tolist())
-        for name in SPAN_FIGURES:
-            extreme[name] += abs(scores_a[name] - scores_b[name]) >= abs(seen_a[name] - seen_b[name])
-    found = randomisation_test(counts_a, counts_b)
-    for name in SPAN_FIGURES:
-        assert not found[name]["exact"]
-        assert found[name]["trials"] == 10_000
-        assert found[name]["p"] == pytest.approx((1 + extreme[name]) / (1 + trials), abs=0.04)
-
-
 def test_the_sampled_p_value_is_never_zero():
     counts_a, counts_b = (np.array([[right, n, n] for n in range(1, 200)]) for right in (1, 0))
     found = randomisation_test(counts_a, counts_b, trials=99)
     # 199 sentences that differ alike have 200 outcomes, more than the trials.
     assert found["f1"] == {"p": 0.01, "difference": pytest.approx(1.0), "trials": 99, "exact": False}
-
-
-@pytest.mark.parametrize("columns", [2, 3])
-@pytest.mark.parametrize("sentences", [0, 3])
-def test_identical_systems_have_a_p_value_of_1(columns, sentences):
-    counts = np.array([[1, 2, 3], [0, 0, 0], [2, 2, 2]])[:sentences, :columns]
-    for found in randomisation_test(counts, counts).values():
-        assert found == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
-
-
-def test_one_sentence_has_a_p_value_of_1():
-    found = randomisation_test(np.array([[3, 3, 3]]), np.array([[0, 2, 3]]))
-    for name in SPAN_FIGURES:
-        assert found[name] == {"p": 1.0, "difference": 100.0, "trials": 2, "exact": True}
 
 
 def test_ties_are_found_without_rounding_errors():
@@ -188,26 +145,6 @@ def test_large_counts_are_compared_exactly():
     assert randomisation_test(counts_a, counts_b)["f1"]["p"] == 0.5
 
 
-def test_the_seed_determines_the_p_value():
-    rng = np.random.default_rng(4)
-    gold = rng.integers(0, 4, 100)
-    pair = system(rng, gold, 0.85), system(rng, gold, 0.8)
-    assert randomisation_test(*pair) == randomisation_test(*pair)
-    assert len({randomisation_test(*pair, seed=seed)["f1"]["p"] for seed in range(5)}) > 1
-
-
-def test_results_do_not_depend_on_the_chunk_size(monkeypatch):
-    rng = np.random.default_rng(4)
-    gold = rng.integers(0, 4, 100)
-    counts_a, counts_b = system(rng, gold, 0.85), system(rng, gold, 0.8)
-    small = counts_a[:7], counts_b[:7]
-    before = randomisation_test(counts_a, counts_b), bootstrap_intervals(counts_a), randomisation_test(*small)
-    assert before[2]["f1"]["exact"]
-    monkeypatch.setattr(resampling, "_DRAWS", 7)
-    after = randomisation_test(counts_a, counts_b), bootstrap_intervals(counts_a), randomisation_test(*small)
-    assert after == before
-
-
 # --- Bootstrap -------------------------------------------------------------------------------------------------------
 
 
@@ -218,8 +155,7 @@ def naive_bootstrap(counts, resamples, seed):
     return {name: np.array([100 * float(scores[name]) for scores in drawn]) for name in drawn[0]}
 
 
-@pytest.mark.parametrize("confidence", [0.95, 0.5])
-@pytest.mark.parametrize("plain", [False, True], ids=["spans", "plain"])
+@pytest.mark.parametrize(("plain", "confidence"), [(False, 0.95), (True, 0.5)])
 def test_intervals_equal_those_of_a_loop_over_sentences(plain, confidence):
     rng = np.random.default_rng(1)
     counts = plain_system(rng, rng.integers(1, 20, 80), 0.8) if plain else system(rng, rng.integers(0, 4, 80), 0.8)
@@ -234,38 +170,17 @@ def test_intervals_equal_those_of_a_loop_over_sentences(plain, confidence):
         assert interval[0] < 100 * float(exact_scores(counts.tolist())[name]) < interval[1]
 
 
-def test_intervals_of_one_column_match_a_binomial():
-    # 400 sentences of one gold span each, 300 of them found: the recall of a resample is binomial.
-    counts = np.array([[1, 1, 1]] * 300 + [[0, 0, 1]] * 100)
-    low, high = bootstrap_intervals(counts, resamples=50_000)["recall"]
-    spread = 100 * np.sqrt(0.75 * 0.25 / 400)
-    assert low == pytest.approx(75 - 1.96 * spread, abs=0.3)
-    assert high == pytest.approx(75 + 1.96 * spread, abs=0.3)
+def test_nothing_and_identical_systems_are_tested():
+    assert bootstrap_intervals(np.zeros((0, 3), dtype=int)) == {name: [0.0, 0.0] for name in SPAN_FIGURES}
+    assert bootstrap_intervals(np.zeros((7, 2), dtype=int)) == {"accuracy": [0.0, 0.0]}
+    counts = np.array([[1, 2, 3], [0, 0, 0], [2, 2, 2]])
+    for found in randomisation_test(counts, counts).values():
+        assert found == {"p": 1.0, "difference": 0.0, "trials": 1, "exact": True}
 
 
-@pytest.mark.parametrize("counts", [[[2, 3, 4]], [[2, 3, 4]] * 5], ids=["one", "all alike"])
-def test_identical_sentences_have_an_interval_of_width_zero(counts):
-    found = bootstrap_intervals(np.array(counts))
-    assert found["recall"] == [50.0, 50.0]
-    assert found["precision"] == pytest.approx([200 / 3] * 2)
-    assert found["f1"] == pytest.approx([400 / 7] * 2)
-
-
-@pytest.mark.parametrize("sentences", [0, 1, 7])
-def test_without_sentences_scores_are_zero(sentences):
-    nothing = [0.0, 0.0]
-    assert bootstrap_intervals(np.zeros((sentences, 3), dtype=int)) == dict.fromkeys(SPAN_FIGURES, nothing)
-    assert bootstrap_intervals(np.zeros((sentences, 2), dtype=int)) == {"accuracy": nothing}
-
-
-def test_sentences_without_spans_are_resampled():
-    # Of two sentences one is empty: a quarter of the resamples has none but that, and scores 0.
-    counts = np.array([[1, 1, 1], [0, 0, 0]])
-    assert bootstrap_intervals(counts, confidence=0.4)["f1"] == [100.0, 100.0]
-    assert bootstrap_intervals(counts, confidence=0.6)["f1"] == [0.0, 100.0]
-
-
-def test_the_seed_determines_the_intervals():
-    counts = system(np.random.default_rng(0), np.arange(200) % 4, 0.8)
-    assert bootstrap_intervals(counts) == bootstrap_intervals(counts)
-    assert bootstrap_intervals(counts) != bootstrap_intervals(counts, seed=14)
+def test_the_seed_determines_the_results():
+    rng = np.random.default_rng(4)
+    gold = rng.integers(0, 4, 100)
+    pair = system(rng, gold, 0.85), system(rng, gold, 0.8)
+    assert randomisation_test(*pair) == randomisation_test(*pair) != randomisation_test(*pair, seed=14)
+    assert bootstrap_intervals(pair[0]) == bootstrap_intervals(pair[0]) != bootstrap_intervals(pair[0], seed=14)

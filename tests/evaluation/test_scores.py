@@ -1,4 +1,3 @@
-import time
 import warnings
 
 import numpy as np
@@ -14,9 +13,7 @@ from hf_xorner.evaluation import compute_metrics_for, span_scores
 from hf_xorner.evaluation.comparison import Comparison
 from hf_xorner.evaluation.scores import scores_of
 
-TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y", "B-art-work", "I-art-work"]
-STRICT = {"iob2": IOB2, "bioes": IOBES, "bilou": BILOU}
-AVERAGES = ("precision", "recall", "f1")
+STRICT = {"iob1": IOB1, "iob2": IOB2, "bioes": IOBES, "bilou": BILOU}
 
 
 def seqeval_report(gold, predicted, **mode):
@@ -43,27 +40,17 @@ def assert_matches_seqeval(found, gold, predicted, **mode):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=25)
 @given(data=st.data())
-def test_scores_match_default_seqeval(scheme, data):
+def test_scores_match_both_modes_of_seqeval(scheme, data):
     gold, predicted = data.draw(pairs(scheme))
     renamed = ([in_bioes(tags, scheme) for tags in side] for side in (gold, predicted))
     assert_matches_seqeval(span_scores(gold, predicted, "conlleval", scheme), *renamed)
-
-
-@pytest.mark.parametrize("scheme", STRICT)
-@settings(deadline=None, max_examples=120)
-@given(data=st.data())
-def test_scores_match_strict_seqeval(scheme, data):
-    gold, predicted = data.draw(pairs(scheme))
-    found = span_scores(gold, predicted, "strict", scheme)
-    assert_matches_seqeval(found, gold, predicted, mode="strict", scheme=STRICT[scheme])
-
-
-@settings(deadline=None, max_examples=120)
-@given(pairs("iob1", well_formed=True))
-def test_scores_of_well_formed_iob1_match_strict_seqeval(pair):
-    assert_matches_seqeval(span_scores(*pair, "strict", "iob1"), *pair, mode="strict", scheme=IOB1)
+    if scheme == "iob1":  # malformed IOB1 has no strict mode
+        gold, predicted = data.draw(pairs(scheme, well_formed=True))
+    if scheme in STRICT:
+        found = span_scores(gold, predicted, "strict", scheme)
+        assert_matches_seqeval(found, gold, predicted, mode="strict", scheme=STRICT[scheme])
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -168,11 +155,3 @@ class TestComputeMetrics:
     def test_mismatched_shapes_are_refused(self):
         with pytest.raises(ValueError, match=r"\(2, 3, 3\) do not fit labels of the shape \(2, 4\)"):
             self.metrics(np.zeros((2, 3, 3)))
-
-
-def test_a_hundred_thousand_tokens_take_less_than_a_second():
-    rng = np.random.default_rng(0)
-    gold, predicted = (np.array(TAGS)[rng.choice(7, size=(5000, 20))].tolist() for _ in range(2))
-    start = time.perf_counter()
-    scores_of(Comparison.of(gold, predicted))
-    assert time.perf_counter() - start < 1

@@ -1,16 +1,18 @@
 """The word rule splits newswire and tweets as expected, covers any text, and takes linear time."""
 
-import os
 import time
 import unicodedata
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+<<<<<<< HEAD
 from tokenizers import Regex, pre_tokenizers
+=======
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import Split
+>>>>>>> main
 
-from hf_xorner.models import word_rule
 from hf_xorner.models.word_rule import WORD_PATTERN
 
 # Unicode White_Space (PropList.txt), written out: str.isspace also holds for four control characters that are none.
@@ -18,21 +20,14 @@ WHITE_SPACE = frozenset(
     "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
     "\u202f\u205f\u3000"
 )
-
-
-def splitter(pattern=WORD_PATTERN):
-    return pre_tokenizers.Split(Regex(pattern), behavior="removed", invert=True)
-
-
-SPLITTER = splitter()
-WITHOUT_SHORTCUT = splitter(WORD_PATTERN.replace(word_rule._PLAIN + "|", ""))
+SPLITTER = Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
 
 
 def words(text):
     return [word for word, _ in SPLITTER.pre_tokenize_str(text)]
 
 
-# --- Examples ---------------------------------------------------------------------------------------------------------
+# --- Examples --------------------------------------------------------------------------------------------------------
 
 # text, then the expected words, separated by spaces
 SENTENCES = {
@@ -137,12 +132,16 @@ SENTENCES = {
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), SENTENCES.values(), ids=SENTENCES.keys())
-def test_sentence_is_split_into_the_expected_words(text, expected):
-    assert words(text) == expected.split()
+def test_sentences_are_split_into_the_expected_words():
+    for name, (text, expected) in SENTENCES.items():
+        assert words(text) == expected.split(), name
 
 
+<<<<<<< HEAD
 # --- Any text ---------------------------------------------------------------------------------------------------------
+=======
+# --- Any text --------------------------------------------------------------------------------------------------------
+>>>>>>> main
 
 # Any character, with more of those that the rule treats specially.
 PIECES = st.one_of(
@@ -153,9 +152,9 @@ PIECES = st.one_of(
     ),
     st.sampled_from(["http://", "www.", "n't", "'s", ":)", "&amp;", "St.", "No.", "...", "a.b.", "t.co/", "x@y.z"]),
 )
-TEXTS = st.lists(PIECES, max_size=40).map("".join)
 
 
+<<<<<<< HEAD
 def assert_words_cover(text):
     position = 0
     for word, (start, end) in SPLITTER.pre_tokenize_str(text):
@@ -172,6 +171,23 @@ def assert_words_cover(text):
 @given(TEXTS)
 def test_words_cover_exactly_the_nonblank_characters(text):
     assert_words_cover(text)
+=======
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(PIECES, max_size=40).map("".join), min_size=10, max_size=10))
+def test_words_cover_exactly_the_nonblank_characters(texts):
+    for text in texts:
+        position = 0
+        for word, (start, end) in SPLITTER.pre_tokenize_str(text):
+            assert word == text[start:end] != ""
+            assert position <= start
+            assert WHITE_SPACE.issuperset(text[position:start])
+            assert WHITE_SPACE.isdisjoint(word)
+            # Marks and joiners belong to the character before them.
+            if unicodedata.category(word[0]) in ("Mn", "Mc", "Me") or word[0] == "\u200d":
+                assert start == 0 or text[start - 1] in WHITE_SPACE
+            position = end
+        assert WHITE_SPACE.issuperset(text[position:])
+>>>>>>> main
 
 
 def test_every_character_of_unicode_is_a_word_unless_it_is_blank():
@@ -180,10 +196,12 @@ def test_every_character_of_unicode_is_a_word_unless_it_is_blank():
     characters = [chr(code) for code in codes]
     for first in range(0, len(characters), 4096):
         chunk = characters[first : first + 4096]
-        expected = [character for character in chunk if character not in WHITE_SPACE]
-        assert words(" ".join(chunk)) == expected
+        assert words(" ".join(chunk)) == [character for character in chunk if character not in WHITE_SPACE]
+    for blank in WHITE_SPACE:
+        assert words(f"a{blank}b1{blank}{blank}c") == ["a", "b1", "c"]
 
 
+<<<<<<< HEAD
 @settings(max_examples=25, deadline=None)
 @given(TEXTS)
 def test_marks_and_joiners_attach_to_the_preceding_character(text):
@@ -199,6 +217,9 @@ def test_shortcut_does_not_change_the_words(text):
 
 
 # --- Time -------------------------------------------------------------------------------------------------------------
+=======
+# --- Time ------------------------------------------------------------------------------------------------------------
+>>>>>>> main
 
 # Each is repeated; those that contain a space are listed below.
 UNITS = """
@@ -230,45 +251,41 @@ def seconds(text):
     return time.process_time() - start
 
 
-@pytest.mark.parametrize(("before", "unit", "after"), ADVERSARIES)
-def test_adversarial_text_takes_linear_time(before, unit, after):
-    length = 40_000
-    text = before + unit * (length // len(unit)) + after
-    # linear: 7 µs a character at worst, when measured; quadratic: 50 µs and more at this length
-    assert seconds(text) < 40e-6 * length
+def test_adversarial_texts_take_linear_time():
+    length = 20_000
+    for before, unit, after in ADVERSARIES:
+        # linear: 7 µs a character at worst, when measured; quadratic: 25 µs and more at this length
+        taken = seconds(before + unit * (length // len(unit)) + after)
+        assert taken < 20e-6 * length, (before, unit, after)
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(("before", "unit"), [("", "a&"), ("http://", "a&")])
 def test_very_long_words_are_split_without_an_error(before, unit):
+=======
+def test_very_long_words_are_whole_up_to_ten_thousand_characters_and_never_an_error():
+    for unit in ("x", "é", "к", "x-y", "1,0"):
+        long = unit * (10_000 // len(unit))
+        assert words(f"a {long} b") == ["a", long, "b"]
+>>>>>>> main
     # Oniguruma panics after ten million failed steps within one match, which three million characters can take
-    text = before + unit * 1_800_000
-    assert "".join(words(text)) == text
+    for before in ("", "http://"):
+        text = before + "a&" * 1_800_000
+        assert "".join(words(text)) == text
 
 
-# --- The corpora ------------------------------------------------------------------------------------------------------
-
-CORPORA = os.environ.get("HF_XORNER_CORPORA")
-needs_corpora = pytest.mark.skipif(not CORPORA, reason="HF_XORNER_CORPORA names no folder with conll2003/ and wnut17/")
+# --- The corpora -----------------------------------------------------------------------------------------------------
 
 
-def sentences(name, split):
+def sentences(path, separator):
     """The sentences of a corpus, each a list of its own tokens."""
-    path, separator = {
-        "conll2003": (f"conll2003/{split}.txt", " "),
-        "wnut17": (f"wnut17/{split}.conll", "\t"),
-    }[name]
-    sentence = []
-    for line in Path(CORPORA, path).read_text(encoding="utf-8").replace("\ufeff", "").split("\n"):
-        token = line.split(separator)[0].strip()
-        if token and token != "-DOCSTART-":
-            sentence.append(token)
-        elif sentence:
-            yield sentence
-            sentence = []
-    if sentence:
-        yield sentence
+    blocks = path.read_text(encoding="utf-8").replace("\ufeff", "").replace("\n\t\n", "\n\n").split("\n\n")
+    for block in blocks:
+        tokens = [line.split(separator)[0].strip() for line in block.split("\n")]
+        yield [token for token in tokens if token and token != "-DOCSTART-"]
 
 
+<<<<<<< HEAD
 def share_given_back(name, split):
     """The share, in percent, of the corpus's tokens that the rule reproduces from the tokens joined by blanks."""
     total = found = 0
@@ -276,19 +293,54 @@ def share_given_back(name, split):
         text, previous, offsets = "", None, []
         for token in sentence:
             if previous is not None:
+=======
+def is_glued(previous, token, newswire):
+    """True if there is no space between the two tokens in print."""
+    if token in CLOSING or previous == "(":
+        return True
+    if not newswire:
+        return False
+    currency_sign = unicodedata.category(previous[-1]) == "Sc"
+    return token.lower() in CLITICS or (currency_sign and token.lstrip(".")[:1].isdigit())
+
+
+def share_given_back(path, newswire, glue):
+    """The share, in percent, of a corpus's tokens that the rule reproduces at the same offsets."""
+    total = right = 0
+    for sentence in sentences(path, " " if newswire else "\t"):
+        text, offsets = "", []
+        for previous, token in zip(["", *sentence], sentence, strict=False):
+            if previous and not (glue and is_glued(previous, token, newswire)):
+>>>>>>> main
                 text += " "
             offsets.append((len(text), len(text) + len(token)))
             text += token
-            previous = token
-        given_back = {offset for _, offset in SPLITTER.pre_tokenize_str(text)}
         total += len(offsets)
-        found += sum(offset in given_back for offset in offsets)
-    return 100 * found / total
+        right += len({offset for _, offset in SPLITTER.pre_tokenize_str(text)}.intersection(offsets))
+    return 100 * right / total
 
 
-@needs_corpora
 @pytest.mark.parametrize(
+<<<<<<< HEAD
     ("name", "split", "least"), [("conll2003", "test", 99.8), ("wnut17", "dev", 99.9), ("wnut17", "test", 99.8)]
 )
 def test_rule_reproduces_the_tokens_of_the_corpora(name, split, least):
     assert share_given_back(name, split) >= least
+=======
+    ("file", "spaced", "glued"),
+    [
+        ("conll2003/train.txt", 99.9, 99.9),
+        ("conll2003/dev.txt", 99.9, 99.9),
+        ("conll2003/test.txt", 99.8, 99.8),
+        # the tweets of train keep "I'm" and "don't" whole, which CoNLL and the other two splits part
+        ("wnut17/train.conll", 98.0, 97.7),
+        # the tokens of dev are single marks ("! ! !", ". . ."), which no longer show once glued
+        ("wnut17/dev.conll", 99.9, 94.3),
+        ("wnut17/test.conll", 99.8, 98.5),
+    ],
+)
+def test_rule_reproduces_the_tokens_of_the_corpora(file, spaced, glued, corpora):
+    newswire = file.startswith("conll2003")
+    assert share_given_back(corpora / file, newswire, glue=False) >= spaced
+    assert share_given_back(corpora / file, newswire, glue=True) >= glued
+>>>>>>> main

@@ -144,7 +144,7 @@ def test_a_teacher_of_other_types_is_refused(place, tmp_path):
 
 def test_distill_runs_train(place, script, tmp_path):
     (tmp_path / "student.yaml").write_text("model_type: lstm-crf\nhidden_size: 8\nword_dim: 6\nnum_train_epochs: 1\n")
-    words = ["--teacher", place / "teacher-1", "--student", tmp_path / "student.yaml", "--dataset", place / "towns"]
+    words = [tmp_path / "student.yaml", "--teacher", place / "teacher-1", "--dataset", place / "towns"]
     words += ["--text", place / "text.txt", "--use_cpu", "true", "--output_dir", tmp_path / "small"]
     assert "saved in" in helpers.ok(script("distill.py", *words))
     assert read_facts(tmp_path / "small")["inputs"].keys() == {"teacher 1", "teacher_text 1"}

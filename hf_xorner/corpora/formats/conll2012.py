@@ -8,7 +8,7 @@ from ...errors import DataError
 from ..source import NONE, Reading, Repairs, Sentence
 from .columns import BLANK_RUN, BLANKS, split_lines
 
-BEGINS = "#begin document"
+BEGINS, _ENDS = "#begin document", "#end document"
 _BEGIN = re.compile(r"#begin document \((.+)\)(?:; part (\d+))?")
 # A cell of the column of named entities that is not a plain star: it opens an entity of a type, closes one, or both.
 _CELL = re.compile(r"\(([^()*]+)(?:\*|\*?\))|\*\)")
@@ -52,6 +52,8 @@ def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) ->
         if begin := _BEGIN.match(line):
             name, part = begin.groups()
             document = f"{name}#{int(part)}" if int(part or 0) else name
+        elif line.startswith(_ENDS):
+            document = None
     if empty:
         raise DataError(f"{path}:1: the file holds no sentence; expected the columns of CoNLL-2012.")
 

@@ -13,6 +13,7 @@ from datasets.table import MemoryMappedTable
 from ...errors import DataError, first_line
 from ..schemes import UNLABELLED_TAG
 from ..source import NONE, Reading, Sentence
+from .columns import looks_like_tag
 from .json_lines import DOCUMENT_KEY, POS_KEYS, TAG_KEYS, TOKEN_KEYS
 
 # Rows of a batch.
@@ -143,12 +144,11 @@ class _Columns:
 
     def sentences(self, batch: pa.Table, first: int) -> Iterator[Sentence]:
         """Yield the rows of a batch of which the first has some number."""
-        missing = repeat(None, len(batch))
         rows = zip(
             self._lists(batch, self.tokens),
             self._lists(batch, self.tags),
-            self._lists(batch, self.pos) if self.pos else missing,
-            batch[DOCUMENT_KEY].to_pylist() if DOCUMENT_KEY in self.names else missing,
+            self._lists(batch, self.pos) if self.pos else repeat(None, len(batch)),
+            batch[DOCUMENT_KEY].to_pylist() if DOCUMENT_KEY in self.names else repeat(None, len(batch)),
             strict=True,
         )
         for number, (words, tags, parts, document) in enumerate(rows, start=first):
@@ -187,8 +187,13 @@ class _Columns:
         """Return the strings of a row, or the names of its classes."""
         kind = getattr(self.features[name], "feature", None)
         names = kind.names if isinstance(kind, ClassLabel) else names
-        if names and type(values) is list and all(type(value) is int and -1 <= value < len(names) for value in values):
-            # `datasets` means by -1 that there is no label.
+        # `datasets` means by -1 that there is no label; among labels of single words, that is a fault.
+        least = -1 if all(map(looks_like_tag, names)) else 0
+        if (
+            names
+            and type(values) is list
+            and all(type(value) is int and least <= value < len(names) for value in values)
+        ):
             return [UNLABELLED_TAG if value < 0 else names[value] for value in values]
         if type(values) is not list or not all(type(value) is str and value for value in values):
             raise DataError(

@@ -1,0 +1,174 @@
+"""The names and help texts of all options, read from help.json without importing torch.
+
+`write_help` writes help.json again from the options of the subcommands (`make help`); a test compares the two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import textwrap
+from collections.abc import Sequence
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+
+#: The subcommands and what they do.
+COMMANDS = {
+    "train": "Train a tagger, score it and save it.",
+    "distill": "Train a small tagger with larger ones as teachers.",
+    "evaluate": "Score a model or any system's predictions.",
+    "tag": "Tag a file, a folder, a Hub dataset or standard input.",
+    "data": "Count or convert a corpus.",
+    "vectors": "Inspect, convert, join or distill word vectors.",
+    "card": "Write a model card.",
+    "publish": "Check a model and publish it on the Hub.",
+    "export": "Export a model to ONNX, to run without PyTorch.",
+    "reproduce": "Run a table of a paper again.",
+    "analyze": "Run a proof or an analysis of a paper.",
+    "benchmark": "Measure the speed of tagging and training.",
+}
+
+
+def overview() -> str:
+    """Return the help of `hf-xorner` itself."""
+    width = max(map(len, COMMANDS)) + 2
+    commands = "\n".join(f"  {name:<{width}}{summary}" for name, summary in COMMANDS.items())
+    return (
+        "usage: hf-xorner COMMAND [options]\n\nTrain, score, use and publish taggers for named entities.\n\n"
+        f"{commands}\n\nhf-xorner COMMAND --help shows examples and options; --version prints the version."
+    )
+
+
+def help_of(command: str, words: Sequence[str]) -> str | None:
+    """Return the help that the words ask for, or None; raises UsageError for an unknown command."""
+    entry, name = _entry(command, words)
+    asked = {"-h", "--help", "--help-all"} & set(words)
+    if not asked:
+        return None
+    groups = entry["groups"]
+    some = {title: options for title, options in groups.items() if title != "options"} or groups
+    shown = groups if "--help-all" in asked else some
+    lines = [
+        f"usage: hf-xorner {' '.join([name, *entry['positional']])} [options]",
+        "",
+        *_wrapped(entry["about"], 0),
+        "",
+    ]
+    lines += ["examples:", *(f"  {line}" for line in entry["examples"])]
+    for title, options in {"": entry["positional"], "commands": entry["commands"], **shown}.items():
+        lines += ["", *([f"{title}:"] if title else [])] if options else []
+        for option, text in options.items():
+            lines += [f"  {option}", *_wrapped(text, 6)]
+    return "\n".join([*lines, *(["", "--help-all lists all options."] if shown != groups else [])])
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    pad = " " * indent
+    return textwrap.wrap(text, 100, initial_indent=pad, subsequent_indent=pad)
+
+
+def check_options(command: str, words: Sequence[str]) -> list[str]:
+    """Return the words with the full names of options; raises UsageError for an unknown command or option."""
+    entry, command = _entry(command, words)
+    if entry["commands"]:
+        raise UsageError(f"name a command: {', '.join(entry['commands'])}; --help shows examples.")
+    known = {name.removeprefix("--") for group in entry["groups"].values() for name in group} | entry["aliases"].keys()
+    checked = []
+    for word in words:
+        match = re.fullmatch(r"--([A-Za-z][\w-]*)(=.*)?", word, re.DOTALL)
+        if match is None:
+            checked.append(word)
+            continue
+        name = match[1].replace("-", "_")
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean --{near[0]}?" if near else f"hf-xorner {command} --help-all lists all options."
+            raise UsageError(f"unknown option --{match[1]}; {hint}")
+        checked.append(f"--{entry['aliases'].get(name, name)}{match[2] or ''}")
+    return checked
+
+
+def _entry(command: str, words: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """Return the entry of help.json for a command, or for its own subcommand if the first word names one; its name."""
+    if command not in COMMANDS:
+        near = get_close_matches(command, COMMANDS, n=1)
+        raise UsageError(f"unknown command {command!r}; " + (f"did you mean {near[0]!r}?" if near else "see --help."))
+    entries = _read()
+    name = f"{command} {words[0]}" if words and f"{command} {words[0]}" in entries else command
+    entry = entries[name]
+    return {**entries[entry["like"]], **entry} if "like" in entry else entry, name
+
+
+@cache
+def _read() -> dict[str, Any]:
+    return json.loads((files(__package__) / "help.json").read_text(encoding="utf-8"))
+
+
+# --- Writing help.json -----------------------------------------------------------------------------------------------
+
+
+def generate() -> dict[str, Any]:
+    """Return the content of help.json, from the options of the subcommands."""
+    from ..options import Parser  # imports torch
+
+    entries: dict[str, Any] = {}
+    for command in COMMANDS:
+        module = import_module(f".{command}", __package__)
+        entries[command] = {"about": module.DESCRIPTION, "examples": list(module.EXAMPLES)}
+        if hasattr(module, "LIKE"):
+            entries[command]["like"] = module.LIKE
+            continue
+        commands = getattr(module, "COMMANDS", {})
+        parser = module.parser() if hasattr(module, "parser") else Parser(*([] if commands else [module.Options]))
+        entries[command] |= _described(parser)
+        entries[command]["commands"] = {name: run.__doc__ for name, (_, run) in commands.items()}
+        for name, (options, run) in commands.items():
+            examples = [example for example in module.EXAMPLES if f" {name} " in example]
+            entries[f"{command} {name}"] = {"about": run.__doc__, "examples": examples, **_described(Parser(options))}
+    return entries
+
+
+def _described(parser: argparse.ArgumentParser) -> dict[str, Any]:
+    """Return the positional arguments of a parser, its options by group, and the other names of its options."""
+    entry: dict[str, Any] = {"positional": {}, "groups": {}, "aliases": {}, "commands": {}}
+    names: set[str] = set()
+    for action in parser._actions:
+        if not action.option_strings:
+            name = str(action.metavar or action.dest.upper())
+            place = {"?": f"[{name}]", "*": f"[{name} …]", "+": f"{name} …"}.get(str(action.nargs), name)
+            entry["positional"][place] = action.help or ""
+        elif action.dest != "help" and action.help != argparse.SUPPRESS:
+            others = {string.removeprefix("--").replace("-", "_") for string in action.option_strings} - {action.dest}
+            if action.dest in names:  # --no_x, after --x
+                entry["aliases"] |= {other: other for other in others}
+                continue
+            names.add(action.dest)
+            entry["aliases"] |= dict.fromkeys(others, action.dest)
+            group = entry["groups"].setdefault(getattr(action, "group", None) or "options", {})
+            group[f"--{action.dest}"] = _text(action)
+    return entry
+
+
+def _text(action: argparse.Action) -> str:
+    """Return the first sentence of an option's help, or all of it for an option of this package, and its default."""
+    text = " ".join((action.help or "").replace("%%", "%").split())
+    if not getattr(action, "own", False):
+        text = re.split(r"(?<=[.)])\s", text)[0]
+    default = action.default
+    if default in (None, "", []) or default is argparse.SUPPRESS:
+        return text
+    default = " ".join(map(str, default)) if isinstance(default, (list, tuple)) else getattr(default, "value", default)
+    return f"{text} (default: {str(default).lower() if isinstance(default, bool) else default})"
+
+
+def write_help() -> None:
+    """Write help.json again."""
+    text = json.dumps(generate(), indent=1, ensure_ascii=False)
+    Path(__file__).with_name("help.json").write_text(f"{text}\n", encoding="utf-8")

@@ -1,0 +1,127 @@
+"""Options: a field of a dataclass is the only place of an option, from which the command line and its help are made."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, field, fields
+from typing import Any, NoReturn, TypeVar
+
+from transformers import HfArgumentParser
+from transformers.hf_argparser import string_to_bool
+
+from .errors import UsageError
+
+Options = TypeVar("Options")
+#: The options and the function of subcommands, by name.
+Commands = dict[str, tuple[type, Callable[[Any], None]]]
+
+#: What may follow a switch: `--overwrite`, `--overwrite true`.
+TRUTH_VALUES = {"true", "false", "yes", "no", "t", "f", "y", "n", "1", "0"}
+
+
+def option(
+    default: Any = MISSING,
+    help: str = "",
+    *,
+    group: str | None = None,
+    bounds: tuple[float, float] | None = None,
+    choices: Sequence[str] | None = None,
+    aliases: Sequence[str] = (),
+    positional: bool = False,
+) -> Any:
+    """Return a field of a dataclass for an option.
+
+    Args:
+        default: Its default; without one, the option must be given.
+        help: A sentence for ``--help``.
+        group: The heading that ``--help`` lists it below. If some options of a command have one, those without are
+            only listed by ``--help-all``.
+        bounds: The least and the greatest value; the greatest may be infinite.
+        choices: The values, if there are few; None is one of them if it is the default.
+        aliases: Further names on the command line, such as ``--lr``.
+        positional: Whether it is given without its name on the command line.
+    """
+    metadata: dict[str, Any] = {"help": help, "group": group, "bounds": bounds, "positional": positional}
+    metadata |= {"choices": choices} if choices else {}
+    metadata |= {"aliases": list(aliases)} if aliases else {}
+    if isinstance(default, list):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def check_values(options: Any) -> None:
+    """Raise a ValueError for a value of an `option` that is out of its bounds or choices, or an empty string."""
+    for entry in fields(options):
+        value, metadata = getattr(options, entry.name), entry.metadata
+        if value is None or "bounds" not in metadata:
+            continue
+        if value == "":
+            raise ValueError(f"{entry.name} is empty; give it a value, or leave the option out.")
+        choices, bounds = metadata.get("choices"), metadata["bounds"]
+        if choices and value not in choices:
+            raise ValueError(f"{entry.name}={value!r} is unknown; choose one of {', '.join(choices)}.")
+        if bounds and not _is_between(value, *bounds):
+            most = f" to {bounds[1]}" if math.isfinite(bounds[1]) else " up"
+            raise ValueError(f"{entry.name}={value!r} must be a number from {bounds[0]}{most}.")
+
+
+def _is_between(value: Any, least: float, most: float) -> bool:
+    return isinstance(value, (int, float)) and least <= value <= most and math.isfinite(value)
+
+
+class Parser(HfArgumentParser):
+    """Parses words into the fields of dataclasses; its errors are one sentence, without the list of all options."""
+
+    def __init__(self, *dataclasses: Any) -> None:
+        super().__init__(dataclasses, allow_abbrev=False)
+
+    def add_argument(self, *names: Any, **settings: Any) -> Any:
+        """Add an argument; `group`, `bounds` and `positional` are those of `option`."""
+        group, positional = settings.pop("group", None), settings.pop("positional", False)
+        own = settings.pop("bounds", settings) is not settings
+        if own:
+            settings.pop("choices", None)  # `check_values` compares them
+        if settings.get("nargs") == "+" and "default" in settings:
+            settings["nargs"] = "*"
+        if settings.get("type") is string_to_bool:
+            settings |= {"nargs": "?", "const": True}
+        if positional:
+            names = (names[0].removeprefix("--"),)
+            if not settings.pop("required", False) and "nargs" not in settings:
+                settings["nargs"] = "?"
+        action = super().add_argument(*names, **settings)
+        action.group, action.own = group, own
+        return action
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse words; one after a switch belongs to it only if it is a truth value."""
+        words = list(sys.argv[1:] if args is None else args)
+        switches = {
+            name
+            for action in self._actions
+            if action.const is True and action.nargs == "?"
+            for name in action.option_strings
+        }
+        for place, word in enumerate(words):
+            if word in switches and "".join(words[place + 1 : place + 2]).lower() not in TRUTH_VALUES:
+                words[place] = f"{word}=true"
+        return super().parse_known_args(words, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the error."""
+        raise UsageError(f"{message}; --help shows examples and options.")
+
+
+def read_options(kind: type[Options], words: Sequence[str]) -> Options:
+    """Return the options of a command line, with checked values."""
+    options = kind(**vars(Parser(kind).parse_args(words)))
+    check_values(options)
+    return options
+
+
+def run_command(commands: Commands, words: Sequence[str]) -> None:
+    """Run the subcommand that the first word names with the options of the others."""
+    kind, run = commands[words[0]]
+    run(read_options(kind, words[1:]))

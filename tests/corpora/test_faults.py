@@ -1,0 +1,352 @@
+"""Broken files of every format: one sentence with the place, and the option that remedies it, if there is one."""
+
+import gzip
+import json
+
+import pyarrow as pa
+import pytest
+from conftest import REPOSITORY
+from datasets import Dataset, DatasetDict
+from processes import run_python
+from pyarrow import feather, parquet
+
+from hf_xorner.corpora import DataError, Reading, load_corpus
+
+pytest_plugins = "corpus_files"
+
+GOOD = "Ann\tB-PER\nleft\tO\n"
+ROWS = {"tokens": [["Ann", "left"]], "tags": [["B-PER", "O"]]}
+ZIPPED = gzip.compress((GOOD * 500).encode())
+
+
+def in_parquet(**columns):
+    sink = pa.BufferOutputStream()
+    parquet.write_table(pa.table(ROWS | columns), sink)
+    return sink.getvalue().to_pybytes()
+
+
+def in_arrow(**columns):
+    sink = pa.BufferOutputStream()
+    feather.write_feather(pa.table(ROWS | columns), sink, compression="uncompressed")
+    return sink.getvalue().to_pybytes()
+
+
+def ontonotes(*words):
+    """A document of CoNLL-2012 with a sentence of words and their cells of names; begins in line 2."""
+    lines = [f"a 0 {number} {word} NN * - - - - {cell} -\n" for number, (word, cell) in enumerate(words)]
+    return f"#begin document (a); part 000\n{''.join(lines)}\n#end document\n"
+
+
+def objects(*records):
+    return "".join(record if isinstance(record, str) else f"{json.dumps(record)}\n" for record in records)
+
+
+def spans(*spans, text="Ann  Lee.", **more):
+    return objects({"text": "Ann", "spans": [[0, 3, "PER"]]}, {"text": text, "spans": list(spans), **more})
+
+
+WORDS = {"tokens": ["Ann"], "tags": ["B-PER"]}
+
+#: By format: the name of the file, and the faults: its content, the place after its name, a part of the message, and
+#: options.
+FAULTS = {
+    "columns": (
+        "x.conll",
+        [
+            ("Ann\tB-PER\nleft\n", ":2", "1 column"),
+            ("Ann B-PER\n\nshe left O\n", ":3", "3 columns"),
+            ("Ann\tB-PER\nleft O\n", ":2", "1 column"),
+            ("a\tO\tO\nb\tO\nc\tO\tO\td\n", ":2", "2 columns"),
+            ("-DOCSTART- -X- O\n\nAnn NNP B-PER\n-DOCSTART- -X- O\n\nleft VBD\n", ":6", "2 columns"),
+            ("\ufeffAnn O\r\n\ufeff\r\n \t\r\nleft\r\n", ":4", "1 column"),
+            ("\nAnn,B-PER\n", ":2", "one column"),
+            (f"{GOOD}\tO\n", ":3", "token is empty"),
+            (f"{GOOD}\nhome\t\n", ":4", "tag is empty"),
+            ("", ":1", "no sentence"),
+            ("-DOCSTART- -X- O\n\n \t\n\ufeff\n", ":1", "no sentence"),
+            ("% a\n% b\n", ":1", "no sentence", {"comments": "%"}),
+            ("Ann O\n# she did\nleft O\n", ":2", "3 columns"),
+            (GOOD, ":1", "tag_column=2", {"tag_column": 2}),
+            (GOOD, ":1", "pos_column=-3", {"pos_column": -3}),
+            (GOOD, ":1", "token_column=word", {"token_column": "word"}),
+            (GOOD, ":1", "column 1", {"token_column": 1}),
+            (GOOD.replace("\t", " "), ":1", "one column", {"separator": "tab"}),
+            (GOOD, ":1", "JSON", {"format": "jsonl"}),
+            (GOOD, ":1", "too few columns", {"format": "conll2012"}),
+        ],
+    ),
+    "encodings": (
+        "x.conll",
+        [
+            ("Zoë\tB-PER\nñ\tO\n\n".encode() + b"na\xefve\tO\n", ":4", "utf-8"),
+            (GOOD.encode("utf-16"), ":1", "encoding"),
+            (b"\x80\x04\x95" + b"\0" * 40, ":1", "encoding"),
+            (GOOD.encode() + b"\nna\x81ve\tO\n", ":4", "cp1252", {"encoding": "cp1252"}),
+        ],
+    ),
+    "gzip": (
+        "x.conll.gz",
+        [
+            (ZIPPED[:-9], "", "damaged"),
+            (ZIPPED[:15] + b"\xff\xff\xff" + ZIPPED[18:], "", "damaged"),
+            (ZIPPED + b"else", "", "damaged"),
+            (gzip.compress(b"Ann O\nleft\n"), ":2", "1 column"),
+        ],
+    ),
+    "tags": (
+        "x.conll",
+        [
+            ("Ann B-PER\nleft X-PER\n", ":2", "'X-PER'"),
+            ("Ann B-PER\nLee E-PER\n\nleft U-PER\n", ":4", "'U-PER'"),
+            ("Ann B-PER\nleft 0\n", ":2", "'0'"),
+            ("Ann B-PER\nLee B-\n", ":2", "'B-'"),
+            ("Ann B-PER\nLee I-PER\n", ":2", "'I-PER'", {"scheme": "bmes"}),
+            ("Ann\tB-PER\nleft\t \u00a0\n", ":2", "blanks"),
+            ("Ann B-PER\nleft O\nOslo I-LOC\n\nLee I-PER\n", ":3", "strict", {"strict": True}),
+            ("Ann B-PER\nLee L-PER\n\nBo B-PER\n\nleft O\n", ":4", "strict", {"strict": True}),
+        ],
+    ),
+    "CoNLL-U": (
+        "x.conllu",
+        [
+            ("1\tAnn\t_\tN\t_\t_\t_\t_\t_\t_\n" * 20 + "2\tleft\n", ":21", "2 columns"),
+            ("1\tAnn\t_\tN\t_\t_\t_\t_\t_\t_\n" * 20 + "x" + "\t_" * 9 + "\n", ":21", "number"),
+            ("1\tAnn\t_\tN\t_\t_\t_\t_\t_\t_\n", ":1", "tag_column=ner", {"tag_column": "ner"}),
+        ],
+    ),
+    "CSV": (
+        "x.csv",
+        [
+            ("a,b\nx,O\n", ":1", "token_column", {"tag_column": "b"}),
+            ("word,pos\nx,NN\n", ":1", "tag_column"),
+            ("word,tag\nx,O\n,B-X\n", ":3", "token is empty"),
+            ("word,tag\nx,O\ny\n", ":3", "tag is empty"),
+            ('word,tag\nx,O\n"y,O\nz,O\n', ":3", "quotation marks"),
+            ("text,tags\nx y,O O\nx y,O B-X I-X\n", ":3", "2 tokens but 3 tags"),
+            ("text,label\n" + "I liked it,good\n" * 20, ":1", "texts"),
+            ("word,tag\n" + "a,O\nb,B-X\n" * 600, ":1002", "sentence_id"),
+            ("\n\n", ":1", "no sentence"),
+            ("word,tag\n", "", "no sentence"),
+        ],
+    ),
+    "JSON of words": (
+        "x.jsonl",
+        [
+            (objects(WORDS, '{"tokens": ["Ann"]\n'), ":2", "JSON"),
+            (objects(WORDS, WORDS).replace("}\n", "}"), ":1", "JSON"),
+            (objects(WORDS, ["Ann"]), ":2", "a list"),
+            ("\n\ufeff", ":1", "no sentence"),
+            ("[]", ":1", "no sentence"),
+            (f"[\n{json.dumps(WORDS)},\n{json.dumps(WORDS)}\n", "", "JSON"),
+            (f"[{json.dumps(WORDS)}, 3]", ", record 2", "a number"),
+            ("[" * 100_000, "", "JSON"),
+            (objects(WORDS, '{"id": ' + "9" * 10_000 + "}"), ":2", "JSON"),
+            (objects({"tags": ["O"]}), ":1", "no words"),
+            (objects(WORDS, {"tokens": ["left"]}), ":2", "no tags"),
+            (objects(WORDS), ":1", "no tags", {"tag_column": "entity"}),
+            (objects(WORDS), ":1", "no parts of speech", {"pos_column": "x"}),
+            (objects(WORDS, {"tokens": ["a", "b"], "tags": ["O"]}), ":2", "2 tokens but 1 tags"),
+            (objects(WORDS | {"pos": ["NNP", "VBD"]}), ":1", "2 parts of speech"),
+            (objects({"tokens": ["a", ""], "tags": ["O", "O"]}), ":1", "index 1"),
+            (objects({"tokens": ["a", None], "tags": ["O", "O"]}), ":1", "'tokens'"),
+            (objects({"tokens": "Ann left", "tags": ["O"]}), ":1", "a string"),
+            (objects({"tokens": ["a"], "tags": [0]}), ":1", "tag_names"),
+            (objects({"tokens": ["a"], "tags": [2]}), ":1", "tag_names", {"tag_names": "O B-X"}),
+            (objects({"tokens": ["a\ud83d"], "tags": ["O"]}), ":1", "surrogate"),
+        ],
+    ),
+    "JSON of spans": (
+        "x.jsonl",
+        [
+            (objects({"text": "Ann", "spans": []}, {"spans": []}), ":2", "no text"),
+            (spans(text=["Ann"]), ":2", "a list"),
+            (spans(text="Ann").replace("[]", "7"), ":2", "a number"),
+            (objects({"text": "Ann"}, {"text": "left"}), ":1", "tag_column"),
+            (objects({"text": "Ann", "spans": [], "answer": "ignore"}), ":1", "rejected"),
+            *((spans(span), ":2", str(span)[:40]) for span in ([0, 10, "X"], [-1, 3, "X"], [3, 3, "X"], [3, 0, "X"])),
+            *((spans(span), ":2", "span") for span in ([0, 3], "Ann", None, {"start": 0, "label": "X"}, ["0", 3, "X"])),
+            *((spans([0, 3, label]), ":2", "label") for label in ("", " \ufeff", 7, ["X"])),
+            (spans([False, 3, "X"]), ":2", "span"),
+            (spans([3, 5, "X"]), ":2", "covers no word"),
+            *((spans(tokens=words), ":2", "word") for words in ("Ann", [[0, 3], [4]], [[0, "3"]], [[0, 3], [4, 12]])),
+            *((spans(tokens=words), ":2", "word") for words in ([[3, 3]], [[4, 7], [0, 3]], [[0, 4], [3, 7]])),
+            (spans(tokens=[[0, 3]], pos=[]), ":2", "0 parts of speech"),
+            (spans(pos=["N"]), ":1", "tokens", {"pos_column": "pos"}),
+            (spans([1, 2, "X"]), ":2", "widened", {"strict": True}),
+            (spans([0, 3, "X"], [0, 8, "Y"]), ":2", "longest", {"strict": True}),
+            (spans(answer="reject"), ":2", "rejected", {"strict": True}),
+        ],
+    ),
+    "Label Studio": (
+        "x.json",
+        [
+            (json.dumps([{"data": {"text": "Ann"}, "annotations": [7]}]), "", "no words"),
+            (json.dumps([{"data": {"text": "Ann"}, "annotations": []}]), ":1", "not annotated"),
+            (
+                json.dumps([{"text": "Ann", "label": [{"start": 1, "end": 3, "text": "Ann", "labels": ["PER"]}]}]),
+                ", record 1",
+                "'nn' in the text",
+            ),
+        ],
+    ),
+    "CoNLL-2012": (
+        "x.gold_conll",
+        [
+            (ontonotes(("[WORD]", "(PERSON)")), ":2", "taken out"),
+            (ontonotes(("Ann", "(PERSON)")).replace(" * - - - - (PERSON) -", ""), ":2", "too few columns"),
+            ("#begin document (a); part 000\n#end document\n", ":1", "no sentence"),
+            (ontonotes(("Ann", "(PERSON*"), ("left", "*")), ":2", "open"),
+            (ontonotes(("Ann", "*"), ("left", "*)")), ":3", "closes"),
+            (ontonotes(("Ann", "(PERSON*"), ("Lee", "(ORG*"), ("left", "*)")), ":3", "inside another"),
+            *(
+                (ontonotes(("a", cell)), ":2", "unknown cell")
+                for cell in ("-", "B-X", "(X", "X)", "(*", "(A(B*", "*))")
+            ),
+            (ontonotes(("Ann", "*")), "", "columns without names", {"tag_column": "ner"}),
+        ],
+    ),
+    "BRAT": (
+        "x.ann",
+        [
+            ("T1 PER 0 3\tAnn\n", ":1", "not a span"),
+            ("R1\tx\nT1\tPER 0\n", ":2", "not a span"),
+            ("T1\tPER 0 30\n", ":1", "9 characters"),
+            ("T1\tPER 3 3\n", ":1", "9 characters"),
+            ("T1\tPER 3 4\n", "", "covers no word"),
+            ("T1\tPER 0 3\tBob\n", ":1", "'Ann' in the text"),
+            *((f"T1\tPER 0 {end}\tAda\n", ":1", "span") for end in ("9" * 5000, "-1", "1.5", "\u0663")),
+        ],
+    ),
+    "Parquet": (
+        "x.parquet",
+        [
+            (GOOD, "", "not a valid Parquet"),
+            (in_parquet()[:-9], "", "not a valid Parquet"),
+            (in_parquet(ner=ROWS["tags"]).replace(b"tags", b"ents"), "", "tag_column"),
+            (in_parquet(), "", "token_column", {"token_column": "form"}),
+            (in_parquet(), "", "pos_column", {"pos_column": "form"}),
+            (in_parquet(tags=[[1, 0]]), ", row 0", "tag_names"),
+            (in_parquet(tags=[["B-PER"]]), ", row 0", "2 tokens but 1 tags"),
+            (in_parquet(pos=[["N"]]), ", row 0", "tokens"),
+            (in_parquet(tokens=pa.array([None], pa.list_(pa.string()))), ", row 0", "tokens"),
+            (in_parquet(tokens=[["x" * 1_000_000]], tags=[["O"]]), ", row 0", "10,000 characters"),
+        ],
+    ),
+    "Arrow": (
+        "x.arrow",
+        [
+            (in_arrow()[:-9], "", "not a valid"),
+            (b"", "", "not a valid"),
+            (in_arrow(tokens=[["Ann", None]]), ", row 0", "tokens"),
+            (in_arrow(tokens=[["", "left"]]), ", row 0", "tokens"),
+            (in_arrow(tokens=["Ann left"]), "", "tokens"),
+            (in_arrow(tags=[["B-PER", "X-PER"]]), ", row 0", "'X-PER'"),
+        ],
+    ),
+    "spaCy": ("x.spacy", [(b"Ann\tB-PER\n", "", "DocBin")]),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_faults_are_reported_with_their_place(write, kind):
+    name, faults = FAULTS[kind]
+    if kind == "spaCy":
+        pytest.importorskip("spacy")
+    write("Ann left.", "x.txt")  # the text of BRAT's annotation
+    for content, place, fact, *options in faults:
+        path = write(content, name)
+        with pytest.raises(DataError) as error:
+            load_corpus(path, **(options[0] if options else {}))
+        message = str(error.value)
+        assert message.startswith(f"{path}{place}") and fact in message.removeprefix(str(path)), message
+        assert message.endswith(".") and "\n" not in message
+
+
+TWO = {"train.conll": GOOD, "dev.conll": GOOD}
+#: Files, the place below their folder, and a part of the message.
+FOLDERS = [
+    ({}, "", "no file name"),
+    ({"one.conll": GOOD, "two.conll": GOOD}, "", "no file name"),
+    (TWO | {"valid.jsonl": objects(WORDS)}, "", "dev.conll and valid.jsonl"),
+    (
+        {f"{name}/train-00000-of-00001.parquet": in_parquet() for name in "ab"},
+        "",
+        "a/train.parquet and b/train.parquet",
+    ),
+    ({f"{name}/nw/a.gold_conll": ontonotes(("Ann", "*")) for name in ("test", "my-test")}, "", "my-test and test"),
+    ({f"data/train-0000{part}-of-00003.parquet": in_parquet() for part in (0, 2)}, "/data/train-*", "part 00001"),
+    (TWO | {"test.conll": "left\n"}, "/test.conll:1", "one column"),
+    (TWO | {"test.conll": f"{GOOD}\nin\tO\nOslo\tI-LOC\n"}, "/test.conll:5", "'I-LOC' has no example"),
+    ({"train.conll": "Ann NNP\n", "dev.conll": "Ann NNP\nleft VBD\n"}, "/dev.conll:2", "'VBD' has no example"),
+    ({"train.conll": GOOD, "test.conll": "a\t?\n"}, "/test.conll", "unknown tag ?"),
+    *(
+        ({"train.json": '{"tokens": ["a"], "tags": [0]}\n', "label.json": content}, "/label.json", "tag_names")
+        for content in ("[0, 5]", '"O"', "1", '{"O": [0]}', '{"O": 1}', '{"B-a b": 0}')
+    ),
+]
+
+
+def test_faults_of_folders_are_reported(write, tmp_path):
+    for number, (files, place, fact) in enumerate(FOLDERS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, content in files.items():
+            write(content, f"{number}/{name}")
+        with pytest.raises(DataError) as error:
+            load_corpus(folder)
+        assert str(error.value).startswith(f"{folder}{place}") and fact in str(error.value), error.value
+
+
+def test_damaged_saved_datasets_are_refused(tmp_path):
+    for number, damage in enumerate(
+        (
+            lambda split: (split / "state.json").write_text("{}"),
+            lambda split: next(split.glob("*.arrow")).unlink(),
+            lambda split: [path.write_bytes(path.read_bytes()[:200]) for path in split.glob("*.arrow")],
+        )
+    ):
+        folder = tmp_path / str(number)
+        DatasetDict({"train": Dataset.from_dict(ROWS)}).save_to_disk(folder)
+        damage(folder / "train")
+        with pytest.raises(DataError, match="not a valid"):
+            load_corpus(folder)
+
+
+def test_brat_needs_text_and_annotation(write):
+    path = write("", "a.ann")
+    with pytest.raises(DataError, match=r"a\.txt: is missing"):
+        load_corpus(path)
+
+
+def test_options_are_checked_before_anything_is_read():
+    for name, value in {
+        "format": "xml",
+        "scheme": "BIO",
+        "separator": "\t",
+        "comments": "",
+        "encoding": "latin-99",
+        "strip": "[",
+    }.items():
+        with pytest.raises(DataError, match=name):
+            Reading(**{name: value})
+    for types in ("", "A", "A=", "=A", "A=B=C", "A=B,", "A=B, A=C"):
+        with pytest.raises(DataError, match="types="):
+            Reading(types=types)
+
+
+@pytest.mark.parametrize("source", ["", "x.conll", "x" * 300])
+def test_sources_that_do_not_exist_are_refused(tmp_path, monkeypatch, source):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError):
+        load_corpus(source)
+
+
+def test_a_script_prints_one_line_and_writes_nothing(write, tmp_path):
+    path = write(GOOD + "X\n")
+    before = sorted(tmp_path.rglob("*"))
+    result = run_python(
+        [REPOSITORY / "scripts" / "data.py", "convert", path, "--to", "jsonl", "--output", "out"], cwd=tmp_path
+    )
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"hf-xorner data: {path}:3") and result.stderr.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,313 @@
+"""Files as other programs and annotation tools write them are recognised, and read without options."""
+
+import gzip
+import json
+import os
+import time
+
+import pytest
+from column_samples import POS, SAMPLES, TAGS, TOKENS, conllu, germeval, lines, stanza, with_ranges
+from export_samples import TEXTS, brat, json_files, label_studio, label_studio_min, tags
+
+from hf_xorner.corpora import corpus_statistics, load_corpus
+from hf_xorner.corpora.assemble import words_and_tags
+
+pytest_plugins = "corpus_files"
+
+CORPORA = os.environ.get("HF_XORNER_CORPORA")
+SENTENCES = [(tokens, " ".join(tags(text, spans, tokens))) for text, spans, tokens in TEXTS]
+ROWS = [(" ".join(words), " ".join(row)) for words, row in zip(TOKENS, TAGS, strict=True)]
+
+
+# --- Columns ----------------------------------------------------------------------------------------------------------
+
+NOTED = {
+    "Latin-1": "read as Windows-1252",
+    "Windows-1252": "read as Windows-1252",
+    "tags first": "words are read from column 1 and tags from column 0",
+    "features after the tag": "words are read from column 0 and tags from column 1",
+    "UNER": "words are read from column 1 and tags from column 2",
+    "UNER as it was": "words are read from column 1 and tags from column 2",
+    "GermEval": "tags from column 2, counted from 0, though column 3 holds tags of entities, too",
+    "CoNLL-U of Stanza": "the tags are those of MISC (ner=)",
+    "CoNLL-U Plus": "the tags are those of EXTRA:NER",
+    "Kaggle": "read as Windows-1252",
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_files_of_columns_are_recognised(read, name, caplog):
+    file, content = SAMPLES[name]
+    assert read(content, file) == ROWS
+    notes = [message for message in caplog.messages if "repaired" not in message]
+    assert len(notes) == (name in NOTED) and NOTED.get(name, "") in "".join(notes)
+
+
+def test_errors_name_the_line_of_the_word(read):
+    for name in ("UNER", "UNER as it was", "CoNLL-U of Stanza"):
+        file, content = SAMPLES[name]
+        text = content.decode().replace("\tB-ORG", "\tX-ORG").replace("ner=B-ORG", "ner=X-ORG")
+        line = next(at for at, line in enumerate(text.split("\n"), start=1) if "Nokia" in line)
+        with pytest.raises(ValueError, match=rf":{line}: unknown tag 'X-ORG'"):
+            read(text, file, scheme="iob2")
+
+
+def test_parts_of_speech_are_read_with_entities(load):
+    for name in ("columns by blanks", "CoNLL-U of Stanza", "CoNLL-U Plus", "Kaggle"):
+        file, content = SAMPLES[name]
+        assert list(load(content, file)["pos_tags"]) == POS, name
+    file, content = SAMPLES["lines without features"]
+    unknown = [["_" if n % 3 == 0 else pos for n, pos in enumerate(row, start=1)] for row in POS]
+    assert list(load(content, file)["pos_tags"]) == unknown
+
+
+def test_inner_entities_of_germeval_are_an_option_away(read):
+    assert read(lines(germeval), "x.tsv", tag_column=3)[0] == (ROWS[0][0], "O B-LOCpart O O O O")
+
+
+NESTED = "Nokia\tB-ORG\tO\nof\tI-ORG\tO\nEspoo\tI-ORG\tB-LOC\nwon\tO\tO\n\nAalto\tB-PER\tO\nslept\tO\tO\n\n"
+
+
+@pytest.mark.parametrize("name", ["finer.csv", "finer.tsv"])
+def test_the_outer_of_two_columns_of_entities_is_read(read, caplog, name):
+    for nested in (NESTED, NESTED.replace("B-LOC", "B-ORG"), NESTED.replace("B-LOC", "O")):
+        assert [row for _, row in read(nested, name)] == ["B-ORG I-ORG I-ORG O", "B-PER O"]
+        assert "tags from column 1" in caplog.text and "tag_column" in caplog.text
+        caplog.clear()
+    assert read("The DT B-NP O\nday NN I-NP O\n\n") == [("The day", "O O")]
+
+
+def test_b_o_of_universal_ner_is_outside_of_entities(read, caplog):
+    file, content = SAMPLES["UNER as it was"]
+    read(content, file)
+    assert "3 tags B-O became O (first:" in caplog.text
+    # Elsewhere, O may be the name of a type.
+    assert read("a B-O\nb B-PER\n") == [("a b", "B-O B-PER")]
+
+
+# --- CoNLL-U and CSV --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, POS),
+        ({"tag_column": "XPOS"}, [[f"X{pos}" for pos in row] for row in POS]),
+        ({"tag_column": -7}, POS),
+        ({"tag_column": "misc"}, [["SpaceAfter=No" for _ in row] for row in POS]),
+        ({"tag_column": "SpaceAfter"}, [["No" for _ in row] for row in POS]),
+    ],
+)
+def test_conllu_has_parts_of_speech_or_any_other_column(read, options, expected):
+    rows = read(with_ranges(lines(conllu)), "x.txt", **options)
+    assert rows == [(" ".join(words), " ".join(row)) for words, row in zip(TOKENS, expected, strict=True)]
+
+
+def test_entities_of_conllu_may_be_in_some_words_only(read):
+    text = lines(lambda n, word, tag, pos: conllu(n, word, tag, pos, "_" if tag == "O" else f"NER={tag}|SpaceAfter=No"))
+    assert read(text, "x.conllu") == ROWS
+
+
+def test_conllu_has_documents(load):
+    text = lines(stanza, before="# newdoc id = d {}\n# sent_id = 1\n")
+    assert list(load(text, "x.conllu")["doc_id"]) == [f"d {n}" for n in range(1, 6)]
+    assert list(load(f"# newdoc\n{lines(stanza)}", "y.conllu")["doc_id"]) == ["0"] * 5
+
+
+def test_columns_of_csv_have_names_and_numbers(read):
+    file, content = SAMPLES["Kaggle"]
+    assert read(content, file, tag_column="POS")[0][1] == " ".join(POS[0])
+    assert read(content, file, token_column="word", tag_column=3) == read(content, file, tag_column=-1) == ROWS
+
+
+def test_quotation_marks_are_read_as_the_file_writes_them(load):
+    text = 'sentence_id,word,tag\n1,"""",O\n1,"a,b",B-X\n1,"c\nd",I-X\n2,None,O\n'
+    assert list(load(text, "x.csv")["tokens"]) == [['"', "a,b", "c\nd"], ["None"]]
+    assert list(load('word\ttag\n"\tO\n"a\tB-X\n\nb\tO\n', "x.tsv")["tokens"]) == [['"', '"a'], ["b"]]
+    assert list(load('word\ttag\n""""\tO\n"a"\tB-X\n\nb\tO\n', "y.tsv")["tokens"]) == [['"', "a"], ["b"]]
+    assert list(load("text,tags\nx y,O\n", "z.csv")["tokens"]) == [["x y"]]
+
+
+# --- Encodings --------------------------------------------------------------------------------------------------------
+
+
+def test_the_encoding_is_an_option(read, caplog):
+    for encoding in ("latin-1", "cp1251", "utf-16"):
+        text = "Анна\tB-PER\nушла\tO\n" if encoding == "cp1251" else "Zoë\tB-PER\nging\tO\n"
+        assert read(text.encode(encoding), encoding=encoding)[0][0] == text.replace("\tB-PER\n", " ").split("\t")[0]
+    assert not caplog.records
+
+
+def test_other_files_than_utf_8_are_read_as_windows_1252_with_one_warning(read, tmp_path, caplog):
+    assert read("[ O\nZoë B-PER\n] O\n".encode("latin-1")) == [("[ Zoë ]", "O B-PER O")]
+    caplog.clear()
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.conll").write_bytes("Zoë B-PER\nging “ O\n".replace(" “", "").encode("cp1252"))
+    (tmp_path / "x.conll").unlink()
+    load_corpus(tmp_path)
+    (message,) = caplog.messages
+    assert message.startswith(f"{tmp_path / 'train.conll'} and 2 others: not UTF-8, so read as Windows-1252")
+    # As CoNLL-2002's Dutch files.
+    assert read(b"Belgi\x81\tB-LOC\n\x93a\tO\n") == [("Belgi\x81 \x93a", "B-LOC O")]
+    assert "read as Latin-1" in caplog.text
+
+
+def test_text_files_may_be_compressed(read):
+    for file, content in ({**SAMPLES, **json_files()}[name] for name in ("BMES", "Kaggle", "Prodigy, lines")):
+        content = content if isinstance(content, bytes) else content.encode()
+        assert read(gzip.compress(content), f"{file}.gz") == read(content, file)
+
+
+# --- Annotation tools -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", json_files())
+def test_every_form_of_json_is_recognised(read, name):
+    file, content = json_files()[name]
+    assert read(content, file) == SENTENCES
+
+
+def test_tasks_and_records_that_are_not_used_are_counted(read, caplog):
+    assert read(json.dumps(label_studio()), "x.json") == SENTENCES
+    assert "1 further annotations of the same task were left out (first:" in caplog.text
+    assert "2 tasks without an annotation were left out (first:" in caplog.text
+    caplog.clear()
+    # Each annotation is a record, and a task without one has null as annotation.
+    first, *others = label_studio_min()
+    unused = {"text": "Nobody has read this .", "id": 9, "annotator": None, "annotation_id": None}
+    records = [first, first | {"annotation_id": 77, "label": []}, *others, unused]
+    assert read(json.dumps(records), "x.json") == SENTENCES
+    assert "1 further annotations" in caplog.text and "1 tasks without an annotation" in caplog.text
+    caplog.clear()
+    read(json_files()["Prodigy, lines"][1], "x.jsonl")
+    assert "2 records that their annotator rejected or ignored were left out" in caplog.text
+
+
+def test_numbers_of_tasks_of_another_type_are_read(read):
+    for number in ([1], {"a": 1}, "7", 1.5):
+        task = {
+            "id": number,
+            "annotation_id": 1,
+            "text": "Ada left",
+            "label": [{"start": 0, "end": 3, "labels": ["PER"]}],
+        }
+        assert read(json.dumps([task]), "min.json") == [("Ada left", "B-PER O")]
+
+
+def test_a_control_and_the_key_of_the_text_can_be_named(read):
+    value = {"start": 0, "end": 3, "text": "Ann"}
+    result = [
+        {"from_name": "mood", "value": value | {"labels": ["HAPPY"]}},
+        {"from_name": "ner", "value": value | {"labels": ["PER"]}},
+        {"from_name": "ner", "value": {"choices": ["x"]}},
+        {"value": None},
+        3,
+    ]
+    content = json.dumps([{"data": {"tweet": "Ann", "id": 3}, "annotations": [{"result": result}]}])
+    assert read(content, "x.json", token_column="tweet", tag_column="ner") == [("Ann", "B-PER")]
+    with pytest.raises(ValueError, match=r"record 1: no text under 'text' or 'data'; name them as token_column"):
+        read(content, "x.json")
+
+
+def test_several_labels_of_one_region_overlap(read, caplog):
+    record = label_studio_min()[0]
+    record["label"][0]["labels"].append("GOD")
+    assert read(json.dumps([record]), "x.json") == SENTENCES[:1]
+    assert "1 spans that overlap another were left out, the longest kept" in caplog.text
+
+
+def seconds_of(load, record, name):
+    start = time.process_time()
+    assert load(json.dumps(record), name)
+    return time.process_time() - start
+
+
+def test_offsets_of_long_texts_take_linear_time(load):
+    """An emoji moves Label Studio's offsets, and a byte-order mark all; each span once cost a pass over the text."""
+    text = "\U0001f600 " + "Ada left now . " * 20_000
+    spans = [{"start": 3 + 15 * at, "end": 6 + 15 * at, "text": "Ada", "labels": ["PER"]} for at in range(20_000)]
+    record = {"data": {"text": text}, "annotations": [{"result": [{"value": span} for span in spans]}]}
+    assert seconds_of(load, record, "studio.json") < 10
+    marked = {"text": "\ufeff" + text[2:], "spans": [[1 + 15 * at, 4 + 15 * at, "PER"] for at in range(20_000)]}
+    assert seconds_of(load, marked, "marked.jsonl") < 10
+
+
+# --- BRAT and spaCy ---------------------------------------------------------------------------------------------------
+
+
+def test_brat_is_read(write, read, load):
+    text, annotation = brat()
+    write(text, "x.txt")
+    assert read(annotation, "x.ann") == SENTENCES
+    assert set(load(annotation, "x.ann")["doc_id"]) == {"x"}
+
+
+def test_brats_lines_are_sentences_unless_an_entity_crosses_them(write, read):
+    write("\ufeffAnn met\n\nBo in New\r\n  York.\nIt rained.", "x.txt")
+    assert read("T1\tPER 1 4\tAnn\nT2\tLOC 16 27\tNew York\n", "x.ann") == [
+        ("Ann met", "B-PER O"),
+        ("Bo in New York .", "O O B-LOC I-LOC O"),
+        ("It rained .", "O O O"),
+    ]
+
+
+def test_discontinuous_spans_are_joined_and_the_longest_span_is_kept(write, read, caplog):
+    write("breast and ovarian cancer", "x.txt")
+    annotation = "T1\tDIS 11 25\tovarian cancer\nT2\tDIS 0 6;19 25\tbreast cancer\n"
+    assert read(annotation, "x.ann") == [("breast and ovarian cancer", "B-DIS I-DIS I-DIS I-DIS")]
+    assert "1 discontinuous spans were read as one" in caplog.text and "1 spans that overlap" in caplog.text
+
+
+def test_documents_of_one_name_in_two_folders_are_two(write, tmp_path):
+    for folder in ("a", "b"):
+        write("Ada left.\n", f"train/{folder}/1.txt")
+        write("T1\tPER 0 3\tAda\n", f"train/{folder}/1.ann")
+    assert load_corpus(tmp_path)["train"]["doc_id"][:] == ["a/1", "b/1"]
+
+
+def test_a_docbin_has_sentences_documents_and_parts_of_speech(tmp_path, caplog):
+    spacy = pytest.importorskip("spacy")
+    docs = []
+    for words, entities, starts in (
+        ("The list of ORG names . It is Москва .", ["O", "B-ORG", *"OOOOOO", "B-Stadt", "O"], (0, 6)),
+        ("It rains .", [*"OOO"], (0,)),
+    ):
+        words = words.split(" ")
+        sent_starts = [at in starts for at in range(len(words))]
+        docs.append(spacy.tokens.Doc(spacy.blank("en").vocab, words, ents=entities, sent_starts=sent_starts))
+    for token in docs[1]:
+        token.tag_ = "X"
+    spacy.tokens.DocBin(docs=docs).to_disk(tmp_path / "x.spacy")
+    found = load_corpus(tmp_path / "x.spacy")["train"]
+    assert [" ".join(words) for words in found["tokens"]] == ["The list of ORG names .", "It is Москва .", "It rains ."]
+    assert words_and_tags(found)[1] == [["O", "B-ORG", *"OOOO"], ["O", "O", "B-Stadt", "O"], [*"OOO"]]
+    assert list(found["doc_id"]) == ["0", "0", "1"] and "pos_tags" not in found.column_names
+    spacy.tokens.DocBin(docs=docs[1:]).to_disk(tmp_path / "x.spacy")
+    found = load_corpus(tmp_path / "x.spacy")["train"]
+    assert list(found["pos_tags"]) == [["X"] * 3] and "doc_id" not in found.column_names
+    spacy.tokens.DocBin(docs=[spacy.blank("en")("It rains")]).to_disk(tmp_path / "x.spacy")
+    with pytest.raises(ValueError, match=r"x\.spacy: no document has annotated entities"):
+        load_corpus(tmp_path / "x.spacy")
+
+
+# --- Real corpora -----------------------------------------------------------------------------------------------------
+
+#: Published counts of sentences, words and B- tags, by named corpus or file; one I- of each Spanish file continues no
+#: entity.
+REAL = {
+    "wnut17": {"train": (3394, 62730, 1975), "validation": (1009, 15733, 836), "test": (1287, 23394, 1079)},
+    "conll2003": {"train": (14041, 203621, 23499), "validation": (3250, 51362, 5942), "test": (3453, 46435, 5648)},
+    "conll2002-es": {"train": (8323, 264715, 18798), "validation": (1915, 52923, 4352), "test": (1517, 51533, 3559)},
+    "conll2002-nl": {"train": (15806, 202644, 13344), "validation": (2895, 37687, 2616), "test": (5195, 68875, 3941)},
+    "wikiann-en": {"train": (20000, 160394, 27931), "validation": (10000, 80536, 14146), "test": (10000, 80326, 13958)},
+}
+
+
+@pytest.mark.skipif(not CORPORA, reason="HF_XORNER_CORPORA names no folder of corpora")
+@pytest.mark.parametrize("name", REAL)
+def test_counts_of_real_corpora(name):  # all of their files are read
+    corpus = load_corpus(os.path.join(CORPORA, name) if name == "wikiann-en" else name)
+    counts = corpus_statistics(corpus)
+    keys = ("sentences", "tokens", "entities")
+    assert {split: tuple(found[key] for key in keys) for split, found in counts.items()} == REAL[name]
+    assert not any("\ufeff" in word for split in corpus.values() for row in split["tokens"] for word in row)

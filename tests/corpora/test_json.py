@@ -1,0 +1,116 @@
+"""JSON of words and tags."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hf_xorner.corpora import DataError, load_corpus
+from hf_xorner.corpora.assemble import words_and_tags
+from hf_xorner.corpora.formats.json_lines import is_json, kind_of_record
+from hf_xorner.corpora.source import Reading
+
+pytest_plugins = "corpus_files"
+
+EXPECTED = [("Ann left", "B-PER O"), ("Rain", "O")]
+LINE = '{"tokens": ["Ann", "left"], "tags": ["B-PER", "O"]}'
+NEXT = '{"tokens": ["Rain"], "tags": ["O"]}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"{LINE}\n{NEXT}\n",
+        f"{LINE}\r\n\r\n{NEXT}",
+        f"\ufeff{LINE}\n\ufeff{NEXT}\n\ufeff\n",
+        f" {LINE} \n\t{NEXT}\n",
+        f"{LINE}\n{NEXT}\n".replace("Ann", "\ufeffAnn").replace("B-PER", "B-PER\ufeff").replace("Rain", "Ra\\ufeffin"),
+        f"\ufeff[{LINE},{NEXT}]",
+        json.dumps([json.loads(LINE), json.loads(NEXT)], indent=2),
+        f"{LINE}\n{NEXT}\n".replace("tokens", "words").replace("tags", "labels"),
+        f"{LINE}\n{NEXT}\n".replace('"tags"', '"labels": ["L"], "tags": ["T"], "ner_tags"'),
+    ],
+)
+def test_variants_of_a_file_read_the_same(read, content):
+    assert read(content, "x.txt") == read(content, "x.jsonl") == EXPECTED
+
+
+def test_an_object_may_have_several_lines(read):
+    assert read(json.dumps(json.loads(LINE), indent=1), "x.json") == EXPECTED[:1]
+
+
+def test_keys_are_configurable(read, load):
+    record = {
+        "tokens": ["no"],
+        "form": ["Ann"],
+        "ner_tags": ["no"],
+        "entity": ["B-PER"],
+        "pos_tags": ["no"],
+        "x": ["N"],
+    }
+    options = {"token_column": "form", "tag_column": "entity", "pos_column": "x"}
+    assert read(json.dumps(record), "x.jsonl", **options) == [("Ann", "B-PER")]
+    assert list(load(json.dumps(record), "x.jsonl", **options)["pos_tags"]) == [["N"]]
+
+
+def test_numbers_of_tags_have_names(read, write):
+    content = '{"tokens": ["a", "b"], "tags": [1, 0]}\n'
+    assert read(content, "x.jsonl", tag_names="O B-X") == [("a b", "B-X O")]
+    write('{"B-X": 1, "O": 0}', "folder/label.json")
+    assert words_and_tags(load_corpus(write(content, "folder/train.jsonl").parent)["train"])[1] == [["B-X", "O"]]
+
+
+def test_parts_of_speech_and_documents_are_read(load):
+    records = [{"tokens": ["Ann"], "tags": ["O"], "pos": ["N"], "doc_id": name} for name in ("a", 7, None)]
+    split = load("".join(json.dumps(record) + "\n" for record in records), "x.jsonl")
+    assert (list(split["pos_tags"]), list(split["doc_id"])) == ([["N"]] * 3, ["a", "7", None])
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufeff"), min_size=1)
+
+
+@given(
+    sentences=st.lists(st.lists(TEXTS), min_size=1),
+    escaped=st.booleans(),
+    newline=st.sampled_from(["\n", "\r\n", "\n\ufeff\n"]),
+)
+def test_any_words_are_read(tmp_path_factory, sentences, escaped, newline):
+    rows = [{"tokens": tokens, "ner_tags": ["O"] * len(tokens)} for tokens in sentences]
+    path = tmp_path_factory.mktemp("round") / "trip.jsonl"
+    path.write_bytes(newline.join(json.dumps(row, ensure_ascii=escaped) for row in rows).encode())
+    assert list(load_corpus(path, scheme="iob2", token_column="tokens")["train"]["tokens"]) == sentences
+
+
+def test_the_kind_of_records_is_recognised():
+    for line, kind in (
+        ('{"tokens": ["Ann"], "ner_tags": ["O"]}', "jsonl"),
+        ('\ufeff {"words": [], "tags": []}\r\n', "jsonl"),
+        ('{"text": "Ann", "tokens": ["Ann"], "labels": ["O"]}', "jsonl"),
+        ('{"text": "", "tokens": [], "tags": []}', "jsonl"),
+        ("{}", "jsonl"),
+        ('{"text": "Ann", "label": [[0, 3, "PER"]]}', "spans"),
+        ('{"text": "Ann", "spans": [], "tokens": [[0, 3]]}', "spans"),
+        ('{"text": "", "spans": [], "tokens": []}', "spans"),
+        ('{"text": "Ann"}', "spans"),
+    ):
+        assert is_json(line) and kind_of_record(json.loads(line.strip("\ufeff")), Reading()) == kind
+    assert kind_of_record({"body": "Ann"}, Reading(token_column="body")) == "spans"
+    assert not any(map(is_json, ("{ O", "{\tO", "Ann B-PER", '["Ann"]', "3", "", "[ O\n[ O\n")))
+
+
+BAD = [
+    ("x.jsonl", ["{oops", {"tokens": ["Ann"], "tags": ["O"]}, 7, {"tokens": ["a"], "tags": []}], [":1", ":3", ":4"]),
+    ("x.json", [[7, {"text": "Ann", "spans": []}, {"text": "a", "spans": [[0, 1, ""]]}]], [", record 1", ", record 3"]),
+]
+
+
+def test_bad_records_are_left_out_and_listed_on_request(read, caplog, tmp_path):
+    for name, records, places in BAD:
+        text = "".join(f"{record if isinstance(record, str) else json.dumps(record)}\n" for record in records)
+        with pytest.raises(DataError, match=r"or pass skip_bad_lines\.$"):
+            read(text, name)
+        caplog.clear()
+        assert read(text, name, skip_bad_lines=True) == [("Ann", "O")]
+        listed = caplog.messages[-1].split("\n  ")[1:]
+        assert all(line.startswith(f"{tmp_path / name}{place}") for line, place in zip(listed, places, strict=True))

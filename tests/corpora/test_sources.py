@@ -1,0 +1,462 @@
+"""Sources of corpora: names, the Hub, paths and folders of splits."""
+
+import os
+from pathlib import Path
+
+import pytest
+from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+
+from hf_xorner.corpora import DataError, load_corpus
+from hf_xorner.corpora import load as hub_source
+from hf_xorner.corpora.assemble import words_and_tags
+
+GOOD = "Ann\tB-PER\nleft\tO\n"
+ROWS = {"tokens": [["Ann", "left"]], "ner_tags": [["B-PER", "O"]]}
+
+
+def write(path, content=GOOD):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def words(corpus):
+    return {name: [" ".join(row) for row in split["tokens"]] for name, split in corpus.items()}
+
+
+def sentences(split):
+    return [(" ".join(tokens), " ".join(tags)) for tokens, tags in zip(*words_and_tags(split), strict=True)]
+
+
+# --- Names ------------------------------------------------------------------------------------------------------------
+
+
+def conll2012(document, *words):
+    """A file of one document and one sentence; a word may bring its cell of names, `Ann:(PERSON)`."""
+    lines = [f"#begin document ({document}); part 000"]
+    for number, word in enumerate(words):
+        form, _, name = word.partition(":")
+        lines.append(f"{document}   0   {number}   {form}   NN   *   -   -   -   -   {name or '*'}   -")
+    return "\n".join([*lines, "", "#end document", ""])
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """The layout of CoNLL-2012's release: version, split, language, annotations, genre, source, section."""
+
+    def write(split, language, genre, name, *words):
+        folder = tmp_path / "ontonotes5/v4/data" / split / "data" / language / "annotations" / genre / "x" / "00"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.v4_gold_conll").write_text(conll2012(f"{genre}/x/00/{name}", *words))
+
+    write("train", "english", "nw", "x_0002", "we", "saw", "Ann:(PERSON*", "Lee:*)")
+    write("train", "english", "bc", "x_0001", "Oslo:(GPE)", "rains")
+    write("train", "english", "pt", "pt_0001", "no", "names")
+    write("train", "chinese", "nw", "x_0003", "no", "English")
+    write("development", "english", "nw", "x_0004", "Bo:(PERSON)", "left")
+    write("test", "english", "nw", "x_0005", "in", "Oslo:(GPE)")
+    return tmp_path
+
+
+@pytest.mark.parametrize("inside", ["", "ontonotes5"])
+def test_ontonotes_is_the_english_part_with_name_annotations(tree, inside):
+    corpus = load_corpus("ontonotes5", tree / inside)
+    assert sentences(corpus["train"]) == [("Oslo rains", "B-GPE O"), ("we saw Ann Lee", "O O B-PERSON I-PERSON")]
+    assert sentences(corpus["validation"]) == [("Bo left", "B-PERSON O")]
+    assert list(corpus["train"]["doc_id"]) == ["bc/x/00/x_0001", "nw/x/00/x_0002"]
+    # A path to the same tree loads all of it.
+    assert len(load_corpus(tree / "ontonotes5")["train"]) == 4
+    with pytest.raises(DataError, match="no files of wnut17 here; put "):
+        load_corpus("wnut17", tree)
+
+
+def test_missing_corpora_raise_with_the_expected_files(tmp_path, monkeypatch):
+    def fail(name):
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(hub_source, "load_dataset", fail)
+    monkeypatch.delenv("HF_XORNER_CORPORA", raising=False)
+    for name in ("conll2003", "wnut17"):
+        write(tmp_path / name / "train.txt")
+    with pytest.raises(DataError, match=r"no files of ontonotes5 here; put .*_gold_conll"):
+        load_corpus("ontonotes5", tmp_path)
+    with pytest.raises(DataError, match=r"the Hub has no copy of it; .*ontonotes5 .*HF_XORNER_CORPORA"):
+        load_corpus("ontonotes5")
+    with pytest.raises(DataError, match=r"lhoestq/conll2003 .* \(no route\); put eng\.train"):
+        load_corpus("conll2003")
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """The names that are requested from the Hub, which has one dataset."""
+    names = []
+    dataset = DatasetDict({"train": Dataset.from_dict({"tokens": [["Ann"]], "ner_tags": [["B-PER"]]})})
+    monkeypatch.setattr(hub_source, "load_dataset", lambda name: names.append(name) or dataset)
+    return names
+
+
+def test_named_corpora_are_local_files_or_copies_on_the_hub(hub, monkeypatch, tmp_path):
+    monkeypatch.delenv("HF_XORNER_CORPORA", raising=False)
+    for name in ("conll2003", "wnut17"):
+        assert sentences(load_corpus(name)["train"]) == [("Ann", "B-PER")]
+    monkeypatch.setenv("HF_XORNER_CORPORA", str(tmp_path))
+    load_corpus("conll2003")
+    assert hub == ["lhoestq/conll2003", "manu/wnut_17", "lhoestq/conll2003"]
+    write(tmp_path / "conll2003" / "eng.train", "Bo NNP I-NP I-PER\n")
+    monkeypatch.setenv("HF_XORNER_CORPORA", "")
+    assert sentences(load_corpus("conll2003", tmp_path)["train"]) == [("Bo", "B-PER")]
+    monkeypatch.setenv("HF_XORNER_CORPORA", str(tmp_path))
+    assert sentences(load_corpus("conll2003")["train"]) == [("Bo", "B-PER")]
+    with pytest.raises(DataError, match="no files of wnut17 here"):
+        load_corpus("wnut17", tmp_path)
+    assert len(hub) == 3 and load_corpus("xor")["train"].column_names == ["tokens", "ner_tags", "kind", "middle"]
+
+
+def test_datasets_of_the_hub_need_words_and_tags(monkeypatch):
+    for columns, split, message in (
+        ({"text": [["a"]], "tags": [["O"]]}, "train", "owner/name, train: .* token_column"),
+        ({"tokens": [["a"], ["a", "b"]], "tags": [["O"], ["O"]]}, "test", "owner/name, test, row 1: 2 tokens"),
+        ({"tokens": [["a"], ["b"]], "tags": [["B-X"], ["X-X"]]}, "train", "owner/name, train, row 1: unknown tag"),
+        ({"tokens": [["a"]], "tags": [["O"]]}, "all", "owner/name: expected splits among .* found all"),
+    ):
+        dataset = DatasetDict({split: Dataset.from_dict(columns)})
+        monkeypatch.setattr(hub_source, "load_dataset", lambda name, dataset=dataset: dataset)
+        with pytest.raises(DataError, match=message):
+            load_corpus("owner/name")
+    features = Features({"tokens": List(Value("string")), "tags": List(ClassLabel(names=["B-Z", "O", "I-Z"]))})
+    dataset = DatasetDict({"train": Dataset.from_dict({"tokens": [["a", "b"], []], "tags": [[0, 2], []]}, features)})
+    monkeypatch.setattr(hub_source, "load_dataset", lambda name: dataset)
+    assert sentences(load_corpus("owner/name")["train"]) == [("a b", "B-Z I-Z"), ("", "")]
+
+
+def test_the_hub_is_asked_for_names_only(tmp_path, monkeypatch, hub):
+    monkeypatch.chdir(tmp_path)
+    for source in ("conll", "data/train.txt", "./owner/name", "../name", "/some/where", "a/b/c"):
+        with pytest.raises(DataError, match="no such file or folder"):
+            load_corpus(source)
+    assert hub == []
+
+
+WNUT17 = "Ann\tB-person\n\t\nleft\tO\n"
+COLUMNS = {"tokens": [["Ann"], ["left"]], "ner_tags": [[1], [0]]}
+FEATURES = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabel(names=["O", "B-person"]))})
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
+        ("emerging_entities_17-master/wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
+        ("train.txt", "dev.txt", "test.txt"),
+        ("train.conll", "dev.conll", "test.conll"),
+        ("WNUT-2017/train.txt", "dev.txt", "test.txt"),
+        ("wnut17/data/train.txt", "dev.txt", "test.txt"),
+        ("wnut_17/train-00000-of-00001.parquet", "validation-00000-of-00001.parquet", "test-00000-of-00001.parquet"),
+        (
+            "wnut_17/data/train-00000-of-00001.parquet",
+            *(f"{name}-00000-of-00001.parquet" for name in ("validation", "test")),
+        ),
+        ("wnut_17/wnut_17-train.parquet", "wnut_17-validation.parquet", "wnut_17-test.parquet"),
+        ("wnut_17/wnut_17/train/0000.parquet", "../validation/0000.parquet", "../test/0000.parquet"),
+        ("wnut_17/data/train.jsonl", "valid.jsonl", "test.jsonl"),
+        ("wnut_17/train.json", "validation.json", "test.json"),
+    ],
+)
+def test_wnut17_is_found_in_every_layout_it_is_published_in(tmp_path, names):
+    first = tmp_path / names[0]
+    first.parent.mkdir(parents=True, exist_ok=True)
+    for name in (first.name, *names[1:]):
+        path = first.parent / name
+        path.parent.mkdir(exist_ok=True)
+        if path.suffix == ".parquet":
+            Dataset.from_dict(COLUMNS, features=FEATURES).to_parquet(path)
+        elif path.suffix in (".jsonl", ".json"):
+            path.write_text('{"tokens": ["Ann"], "tags": ["B-person"]}\n{"tokens": ["left"], "tags": ["O"]}\n')
+        else:
+            path.write_text(WNUT17)
+    (first.parent / "README.md").write_text("WNUT 17")
+    (first.parent / "wnuteval.py").write_text("import sys")
+    if "emerging.test.annotated" in names:
+        (first.parent / "emerging.test").write_text("Ann\nleft\n")
+        (first.parent / "emerging.test.conll").write_text("Ann\tB-person,O\nleft\tO,O\n")
+        for name in ("redd.tok.dev", "stacko.dev", "stacko.test", "twitter.gurez"):
+            (first.parent / "source").mkdir(exist_ok=True)
+            (first.parent / "source" / name).write_text("Some text .\n")
+    corpus = load_corpus("wnut17", tmp_path)
+    assert list(corpus) == ["train", "validation", "test"]
+    for split in corpus.values():
+        assert sentences(split) == [("Ann", "B-person"), ("left", "O")]
+
+
+NUMBERS = {"tokens": [["Ann", "left"], ["Oslo"]], "ner_tags": [[9, 0], [7]]}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_exports_of_wnut17_with_numbers_are_read_with_the_names_of_the_hub(tmp_path, suffix):
+    (tmp_path / "wnut_17").mkdir()
+    for split in ("train", "validation", "test"):
+        path = tmp_path / "wnut_17" / f"{split}.{suffix}"
+        rows = Dataset.from_dict(NUMBERS)
+        rows.to_json(path) if suffix == "jsonl" else rows.to_parquet(path)
+    for split in load_corpus("wnut17", tmp_path).values():
+        assert sentences(split) == [("Ann left", "B-person O"), ("Oslo", "B-location")]
+    with pytest.raises(ValueError, match="tag_names"):
+        load_corpus(tmp_path / "wnut_17")
+    names = "O B-X B-Y B-Z B-1 B-2 B-3 B-4 B-5 B-6"
+    found = load_corpus(tmp_path / "wnut_17", tag_names=names)["train"]
+    assert sentences(found) == [("Ann left", "B-6 O"), ("Oslo", "B-4")]
+    with pytest.raises(ValueError, match="tag_names"):
+        load_corpus(tmp_path / "wnut_17", tag_names="O B-X")
+
+
+def test_the_names_of_t_ner_are_read_from_the_file_beside_the_data(tmp_path):
+    folder = tmp_path / "wnut2017" / "dataset"
+    folder.mkdir(parents=True)
+    for split in ("train", "valid", "test"):
+        (folder / f"{split}.json").write_text('{"tokens": ["Ann", "left"], "tags": [0, 2]}\n')
+    (folder / "label.json").write_text('{"B-person": 0, "O": 2, "I-person": 1}')
+    assert sentences(load_corpus("wnut17", tmp_path)["test"]) == [("Ann left", "B-person O")]
+    (folder / "label.json").write_text('{"B-person": 0, "O": 2}')
+    with pytest.raises(ValueError, match=r"label\.json: expected"):
+        load_corpus("wnut17", tmp_path)
+
+
+@pytest.fixture(params=["", "conll2002", "CoNLL-2002", "conll2002/data"])
+def two_languages(request, tmp_path):
+    """A folder with the files of both languages, which is itself the data_dir, or in it."""
+    folder = tmp_path / request.param
+    folder.mkdir(parents=True, exist_ok=True)
+    for language, words in (("esp", ["Ana", "Berta", "Clara"]), ("ned", ["An", "Bram", "Cas"])):
+        for split, word in zip(("train", "testa", "testb"), words, strict=True):
+            (folder / f"{language}.{split}").write_text(f"{word} B-PER\n. O\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("conll2002-es", "Ana Berta Clara"), ("conll2002-nl", "An Bram Cas")], ids=["es", "nl"]
+)
+def test_each_language_of_a_shared_folder_is_a_corpus(two_languages, caplog, name, words):
+    corpus = load_corpus(name, two_languages)
+    # The files of the other language are not listed as ignored.
+    assert caplog.messages == []
+    found = [sentences(corpus[split]) for split in ("train", "validation", "test")]
+    assert found == [[(f"{word} .", "B-PER O")] for word in words.split()]
+
+
+def test_a_missing_language_raises_with_the_expected_files(two_languages):
+    for path in two_languages.rglob("ned.*"):
+        path.unlink()
+    with pytest.raises(DataError, match=r"no files of conll2002-nl here; put ned\.train, .* a folder conll2002 in it"):
+        load_corpus("conll2002-nl", two_languages)
+
+
+# --- Paths ------------------------------------------------------------------------------------------------------------
+
+ODD_NAMES = ["sp ace", "ünï", "gl[o]b*?", "per%20cent", "#hash", "~", "-", "new\nline", "s3:x", "a::b", "{a}", "..."]
+
+
+@pytest.mark.parametrize("odd", ODD_NAMES)
+def test_any_file_or_folder_name_is_supported(tmp_path, monkeypatch, odd):
+    folder = tmp_path / odd
+    (tmp_path / "other").mkdir()
+    write(folder / "x.conll")
+    with (folder / "x.parquet").open("wb") as file:
+        Dataset.from_dict(ROWS).to_parquet(file)
+    if "::" not in odd:  # a chain of places to `datasets`
+        DatasetDict({"train": Dataset.from_dict(ROWS)}).save_to_disk(folder / odd)
+    monkeypatch.chdir(tmp_path)
+    for path in folder.iterdir():
+        for source in (path, str(path), Path("other", "..", odd, path.name)):
+            assert words(load_corpus(source)) == {"train": ["Ann left"]}
+
+
+def test_tildes_links_and_names_of_corpora_in_paths(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "x.conll")
+    (tmp_path / "link.conll").symlink_to(tmp_path / "x.conll")
+    for source in ("~/x.conll", Path("~/x.conll"), "link.conll"):
+        assert words(load_corpus(source)) == {"train": ["Ann left"]}
+    assert words(load_corpus("x.conll", "~")) == {"train": ["Ann left"]}
+    for name in ("xor", "wnut17"):
+        write(Path(name, "train.conll"))
+        assert words(load_corpus(Path(name))) == words(load_corpus(f"./{name}")) == {"train": ["Ann left"]}
+    (tmp_path / "broken.conll").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"broken\.conll: no such file or folder;"):
+        load_corpus(tmp_path / "broken.conll")
+
+
+def test_loading_writes_nothing(tmp_path, monkeypatch):
+    write(tmp_path / "train.conll")
+    monkeypatch.chdir(tmp_path)
+    load_corpus(".")
+    assert os.listdir(".") == ["train.conll"]
+
+
+# --- Splits -----------------------------------------------------------------------------------------------------------
+
+
+def test_automatic_annotation_is_ignored_if_gold_annotation_exists(tmp_path):
+    folder = tmp_path / "data" / "train" / "nw"
+    write(folder / "a.v4_gold_conll", conll2012("a", "Ann:(PER)", "left"))
+    write(folder / "a.v4_auto_conll", conll2012("a", "Auto:(PER)", "left"))
+    write(tmp_path / "data" / "test" / "nw" / "b.v9_auto_conll", conll2012("a", "Bo:(PER)", "left"))
+    assert words(load_corpus(tmp_path / "data")) == {"train": ["Ann left"], "test": ["Bo left"]}
+    write(tmp_path / "flat" / "train.v4_gold_conll", conll2012("a", "Ann:(PER)", "left"))
+    write(tmp_path / "flat" / "train.v4_auto_conll", conll2012("a", "Auto:(PER)", "left"))
+    assert words(load_corpus(tmp_path / "flat")) == {"train": ["Ann left"]}
+
+
+def test_splits_may_be_in_different_folders(tmp_path):
+    write(tmp_path / "v4/data/train/english/a.v4_gold_conll", conll2012("a", "Ann:(PER)", "left"))
+    write(tmp_path / "v4/data/train/chinese/a.v4_gold_conll", conll2012("a", "An:(PER)", "left"))
+    write(tmp_path / "v9/data/test/english/a.v9_gold_conll", conll2012("a", "Bo:(PER)", "left"))
+    assert words(load_corpus(tmp_path)) == {"train": ["An left", "Ann left"], "test": ["Bo left"]}
+
+
+def parts(folder, name, numbers, of):
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in numbers:
+        rows = {"tokens": [[f"{name}{number}"]], "ner_tags": [["B-X"]]}
+        with (folder / f"{name}-{number:05d}-of-{of:05d}.parquet").open("wb") as file:
+            Dataset.from_dict(rows).to_parquet(file)
+
+
+@pytest.mark.parametrize("inside", ["", "data", "data/plain_text"])
+def test_numbered_parts_are_joined_in_order(tmp_path, inside):
+    parts(tmp_path / "in" / inside, "train", [2, 0, 1], of=3)
+    parts(tmp_path / "in" / inside, "test", [0], of=1)
+    assert words(load_corpus(tmp_path / "in")) == {"train": ["train0", "train1", "train2"], "test": ["test0"]}
+
+
+@pytest.mark.parametrize("inside", ["", "data"])
+def test_missing_parts_raise(tmp_path, inside):
+    folder = tmp_path / "in" / inside
+    parts(folder, "train", [0, 1, 3], of=5)
+    with pytest.raises(DataError) as error:
+        load_corpus(tmp_path / "in")
+    assert str(error.value) == (f"{folder}/train-*-of-00005.parquet: part 00002 is missing; fetch or write all parts.")
+    # A part can be loaded alone by its own name.
+    assert words(load_corpus(folder / "train-00003-of-00005.parquet")) == {"train": ["train3"]}
+
+
+def test_two_datasets_in_one_folder_are_not_mixed(tmp_path):
+    for name in "abcdef":
+        parts(tmp_path / "in" / name, "train", [0, 1], of=2)
+    with pytest.raises(DataError) as error:
+        load_corpus(tmp_path / "in")
+    assert str(error.value) == (
+        f"{tmp_path}/in: a/train.parquet and b/train.parquet and c/train.parquet and d/train.parquet and 2 others all "
+        "look like the train split; keep one of them in the folder."
+    )
+    assert words(load_corpus(tmp_path / "in" / "c")) == {"train": ["train0", "train1"]}
+
+
+# --- Which files are read ---------------------------------------------------------------------------------------------
+
+
+def read_from(tmp_path, caplog, names):
+    """Which file each split was read from, and the line that was logged."""
+    for name in names:
+        write(tmp_path / "in" / name, GOOD.replace("Ann", name))
+    corpus = load_corpus(tmp_path / "in")
+    found = {name: [row[0] for row in split["tokens"]] for name, split in corpus.items()}
+    return found, "\n".join(caplog.messages).removeprefix(f"{tmp_path}/in: ")
+
+
+@pytest.mark.parametrize(
+    ("names", "splits", "line"),
+    [
+        (["a_train.txt", "a_dev.txt", "a_test.txt"], ["a_train.txt", "a_dev.txt", "a_test.txt"], ""),
+        (["a.trn", "a.valid", "a.tst"], ["a.trn", "a.valid", "a.tst"], ""),
+        (["trainset.txt", "devset.txt", "test_data.txt"], ["trainset.txt", "devset.txt", "test_data.txt"], ""),
+        (
+            ["x_train.conll", "x_eval.conll", "x_test.conll"],
+            ["x_train.conll", "x_eval.conll", "x_test.conll"],
+            "x_eval.conll read as the validation split.",
+        ),
+        (
+            ["train.txt", "dev.txt", "eval.txt"],
+            ["train.txt", "dev.txt", "eval.txt"],
+            "eval.txt read as the test split.",
+        ),
+        (
+            ["train.txt", "dev.txt", "test.txt", "eval.txt"],
+            ["train.txt", "dev.txt", "test.txt"],
+            "ignored eval.txt (another file is this split).",
+        ),
+        (
+            ["train.txt", "dev.txt", "test.odd"],
+            ["train.txt", "dev.txt", "test.odd"],
+            "test.odd read as the test split.",
+        ),
+        (
+            ["train.txt", "dev.txt", "test.txt", "test.odd"],
+            ["train.txt", "dev.txt", "test.txt"],
+            "ignored test.odd (another file is this split).",
+        ),
+        (
+            ["train.txt", "test.txt", "README.md", "train.py", "vocab.txt", "train-test.txt", "dev.zip", "old/dev.txt"],
+            ["train.txt", None, "test.txt"],
+            "ignored README.md, train.py (no labelled data), dev.zip (an archive, which is not unpacked), "
+            "train-test.txt (the name tells several splits), vocab.txt (the name tells no split), "
+            "old (the files beside the folder are read).",
+        ),
+        (
+            ["train.txt", *(f"{letter}.txt" for letter in "abcdefg")],
+            ["train.txt"],
+            "ignored a.txt, b.txt, c.txt, d.txt and 3 others (the name tells no split).",
+        ),
+        (["train/x.conll", "dev/x.conll", "test/x.conll"], ["train/x.conll", "dev/x.conll", "test/x.conll"], ""),
+        (
+            ["train/x.tsv", "valid/x.tsv", "LICENSE"],
+            ["train/x.tsv", "valid/x.tsv"],
+            "ignored LICENSE (no labelled data).",
+        ),
+        (["data/en/train.txt", "data/en/testa.txt"], ["data/en/train.txt", "data/en/testa.txt"], ""),
+        (
+            ["only.conll", "README.txt"],
+            ["only.conll"],
+            "only.conll read as the train split; ignored README.txt (no labelled data).",
+        ),
+    ],
+)
+def test_every_file_is_read_or_named_with_the_reason(tmp_path, caplog, names, splits, line):
+    expected = dict(zip(["train", "validation", "test"], [[name] for name in splits], strict=False))
+    found, logged = read_from(tmp_path, caplog, names)
+    assert found == {split: names for split, names in expected.items() if names != [None]}
+    assert logged == line
+
+
+def test_all_files_of_a_folder_of_one_split_are_read(tmp_path, caplog):
+    found, line = read_from(tmp_path, caplog, ["train/a.txt", "train/b.txt", "dev/c.txt"])
+    assert found == {"train": ["train/a.txt", "train/b.txt"], "validation": ["dev/c.txt"]}
+    assert line == ""
+
+
+def test_tables_in_subfolders_come_before_other_files(tmp_path, caplog):
+    parts(tmp_path / "in" / "data", "train", [0], of=1)
+    write(tmp_path / "in" / "raw" / "train.txt")
+    assert words(load_corpus(tmp_path / "in")) == {"train": ["train0"]}
+    assert caplog.messages == [f"{tmp_path}/in: ignored raw/train.txt (tables or CoNLL-2012 files are read)."]
+
+
+def test_hidden_files_do_not_count(tmp_path, caplog):
+    write(tmp_path / "in" / ".git" / "train.txt")
+    write(tmp_path / "in" / ".train.txt")
+    write(tmp_path / "in" / "x" / "dev.txt")
+    assert words(load_corpus(tmp_path / "in")) == {"validation": ["Ann left"]}
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("inside", [("train", "dev"), ("", "")])
+def test_folders_of_brat_are_read(tmp_path, caplog, inside):
+    for folder, name in zip(inside, "ab", strict=True):
+        write(tmp_path / "in" / folder / f"{name}.txt", "Ann left")
+        write(tmp_path / "in" / folder / f"{name}.ann", "T1\tPER 0 3\tAnn\n")
+    write(tmp_path / "in" / "annotation.conf", "[entities]\nPER\n")
+    write(tmp_path / "in" / inside[0] / "c.txt", "not annotated")
+    expected = {"train": ["Ann left"] * 2} if not inside[0] else {"train": ["Ann left"], "validation": ["Ann left"]}
+    assert words(load_corpus(tmp_path / "in")) == expected
+    (line,) = caplog.messages
+    assert "c.txt" in line and "annotation.conf" in line and "a.txt" not in line

@@ -1,0 +1,210 @@
+"""JSON of texts with spans, compared with a reference that looks at every character."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_texts import PIECES
+
+from hf_xorner import WordCharTokenizer
+from hf_xorner.corpora import DataError
+from hf_xorner.corpora.formats.spans import read_spans
+from hf_xorner.corpora.source import Reading, Repairs
+
+pytest_plugins = "corpus_files"
+
+WIDENED = "spans that cut a word were widened to whole words"
+OVERLAP = "spans that overlap another were left out, the longest kept"
+MARK = "\ufeff"
+
+
+def spans_of(record, repairs=None, **options):
+    """The words and tags of one record."""
+    reading = Reading(**options)
+    ((tokens, tags, *_),) = read_spans("x.jsonl", json.dumps(record), reading, repairs or Repairs(reading))
+    return tokens, tags
+
+
+def tagged(text, spans, **more):
+    return list(zip(*spans_of({"text": text, "spans": spans, **more}, strict=True), strict=True))
+
+
+TEXT = "Ann Lee doesn't live in Oslo."
+WORDS = ["Ann", "Lee", "does", "n't", "live", "in", "Oslo", "."]
+TAGS = ["B-PER", "I-PER", "O", "O", "O", "O", "B-LOC", "O"]
+
+
+def test_spans_are_read_from_the_keys_of_each_tool():
+    for key in ("spans", "entities", "labels", "label", "ents"):
+        assert spans_of({"text": TEXT, key: [[24, 28, "LOC"], [0, 7, "PER"]]}) == (WORDS, TAGS)
+    ents = [{"start": 0, "end": 7, "label": "PER"}, {"start": 24, "end": 28, "label": "LOC"}]
+    words = [[0, 3], [4, 7], [8, 12], [12, 15], [16, 20], [21, 23], [24, 28], [28, 29]]
+    assert spans_of({"text": TEXT, "ents": ents, "tokens": words}) == (WORDS, TAGS)
+    record = {"text": "no", "spans": [], "body": "Ann", "marks": [[0, 3, "PER"]]}
+    assert spans_of(record, token_column="body", tag_column="marks") == (["Ann"], ["B-PER"])
+
+
+def test_texts_may_have_no_spans_or_no_words(load, read):
+    records = [{"text": "It rains"}, {"text": "a", "spans": None}, {"text": "Ann", "spans": [[0, 3, "PER"]]}]
+    content = "".join(json.dumps(record) + "\n" for record in records)
+    assert read(content, "x.jsonl") == [("It rains", "O O"), ("a", "O"), ("Ann", "B-PER")]
+    for text in ("", " \n\t\u3000", MARK):
+        assert tagged(text, []) == tagged(text, [], tokens=[]) == []
+
+
+def test_parts_of_speech_and_documents_are_read(load):
+    record = {"text": "It rains", "spans": [], "pos_tags": ["PRP", "VBZ"], "tokens": [[0, 2], [3, 8]], "doc_id": 3}
+    split = load(json.dumps(record), "x.jsonl")
+    assert (list(split["pos_tags"]), list(split["doc_id"])) == ([["PRP", "VBZ"]], ["3"])
+    assert "pos_tags" not in load(json.dumps(record), "x.jsonl", pos_column="none").column_names
+
+
+def test_examples_of_spans():
+    assert tagged("Ann Bo", [[4, 6, "PER"], [0, 3, "PER"]]) == [("Ann", "B-PER"), ("Bo", "B-PER")]
+    assert tagged("Ann's", [[0, 3, "A"], [3, 5, "B"]]) == [("Ann", "B-A"), ("'s", "B-B")]
+    # Offsets count characters.
+    assert tagged("👩🏽‍🚀 Ann", [[5, 8, "PER"]]) == [("👩🏽‍🚀", "O"), ("Ann", "B-PER")]
+    # Blanks at the ends are ignored.
+    for span in ([3, 8, "X"], [2, 8, "X"], [3, 9, "X"], [2, 9, "X"]):
+        assert tagged("a \u00a0Ann B\n c", [span]) == [("a", "O"), ("Ann", "B-X"), ("B", "I-X"), ("c", "O")]
+    assert tagged("Ann Bo", [[0, 4, "A"], [3, 6, "B"]]) == [("Ann", "B-A"), ("Bo", "B-B")]
+
+
+def test_words_with_offsets_are_used_unchanged():
+    words = [[0, 2], [2, 3], [3, 4], [4, 12], [12, 14]]
+    spans = [[2, 4, "A"], [4, 12, "B"], [12, 14, "C"]]
+    expected = [("ca", "O"), ("n", "B-A"), ("'", "I-A"), ("t New Yo", "B-B"), ("  ", "B-C")]
+    assert tagged("can't New Yo  x", spans, tokens=words) == expected
+    words = [[0, 3], [3, 5], [5, 7]]
+    assert tagged("Ann  Bo", [[0, 4, "X"]], tokens=words) == [("Ann", "B-X"), ("  ", "O"), ("Bo", "O")]
+
+
+def test_byte_order_marks_count_in_offsets_but_are_removed_from_tokens():
+    text = f"{MARK}An{MARK}n {MARK}"
+    assert tagged(text, [[1, 5, f"P{MARK}ER"]]) == [("Ann", "B-PER")]
+    assert tagged(text, [[0, 5, "PER"]], tokens=[[0, 3], [3, 5]]) == [("An", "B-PER"), ("n", "I-PER")]
+
+
+@pytest.mark.parametrize("span", [[1, 8, "PER"], [0, 4, "PER"], [2, 6, "PER"]])
+def test_spans_that_cut_a_word_are_widened_and_counted(read, caplog, span):
+    content = json.dumps({"text": "Ann-E Lee ", "spans": [span]})
+    assert read(content, "x.jsonl") == [("Ann-E Lee", "B-PER O" if span[1] <= 6 else "B-PER I-PER")]
+    assert f"1 {WIDENED} (first: " in caplog.text
+
+
+# --- Reference implementation -----------------------------------------------------------------------------------------
+
+RULE = WordCharTokenizer.from_corpus([])
+SPANS = st.tuples(st.integers(0, 40), st.integers(1, 12), st.sampled_from("ABC"))
+
+
+def words_of(text):
+    return RULE(text, return_offsets_mapping=True)["offset_mapping"]
+
+
+def character_by_character(text, spans, words):
+    """The tags, how many spans cut a word and how many overlap a longer one, or None if a span covers no word."""
+    touched = [
+        [
+            index
+            for index, (start, end) in enumerate(words)
+            if any(span[0] <= place < span[1] for place in range(start, end))
+        ]
+        for span in spans
+    ]
+    if not all(touched):
+        return None
+    tags, left_out = ["O"] * len(words), 0
+    for number in sorted(range(len(spans)), key=lambda number: (-len(touched[number]), touched[number][0], number)):
+        if {"O"} != {tags[index] for index in touched[number]}:
+            left_out += 1
+            continue
+        for index in touched[number]:
+            tags[index] = f"{'B' if index == touched[number][0] else 'I'}-{spans[number][2]}"
+    cuts = sum(
+        words[found[0]][0] < span[0] or words[found[-1]][1] > span[1]
+        for span, found in zip(spans, touched, strict=True)
+    )
+    return tags, cuts, left_out
+
+
+class Counts(Repairs):
+    """Repairs by kind."""
+
+    def __init__(self):
+        super().__init__(Reading())
+        self.counts = {WIDENED: 0, OVERLAP: 0}
+
+    def add(self, kind, place, count=1):
+        self.counts[kind] += count
+
+
+def outcome(record):
+    repairs = Counts()
+    try:
+        tokens, tags = spans_of(record, repairs)
+    except DataError as error:
+        assert str(error).startswith("x.jsonl:1: the span")
+        return None, None
+    return tokens, (tags, *repairs.counts.values())
+
+
+@given(
+    text=st.lists(PIECES, max_size=25).map("".join),
+    spans=st.lists(SPANS, max_size=4),
+    marks=st.sets(st.integers(0, 60)),
+)
+def test_spans_match_a_character_by_character_reference(text, spans, marks):
+    text = text.replace(MARK, "")
+    spans = [[start, min(start + size, len(text)), label] for start, size, label in spans if start < len(text)]
+    words = words_of(text)
+    tokens, found = outcome({"text": text, "spans": spans})
+    assert found == character_by_character(text, spans, words)
+    assert tokens is None or tokens == [text[start:end] for start, end in words]
+
+    # Byte-order marks only shift the offsets.
+    marked = "".join(MARK + character if place in marks else character for place, character in enumerate(text))
+    move = [place + sum(mark <= place for mark in marks) for place in range(len(text) + 1)]
+    moved = [[move[start], move[end - 1] + 1, label] for start, end, label in spans]
+    assert outcome({"text": marked, "spans": moved}) == (tokens, found)
+
+
+@given(
+    text=st.text(st.sampled_from("ab"), min_size=1, max_size=30),
+    cuts=st.sets(st.integers(0, 30), max_size=12),
+    spans=st.lists(SPANS, max_size=4),
+)
+def test_words_with_offsets_match_a_character_by_character_reference(text, cuts, spans):
+    ends = sorted(cut for cut in cuts if cut <= len(text))
+    words = [list(pair) for pair in zip(ends[::2], ends[1::2], strict=False)]
+    spans = [[start, min(start + size, len(text)), label] for start, size, label in spans if start < len(text)]
+    tokens, found = outcome({"text": text, "tokens": words, "spans": spans})
+    assert found == character_by_character(text, spans, words)
+    assert tokens is None or tokens == [text[start:end] for start, end in words]
+
+
+TOKENS = st.one_of(st.text(st.characters(exclude_categories=["Cs"], exclude_characters=MARK), min_size=1), st.just(" "))
+
+
+@given(
+    chunks=st.lists(st.tuples(st.lists(TOKENS, min_size=1, max_size=3), st.sampled_from(["", "PER", "LOC"]))),
+    blanks=st.lists(st.sampled_from(["", " ", "\n"]), min_size=1),
+    as_objects=st.booleans(),
+)
+def test_any_words_and_entities_round_trip_through_spans(chunks, blanks, as_objects):
+    text, words, spans, tokens, tags = "", [], [], [], []
+    for chunk, label in chunks:
+        first = len(words)
+        for index, token in enumerate(chunk):
+            text += blanks[len(words) % len(blanks)]
+            words.append([len(text), len(text) + len(token)])
+            text += token
+            tags.append(f"{'I' if index else 'B'}-{label}" if label else "O")
+        if label:
+            spans.append([words[first][0], words[-1][1], label])
+        tokens += chunk
+    if as_objects:
+        words = [{"start": start, "end": end, "text": text[start:end]} for start, end in words]
+        spans = [{"start": start, "end": end, "label": label} for start, end, label in spans]
+    assert spans_of({"text": text, "tokens": words, "spans": spans}, strict=True) == (tokens, tags)
