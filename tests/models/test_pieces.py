@@ -1,5 +1,7 @@
 """Pieces of words compared with the encoder's own tokenizer, one word at a time; pieces in a tagger's tokenizer."""
 
+import copy
+import pickle
 import shutil
 
 import numpy as np
@@ -9,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_texts import PIECES
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, DataCollatorForTokenClassification
 
 from hf_xorner import WordCharTokenizer
@@ -38,22 +40,6 @@ def expected_rows(family, words, width):
 
 
 @families
-<<<<<<< HEAD
-def test_pieces_of_unusual_words_match_the_encoders_tokenizer(family):
-    for width in (1, 3, 400):
-        found = CUT[family].of(tiny.ODD_WORDS, width)
-        assert found.dtype == np.int64
-        assert found.tolist() == expected_rows(family, tiny.ODD_WORDS, width)
-
-
-@families
-@settings(max_examples=25, deadline=None)
-@given(st.lists(words, max_size=8))
-def test_pieces_of_any_words_match_the_encoders_tokenizer(family, given_words):
-    found = CUT[family].of(given_words, WIDTH)
-    assert found.shape == (len(given_words), WIDTH)
-    assert found.tolist() == expected_rows(family, given_words, WIDTH)
-=======
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=6).map("".join), max_size=8))
 def test_pieces_match_the_encoders_tokenizer(family, words):
@@ -69,7 +55,6 @@ def test_ids_are_below_the_size_of_a_vocabulary_with_gaps():
     backend = Tokenizer(models.WordPiece({"[UNK]": 0, "a": 7}, unk_token="[UNK]"))
     pieces = WordPieces(backend.to_str())
     assert pieces.of(["a"], 1).max() <= pieces.size
->>>>>>> main
 
 
 @pytest.mark.parametrize(
@@ -91,11 +76,8 @@ def test_a_space_is_prepended_to_words_but_not_inside_them(split):
     for word in ("rain", "1984", "don't", "(Oslo)", "a1b2", "12:30"):
         expected = backend.encode(" " + word, add_special_tokens=False).ids
         assert [index - 1 for index in pieces.of([word], 30)[0] if index] == expected, word
-<<<<<<< HEAD
-=======
     with_prefix = tiny.pieces_of(tiny.roberta_tokenizer(add_prefix_space=True))
     assert np.array_equal(with_prefix.of(tiny.ODD_WORDS, 20), CUT["byte-level"].of(tiny.ODD_WORDS, 20))
->>>>>>> main
 
 
 @families
@@ -106,9 +88,6 @@ def test_the_frame_matches_the_encoders_special_tokens(family):
     assert len(before) == len(after) == 1
 
 
-<<<<<<< HEAD
-# --- A tagger's tokenizer ---------------------------------------------------------------------------------------------
-=======
 def test_the_frame_may_be_empty_and_does_not_depend_on_the_vocabulary():
     backend = Tokenizer(models.BPE({"<s>": 0, "</s>": 1, "東": 2}, []))
     assert WordPieces(backend.to_str()).frame() == ([], [])
@@ -133,7 +112,6 @@ def test_copies_ignore_truncation_and_padding_and_give_the_same_pieces(family):
 
 
 # --- A tagger's tokenizer --------------------------------------------------------------------------------------------
->>>>>>> main
 
 TEXTS = [*tiny.TEXTS, "", "Zeus's [SEP] \u200b don't", "rain"]
 GIVEN = [["New York", "", " ", "rains"], [], ["[PAD]", "\0"], ["Ann"]]
@@ -144,23 +122,6 @@ def tagger_tokenizer(family="wordpiece", **options):
     return WordCharTokenizer.from_corpus(tiny.SENTENCES, **options)
 
 
-<<<<<<< HEAD
-def surfaces(tokenizer, texts):
-    return [tokenizer.tokenize(text) for text in texts]
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.lists(PIECES, max_size=12).map("".join), min_size=1, max_size=3), st.sampled_from(["left", "right"]))
-def test_pieces_are_padded_along_with_their_words(texts, side):
-    tokenizer = tagger_tokenizer("byte-level", casing="lower", digits="zero")
-    batch = tokenizer(texts, padding=True, padding_side=side, return_tensors="pt")
-    assert batch["piece_ids"].shape == (*batch["input_ids"].shape, WIDTH)
-    for row, mask, sentence in zip(
-        batch["piece_ids"], batch["attention_mask"], surfaces(tokenizer, texts), strict=True
-    ):
-        assert row[mask.bool()].tolist() == expected_rows("byte-level", sentence, WIDTH)
-        assert not row[~mask.bool()].any()
-=======
 @families
 def test_every_word_has_its_pieces_wherever_it_is_padded_or_cut(family):
     tokenizer = tagger_tokenizer(family, casing="lower", digits="zero")
@@ -181,7 +142,6 @@ def test_every_word_has_its_pieces_wherever_it_is_padded_or_cut(family):
                 words = [TEXTS[number][start:end] for start, end in offsets[mask].tolist()]
                 assert row[mask].tolist() == expected_rows(family, words, WIDTH)
                 assert not row[~mask].any()
->>>>>>> main
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -198,10 +158,6 @@ def test_examples_are_padded_together(side):
         [{**row, "labels": [0] * len(row["input_ids"])} for row in examples]
     )
     assert torch.equal(batch["piece_ids"], tokenizer(TEXTS, padding=True, return_tensors="pt")["piece_ids"])
-<<<<<<< HEAD
-    assert ((batch["labels"] == 0) == batch["attention_mask"].bool()).all()
-=======
->>>>>>> main
 
 
 @families
@@ -218,21 +174,6 @@ def test_a_saved_or_copied_tokenizer_gives_the_same_pieces_from_any_folder(famil
         assert other.model_fields() == tokenizer.model_fields()
     for path in (tmp_path / "second").iterdir():
         assert str(tmp_path) not in path.read_text(encoding="utf-8"), path.name
-<<<<<<< HEAD
-    tokenizer.save_pretrained(tmp_path / "prefixed", filename_prefix="x")
-    assert (tmp_path / "prefixed" / "x-piece_tokenizer.json").is_file()
-
-
-def test_a_missing_piece_tokenizer_file_raises(tmp_path):
-    tagger_tokenizer().save_pretrained(tmp_path)
-    (tmp_path / "piece_tokenizer.json").unlink()
-    for load in (AutoTokenizer.from_pretrained, WordCharTokenizer.from_pretrained):
-        with pytest.raises(ValueError) as error:
-            load(tmp_path)
-        assert str(error.value) == (
-            "piece_tokenizer.json is missing beside tokenizer.json; copy the whole folder of the model."
-        )
-=======
     own = Tokenizer.from_file(str(tmp_path / "second" / "piece_tokenizer.json"))
     assert own.encode("rains", add_special_tokens=False).ids
     (tmp_path / "second" / "piece_tokenizer.json").unlink()
@@ -246,4 +187,3 @@ def test_tokenizers_without_pieces_have_no_piece_columns_or_files(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     assert not (tmp_path / "piece_tokenizer.json").exists()
     assert AutoTokenizer.from_pretrained(tmp_path).pieces is None
->>>>>>> main

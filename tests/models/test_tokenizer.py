@@ -9,13 +9,9 @@ import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-<<<<<<< HEAD
-from conftest import LABELS, SENTENCES
-=======
 from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
 from datasets.fingerprint import Hasher
->>>>>>> main
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizer_oracle import (
@@ -63,15 +59,6 @@ def test_encodings_match_plain_loops(both):
             assert (pairs(values) if name == "offset_mapping" else values) == rows, (name, call)
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize(
-    ("item", "given_words", "ids"),
-    [("", False, []), ([""], False, [[]]), ([], False, []), ([[]], True, [[]]), ([[], []], True, [[], []])],
-)
-def test_empty_input_gives_empty_output(tokenizer, item, given_words, ids):
-    assert tokenizer(item, is_split_into_words=given_words)["input_ids"] == ids
-    assert tokenizer(item, is_split_into_words=given_words, padding=True, truncation=True)["char_ids"] == ids
-=======
 @pytest.mark.parametrize("tensors", ["np", "pt"])
 def test_tensors_are_integers_of_full_shape_even_when_empty(tokenizer, tensors):
     for item, rows, words in (("", 1, 0), ([""], 1, 0), (["", "Ann"], 2, 1)):
@@ -89,7 +76,6 @@ def test_empty_input_gives_empty_output(tokenizer):
     for item, given_words, ids in cases:
         assert tokenizer(item, is_split_into_words=given_words)["input_ids"] == ids
         assert tokenizer(item, is_split_into_words=given_words, padding=True, truncation=True)["char_ids"] == ids
->>>>>>> main
 
 
 def test_columns_and_truncation_are_as_requested(tokenizer):
@@ -122,56 +108,7 @@ def test_pad_and_the_stock_collator_match_padding_in_the_call(both, side):
     assert [row[row != -100].tolist() for row in batch["labels"]] == labels
 
 
-<<<<<<< HEAD
-# --- Words ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_every_given_word_is_one_token(policy):
-    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, **policy)
-    words = [
-        "",
-        " ",
-        "\t\n",
-        "New York",
-        "a  b ",
-        "[PAD]",
-        "[UNK]",
-        LONG_WORD,
-        "\ue000",
-        "\ue000\ue001",
-        "\uf8ff",
-        "\0",
-    ]
-    output = tokenizer([words, words[::-1]], is_split_into_words=True)
-    assert [len(row) for row in output["input_ids"]] == [len(words)] * 2
-    assert output.word_ids(0) == list(range(len(words)))
-    assert set(output["input_ids"][0]) == {1}
-    assert not any(output["char_ids"][0][0])
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), max_size=6), max_size=4))
-def test_any_given_words_are_one_token_each(tokenizer_pair, sentences):
-    tokenizer, oracle = tokenizer_pair
-    if not sentences:
-        return
-    output = tokenizer(sentences, is_split_into_words=True, return_offsets_mapping=True)
-    for number, words in enumerate(sentences):
-        tokens = oracle.tokens(words)
-        assert output["input_ids"][number] == [token[0] for token in tokens]
-        assert output["char_ids"][number] == [token[1] for token in tokens]
-        assert output["offset_mapping"][number] == [token[2] for token in tokens]
-
-
-@pytest.fixture(scope="module")
-def tokenizer_pair():
-    policy = {"casing": "lower", "digits": "zero", "max_word_chars": 4}
-    return WordCharTokenizer.from_corpus(SENTENCES, **policy), Oracle(SENTENCES, **policy)
-
-=======
 # --- Words -----------------------------------------------------------------------------------------------------------
->>>>>>> main
 
 PIECES = st.one_of(
     st.characters(exclude_categories=["Cs"]),
@@ -183,15 +120,6 @@ ANY_TEXT = st.lists(PIECES, max_size=30).map("".join)
 
 
 @settings(max_examples=25, deadline=None)
-<<<<<<< HEAD
-@given(st.lists(ANY_TEXT, min_size=1, max_size=3))
-def test_offsets_of_any_text_are_its_words_in_order(tokenizer_pair, texts):
-    tokenizer, oracle = tokenizer_pair
-    output = tokenizer(texts, return_offsets_mapping=True, return_special_tokens_mask=True)
-    for number, text in enumerate(texts):
-        position = 0
-        for start, end in output["offset_mapping"][number]:
-=======
 @given(st.lists(ANY_TEXT, min_size=1, max_size=10))
 def test_any_text_has_the_expected_words_in_order_and_any_given_word_is_one(both, texts):
     tokenizer, oracle = both
@@ -205,7 +133,6 @@ def test_any_text_has_the_expected_words_in_order_and_any_given_word_is_one(both
     for text in texts:
         position, offsets = 0, tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
         for start, end in offsets:
->>>>>>> main
             assert position <= start < end <= len(text)
             assert not text[position:start].strip()
             position = end
@@ -411,3 +338,8 @@ def test_threads_with_different_settings_are_independent(tokenizer):
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(encode, jobs)) == [encode(job) for job in jobs]
+
+
+def test_the_calls_of_older_programs_encode_too(tokenizer):
+    assert dict(tokenizer.encode_plus("Ann saw")) == dict(tokenizer("Ann saw"))
+    assert dict(tokenizer.batch_encode_plus(["Ann saw"])) == dict(tokenizer(["Ann saw"]))
