@@ -146,8 +146,8 @@ def _stripped(sentence: Sentence, pattern: str, repairs: Repairs) -> Sentence:
 
 def _filled(sentences: list[Sentence], repairs: Repairs, source: str) -> list[Sentence]:
     if not sentences:
-        bad = f" beside bad lines ({repairs.first_left_out})" if repairs.first_left_out else ""
-        raise DataError(f"{source}: the split holds no sentence{bad}; fill it, or leave it out.")
+        repairs.report(source)
+        raise DataError(f"{source}: the split holds no sentence; fill it, or leave it out.")
     return sentences
 
 

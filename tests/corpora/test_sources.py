@@ -361,14 +361,13 @@ def read_from(tmp_path, caplog, names):
         (
             ["train.txt", "test.txt", "README.md", "train.py", "vocab.txt", "train-test.txt", "dev.zip", "old/dev.txt"],
             ["train.txt", None, "test.txt"],
-            "ignored README.md, train.py (no labelled data), dev.zip (an archive, which is not unpacked), "
-            "train-test.txt (the name tells several splits), vocab.txt (the name tells no split), "
-            "old (the files beside the folder are read).",
+            "ignored README.md, dev.zip, train.py (no labelled data), train-test.txt (the name shows several splits), "
+            "vocab.txt (the name shows no split), old (the files next to the folder are read).",
         ),
         (
             ["train.txt", *(f"{letter}.txt" for letter in "abcdefg")],
             ["train.txt"],
-            "ignored a.txt, b.txt, c.txt, d.txt and 3 others (the name tells no split).",
+            "ignored a.txt, b.txt, c.txt, d.txt and 3 others (the name shows no split).",
         ),
         (["train/x.conll", "dev/x.conll", "test/x.conll"], ["train/x.conll", "dev/x.conll", "test/x.conll"], ""),
         (
