@@ -9,6 +9,7 @@ from dataclasses import MISSING, field, fields
 from typing import Any, NoReturn, TypeVar
 
 from transformers import HfArgumentParser
+from transformers.hf_argparser import string_to_bool
 
 from .errors import UsageError
 
@@ -84,6 +85,8 @@ class Parser(HfArgumentParser):
             settings.pop("choices", None)  # `check_values` compares them
         if settings.get("nargs") == "+" and "default" in settings:
             settings["nargs"] = "*"
+        if settings.get("type") is string_to_bool:
+            settings |= {"nargs": "?", "const": True}
         if positional:
             names = (names[0].removeprefix("--"),)
             if not settings.pop("required", False) and "nargs" not in settings:

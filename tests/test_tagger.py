@@ -184,7 +184,7 @@ def test_annotations_are_entities_labels_and_offsets(tagger, tokenizer):
         assert [text[start:end] for start, end in annotation.places] == words
         assert [names[label] for label in annotation.labels] == next(tagger.label([words]))[0]
         assert [one[:-1] for one in annotation.entities] == [one[:-1] for one in tagger(item)]
-    with pytest.raises(TypeError, match="annotate"):
+    with pytest.raises(TypeError, match="list of texts"):
         tagger.annotate("Ann")
 
 

@@ -19,8 +19,7 @@ from ..corpora.splits import SPLITS
 from ..files import FACTS_FILE, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
-from ..training.model_files import CARD
-from .checks import published_files, run_without_package
+from .checks import CARD, published_files, run_without_package
 
 CURVE_FILE = "learning_curve.png"
 #: Invented sentences of many kinds of text, so that every model finds entities in some of them.
@@ -78,7 +77,7 @@ def write_card(
     """
     folder = Path(folder)
     if (folder / CARD).exists() and not overwrite:
-        raise ValueError(f"{folder / CARD} exists; move it away, or replace it by --overwrite true.")
+        raise ValueError(f"{folder / CARD} exists; move it away, or replace it by --overwrite.")
     facts = _facts_in(folder)
     card = Card(name or folder.resolve().name, facts, tuple(map(_facts_in, map(Path, seeds_of))), **metadata)
     names = published_files(folder)

@@ -154,7 +154,6 @@ class RunArguments(Reading):
         self.origin: tuple[TaggerConfig, WordCharTokenizer] | None = None
         # The names of the options that the user gave; set by `arguments_of`.
         self.given: set[str] | None = None
-        check_values(self)
         if self.vectors == AUTO:
             for name in ("model_name_or_path", "composed", "vectors_as", "most_frequent_vectors"):
                 if name in _changed(self):
@@ -337,7 +336,7 @@ def training_parser() -> Parser:
             known.add(name)
             reader: dict[str, Any] = {"type": readers.get(str(kind), int), "bounds": None}
             if kind == "bool":
-                reader |= {"type": string_to_bool, "nargs": "?", "const": True}
+                reader["type"] = string_to_bool
             elif kind not in readers:
                 reader["nargs"] = "*"
             group = "model" if name in _SHOWN else None

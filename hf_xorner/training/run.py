@@ -15,6 +15,7 @@ import numpy as np
 from datasets import Dataset, DatasetDict
 from transformers import TrainingArguments, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
+from transformers.utils import CONFIG_NAME
 
 from ..corpora import load_corpus
 from ..corpora.assemble import words_and_tags
@@ -33,7 +34,6 @@ from .arguments import RunArguments, TaggerTrainingArguments, adopt
 from .build import BITS, Start, build_afresh, go_on, quantized
 from .data import Teacher, read_texts, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import command_of, facts_before, options_of, write_facts
-from .model_files import CONFIG
 from .optimization import EpochAverage, keep_the_better
 from .trainer import TaggerTrainer
 
@@ -113,7 +113,7 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
                 f"{folder} holds {checkpoints[-1].name} of an unfinished run: continue it with "
                 "--resume_from_checkpoint true, name another --output_dir, or replace it with --overwrite."
             )
-        if (folder / CONFIG).exists():
+        if (folder / CONFIG_NAME).exists():
             raise TrainingError(
                 f"{folder} holds a trained model: name another --output_dir, or replace the model with --overwrite."
             )

@@ -1,10 +1,14 @@
-"""Options on the command line and in recipes, and errors in them."""
+"""Options by name, as words and in recipes, and faults in them."""
+
+import math
 
 import pytest
 import torch
+from helpers import fault, ok, write_towns
 from transformers import TrainingArguments
 
-from hf_xorner.training import TaggerTrainingArguments, parse
+from hf_xorner.training import RunArguments, TaggerTrainingArguments, parse
+from hf_xorner.training.arguments import arguments_of, as_words
 
 
 def test_defaults_are_cross_and_the_xor_corpus():
@@ -13,37 +17,58 @@ def test_defaults_are_cross_and_the_xor_corpus():
     assert training.output_dir == "runs/xor-cross-bilstm-cnn"
 
 
-def test_options_reach_the_run_the_trainer_and_the_config(tmp_path):
-    argv = ["--model_type", "att-bilstm-cnn", "--output_dir", str(tmp_path), "--learning_rate", "2e-3"]
-    run, training, config = parse([*argv, "--decoder", "crf", "--dropout", "0.1", "--char_widths=[1, 2]"])
-    assert run.model_type == "att-bilstm-cnn"
+def test_words_and_names_give_the_same_arguments(tmp_path):
+    options = {"model_type": "att-bilstm-cnn", "output_dir": str(tmp_path), "learning_rate": 2e-3, "seeds": [1, 2]}
+    options |= {"decoder": "crf", "dropout": 0.1, "char_widths": [1, 2], "constrain_transitions": True, "fallback": []}
+    options |= {"lr_scheduler_kwargs": {"num_cycles": 2}, "use_cpu": True, "label_names": ["labels"]}
+    run, training, config = arguments_of(options)
+    assert (run.model_type, run.seeds) == ("att-bilstm-cnn", [1, 2])
     assert (training.output_dir, training.learning_rate) == (str(tmp_path), 0.002)
-    assert config == {"decoder": "crf", "dropout": 0.1, "char_widths": [1, 2]}
+    assert config == {"decoder": "crf", "dropout": 0.1, "char_widths": [1, 2], "constrain_transitions": True}
+    again, same, fields = parse(as_words(options))
+    assert (again, fields, same.to_dict()) == (run, config, training.to_dict())
+    assert parse(["--model_type", "att-bilstm-cnn", "--constrain_transitions", "--epochs", "3"])[2] == {
+        "constrain_transitions": True
+    }
 
 
-def test_the_command_line_overrides_the_recipe(tmp_path):
+def test_options_override_the_recipe_and_null_takes_them_back(tmp_path):
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(
         "model_type: bilstm-cnn\nlearning_rate: 1e-3\nmax_steps: 7\ndecoder: crf\nchar_widths: [1, 2]\n"
-        "use_cpu: true\nlabel_names: [labels]\nlr_scheduler_kwargs: {num_cycles: 2}\ndata_dir: null\n"
+        "use_cpu: true\nlr_scheduler_kwargs: {num_cycles: 2}\ndata_dir: null\ntag_column: 3\n"
     )
-    run, training, config = parse([str(recipe), "--max_steps", "9", "--decoder", "softmax"])
-    assert run.model_type == "bilstm-cnn"
+    run, training, config = parse([str(recipe), "--max_steps", "9", "--decoder", "softmax", "--char_widths", "null"])
+    assert (run.model_type, run.tag_column, training.lr_scheduler_kwargs) == ("bilstm-cnn", "3", {"num_cycles": 2})
     assert (training.learning_rate, training.max_steps, training.use_cpu) == (0.001, 9, True)
-    assert training.label_names == ["labels"]
-    assert training.lr_scheduler_kwargs == {"num_cycles": 2}
-    assert config == {"decoder": "softmax", "char_widths": [1, 2]}
-
-
-def test_null_resets_an_option_of_the_recipe(tmp_path):
-    argv = ["ma2016/table6/random", "--output_dir", str(tmp_path)]
-    _, training, _ = parse(argv)
-    assert (training.optimizer, training.momentum, training.epoch_decay) == ("sgd", 0.9, 0.05)
-    taken = ["--optimizer", "null", "--momentum", "null", "--epoch_decay", "null", "--char_filters", "null"]
-    _, training, config = parse([*argv, *taken, "--lr_scheduler_type", "linear"])
+    assert config == {"decoder": "softmax"}
+    taken = dict.fromkeys(("optimizer", "momentum", "epoch_decay", "char_filters"))
+    _, training, config = arguments_of({**taken, "lr_scheduler_type": "linear"}, "ma2016/table6/random")
     assert (training.optimizer, training.momentum, training.epoch_decay) == (None, 0.0, None)
-    assert "char_filters" not in config
-    assert config["char_dim"] == 30
+    assert "char_filters" not in config and config["char_dim"] == 30
+
+
+def test_values_that_would_give_nonsense_are_refused(tmp_path):
+    refused = [
+        *((name, value) for name in ("per_device_train_batch_size", "num_train_epochs") for value in (0, -1, "big")),
+        *((name, math.nan) for name in ("learning_rate", "max_grad_norm", "epoch_decay", "teacher_weight")),
+        *(("momentum", 0.9), ("early_stopping", -1), ("optimizer", "magic"), ("output_dir", "")),
+        *(("prediction_loss_only", True), ("dataloader_drop_last", True), ("eval_strategy", "magic")),
+        *(("hold_out", 1), ("recased", 1.5), ("average_epochs", -1), ("vectors", ""), ("vectors_as", "loud")),
+        *(("model_type", "bert"), ("keep_labels", True), ("teacher_text", ["a"]), ("train_only", "head")),
+        *(("decodr", "crf"), ("vocab_size", 5), ("char_types", "a"), ("id2label", {}), ("context_encoder", {})),
+    ]
+    for name, value in refused:
+        with pytest.raises(ValueError, match=name if name != "eval_strategy" else value) as error:
+            arguments_of({"output_dir": str(tmp_path), "use_cpu": True, name: value})
+        assert len(str(error.value).splitlines()) == 1
+    with pytest.raises(ValueError, match="early_stopping"):
+        TaggerTrainingArguments(str(tmp_path), early_stopping=2, eval_strategy="no")
+    with pytest.raises(ValueError, match="composed"):
+        RunArguments(vectors="auto", composed="pieces")
+    for words in (["--decoder"], ["--learning_rate", "fast"], ["--char_widths", "[1"]):
+        with pytest.raises(ValueError, match=words[0]):
+            parse(words)
 
 
 def test_processes_without_a_distributed_backend_are_refused(tmp_path, monkeypatch):
@@ -57,16 +82,15 @@ def test_processes_without_a_distributed_backend_are_refused(tmp_path, monkeypat
         TaggerTrainingArguments(str(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("argv", "sentence"),
-    [
-        (["--decodr", "crf"], "'decodr' is no option of CrossBiLstmCnnConfig or the Trainer; did you mean 'decoder'?"),
-        (["--lerning_rate", "1"], "'lerning_rate' is no option .* did you mean 'learning_rate'"),
-        (["--decoder"], "the option 'decoder' has no value"),
-        (["--model_type", "bert"], "model_type='bert' is unknown; choose one of bilstm-cnn, cross-bilstm-cnn"),
-        (["--vectors_as", "loud"], "vectors_as='loud' is unknown; choose one of frozen, tuned, beside"),
-    ],
-)
-def test_invalid_arguments_give_one_line_errors(argv, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        parse(argv)
+def test_the_command_prints_one_line_errors_and_leaves_nothing(script, tmp_path):
+    corpus = write_towns(tmp_path / "corpus")
+    words = [corpus, "--output_dir", tmp_path / "out", "--hidden_size", "4", "--word_dim", "4", "--max_steps", "1"]
+    for option in ("learning_rate=nan", "metric_for_best_model=bleu", "dropout=nan", "report_to=nothing"):
+        errors = fault(script("train.py", *words, f"--{option}"))
+        assert errors.startswith("hf-xorner train: ") and option.partition("=")[2] in errors
+        assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+    (tmp_path / "file").write_text("mine")
+    assert "cannot be written" in fault(script("train.py", *words, "--output_dir", tmp_path / "file"))
+    assert (tmp_path / "file").read_text() == "mine"
+    large = ["--per_device_train_batch_size", "1000000", "--early_stopping", "1000000", "--save_total_limit", "0"]
+    ok(script("train.py", *words, *large, "--use_cpu", "--disable_tqdm"))
