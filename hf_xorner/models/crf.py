@@ -520,9 +520,9 @@ def posterior(chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True
         alone = marginals.gather(2, path.unsqueeze(2)).squeeze(2)
     alone = alone.where(inside, 0)
     # NaN after a forbidden tag.
-    given = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
-    given = torch.cat([alone[:, :1], _finite(given, like).t()], 1).where(inside, 0)
-    return marginals, torch.stack([alone, given], 2)
+    following = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
+    following = torch.cat([alone[:, :1], _finite(following, like).t()], 1).where(inside, 0)
+    return marginals, torch.stack([alone, following], 2)
 
 
 def _log_marginals(sums: ScaledMessages | LogMessages, like: Tensor) -> Tensor:
