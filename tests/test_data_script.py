@@ -77,12 +77,11 @@ def test_a_new_process_prints_a_one_line_error(new_process, folder):
 def test_errors_are_one_line(run, folder):
     assert fault(run("stats", "nowhere.txt")).startswith("hf-xorner data: nowhere.txt: no such file or folder;")
     assert fault(run("stats", folder, "--format", "xml")) == (
-        "hf-xorner data: format='xml' is unknown; choose one of auto, columns, conllu, csv, jsonl, spans, parquet, "
-        "arrow, conll2012, brat, spacy."
+        "hf-xorner data: format='xml' is unknown; choose one of auto, columns, csv, jsonl, spans, parquet, arrow, "
+        "conllu, conll2012, brat, spacy."
     )
     assert fault(run("convert", folder, "--to", "brat", "--output", "out")) == (
-        "hf-xorner data: format='brat' cannot be written; choose one of columns, conllu, csv, jsonl, spans, parquet, "
-        "arrow."
+        "hf-xorner data: format='brat' cannot be written; choose one of columns, csv, jsonl, spans, parquet, arrow."
     )
     assert fault(run("stats", folder, "--json", "no/such/folder.json")) == (
         "hf-xorner data: [Errno 2] No such file or directory: 'no/such/folder.json'"
