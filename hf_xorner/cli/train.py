@@ -45,6 +45,9 @@ DESCRIPTION = (
     "launch scripts/train.py` and `torchrun`. Every argument of the Transformers Trainer and every field of the "
     "architecture's config is an option."
 )
+#: Without a recipe and these options.
+DEFAULT_RECIPE = "li2020/xor"
+MODEL_OPTIONS = ("--model_type", "--model_name_or_path")
 parser = training_parser
 
 
@@ -64,8 +67,11 @@ def run(words: Sequence[str]) -> None:
 
 
 def recipe_or_dataset(words: Sequence[str]) -> list[str]:
-    """Return the words with `--dataset` before a first word that names a corpus and not a recipe."""
-    if not words or words[0].startswith("-"):
+    """Return the words with a recipe or `--dataset` in front: if they name no data and model, the recipe of XOR."""
+    if not any(word.partition("=")[0] in ("--dataset", *MODEL_OPTIONS) for word in words if word.startswith("-")):
+        if not words or words[0].startswith("-"):
+            return [DEFAULT_RECIPE, *words]
+    if words[0].startswith("-"):
         return list(words)
     first, known = words[0], recipe_names()
     papers = {name.partition("/")[0] for name in known}

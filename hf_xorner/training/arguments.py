@@ -204,7 +204,7 @@ class TaggerTrainingArguments(TrainingArguments):
     )
     early_stopping: int = option(
         0,
-        "Stop after this many evaluations without a better score; 0: never.",
+        "Stop after this many evaluations without a better score, or at a perfect one; 0: never.",
         group="training",
         bounds=(0, math.inf),
         aliases=("--patience",),

@@ -19,6 +19,20 @@ from .optimization import Nadam, decay_by_epoch
 from .progress import EpochProgress
 
 
+#: The best F1 or accuracy, in percent.
+PERFECT = 100.0
+
+
+class EarlyStopping(EarlyStoppingCallback):
+    """Stops after some evaluations without a better score, and at once at a perfect one."""
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **options: Any) -> None:
+        """Decide after an evaluation."""
+        super().on_evaluate(args, state, control, metrics, **options)
+        if metrics.get(f"eval_{args.metric_for_best_model.removeprefix('eval_')}") == PERFECT:
+            control.should_training_stop = True
+
+
 class TaggerTrainer(Trainer):
     """Trains a tagger on datasets of words and labels, scored by strict span F1 in percent.
 
@@ -46,7 +60,7 @@ class TaggerTrainer(Trainer):
             self.add_callback(EpochProgress(self._words))
         patience = getattr(self.args, "early_stopping", 0)
         if patience and self.eval_dataset is not None:
-            self.add_callback(EarlyStoppingCallback(patience))
+            self.add_callback(EarlyStopping(patience))
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
         """Compute the loss; of data with a teacher's posterior, `teacher_weight` is its part."""
