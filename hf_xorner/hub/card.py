@@ -78,7 +78,7 @@ def write_card(
     """
     folder = Path(folder)
     if (folder / CARD).exists() and not overwrite:
-        raise ValueError(f"{folder / CARD} exists; move it away, or replace it by --overwrite true.")
+        raise ValueError(f"{folder / CARD} exists; move it away, or replace it by --overwrite.")
     facts = _facts_in(folder)
     card = Card(name or folder.resolve().name, facts, tuple(map(_facts_in, map(Path, seeds_of))), **metadata)
     names = published_files(folder)

@@ -89,7 +89,7 @@ def prepare_repository(
     if private and not info.private:
         raise ValueError(f"{repo_id} is public; make it private in its settings first, or name another repository.")
     if not overwrite and any(file.rfilename == CONFIG for file in info.siblings or ()):
-        raise ValueError(f"{repo_id} has a model on {revision}; name another repository, or add --overwrite true.")
+        raise ValueError(f"{repo_id} has a model on {revision}; name another repository, or add --overwrite.")
 
 
 def copy_model(checked: Checked, target: str | Path, *, weights: bool = True) -> list[str]:
