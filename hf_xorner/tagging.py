@@ -41,14 +41,12 @@ KINDS = {
     ".parquet": "parquet",
 }
 FIELDS = ("tokens", "words", "text")
-CSV_HEADER = ("record", "label", "text", "start", "end", "score")
 
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _BLANKS = re.compile(r"[ \t]+")
 _WORD = re.compile(r"[^\t\r\n]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOCUMENT_START = "-DOCSTART-"
-_ROWS_AT_ONCE = 64
 _SCORE_DIGITS = 6  # the digits after these may depend on the number of threads
 
 
@@ -148,17 +146,16 @@ def tag_source(source: str, options: TaggingOptions) -> Tally:
             check_apart(path, "/dev/stdin" if name == STDIN else name, options.model)
     min_score = None if options.min_score is None else number_by_label(options.min_score, "min_score")
     tagger = Tagger.from_pretrained(options.model, options.device, min_score=min_score)
-    with tqdm(unit=" records", disable=None, mininterval=0.5) as bar:
-        for name, target in pairs:
-            kind, records = _records(name, options)
-            format = _format_of(target, kind, options)
-            outputs = _outputs(records, format, tagger, options, tally, bar)
-            if target is None:
-                for content in outputs:
-                    sys.stdout.buffer.write(content)
-                    sys.stdout.buffer.flush()
-            else:
-                _write_file(target, outputs)
+    for name, target in pairs:
+        kind, records = _records(name, options)
+        shown = tqdm(records, desc=name, unit=" records", disable=None, mininterval=0.5)
+        outputs = _outputs(iter(shown), _format_of(target, kind, options), tagger, options, tally)
+        if target is None:
+            for content in outputs:
+                sys.stdout.buffer.write(content)
+                sys.stdout.buffer.flush()
+        else:
+            _write_file(target, outputs)
     return tally
 
 
@@ -218,12 +215,12 @@ def _write_file(output: Path, contents: Iterator[bytes]) -> None:
 
 
 def _outputs(
-    records: Iterator[Record], format: str, tagger: Tagger, options: TaggingOptions, tally: Tally, bar: tqdm[Any]
+    records: Iterator[Record], format: str, tagger: Tagger, options: TaggingOptions, tally: Tally
 ) -> Iterator[bytes]:
     """Tag the records, and yield what is written for them."""
     count = 0
     if format == "csv":
-        yield _csv_row(CSV_HEADER)
+        yield b"record,label,text,start,end,score\n"
     while block := list(islice(records, options.batch_size * BATCHES_AHEAD)):
         faults = [record.fault for record in block if record.fault]
         if faults and not options.skip_bad_lines:
@@ -239,7 +236,6 @@ def _outputs(
             written.append(_WRITERS[format](record, annotation, count, tagger.labels))
         yield b"".join(written)
         tally.records += len(block)
-        bar.update(len(block))
 
 
 # --- Reading ---------------------------------------------------------------------------------------------------------
@@ -251,10 +247,15 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
     if source != STDIN and not path.exists():
         if not _HUB_NAME.fullmatch(source):
             raise DataError(f"{source}: there is no such file.")
-        return "parquet", _rows_of_hub(source, options)
+        splits = load_hub_dataset(source, streaming=True)
+        split = options.split or (next(iter(splits)) if len(splits) == 1 else None)
+        if split not in splits:
+            raise DataError(f"{source}: has the splits {', '.join(splits)}; name one of them as split.")
+        place = f"{source}, {split}, row "
+        return "parquet", (_record(row, options.field, f"{place}{number}") for number, row in enumerate(splits[split]))
     kind = KINDS.get(_suffix_of(path), "text") if options.input_format == AUTO else options.input_format
     if kind == "parquet":
-        rows = (row for batch in pq.ParquetFile(path).iter_batches(_ROWS_AT_ONCE) for row in batch.to_pylist())
+        rows = (row for batch in pq.ParquetFile(path).iter_batches(64) for row in batch.to_pylist())
         return kind, (_record(row, options.field, f"{path}, row {number}") for number, row in enumerate(rows))
     name = "standard input" if source == STDIN else source
     stream = enumerate(_lines(source), 1)
@@ -300,14 +301,6 @@ def _record(fields: dict[str, Any], field: str | None, place: str) -> Record:
                 return Record(fields, item)
     there, names = ", ".join(map(str, list(fields)[:8])), field or " or ".join(FIELDS)
     return Record(fields, None, f"{place}: no text or list of words in {names}; name one of {there} as field.")
-
-
-def _rows_of_hub(name: str, options: TaggingOptions) -> Iterator[Record]:
-    splits = load_hub_dataset(name, streaming=True)
-    split = options.split or (next(iter(splits)) if len(splits) == 1 else None)
-    if split not in splits:
-        raise DataError(f"{name}: has the splits {', '.join(splits)}; name one of them as split.")
-    return (_record(row, options.field, f"{name}, {split}, row {i}") for i, row in enumerate(splits[split]))
 
 
 def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field: str | None) -> Iterator[Record]:
@@ -393,16 +386,11 @@ def _json_line(record: Record, annotation: Annotation | None, number: int, label
 
 def _csv_lines(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
     """Return a line for each entity, with the number of its record."""
-    entities = annotation.entities if annotation else ()
-    return b"".join(
-        _csv_row((number, entity.label, entity.text, entity.start, entity.end, round(entity.score, _SCORE_DIGITS)))
-        for entity in entities
-    )
-
-
-def _csv_row(values: Sequence[Any]) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(values)
+    csv.writer(text, lineterminator="\n").writerows(
+        (number, entity.label, entity.text, entity.start, entity.end, round(entity.score, _SCORE_DIGITS))
+        for entity in (annotation.entities if annotation else ())
+    )
     return text.getvalue().encode()
 
 

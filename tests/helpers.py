@@ -1,5 +1,6 @@
 """Helpers of the tests: random batches, weights for the references, launchers, locks, the output of scripts."""
 
+import os
 import random
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from processes import free_port
 from hf_xorner import files
 
 IGNORED = -100
+#: For tests of signals, pipes and devices.
+posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals, pipes or devices")
 #: Fails with torch 2.6 and 2.7, whose torch.export uses Dynamo; passes with 2.13.
 can_export = pytest.mark.skipif(
     tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8), reason="torch.export of 2.6 and 2.7 cannot trace these"

@@ -64,7 +64,10 @@ def server():
 
 def run_pythons(arguments, environments, *, cwd=None, given="", timeout=300):
     """Run a process with each of the environments, all at once; return what `subprocess.run` would of each."""
-    words, process = list(map(str, arguments)), server()
+    words = list(map(str, arguments))
+    if not hasattr(os, "fork"):
+        return _run_interpreters(words, environments, cwd, given, timeout)
+    process = server()
     with tempfile.TemporaryDirectory() as scratch:
         processes = []
         for number, environment in enumerate(environments):
@@ -83,6 +86,17 @@ def run_pythons(arguments, environments, *, cwd=None, given="", timeout=300):
             raise subprocess.TimeoutExpired(words, timeout, stderr="".join(errors for _, errors in written))
         codes = json.loads(process.stdout.readline())
     return [subprocess.CompletedProcess(words, code, *texts) for code, texts in zip(codes, written, strict=True)]
+
+
+def _run_interpreters(words, environments, cwd, given, timeout):
+    """Run the processes on Windows, which cannot fork."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen([sys.executable, *words], env=each, cwd=cwd, **pipes) for each in environments]
+    texts = [process.communicate(given, timeout) for process in started]
+    return [
+        subprocess.CompletedProcess(words, process.returncode, *text)
+        for process, text in zip(started, texts, strict=True)
+    ]
 
 
 def run_python(arguments, *, env=None, **options):

@@ -2,24 +2,24 @@
 
 import gzip
 import os
-import signal
 import socket
 import threading
 
 import pytest
-from helpers import lock_holder
+from helpers import lock_holder, posix
 
 from hf_xorner.errors import DataError
 from hf_xorner.files import LockedError, check_apart, locked, open_text, replacing, write_whole
 
 
+@posix
 def test_a_second_process_is_refused_and_a_killed_one_is_followed(tmp_path):
     lock = tmp_path / "new" / "[a]*.lock"
     with lock_holder(lock) as other:
         with pytest.raises(LockedError) as caught, locked(lock, "runs/a"):
             pass
         assert f"runs/a is being written by process {other.pid} on {socket.gethostname()};" in str(caught.value)
-        other.send_signal(signal.SIGKILL)
+        other.kill()
         other.wait()
     with pytest.raises(KeyboardInterrupt), locked(lock, "runs/a"):
         assert lock.exists()

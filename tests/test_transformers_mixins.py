@@ -47,7 +47,7 @@ NOT_FOR_MODELS = {
         "which no gradient passes. Of the encoder's own states it does, by hooks on its modules."
     ),
 }
-_PAIRS = "The tokenizer reads single texts and refuses pairs (test_tokenizer_policies.py)."
+_PAIRS = "The tokenizer reads single texts and refuses pairs (test_tokenizer.py)."
 NOT_FOR_TOKENIZERS = {
     "test_alignment_methods": _PAIRS,
     "test_call": _PAIRS,

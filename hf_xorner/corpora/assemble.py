@@ -5,8 +5,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, cast
 
@@ -29,6 +28,7 @@ from .schemes import (
     prefixes_of,
     recognise,
     repairs_of,
+    tags_of,
     usual_tags,
     with_new_type,
 )
@@ -88,23 +88,25 @@ def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, so
     """
     corpus = {name: _read(split, reading, repairs) for name, split in splits.items()}
     _use_usual_tags(corpus, reading, repairs, source)
-    pairs = set().union(*map(_pairs, corpus.values()))
     # Bare types have become the I- tags of IOB1.
     named = "iob1" if reading.scheme == IO else reading.scheme
+    pairs = set().union(*map(_pairs, corpus.values()))
     scheme = recognise(pairs) if named == AUTO else cast("Scheme", named)
+    plain, tags = scheme == "plain", tags_of(pairs)
+    if plain and reading.types is not None:
+        raise DataError(f"{source}: types={reading.types!r} renames types of entities, and each word has a label here.")
     for name, sentences in corpus.items():
         _check_columns(sentences, scheme, reading, repairs, splits[name].source)
-    if scheme != "plain":
-        for name, sentences in corpus.items():
-            corpus[name] = _without_strange_tags(sentences, scheme, repairs, splits[name].source)
-    elif reading.scheme == AUTO:
-        _note_plain_tags(_tags_of(chain.from_iterable(corpus.values())), repairs, source)
-    known = corpus.get(TRAIN) or list(chain.from_iterable(corpus.values()))
-    renamed = _renaming(reading, _tags_of(chain.from_iterable(corpus.values())), scheme, source)
-    labels = label_names(set(map(renamed, _tags_of(known))), scheme == "plain")
+        if not plain:
+            sentences = _without_strange_tags(sentences, scheme, repairs, splits[name].source)
+        corpus[name] = _in_iob2(sentences, scheme, reading.new_types, repairs)
+    if plain and reading.scheme == AUTO:
+        _note_plain_tags(tags, repairs, source)
+    if lacking := reading.new_types.keys() - set(map(entity_type, tags)):
+        _log.info("%s: has no entities of %s, which types renames", source, ", ".join(sorted(lacking)))
+    labels = label_names(set().union(*map(_tags_of, [corpus[TRAIN]] if TRAIN in corpus else corpus.values())), plain)
     for name, sentences in corpus.items():
-        _check_labels(sentences, labels, scheme, renamed, splits[name].source)
-        _count_repairs(sentences, scheme, repairs)
+        _check_labels(sentences, labels, plain, splits[name].source)
     repairs.report(source)
     for split in splits.values():
         if split.formats:
@@ -112,10 +114,7 @@ def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, so
     with_pos = all(_have_pos(corpus[name], split.guesses_pos) for name, split in splits.items())
     with_documents = any(sentence.doc_id is not None for sentence in chain.from_iterable(corpus.values()))
     return DatasetDict(
-        {
-            name: _dataset(name, sentences, scheme, renamed, labels, with_pos, with_documents)
-            for name, sentences in corpus.items()
-        }
+        {name: _dataset(name, sentences, labels, with_pos, with_documents) for name, sentences in corpus.items()}
     )
 
 
@@ -146,8 +145,8 @@ def _stripped(sentence: Sentence, pattern: str, repairs: Repairs) -> Sentence:
 
 def _filled(sentences: list[Sentence], repairs: Repairs, source: str) -> list[Sentence]:
     if not sentences:
-        bad = f" beside bad lines ({repairs.first_left_out})" if repairs.first_left_out else ""
-        raise DataError(f"{source}: the split holds no sentence{bad}; fill it, or leave it out.")
+        repairs.report(source)
+        raise DataError(f"{source}: the split holds no sentence; fill it, or leave it out.")
     return sentences
 
 
@@ -172,7 +171,7 @@ def _pairs(sentences: Iterable[Sentence]) -> set[Pair]:
 
 
 def _tags_of(sentences: Iterable[Sentence]) -> set[str]:
-    return set(chain.from_iterable(sentence.tags for sentence in sentences))
+    return set().union(*(sentence.tags for sentence in sentences))
 
 
 def _first_place(sentences: Iterable[Sentence], tags: Collection[str]) -> tuple[str, str]:
@@ -280,30 +279,30 @@ def _without_strange_tags(sentences: list[Sentence], scheme: Scheme, repairs: Re
     return _filled(kept, repairs, source)
 
 
-def _renaming(reading: Reading, tags: set[str], scheme: Scheme, source: str) -> Callable[[str], str]:
-    """Return the function that gives an IOB2 label its new type.
+def _in_iob2(
+    sentences: list[Sentence], scheme: Scheme, new_types: Mapping[str, str], repairs: Repairs
+) -> list[Sentence]:
+    """Return sentences with labels: IOB2 with the new types, or plain tags.
 
-    Tags of the source's scheme keep theirs: in IOB1, the tags of two entities beside each other depend on their types.
+    Tags of the source's scheme keep their types: in IOB1, the tags of two neighbouring entities depend on these.
     """
-    if reading.types is not None and scheme == "plain":
-        raise DataError(
-            f"{source}: types={reading.types!r} renames types of entities, and here each word has a label of its own; "
-            "leave types out."
-        )
-    if lacking := reading.new_types.keys() - set(map(entity_type, tags)):
-        _log.info("%s: has no entities of %s, which types renames", source, ", ".join(sorted(lacking)))
-    return partial(with_new_type, new_types=reading.new_types)
+    pairs = _pairs(sentences)
+    label_of = {pair: with_new_type(iob2_of(pair, scheme), new_types) for pair in pairs if pair[1] != EDGE}
+    faults = {pair: kinds for pair in pairs if (kinds := repairs_of(pair, scheme))}
+    converted = []
+    for sentence in sentences:
+        for index, pair in enumerate(pairwise([EDGE, *sentence.tags, EDGE]) if faults else ()):
+            for kind in faults.get(pair, ()):
+                repairs.add(kind, sentence.place(min(index, len(sentence.tags) - 1)))
+        converted.append(sentence._replace(tags=[label_of[pair] for pair in pairwise([EDGE, *sentence.tags])]))
+    return converted
 
 
-def _check_labels(
-    sentences: list[Sentence], labels: list[str], scheme: Scheme, renamed: Callable[[str], str], source: str
-) -> None:
-    plain, tags = scheme == "plain", _tags_of(sentences)
-    if not plain and set(map(renamed, tags)) == {UNLABELLED_TAG}:
+def _check_labels(sentences: list[Sentence], labels: list[str], plain: bool, source: str) -> None:
+    tags = _tags_of(sentences)
+    if not plain and tags == {UNLABELLED_TAG}:
         raise DataError(f"{source}: all words have the unknown tag ?; label some of them, or leave the split out.")
-    known = set(labels) if plain else {entity_type(label) for label in labels}
-    unknown = {tag for tag in tags if (tag if plain else entity_type(renamed(tag))) not in known}
-    if unknown:
+    if unknown := tags - {*labels, *(() if plain else (UNLABELLED_TAG,))}:
         place, tag = _first_place(sentences, unknown)
         raise DataError(
             f"{place}: the tag {tag!r} has no example in the training split; "
@@ -311,30 +310,13 @@ def _check_labels(
         )
 
 
-def _count_repairs(sentences: list[Sentence], scheme: Scheme, repairs: Repairs) -> None:
-    kinds = {pair: kinds for pair in _pairs(sentences) if (kinds := repairs_of(pair, scheme))}
-    for sentence in sentences if kinds else ():
-        for index, pair in enumerate(pairwise([EDGE, *sentence.tags, EDGE])):
-            for kind in kinds.get(pair, ()):
-                repairs.add(kind, sentence.place(min(index, len(sentence.tags) - 1)))
-
-
-def _dataset(
-    name: str,
-    sentences: list[Sentence],
-    scheme: Scheme,
-    renamed: Callable[[str], str],
-    labels: list[str],
-    with_pos: bool,
-    with_documents: bool,
-) -> Dataset:
+def _dataset(name: str, sentences: list[Sentence], labels: list[str], with_pos: bool, with_documents: bool) -> Dataset:
     # A plain tag of this name is a label.
     number = {UNLABELLED_TAG: -1, **{label: index for index, label in enumerate(labels)}}
-    label_of = {pair: number[renamed(iob2_of(pair, scheme))] for pair in _pairs(sentences) if pair[1] != EDGE}
     features: dict[str, Any] = {TOKENS: List(Value("string")), TAGS: List(ClassLabel(names=labels))}
     columns: dict[str, list[Any]] = {
         TOKENS: [sentence.tokens for sentence in sentences],
-        TAGS: [[label_of[pair] for pair in pairwise([EDGE, *sentence.tags])] for sentence in sentences],
+        TAGS: [[number[tag] for tag in sentence.tags] for sentence in sentences],
     }
     if with_pos:
         features[POS_TAGS], columns[POS_TAGS] = List(Value("string")), [sentence.pos_tags for sentence in sentences]

@@ -1,12 +1,11 @@
 """Files of predictions of any system: token, gold tag and predicted tag."""
 
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError
-from ..files import BYTE_ORDER_MARK, open_text, replacing
+from ..files import open_text, replacing
 
 
 class Predictions(NamedTuple):
@@ -32,31 +31,26 @@ def read_predictions(path: str | Path) -> Predictions:
             without any sentence.
     """
     path = Path(path)
-    found = Predictions([], [], [])
+    predictions = Predictions([], [], [])
     rows: list[list[str]] = []
-    tags: set[str] = set()
-    with open_text(path) as file:
-        lines = chain([file.readline().removeprefix(BYTE_ORDER_MARK)], file)
-        for number, line in enumerate(lines, start=1):
+    with open_text(path, "utf-8-sig") as file:
+        for number, line in enumerate(file, start=1):
             line = line.rstrip("\r\n")
             if not line.strip(" \t"):
-                _add(rows, found)
+                _add(rows, predictions)
                 rows = []
                 continue
             row = line.split("\t")
-            if len(row) != 3 or "" in row:
-                what = "an empty column" if len(row) == 3 else f"{len(row)} columns where 3 are expected"
+            if len(row) != 3 or "" in row or any(tag != tag.strip() for tag in row[1:]):
                 raise DataError(
-                    f"{path}:{number}: {what}; give a token, its gold tag and its predicted tag, separated by TABs."
+                    f"{path}:{number}: {line[:60]!r}; expected a token, its gold tag and its predicted tag, separated "
+                    "by TABs, without blanks around the tags."
                 )
-            if not tags.issuperset(row[1:]):
-                _check_tags(row[1:], f"{path}:{number}")
-                tags.update(row[1:])
             rows.append(row)
-    _add(rows, found)
-    if not found.tokens:
+    _add(rows, predictions)
+    if not predictions.tokens:
         raise DataError(f"{path}:1: the file holds no sentence; expected lines of token, gold tag and predicted tag.")
-    return found
+    return predictions
 
 
 def write_predictions(
@@ -80,8 +74,6 @@ def write_predictions(
     """
     path = Path(path)
     with replacing(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
-        if next(chain.from_iterable(tokens), "").startswith(BYTE_ORDER_MARK):
-            file.write(BYTE_ORDER_MARK)  # without it, that of the token would be taken for the file's
         for number, sentence in enumerate(zip(tokens, gold, predicted, strict=True)):
             for row in zip(*sentence, strict=True):
                 line = "\t".join(row)
@@ -95,13 +87,7 @@ def write_predictions(
                 file.write("\n")
 
 
-def _check_tags(tags: Sequence[str], place: str) -> None:
-    for tag in tags:
-        if tag != tag.strip():
-            raise DataError(f"{place}: the tag {tag!r} begins or ends with a blank; remove the blank.")
-
-
-def _add(rows: list[list[str]], found: Predictions) -> None:
+def _add(rows: list[list[str]], predictions: Predictions) -> None:
     if rows:
-        for column, values in zip(found, zip(*rows, strict=True), strict=True):
+        for column, values in zip(predictions, zip(*rows, strict=True), strict=True):
             column.append(list(values))

@@ -38,8 +38,6 @@ _KINDS: dict[Scheme, dict[str, int]] = {
     "bilou": {"B": BEGIN, "I": INSIDE, "L": END, "U": SINGLE},
     "bmes": {"B": BEGIN, "M": INSIDE, "E": END, "S": SINGLE},
 }
-_SCHEMES_IN_WORDS = "IOB1 or IOB2 (B- I-), BIOES (B- I- E- S-), BILOU (B- I- L- U-) or BMES (B- M- E- S-)"
-_EVERY_PREFIX = frozenset().union(*_KINDS.values())
 #: The schemes that tags can be written in.
 WRITTEN_SCHEMES = ("iob1", "iob2", "bioes", "bilou", "bmes")
 #: The name of tags that are ``O`` or a bare type, which are read as IOB1: words of one type side by side are an entity.
@@ -52,14 +50,10 @@ BLANKS_AROUND, UNDERSCORES, BARE_TYPES = (
 )
 
 
-def has_prefix_of(tag: str, prefixes: Collection[str]) -> bool:
-    """Return whether a tag is ``O`` or ``?``, or one of some prefixes, a hyphen and a type."""
-    return tag in NO_CHUNK or (tag[:1] in prefixes and tag[1:2] == "-" and len(tag) > 2)
-
-
 def is_of(scheme: str, tag: str) -> bool:
-    """Return whether a tag belongs to a chunk scheme."""
-    return has_prefix_of(tag, _KINDS[scheme])  # type: ignore[index]
+    """Return whether a tag belongs to a chunk scheme: ``O``, ``?``, or a prefix of it, a hyphen and a type."""
+    prefixes = _KINDS[scheme]  # type: ignore[index]
+    return tag in NO_CHUNK or (tag[:1] in prefixes and tag[1:2] == "-" and len(tag) > 2)
 
 
 def is_chunked(labels: Sequence[str]) -> bool:
@@ -103,23 +97,33 @@ def tags_of(pairs: Collection[Pair]) -> set[str]:
     return {tag for pair in pairs for tag in pair} - {EDGE}
 
 
-def recognise(pairs: Collection[Pair]) -> Scheme:
-    """Return the scheme of a corpus.
+def scheme_of(tags: Collection[str]) -> Scheme:
+    """Return the scheme of tags by their prefixes; IOB1 cannot be distinguished from IOB2.
 
     Tags are chunks if any begins with ``B-`` or ``I-``, if all look like those of some chunk scheme (a capital, a
-    hyphen, a type), or if there is nothing but ``O`` and ``?``; their prefixes tell the scheme. IOB1 and IOB2 have the
-    same ones: in IOB1 an entity begins with ``I-``, and with ``B-`` only directly after another entity of its type. A
-    corpus that does both is IOB2 with faults.
+    hyphen, a type), or if there is nothing but ``O`` and ``?``.
 
     Args:
-        pairs: The distinct pairs of neighbouring tags of the whole corpus.
+        tags: The distinct tags of everything that is read together: a single split may lack those that decide.
     """
-    inside = tags_of(pairs) - set(NO_CHUNK)
+    inside = set(tags) - set(NO_CHUNK)
     if not (any(map(_IOB.match, inside)) or all(map(_ANY_CHUNK_SCHEME.match, inside))):
         return "plain"
     prefixes = {tag[0] for tag in inside if tag[1:2] == "-"}
     # Of the schemes, the one with most of the prefixes: a tag that belongs to none may be a fault.
-    scheme = max(_KINDS, key=lambda name: len(prefixes & _KINDS[name].keys()))
+    return max(_KINDS, key=lambda name: len(prefixes & _KINDS[name].keys()))
+
+
+def recognise(pairs: Collection[Pair]) -> Scheme:
+    """Return the scheme of a corpus.
+
+    See `scheme_of`. IOB1 and IOB2 have the same prefixes: in IOB1 an entity begins with ``I-``, and with ``B-`` only
+    directly after another entity of its type. A corpus that does both is IOB2 with faults.
+
+    Args:
+        pairs: The distinct pairs of neighbouring tags of the whole corpus.
+    """
+    scheme = scheme_of(tags_of(pairs))
     if scheme != "iob2":
         return scheme
     first = {tag[:2] for before, tag in pairs if before in (EDGE, *NO_CHUNK) or entity_type(before) != tag[2:]}
@@ -264,32 +268,6 @@ class TagSet:
             lengths: The number of words of each sentence. Shape: (sentences,).
         """
         return chunks_of(self.kind_of[ids], self.type_of[ids], lengths)
-
-
-def scheme_of(tags: Collection[str]) -> Scheme:
-    """Recognise the scheme of tags by their prefixes; IOB1 cannot be distinguished from IOB2.
-
-    Tags are "plain" when none begins with ``B-`` or ``I-``, and not all look like the tags of some chunk scheme.
-
-    Args:
-        tags: The distinct tags of everything that is read together: a single split may lack the telling ones.
-
-    Raises:
-        ValueError: If no scheme has all the tags.
-    """
-    unknown = [tag for tag in tags if not has_prefix_of(tag, _EVERY_PREFIX)]
-    if unknown:
-        if not any(tag.startswith(("B-", "I-")) for tag in tags):
-            return "plain"
-        raise ValueError(f"unknown tag {unknown[0]!r}: scores need O, or a type after a prefix of {_SCHEMES_IN_WORDS}.")
-    prefixes = {tag[0] for tag in tags if tag not in NO_CHUNK}
-    for scheme, kinds in _KINDS.items():
-        if prefixes <= kinds.keys():
-            return scheme
-    raise ValueError(
-        f"the tags have the prefixes {', '.join(f'{prefix}-' for prefix in sorted(prefixes))}, which belong to no one "
-        f"scheme; give tags in {_SCHEMES_IN_WORDS}."
-    )
 
 
 def from_iob2(tags: Sequence[str], scheme: str) -> list[str]:

@@ -74,11 +74,6 @@ class Repairs:
         if len(self._left_out) < _LISTED:
             self._left_out.append(str(fault).partition(";")[0])
 
-    @property
-    def first_left_out(self) -> str:
-        """The first bad line that was left out, with its fault; empty if there is none."""
-        return next(iter(self._left_out), "")
-
     def report(self, source: str) -> None:
         """Log the notes, the repairs in one line, and the bad lines that were left out.
 
@@ -100,8 +95,8 @@ class Repairs:
 
 AUTO = "auto"
 NONE = "none"
-WRITTEN_FORMATS = ("columns", "conllu", "csv", "jsonl", "spans", "parquet", "arrow")
-FORMATS = (*WRITTEN_FORMATS, "conll2012", "brat", "spacy")
+WRITTEN_FORMATS = ("columns", "csv", "jsonl", "spans", "parquet", "arrow")
+FORMATS = (*WRITTEN_FORMATS, "conllu", "conll2012", "brat", "spacy")
 SCHEMES = ("plain", *WRITTEN_SCHEMES, IO)
 SEPARATORS = ("tab", "blank")
 

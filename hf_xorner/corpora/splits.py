@@ -7,60 +7,38 @@ from typing import NamedTuple
 
 from ..errors import DataError
 
-# The part of a file name that tells its split; testa and testb are CoNLL-2003's own names.
-_ALIASES = {
-    "train": "train",
-    "training": "train",
-    "trn": "train",
-    "dev": "validation",
-    "devel": "validation",
-    "development": "validation",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "validate": "validation",
-    "heldout": "validation",
-    "tune": "validation",
-    "tuning": "validation",
-    "testa": "validation",
-    "test": "test",
-    "testb": "test",
-    "testing": "test",
-    "tst": "test",
-    "eval": "eval",
-    "evaluation": "eval",
+# The parts of file names that show a split; testa and testb are CoNLL-2003's own names.
+_NAMES = {
+    "train": "train training trn",
+    "validation": "dev devel development val valid validation validate heldout tune tuning testa",
+    "test": "test testb testing tst",
+    "eval": "eval evaluation",
 }
+_ALIASES = {alias: split for split, aliases in _NAMES.items() for alias in aliases.split()}
 _SPLIT_WORD = re.compile(rf"(?<![a-z])({'|'.join(sorted(_ALIASES, key=len, reverse=True))})(?:set|data)?(?![a-z])")
 SPLITS = ("train", "validation", "test")
-_COLUMN_SUFFIXES = {
-    *(".txt", ".conll", ".conll03", ".conllu", ".conllup", ".csv", ".tsv", ".tab", ".col", ".data", ".ner"),
-    *(".bio", ".bio2", ".iob", ".iob1", ".iob2", ".bioes", ".bmes", ".bmeso", ".bilou"),
-}
 JSON_SUFFIXES = frozenset({".jsonl", ".json", ".ndjson"})
 TABLE_SUFFIXES = frozenset({".parquet", ".arrow"})
-#: BRAT's annotation of a text, and the text beside it.
+#: BRAT's annotation of a text, and its text.
 ANNOTATION_SUFFIX, TEXT_SUFFIX = ".ann", ".txt"
-SUFFIXES = frozenset(
-    {"", ".annotated"}
-    | _COLUMN_SUFFIXES
-    | JSON_SUFFIXES
-    | TABLE_SUFFIXES
-    | {".spacy", ANNOTATION_SUFFIX}
-    | {f".{alias}" for alias in _ALIASES}
+_COLUMN_SUFFIXES = (
+    ".txt .conll .conll03 .conllu .conllup .csv .tsv .tab .col .data .ner .annotated "
+    ".bio .bio2 .iob .iob1 .iob2 .bioes .bmes .bmeso .bilou"
 )
+SUFFIXES = {"", ".spacy", ANNOTATION_SUFFIX, *_COLUMN_SUFFIXES.split(), *JSON_SUFFIXES, *TABLE_SUFFIXES} | {
+    f".{alias}" for alias in _ALIASES
+}
 # Files that hold no labelled data, whatever else their names say.
 _OTHER_SUFFIX = re.compile(
     r"\.(md|rst|html?|pdf|tex|bib|docx?|png|jpe?g|svg|pyc?|ipynb|sh|pl|java|js|c|cpp|h|log|out|err|ya?ml|toml|cfg|conf"
-    r"|ini|lock|xml|npy|npz|pkl|pickle|pt|bin|safetensors|h5|vec|db|bak|orig|md5|sha256)"
+    r"|ini|lock|xml|npy|npz|pkl|pickle|pt|bin|safetensors|h5|vec|db|bak|orig|md5|sha256|zip|tar|tgz|bz2|xz|zst|7z|rar)"
 )
-_ARCHIVE_SUFFIX = re.compile(r"\.(zip|tar|tgz|bz2|xz|zst|7z|rar)")
 _OTHER_NAME = re.compile(
     r"(read_?me|licen[cs]e|copying|changelog|citation|makefile|dataset_infos?)(\.\w+)?", re.IGNORECASE
 )
 # OntoNotes' own, in whatever version: .v4_gold_conll, and .v4_auto_conll for what programs annotated.
 _CONLL2012_SUFFIX = "_conll"
 _GOLD_SUFFIX = "_gold_conll"
-_COMPRESSED = ".gz"
 _PART = re.compile(r"-(\d{5})-of-(\d{5})(?=[-.])")
 # Names that a message shows.
 _SHOWN = 4
@@ -68,7 +46,7 @@ _SHOWN = 4
 
 def suffix_of(path: Path) -> str:
     """Return the last suffix of a file name in lower case, ``.gz`` ignored."""
-    name = path.name.lower().removesuffix(_COMPRESSED)
+    name = path.name.lower().removesuffix(".gz")
     return Path(name).suffix
 
 
@@ -86,8 +64,8 @@ def split_of(path: Path) -> str | None:
     """
     if path.name.startswith(".") or (suffix_of(path) and not has_data_suffix(path)):
         return None
-    told = _splits_told([path.name])
-    return None if len(told) != 1 else "validation" if told == {_EVAL} else told.pop()
+    splits = _splits_in([path.name])
+    return None if len(splits) != 1 else "validation" if splits == {_EVAL} else splits.pop()
 
 
 class Found(NamedTuple):
@@ -139,7 +117,7 @@ def find_splits(folder: Path, below: bool = True, prefix: str = "") -> Found:
         if not found.splits:
             found = _sorted_by_split(files, folder)
         elif others := [path for path in files if not _is_structured(path)]:
-            found.ignored[_BESIDE_TABLES] = others
+            found.ignored[_NO_TABLES] = others
     for split, paths in found.splits.items():
         _check_one_claim(paths, split, folder)
         _check_parts(paths)
@@ -158,15 +136,15 @@ def find_unnamed(folder: Path) -> Found:
         others = [path for path in files if path not in data and _reason_against(path) != _READ_ALONG]
         return Found({"train": data}, {_NOT_DATA: others} if others else {}, {"train": data})
     names = f" ({_listed(data, folder)})" if data else ""
-    raise DataError(f"{folder}: no file name tells its split{names}; name them train.conll, dev.conll and test.conll.")
+    raise DataError(f"{folder}: no file name shows its split{names}; name them train.conll, dev.conll and test.conll.")
 
 
 _EVAL = "eval"
 # Why files are not read.
-_NOT_DATA, _ARCHIVE, _READ_ALONG = "no labelled data", "an archive, which is not unpacked", "read with its annotation"
-_NO_SPLIT, _TWO_SPLITS = "the name tells no split", "the name tells several splits"
+_NOT_DATA, _READ_ALONG = "no labelled data", "read with its annotation"
+_NO_SPLIT, _TWO_SPLITS = "the name shows no split", "the name shows several splits"
 _UNANNOTATED, _TAKEN = "not the annotated file", "another file is this split"
-_BELOW, _BESIDE_TABLES = "the files beside the folder are read", "tables or CoNLL-2012 files are read"
+_BELOW, _NO_TABLES = "the files next to the folder are read", "tables or CoNLL-2012 files are read"
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
@@ -187,13 +165,13 @@ def _sorted_by_split(files: Iterable[Path], folder: Path) -> Found:
     odd: dict[str, list[Path]] = {}
     ignored: dict[str, list[Path]] = {}
     for path in files:
-        told = _splits_told(path.relative_to(folder).parts)
-        reason = _reason_against(path) or (_TWO_SPLITS if len(told) > 1 else "" if told else _NO_SPLIT)
+        shown = _splits_in(path.relative_to(folder).parts)
+        reason = _reason_against(path) or (_TWO_SPLITS if len(shown) > 1 else "" if shown else _NO_SPLIT)
         if reason:
             ignored.setdefault(reason, []).append(path)
         else:
             claims = usual if has_data_suffix(path) or not suffix_of(path) else odd
-            claims.setdefault(told.pop(), []).append(path)
+            claims.setdefault(shown.pop(), []).append(path)
     ignored.pop(_READ_ALONG, None)
     splits: dict[str, list[Path]] = {}
     assumed: dict[str, list[Path]] = {}
@@ -213,16 +191,13 @@ def _sorted_by_split(files: Iterable[Path], folder: Path) -> Found:
 
 def _reason_against(path: Path) -> str:
     """Return why a file cannot hold labelled data by itself, or an empty string."""
-    suffix = suffix_of(path)
-    if _OTHER_SUFFIX.fullmatch(suffix) or _OTHER_NAME.fullmatch(path.name):
+    if _OTHER_SUFFIX.fullmatch(suffix_of(path)) or _OTHER_NAME.fullmatch(path.name):
         return _NOT_DATA
-    if _ARCHIVE_SUFFIX.fullmatch(suffix):
-        return _ARCHIVE
     is_text = path.suffix == TEXT_SUFFIX and path.with_suffix(ANNOTATION_SUFFIX).is_file()
     return _READ_ALONG if is_text else ""
 
 
-def _splits_told(names: Iterable[str]) -> set[str]:
+def _splits_in(names: Iterable[str]) -> set[str]:
     """Return the splits that file and folder names tell."""
     return {_ALIASES[word] for name in names for word in _SPLIT_WORD.findall(name.lower())}
 
@@ -248,7 +223,7 @@ def _check_one_claim(paths: list[Path], split: str, folder: Path) -> None:
 
 def _claim_of(path: Path) -> Path:
     """Return the first part of a path that names its split."""
-    telling = next(index for index, name in enumerate(path.parts) if _splits_told([name]))
+    telling = next(index for index, name in enumerate(path.parts) if _splits_in([name]))
     return Path(*path.parts[: telling + 1]).with_name(_PART.sub("", path.parts[telling]))
 
 

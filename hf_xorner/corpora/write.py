@@ -49,23 +49,6 @@ def _as_columns(sentences: Iterator[Sentence], separator: str, chunked: bool) ->
         yield from _lines(columns, separator, sentence)
 
 
-def _as_conllu(sentences: Iterator[Sentence], separator: str, chunked: bool) -> Iterator[str]:
-    """Yield a split as CoNLL-U: entities as ``NER=B-PER`` in MISC and parts of speech in UPOS; plain tags in UPOS."""
-    document = None
-    for sentence in sentences:
-        if sentence.doc_id != document:
-            document = sentence.doc_id
-            yield f"# newdoc id = {document}\n"
-        size = len(sentence.tokens)
-        unknown = ["_"] * size
-        parts = sentence.pos_tags or unknown
-        upos, xpos = (parts, unknown) if chunked else (sentence.tags, parts)
-        misc = [f"NER={tag}" for tag in sentence.tags] if chunked else unknown
-        numbers = list(map(str, range(1, size + 1)))
-        columns = [numbers, sentence.tokens, unknown, upos, xpos, unknown, unknown, unknown, unknown, misc]
-        yield from _lines(columns, "\t", sentence)
-
-
 def _lines(columns: Sequence[Sequence[str]], separator: str, sentence: Sentence) -> Iterator[str]:
     """Yield the lines of a sentence and the empty line after it; nothing for one without words.
 
@@ -132,7 +115,6 @@ def _json_line(record: dict[str, Any], sentence: Sentence) -> str:
 # The suffix of each text format, and what yields its text.
 _TEXT_FORMATS: dict[str, tuple[str, Callable[[Iterator[Sentence], str, bool], Iterator[str]]]] = {
     "columns": (".conll", _as_columns),
-    "conllu": (".conllu", _as_conllu),
     "csv": (".csv", _as_csv),
     "jsonl": (".jsonl", _as_jsonl),
     "spans": (".jsonl", _as_spans),
@@ -155,8 +137,6 @@ def write_corpus(
 
     - ``columns``: ``train.conll``, ``dev.conll``, ``test.conll``; word, part of speech if there is one, and tag. A
       document begins with a line ``-DOCSTART- -X- O``, or ``-DOCSTART- (id)`` where documents are not numbered from 0;
-    - ``conllu``: ``train.conllu`` and so on, with entities as ``NER=B-PER`` in the column MISC and parts of speech, or
-      plain tags, in UPOS. A document begins with a line ``# newdoc id = …``;
     - ``csv``: ``train.csv`` and so on, with a row for each word and a header;
     - ``jsonl``: ``train.jsonl`` and so on, an object a sentence with its words and tags;
     - ``spans``: ``train.jsonl`` and so on, an object a sentence with its text, its entities as ``[start, end, label]``
@@ -165,7 +145,7 @@ def write_corpus(
     - ``arrow``: a folder to ``datasets.load_from_disk``.
 
     The last two keep every column, the others tokens, tags, parts of speech and documents. Sentences without words are
-    left out of the first three. A file gets its name when it is complete.
+    left out of the first two. A file gets its name when it is complete.
 
     Args:
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.

@@ -20,7 +20,7 @@ from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
 from ..entities import NumberByLabel, checked_numbers, number_by_label
-from ..files import FACTS_FILE, open_text, write_whole
+from ..files import FACTS_FILE, write_whole
 from ..options import option
 from ..tagger import Tagger
 from .report import System, Training, compare, report
@@ -43,23 +43,10 @@ class EvaluationOptions(Reading):
         group="model and data",
         aliases=("--corpus", "--data"),
     )
-    split: str | None = option(
-        None,
-        "The split that is scored; by default test, or the only one besides the training data or at all.",
-        group="model and data",
-    )
+    split: str | None = option(None, "The split to score; by default test, or the only one.", group="model and data")
     data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="model and data")
     predictions: str | None = option(None, "A file of predictions, in place of a model.", group="model and data")
-    train: str | None = option(
-        None,
-        "The corpus trained on, for seen and unseen entities; by default the dataset.",
-        group="model and data",
-    )
-    vector_words: str | None = option(
-        None,
-        "A file of the words that have pretrained vectors, each the first of its line.",
-        group="model and data",
-    )
+    train: str | None = option(None, "The corpus trained on; by default the dataset.", group="model and data")
     policy: Policy = option(
         "conlleval",
         f"How malformed spans are read: {' (repaired) or '.join(POLICIES[::-1])} (dropped).",
@@ -80,9 +67,7 @@ class EvaluationOptions(Reading):
         "other entities by default; the pipeline of transformers does not.",
         group="scores",
     )
-    resamples: int = option(
-        1000, "Resamples of the confidence intervals; 0 for none.", group="scores", bounds=(0, math.inf)
-    )
+    resamples: int = option(1000, "Resamples of the intervals; 0 for none.", group="scores", bounds=(0, math.inf))
     trials: int = option(10_000, "Trials of the paired test.", group="scores", bounds=(1, math.inf))
     seed: int = option(13, "Seed of the resamples and trials.", group="scores", bounds=(0, math.inf))
     json: str | None = option(None, "Write all figures to this JSON file.", group="output")
@@ -100,9 +85,6 @@ class EvaluationOptions(Reading):
             checked_numbers(self.least_precision, "min_precision", 100)
         if self.save_min_score and (self.min_precision is None or not Path(self.model or "").is_dir()):
             raise ValueError("save_min_score needs min_precision, and a model in a folder.")
-        for name in ("json", "save_predictions"):
-            if getattr(self, name) and Path(getattr(self, name)).is_dir():
-                raise ValueError(f"{name}={getattr(self, name)} is a folder; name a file.")
 
     @property
     def least_precision(self) -> NumberByLabel:
@@ -122,7 +104,7 @@ def evaluate(
     Args:
         model: A tagger, its folder, or owner/name on the Hub.
         dataset: A corpus by name, a file, a folder, or owner/name on the Hub.
-        split: The split; by default ``test``, or the only one beside the training data or at all.
+        split: The split; by default ``test``, or the only one besides the training data or at all.
         **options: The other options of ``hf-xorner evaluate``, such as ``policy="strict"`` or ``resamples=0``.
 
     Returns:
@@ -171,10 +153,6 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
         if options.split == TRAIN and trained_on.is_in(corpus):
             _log.warning("%s was trained on what is scored; the scores say little about other texts.", options.model)
     training = _training(options, corpus, reading, trained_on)
-    vector_words = None
-    if options.vector_words:
-        with open_text(Path(options.vector_words)) as file:
-            vector_words = {line.split(" ", 1)[0].split("\t", 1)[0].rstrip("\r\n") for line in file}
     other = System(*read_predictions(options.compare)) if options.compare else None
     if options.predictions:
         system = System(*read_predictions(options.predictions))
@@ -182,7 +160,7 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
         tagger = _tagger_for(options, corpus, tagger)
         system = System.of_tagger(tagger, *words_and_tags(corpus[options.split]), options.batch_size)
     scheme = _scheme(options, system.gold)
-    figures = report(system, options.policy, scheme, training, vector_words, options.resamples, options.seed)
+    figures = report(system, options.policy, scheme, training, None, options.resamples, options.seed)
     if tagger:
         figures |= _by_score(options, corpus, tagger)
     if other:

@@ -19,8 +19,7 @@ from ..corpora.splits import SPLITS
 from ..files import FACTS_FILE, sha256_of, write_whole
 from ..registration import CONFIGS, MODELS
 from ..tagger import Tagger
-from ..training.model_files import CARD
-from .checks import published_files, run_without_package
+from .checks import CARD, published_files, run_without_package
 
 CURVE_FILE = "learning_curve.png"
 #: Invented sentences of many kinds of text, so that every model finds entities in some of them.

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +20,18 @@ from huggingface_hub import ModelCard
 from ..errors import first_line
 from ..export.bundle import runtime_code
 from ..export.runtime import GRAPH_FILE, RUNTIME_FILE, OnnxTagger
-from ..training.model_files import CARD, CONFIG, files_of_model
+from ..files import FACTS_FILE
+
+CONFIG, CARD = "config.json", "README.md"
+
+#: The files of a model besides its description, as patterns of `fnmatch`: no pickles of a checkpoint.
+MODEL_FILES = (
+    *(CONFIG, "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json", "tokenizer_config.json"),
+    *("tokenizer.json", "piece_tokenizer.json", "special_tokens_map.json", "added_tokens.json", FACTS_FILE),
+    *sorted(path.name for path in files("hf_xorner.models").iterdir() if path.name.endswith(".py")),
+)
+#: The card, its pictures and the license.
+DESCRIPTION = (CARD, "LICENSE", "*.png", "*.svg", "*.jpg", "*.jpeg", "*.gif", "*.webp")
 
 #: The code of an Inference Endpoint, and the packages that are installed for it.
 HANDLER, HANDLER_REQUIREMENTS = "handler.py", "requirements.txt"
@@ -96,7 +108,8 @@ def published_files(folder: Path, *, onnx: bool = False) -> list[str]:
         raise ValueError(f"{folder} has no {CONFIG}; name the folder of a trained model.")
     code = {path.name: path.read_bytes() for path in files("hf_xorner.models").iterdir() if path.name.endswith(".py")}
     code |= {name: text.encode() for name, text in handler_files().items()}
-    names = files_of_model(folder)
+    patterns = (*MODEL_FILES, *DESCRIPTION)
+    names = [path.name for path in folder.iterdir() if any(fnmatchcase(path.name, pattern) for pattern in patterns)]
     if (folder / HANDLER).is_file():
         names += [HANDLER, HANDLER_REQUIREMENTS]
     if onnx:

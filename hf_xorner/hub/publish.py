@@ -13,8 +13,7 @@ from pathlib import Path
 from huggingface_hub import CommitInfo, HfApi
 
 from ..export.runtime import GRAPH_FILE, RUNTIME_FILE
-from ..training.model_files import CONFIG, DESCRIPTION, MODEL_FILES
-from .checks import HANDLER, Checked, check_folder
+from .checks import CONFIG, DESCRIPTION, HANDLER, MODEL_FILES, Checked, check_folder
 
 MAIN = "main"
 

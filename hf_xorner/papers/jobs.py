@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +25,8 @@ LOG_FILE = "train.log"
 #: In place of a file of vectors: words start from random ones.
 NO_VECTORS = "none"
 
-# Seconds that a run may take to end, and between two looks at the runs.
-_GRACE, _INTERVAL = 15.0, 0.2
+# Seconds between two looks at the runs.
+_INTERVAL = 0.2
 
 
 @dataclass
@@ -115,16 +113,16 @@ def plan(table: Table, settings: Settings) -> Plan:
         ValueError: If settings are invalid, or name what the table does not have.
     """
     _check(table, settings)
-    found = Plan({}, {})
+    planned = Plan({}, {})
     known: dict[str, Any] = {}
     for key, row in table.rows.items():
         for run in row.recipes:
             try:
                 words = _words(table, key, row, run, settings)
-                found.jobs[key, run] = [_job(words, seed, settings.output, known) for seed in settings.seeds]
+                planned.jobs[key, run] = [_job(words, seed, settings.output, known) for seed in settings.seeds]
             except ValueError as error:
-                found.missing[key, run] = str(error)
-    return found
+                planned.missing[key, run] = str(error)
+    return planned
 
 
 def identity_of(
@@ -255,7 +253,10 @@ def execute(
                 failed[job.folder] = _last_line(job.folder / LOG_FILE) or f"it ended with the code {code}"
                 tell(f"failed {job.recipe}, seed {job.seed}: {failed[job.folder]}")
     finally:
-        _end(list(running.values()))
+        for process in running.values():
+            process.terminate()
+        for process in running.values():
+            process.wait()
     return failed
 
 
@@ -263,34 +264,14 @@ def _start(job: Job, command: Sequence[str], threads: int) -> subprocess.Popen[b
     job.folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     with (job.folder / LOG_FILE).open("ab") as log:
-        # In a session of its own, so that Ctrl-C reaches it through `_end` only.
+        # In a session of its own, so that Ctrl-C only reaches this process, which ends it.
         return subprocess.Popen(
             [*command, *job.arguments()],
-            stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,
         )
-
-
-def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Terminate processes with their children, and kill those that take too long."""
-    for process in processes:
-        _signal(process, signal.SIGTERM)
-    deadline = time.monotonic() + _GRACE
-    for process in processes:
-        try:
-            process.wait(max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
-            process.wait()
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    with suppress(ProcessLookupError):
-        if process.poll() is None:
-            os.killpg(process.pid, number) if hasattr(os, "killpg") else process.terminate()
 
 
 def _last_line(log: Path) -> str:

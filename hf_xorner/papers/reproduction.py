@@ -1,4 +1,4 @@
-"""Fill a table: published figures beside measured ones, over seeds, tested against the baseline row."""
+"""Fill a table: published and measured figures, over seeds, tested against the baseline row."""
 
 from __future__ import annotations
 
@@ -220,12 +220,12 @@ def _count(filled: Filled, settings: Settings) -> None:
         if column.missing is not None:
             continue
         try:
-            found = _counts_of(table, column, settings)
+            of_splits = _counts_of(table, column, settings)
         except ValueError as error:
             filled.notes.append(f"{column.head}: {error}")
             continue
         for key, row in table.rows.items():
-            counts = found.get(str(row.split or column.split))
+            counts = of_splits.get(str(row.split or column.split))
             value = _value_at(counts, f"{column.figure}/{row.figure}")
             if value is None:
                 value = _value_at(counts, str(row.figure))
@@ -271,14 +271,14 @@ def _deviations(
     table: Table, settings: Settings, facts: Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]
 ) -> list[str]:
     """Return a sentence for each known difference to the paper's runs."""
-    found = [f"{override} in place of the recipe's." for override in settings.overrides]
-    given: dict[str, set[str]] = {}
+    sentences = [f"{override} in place of the recipe's." for override in settings.overrides]
+    inputs: dict[str, set[str]] = {}
     for one in (one for of_seeds in facts.values() for one in of_seeds.values()):
         for option, read in one["inputs"].items():
-            given.setdefault(option, set()).add(read["name"])
-    found += [f"{option}: {', '.join(sorted(names))}." for option, names in sorted(given.items())]
+            inputs.setdefault(option, set()).add(read["name"])
+    sentences += [f"{option}: {', '.join(sorted(names))}." for option, names in sorted(inputs.items())]
     without = [kind or "any" for kind, file in settings.vectors.items() if file == NO_VECTORS]
-    found += [f"No pretrained vectors in place of {kind}." for kind in without]
+    sentences += [f"No pretrained vectors in place of {kind}." for kind in without]
     if table.kind == "trained" and table.paper_runs not in (None, len(settings.seeds)):
-        found.append(f"{len(settings.seeds)} seeds; the paper has {table.paper_runs} runs.")
-    return found
+        sentences.append(f"{len(settings.seeds)} seeds; the paper has {table.paper_runs} runs.")
+    return sentences

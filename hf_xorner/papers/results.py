@@ -19,20 +19,8 @@ _HEADS = ("result", "model", "features", "seeds", "test F1", "published", "dev F
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
-    """Read a file of results; an empty list if there is no file.
-
-    Raises:
-        ValueError: If the file has other content.
-    """
-    if not path.exists():
-        return []
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: is not JSON ({error}); correct it, or name another file of results.") from None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{path}: is not a list of results; name another file.")
-    return rows
+    """Read a file of results; an empty list if there is no file."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
 def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
@@ -47,9 +35,6 @@ def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
     Args:
         path: A JSON file with a list of results; created if needed.
         filled: The table.
-
-    Raises:
-        ValueError: If the file has other content.
     """
     rows = read_results(path)
     places = {_key(row): place for place, row in enumerate(rows)}
@@ -131,7 +116,7 @@ def _features_of(facts: dict[str, Any]) -> str:
 
 
 def _results(filled: Filled) -> list[dict[str, Any]]:
-    found = []
+    results = []
     for (key, run), of_seeds in filled.facts.items():
         scored = {seed: one for seed, one in sorted(of_seeds.items()) if "test" in one["scores"]}
         if not scored or filled.table.rows[key].reads:  # no result of a whole model
@@ -144,7 +129,7 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
             if (column.run, column.split, column.figure, column.is_mean) == (run, "test", measure, True)
         ]
         p = cells[0].p if cells else None
-        found.append(
+        results.append(
             {
                 "work": f"{filled.table.name}/{key}",
                 "dataset": first["data"]["source"],
@@ -163,7 +148,7 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
                 "command": _command_of_seeds(first, list(scored)),
             }
         )
-    return found
+    return results
 
 
 def _mean_and_std(name: str, figures: Sequence[float]) -> dict[str, float | None]:

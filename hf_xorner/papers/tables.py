@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..training.recipes import ROOT, is_table, nearest, read_yaml, recipe_names, table_names
+from ..training.recipes import ROOT, nearest, read_yaml, recipe_names, table_names
 
-_KINDS = ("trained", "statistics", "partition")
 NOT_PUBLISHED = "–"
 
 _NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*(?:±\s*(\d+(?:\.\d+)?)\s*)?")
@@ -115,13 +113,28 @@ def read_table(source: str) -> Table:
     Raises:
         ValueError: If there is no such table, or it is invalid.
     """
-    return _read(_located(source), [])
+    name, path = source.removesuffix(".yaml"), Path(source)
+    if name in table_names():
+        path = ROOT / f"{name}.yaml"
+    elif path.suffix in (".yaml", ".yml") or path.is_file():
+        name = path.stem
+    else:
+        raise ValueError(f"The table {source!r} is unknown; {nearest(name, table_names())}.")
+    content = {**read_yaml(path), "name": name}
+    try:
+        vectors = content["vectors"] = dict(content.get("vectors", {}))
+        content["columns"] = {key: Column(**value) for key, value in content["columns"].items()}
+        runs = {column.run for column in content["columns"].values()}
+        content["rows"] = {key: _row(dict(value), path, vectors, runs) for key, value in content["rows"].items()}
+        return Table(**content)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"The table {path} is invalid: {error}.") from None
 
 
 def published_number(value: Any) -> tuple[float | None, float | None]:
     """Return the mean and the deviation of a published figure, each None if there is none."""
-    found = _NUMBER.fullmatch(str(value)) if isinstance(value, (int, float, str)) else None
-    return (float(found[1]), float(found[2]) if found[2] else None) if found else (None, None)
+    match = _NUMBER.fullmatch(str(value))
+    return (float(match[1]), float(match[2]) if match[2] else None) if match else (None, None)
 
 
 def published_text(value: Any) -> str:
@@ -131,54 +144,19 @@ def published_text(value: Any) -> str:
     return NOT_PUBLISHED if value is None else str(value)
 
 
-def _located(source: str) -> Path:
-    name = source.removesuffix(".yaml")
-    if name in table_names():
-        return ROOT / f"{name}.yaml"
-    path = Path(source)
-    if path.suffix in (".yaml", ".yml") or path.is_file():
-        return path
-    raise ValueError(f"The table {source!r} is unknown; {nearest(name, table_names())}.")
-
-
-def _read(path: Path, below: list[Path]) -> Table:
-    """Read a table; `below` are those that it is read for."""
-    content, path_read = read_yaml(path), path.resolve()
-    if path_read in below:
-        raise ValueError(f"The table {path} takes rows from itself through other tables; write one of them out.")
-    for missing in ("title", "columns", "rows"):
-        if missing not in content:
-            raise ValueError(f"The table {path} has no {missing}; add it.")
-    packaged = ROOT.resolve() in path_read.parents and is_table(path.stem)
-    content["name"] = path_read.relative_to(ROOT.resolve()).with_suffix("").as_posix() if packaged else path.stem
-    vectors = content["vectors"] = dict(content.get("vectors", {}))
-    content["columns"] = {
-        key: _filled(Column, value, f"{path}, column {key}") for key, value in content["columns"].items()
-    }
-    runs = {column.run for column in content["columns"].values()}
-    content["rows"] = {
-        key: _row(dict(value), path, key, [*below, path_read], vectors, runs) for key, value in content["rows"].items()
-    }
-    return _checked(_filled(Table, content, str(path)), path)
-
-
-def _row(
-    value: dict[str, Any], path: Path, key: str, below: list[Path], vectors: dict[str, str], runs: set[str | None]
-) -> TableRow:
+def _row(value: dict[str, Any], path: Path, vectors: dict[str, str], runs: set[str | None]) -> TableRow:
     """Build a row, with these runs of rows of other tables; their kinds of vectors are added to `vectors`."""
     references = value.pop("as", [])
     sources = []
     for reference in [references] if isinstance(references, str) else references:
         name, _, row = reference.rpartition("/")
-        other = _read(_located(name), below)
-        if row not in other.rows:
-            raise ValueError(f"{path}, row {key}: {name} has no row {row!r}, but {', '.join(other.rows)}.")
-        found = dict(vars(other.rows[row]))
+        other = read_table(name)
+        source = dict(vars(other.rows[row]))
         for part in ("recipes", "vectors"):
-            found[part] = {run: inner for run, inner in found[part].items() if run in runs}
-        for kind in found["vectors"].values():
+            source[part] = {run: inner for run, inner in source[part].items() if run in runs}
+        for kind in source["vectors"].values():
             vectors.setdefault(kind, other.vectors[kind])
-        sources.append(found)
+        sources.append(source)
     merged: dict[str, Any] = {}
     for source in [*sources, value]:
         for name, inner in source.items():
@@ -186,36 +164,10 @@ def _row(
                 merged[name] = {**merged.get(name, {}), **inner}
             elif inner is not None or source is value:
                 merged[name] = inner
-    # A user's table finds its recipes beside itself.
+    # A user's table finds its recipes in its own folder.
     packaged = recipe_names()
     merged["recipes"] = {
         run: str(path.parent / recipe) if recipe not in packaged and (path.parent / recipe).is_file() else recipe
         for run, recipe in merged.get("recipes", {}).items()
     }
-    return _filled(TableRow, merged, f"{path}, row {key}")
-
-
-def _filled(kind: type, values: Mapping[str, Any], place: str) -> Any:
-    """Build an instance of a dataclass from the values of a file."""
-    names = [entry.name for entry in fields(kind)]
-    for name in values:
-        if name not in names:
-            raise ValueError(f"{place}: {name!r} is unknown; {nearest(name, names)}.")
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise ValueError(f"{place}: {str(error).partition('() ')[2]}.") from None
-
-
-def _checked(table: Table, path: Path) -> Table:
-    """Refuse a table that names unknown kinds, rows or vectors."""
-    if table.kind not in _KINDS:
-        raise ValueError(f"The table {path} has the kind {table.kind!r}; choose one of {', '.join(_KINDS)}.")
-    for named in (table.baseline, table.change_from, *(column.over for column in table.columns.values())):
-        if named is not None and named not in table.rows:
-            raise ValueError(f"The table {path} names the row {named!r}, but has {', '.join(table.rows)}.")
-    for key, row in table.rows.items():
-        for kind in row.vectors.values():
-            if kind not in table.vectors:
-                raise ValueError(f"{path}, row {key}: the vectors {kind!r} are not described below 'vectors'.")
-    return table
+    return TableRow(**merged)

@@ -37,13 +37,10 @@ def word_pairs(tagger: Tagger, sentence: str | Sequence[str]) -> WordPairs:
     """Return the attention of each head, or the norms of a GRN's relations, scaled to [0, 1] as in chen2019's Figure 4.
 
     Raises:
-        ValueError: If the model has neither, or the sentence has no words.
+        ValueError: If the model has neither.
     """
-    given = not isinstance(sentence, str)
     words = tagger.tokenizer.tokenize(sentence) if isinstance(sentence, str) else list(sentence)
-    if not words:
-        raise ValueError("the sentence has no words; name one that has.")
-    inputs = tagger.tokenizer([sentence], is_split_into_words=given, return_tensors="pt").to(tagger.model.device)
+    inputs = tagger.tokenizer([words], is_split_into_words=True, return_tensors="pt").to(tagger.model.device)
     output = tagger.model(**inputs, output_attentions=True)
     if output.attentions is None:
         raise ValueError(f"a model of type {tagger.model.config.model_type} has neither attention nor relations.")

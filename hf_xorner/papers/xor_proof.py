@@ -74,14 +74,12 @@ def inequalities(
         directions_meet: Whether the middle word's scores may depend on the whole phrase, as in Cross and Att.
 
     Raises:
-        ValueError: If a pattern has not three tags, or the decoder is unknown.
+        ValueError: If a pattern does not have three of these tags.
     """
     for tags in (pattern, other):
         if len(tags) != 3 or set(tags) - set(INNER_TAGS):
             raise ValueError(f"{' '.join(tags)!r} is no pattern of three tags among {', '.join(INNER_TAGS)}.")
-    if decoder not in DECODERS:
-        raise ValueError(f"decoder={decoder!r} is unknown; choose {' or '.join(DECODERS)}.")
-    found = []
+    system = []
     for phrase, is_entity in zip(PHRASES, IS_ENTITY, strict=True):
         gold = pattern if is_entity else other
         for tags in product(INNER_TAGS, repeat=3):
@@ -91,23 +89,25 @@ def inequalities(
                 continue
             terms = Counter(_unknowns(phrase, gold, decoder, directions_meet))
             terms.subtract(_unknowns(phrase, tags, decoder, directions_meet))
-            found.append(Inequality(phrase, gold, tags, {name: count for name, count in terms.items() if count}))
-    return found
+            system.append(Inequality(phrase, gold, tags, {name: count for name, count in terms.items() if count}))
+    return system
 
 
 def _unknowns(phrase: tuple[str, ...], tags: tuple[str, ...], decoder: str, directions_meet: bool) -> list[Unknown]:
     """The unknowns that add up to the score of tags."""
     whole, (left, _, right) = " ".join(phrase), phrase
-    found: list[Unknown] = [("first", whole, tags[0]), ("last", whole, tags[2])]
-    found += [("middle", whole, tags[1])] if directions_meet else [("left", left, tags[1]), ("right", right, tags[1])]
-    return found + ([("move", *pair) for pair in pairwise(tags)] if decoder == "crf" else [])
+    unknowns: list[Unknown] = [("first", whole, tags[0]), ("last", whole, tags[2])]
+    unknowns += (
+        [("middle", whole, tags[1])] if directions_meet else [("left", left, tags[1]), ("right", right, tags[1])]
+    )
+    return unknowns + ([("move", *pair) for pair in pairwise(tags)] if decoder == "crf" else [])
 
 
 def decide(system: list[Inequality]) -> Proof:
-    """Find out whether inequalities have a solution, and prove it.
+    """Decide whether inequalities have a solution, and prove it.
 
     Raises:
-        ArithmeticError: If what linear programming found does not hold in fractions.
+        ArithmeticError: If the result of linear programming does not hold in fractions.
     """
     names = sorted({name for inequality in system for name in inequality.terms})
     place = {name: number for number, name in enumerate(names)}
@@ -115,22 +115,20 @@ def decide(system: list[Inequality]) -> Proof:
     rows, columns, counts = zip(*entries, strict=True)
     matrix = csr_matrix((counts, (rows, columns)), shape=(len(system), len(names)))
     # All sums are homogeneous: if they can be more than 0, they can be at least 1.
-    found = linprog(np.zeros(len(names)), A_ub=-matrix, b_ub=-np.ones(len(system)), bounds=(None, None))
-    if found.status == 0:
-        proof = Proof(True, dict(zip(names, _fractions(found.x), strict=True)), [])
+    result = linprog(np.zeros(len(names)), A_ub=-matrix, b_ub=-np.ones(len(system)), bounds=(None, None))
+    if result.status == 0:
+        proof = Proof(True, dict(zip(names, _fractions(result.x), strict=True)), [])
     else:
         # Multipliers that add up to 1; the fewest would be hard to find, the least by a random weight are few.
         equalities = csr_matrix(np.vstack([matrix.toarray().T, np.ones(len(system))]))
         right = np.append(np.zeros(len(names)), 1)
         weight = np.random.default_rng(0).uniform(1, 2, len(system))
-        found = linprog(weight, A_eq=equalities, b_eq=right, bounds=(0, None))
-        if found.status != 0:
-            raise ArithmeticError(f"the inequalities are neither solved nor refuted: {found.message}")
-        smallest = min(value for value in found.x if value > 1e-9)
-        multipliers = zip(system, _fractions(found.x / smallest), strict=True)
+        result = linprog(weight, A_eq=equalities, b_eq=right, bounds=(0, None))
+        smallest = min(value for value in result.x if value > 1e-9)
+        multipliers = zip(system, _fractions(result.x / smallest), strict=True)
         proof = Proof(False, {}, [(inequality, number) for inequality, number in multipliers if number])
     if not holds(proof, system):
-        raise ArithmeticError("what was found by linear programming does not hold in fractions.")
+        raise ArithmeticError("the result of linear programming does not hold in fractions.")
     return proof
 
 

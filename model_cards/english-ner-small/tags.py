@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .word_ids import BEGIN, END, INSIDE, NO_TYPE, OUTSIDE, SINGLE, continues
 
@@ -25,6 +25,10 @@ class Tables(NamedTuple):
     inner: Tensor  # (5, types) inner tag of a kind and a type
     begin_label: Tensor  # (types,) public B- label
     inside_label: Tensor  # (types,) public I- label; the B- label where there is none
+    continued: Tensor  # (K, K) true where the tag of a column continues the chunk of that of the row before it
+    whole: Tensor  # (K, K) true where a chunk may begin with the tag of the row and end with that of the column
+    label_of: Tensor  # (2, K) public label of an inner tag that does not continue a chunk, and of one that does
+    inner_of: Tensor  # (2, 2, L) inner tag of a public label, by whether it continues a chunk and is continued
     barred_transitions: Tensor  # (K, K) forbidden transitions from row to column
     barred_start: Tensor  # (K,) tags that cannot start a sentence
     barred_end: Tensor  # (K,) tags that cannot end one
@@ -74,10 +78,17 @@ class TagSpace:
     def _tables(self, device: torch.device) -> Tables:
         tables = {name: torch.tensor(values, device=device) for name, values in self._lists.items()}
         kind, entity_type = tables["kind"], tables["entity_type"]
+        before, entity_type_before = kind.unsqueeze(1), entity_type.unsqueeze(1)
         goes_on, stays_open = (kind == INSIDE) | (kind == END), (kind == BEGIN) | (kind == INSIDE)
-        continued = continues(kind, entity_type, kind.unsqueeze(1), entity_type.unsqueeze(1))
-        barred = torch.where(stays_open.unsqueeze(1), ~continued, goes_on)
-        return Tables(**tables, barred_transitions=barred, barred_start=goes_on, barred_end=stays_open)
+        continued = continues(kind, entity_type, before, entity_type_before)
+        tables |= {
+            "continued": continued,
+            "whole": ((before == BEGIN) & (kind == END)) | ((before == SINGLE) & (kind == SINGLE)),
+            "barred_transitions": torch.where(stays_open.unsqueeze(1), ~continued, goes_on),
+            "barred_start": goes_on,
+            "barred_end": stays_open,
+        }
+        return Tables(**tables)
 
     @property
     def num_inner(self) -> int:
@@ -113,14 +124,11 @@ class TagSpace:
         if not self.chunked:
             return labels
         tables, known = self.on(labels.device), labels != IGNORED
-        kind = torch.where(known, tables.public_kind[labels.clamp(min=0)], OUTSIDE)
-        type_ = torch.where(known, tables.public_type[labels.clamp(min=0)], NO_TYPE)
-        continued = _continued(kind, type_)
+        labels = torch.where(known, labels, self.outside[1])
+        kind, type_ = tables.public_kind[labels], tables.public_type[labels]
+        continued = continues(kind, type_, _shifted(kind, 1, OUTSIDE), _shifted(type_, 1, NO_TYPE))
         followed = _shifted(continued, -1, False)
-        inner_kind = torch.where(continued, torch.where(followed, INSIDE, END), torch.where(followed, BEGIN, SINGLE))
-        inner = tables.inner[inner_kind, type_.clamp(min=0)]
-        inner = torch.where(kind == OUTSIDE, self.outside[0], inner)
-        return torch.where(known, inner, IGNORED)
+        return torch.where(known, tables.inner_of[continued.long(), followed.long(), labels], IGNORED)
 
     def to_public_path(self, path: Tensor, mask: Tensor, repair: bool = False) -> Tensor:
         """Inner tags (B, T) of sentences with mask (B, T) as public labels of well-formed spans.
@@ -131,27 +139,16 @@ class TagSpace:
         if not self.chunked:
             return path
         tables = self.on(path.device)
-        kind = torch.where(mask, tables.kind[path], OUTSIDE)
-        type_ = torch.where(mask, tables.entity_type[path], NO_TYPE)
-        continued = _continued(kind, type_)
-        inside = kind != OUTSIDE
-        if not repair:
-            inside = inside & self._well_formed(kind, continued)
-        type_ = type_.clamp(min=0)
-        label = torch.where(continued, tables.inside_label[type_], tables.begin_label[type_])
-        return torch.where(inside, label, self.outside[1])
-
-    @staticmethod
-    def _well_formed(kind: Tensor, continued: Tensor) -> Tensor:
-        """True for words in a chunk B I* E or S, where `continued` says which words continue one."""
-        time = kind.shape[1]
-        position = torch.arange(time, device=kind.device).expand_as(kind)
+        path = torch.where(mask, path, self.outside[0])
+        continued = tables.continued[_shifted(path, 1, self.outside[0]), path]
+        label = tables.label_of[continued.long(), path]
+        if repair:
+            return label
+        end = path.shape[1] - 1
+        position = torch.arange(end + 1, device=path.device).expand_as(path)
         first = position.masked_fill(continued, 0).cummax(1).values
-        starts_next = ~_shifted(continued, -1, False)
-        last = position.masked_fill(~starts_next, time - 1).flip(1).cummin(1).values.flip(1)
-        first_kind, last_kind = kind.gather(1, first), kind.gather(1, last)
-        whole = (first_kind == BEGIN) & (last_kind == END)
-        return whole | ((first_kind == SINGLE) & (first == last))
+        last = position.masked_fill(_shifted(continued, -1, False), end).flip(1).cummin(1).values.flip(1)
+        return torch.where(tables.whole[path.gather(1, first), path.gather(1, last)], label, self.outside[1])
 
     def to_public_log_probs(self, log_probs: Tensor) -> Tensor:
         """Sum the probabilities of the inner tags (…, K) of each public label: (…, L)."""
@@ -162,17 +159,10 @@ class TagSpace:
         return torch.logaddexp(first, second)
 
 
-def _continued(kind: Tensor, type_: Tensor) -> Tensor:
-    """True for words (B, T) whose tag continues the chunk of the word before."""
-    return continues(kind, type_, _shifted(kind, 1, OUTSIDE), _shifted(type_, 1, NO_TYPE))
-
-
 def _shifted(values: Tensor, offset: int, fill: float) -> Tensor:
     """Each word's left neighbour (offset 1) or right neighbour (offset -1) along dimension 1, `fill` at the edge."""
-    edge = torch.full_like(values[:, :1], fill)
-    if offset == 1:
-        return torch.cat([edge, values[:, :-1]], 1)
-    return torch.cat([values[:, 1:], edge], 1)
+    kept, edge = (values[:, :-1], (1, 0)) if offset == 1 else (values[:, 1:], (0, 1))
+    return nn.functional.pad(kept, edge, value=fill)
 
 
 def _chunk_tables(labels: list[str]) -> dict[str, list]:
@@ -198,6 +188,7 @@ def _chunk_tables(labels: list[str]) -> dict[str, list]:
             types.append(name)
     kind, entity_type, public = [OUTSIDE], [NO_TYPE], [place["O"]]
     inner = [[0] * len(types) for _ in range(5)]
+    begins, insides = [place["O"]], [place["O"]]
     for index, name in enumerate(types):
         begin, inside = place[f"B-{name}"], place.get(f"I-{name}")
         members = [(SINGLE, begin)]
@@ -208,6 +199,9 @@ def _chunk_tables(labels: list[str]) -> dict[str, list]:
             kind.append(member)
             entity_type.append(index)
             public.append(owner)
+            begins.append(begin)
+            insides.append(begin if inside is None else inside)
+    types_of = [NO_TYPE if label == "O" else types.index(label[2:]) for label in labels]
     behind = [[tag for tag, owner in enumerate(public) if owner == index] for index in range(len(labels))]
     return {
         "kind": kind,
@@ -215,8 +209,13 @@ def _chunk_tables(labels: list[str]) -> dict[str, list]:
         "public": public,
         "members": [[tags[0], tags[-1]] for tags in behind],
         "public_kind": [OUTSIDE if label == "O" else "OBI".index(label[0]) for label in labels],
-        "public_type": [NO_TYPE if label == "O" else types.index(label[2:]) for label in labels],
+        "public_type": types_of,
         "inner": inner,
+        "label_of": [begins, insides],
+        "inner_of": [
+            [[0 if type_ == NO_TYPE else inner[kind][type_] for type_ in types_of] for kind in kinds]
+            for kinds in ((SINGLE, BEGIN), (END, INSIDE))
+        ],
         "begin_label": [place[f"B-{name}"] for name in types],
         "inside_label": [place.get(f"I-{name}", place[f"B-{name}"]) for name in types],
     }
@@ -233,6 +232,8 @@ def _plain_tables(labels: list[str]) -> dict[str, list]:
         "members": [[tag, tag] for tag in same],
         "public_kind": kind,
         "public_type": same,
+        "label_of": [same, same],
+        "inner_of": [[same, same], [same, same]],
         "inner": [same] * 5,
         "begin_label": same,
         "inside_label": same,

@@ -108,18 +108,6 @@ def kaggle(delimiter=",", everywhere=False) -> str:
     return file.getvalue()
 
 
-def rows_of_lists(as_python=True) -> str:
-    """A table with a sentence in each row."""
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow(["", "Sentence", "Tag"])
-    for index, sentence in enumerate(SENTENCES):
-        tags = [tag for _, tag, _ in sentence]
-        text = " ".join(word for word, _, _ in sentence)
-        writer.writerow([index, text, repr(tags) if as_python else " ".join(tags)])
-    return file.getvalue()
-
-
 SAMPLES: dict[str, tuple[str, bytes]] = {
     "columns by TAB": ("x.conll", lines(lambda n, word, tag, pos: (word, tag)).encode()),
     "columns by blanks": ("x.txt", lines(lambda n, word, tag, pos: (word, pos, tag), " ").encode()),
@@ -161,8 +149,6 @@ SAMPLES: dict[str, tuple[str, bytes]] = {
         f"Token\tNER-Tag\n{lines(lambda n, word, tag, pos: (word, tag))}".encode(),
     ),
     "CSV without a header": ("x.csv", lines(lambda n, word, tag, pos: (word, tag), ",").encode()),
-    "CSV of lists": ("x.csv", rows_of_lists().encode()),
-    "CSV of texts and tags": ("x.csv", rows_of_lists(as_python=False).encode()),
     "JSON Lines": (
         "x.jsonl",
         "".join(json.dumps({"tokens": a, "tags": b}) + "\n" for a, b in zip(TOKENS, TAGS, strict=True)).encode(),

@@ -96,7 +96,7 @@ def test_the_kind_of_records_is_recognised():
     ):
         assert is_json(line) and kind_of_record(json.loads(line.strip("\ufeff")), Reading()) == kind
     assert kind_of_record({"body": "Ann"}, Reading(token_column="body")) == "spans"
-    assert not any(map(is_json, ("{ O", "{\tO", "Ann B-PER", '["Ann"]', "3", "", "[ O\n[ O\n")))
+    assert not any(map(is_json, ("{ O", "{\tO", "{}\tO", "Ann B-PER", '["Ann"]', "3", "", "[ O\n[ O\n")))
 
 
 BAD = [

@@ -1,16 +1,14 @@
 """Corpus statistics, compared with plain loops and with published counts."""
 
-import json
 import random
 import statistics as standard
-import time
 from collections import Counter
 from math import ceil
 
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value, concatenate_datasets
 
-from hf_xorner.corpora import DataError, load_corpus
+from hf_xorner.corpora import DataError
 from hf_xorner.corpora.statistics import corpus_statistics, statistics_table
 
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
@@ -96,22 +94,16 @@ def test_counts_match_plain_loops(docs):
     assert corpus_statistics(corpus) == expected
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda split: split.shuffle(seed=5),
-        lambda split: split.select(range(700, 3100)),
-        lambda split: split.select([5, 5, 4, 4000, 17]),
-        lambda split: split.shuffle(seed=5).select(range(2001)),
-        lambda split: concatenate_datasets([split, split.select(range(3))]),
-        lambda split: split.with_format("numpy"),
-    ],
-    ids=["shuffled", "slice", "picked", "part of shuffled", "joined", "of another format"],
-)
-def test_selected_and_shuffled_rows_are_counted(change):
-    split = change(random_split(0, 4500, 900, docs=True))
-    expected, _ = naive(split.with_format(None))
-    assert corpus_statistics(DatasetDict(train=split)) == {"train": expected}
+def test_selected_and_shuffled_rows_are_counted():
+    split = random_split(0, 4500, 900, docs=True)
+    for changed in (
+        split.shuffle(seed=5).select(range(2001)),
+        split.select([5, 5, 4, 4000, 17]),
+        concatenate_datasets([split, split.select(range(3))]),
+        split.with_format("numpy"),
+    ):
+        expected, _ = naive(changed.with_format(None))
+        assert corpus_statistics(DatasetDict(train=changed)) == {"train": expected}
 
 
 def test_plain_tags_are_counted_by_tag():
@@ -148,12 +140,6 @@ def test_shares_of_nothing_are_none():
     assert found["test"]["sentence_lengths"] == dict.fromkeys(("min", "mean", "median", "p95", "max"))
     assert "unseen" not in found["train"]
     assert "unseen" not in corpus_statistics(DatasetDict(test=corpus["test"]))["test"]
-
-
-def test_statistics_are_json_serialisable():
-    corpus = DatasetDict(train=random_split(0, 50, 9, docs=True), test=random_split(1, 50, 9))
-    found = corpus_statistics(corpus)
-    assert json.loads(json.dumps(found)) == found
 
 
 def test_statistics_table():
@@ -204,59 +190,5 @@ def test_statistics_table_of_plain_tags():
 
 
 def test_datasets_without_class_labels_are_refused():
-    strings = DatasetDict(train=Dataset.from_dict({"tokens": [["a"]], "ner_tags": [["O"]]}))
-    with pytest.raises(DataError) as error:
-        corpus_statistics(strings)
-    assert str(error.value) == (
-        "train: expected the columns tokens: List(string) and ner_tags: List(ClassLabel), found tokens, ner_tags; "
-        "load the corpus with load_corpus."
-    )
-
-
-def test_a_million_tokens_are_counted_in_seconds():
-    split = random_split(0, 2000, 900, docs=True)
-    tokens = sum(map(len, split["tokens"]))
-    corpus = DatasetDict(train=concatenate_datasets([split] * ceil(1_000_000 / tokens)), test=split)
-    start = time.perf_counter()
-    found = corpus_statistics(corpus)
-    seconds = time.perf_counter() - start
-    assert found["train"]["tokens"] >= 1_000_000
-    # Measured at about 0.3 s; a busy machine may take several times that.
-    assert seconds < 5
-
-
-@pytest.mark.parametrize(
-    ("name", "counts"),
-    [
-        ("wnut17", {"train": (3394, 62730, 1975), "validation": (1009, 15733, 836), "test": (1287, 23394, 1079)}),
-        (
-            "conll2003",
-            {"train": (14041, 203621, 23499), "validation": (3250, 51362, 5942), "test": (3453, 46435, 5648)},
-        ),
-    ],
-)
-def test_counts_match_published_ones(corpora, tmp_path, name, counts):
-    found = corpus_statistics(load_corpus(name, corpora, tmp_path))
-    assert {
-        split: (report["sentences"], report["tokens"], report["entities"]) for split, report in found.items()
-    } == counts
-
-
-def test_counts_with_document_lines_match_published_ones(corpora, tmp_path):
-    found = corpus_statistics(load_corpus("conll2003", corpora, tmp_path))
-    assert {split: report["with_document_lines"]["sentences"] for split, report in found.items()} == {
-        "train": 14987,
-        "validation": 3466,
-        "test": 3684,
-    }
-    assert {split: report["documents"] for split, report in found.items()} == {
-        "train": 946,
-        "validation": 216,
-        "test": 231,
-    }
-    assert {split: report["with_document_lines"]["tokens"] for split, report in found.items()} == {
-        "train": 203621 + 946,
-        "validation": 51362 + 216,
-        "test": 46435 + 231,
-    }
-    assert "documents" not in corpus_statistics(load_corpus("wnut17", corpora, tmp_path))["train"]
+    with pytest.raises(DataError, match="load_corpus"):
+        corpus_statistics(DatasetDict(train=Dataset.from_dict({"tokens": [["a"]], "ner_tags": [["O"]]})))

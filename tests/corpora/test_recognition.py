@@ -310,4 +310,7 @@ def test_counts_of_real_corpora(name):  # all of their files are read
     counts = corpus_statistics(corpus)
     keys = ("sentences", "tokens", "entities")
     assert {split: tuple(found[key] for key in keys) for split, found in counts.items()} == REAL[name]
+    if name == "conll2003":
+        # As papers count them, with a sentence of one token for each document.
+        assert [count["with_document_lines"]["sentences"] for count in counts.values()] == [14987, 3466, 3684]
     assert not any("\ufeff" in word for split in corpus.values() for row in split["tokens"] for word in row)
