@@ -1,6 +1,5 @@
 """Optimisers and schedules, step by step against their definitions, alone and in a run."""
 
-
 import numpy as np
 import pytest
 import torch
