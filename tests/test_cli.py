@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from conftest import REPOSITORY
+from helpers import posix
 from processes import run_python
 from tiny_encoders import save_encoder
 
@@ -272,6 +273,7 @@ def test_a_reader_that_closes_the_output_is_no_error(workplace):
     assert running.returncode == 0 and b"roken pipe" not in errors and b"BrokenPipe" not in errors
 
 
+@posix
 @pytest.mark.parametrize(
     ("line", "code", "sentence"),
     [
