@@ -61,7 +61,7 @@ def splits_of_folder(
     """
     if any((folder / name).is_file() for name in _SAVED):
         return {
-            name: split_of_table(dataset, f"{folder.resolve()}, {name}", reading)
+            name: _split_of_table(dataset, f"{folder.resolve()}, {name}", reading)
             for name, dataset in open_saved(folder).items()
         }
     files = find_splits(folder, prefix=prefix)
@@ -89,14 +89,7 @@ def _tag_names_in(path: Path) -> str:
     raise DataError(f"{path}: expected an object of names and their numbers from 0; give tag_names.")
 
 
-def split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
-    """Return a dataset as a split.
-
-    Args:
-        dataset: The data set.
-        source: Its name, for messages.
-        reading: The options of reading.
-    """
+def _split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
     return Split(list(sentences_of_table(dataset, source, reading)), source)
 
 
@@ -219,7 +212,7 @@ def splits_of_hub(name: str, reading: Reading) -> dict[str, Split]:
     found = load_hub_dataset(name)
     named = {split_of(Path(split)): split for split in found}
     splits = {
-        split: split_of_table(found[named[split]], f"{name}, {named[split]}", reading)
+        split: _split_of_table(found[named[split]], f"{name}, {named[split]}", reading)
         for split in SPLITS
         if split in named
     }

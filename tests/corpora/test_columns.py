@@ -246,9 +246,9 @@ def test_a_word_of_which_nothing_is_left_is_a_fault(load):
 # --- Bad lines --------------------------------------------------------------------------------------------------------
 
 BAD = {
-    "columns by TAB": ("\t", "1 column"),
-    "columns by blanks": (" ", "1 column"),
-    "CoNLL-U of Stanza": ("\t", "1 column"),
+    "columns by TAB": ("\t", "1 columns"),
+    "columns by blanks": (" ", "1 columns"),
+    "CoNLL-U of Stanza": ("\t", "1 columns"),
     "CSV without a header": (",", "the tag is empty"),
     "TSV with a header": ("\t", "the tag is empty"),
 }
@@ -286,7 +286,7 @@ def test_words_with_tags_of_no_scheme_are_left_out_as_well(read, caplog):
 
 
 def test_strict_refuses_what_skipping_would_leave_out(read):
-    with pytest.raises(DataError, match=r"x\.conll:2: 1 column"):
+    with pytest.raises(DataError, match=r"x\.conll:2: 1 columns"):
         read("Ann B-PER\nbad\nBo B-PER\n", skip_bad_lines=True, strict=True)
 
 

@@ -22,7 +22,6 @@ TEXT_KEYS = (TEXT_KEY, "data")
 _BLANKS = " \t\r\n" + BYTE_ORDER_MARK
 # Columns may have a bracket for their first word.
 _JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\s*?(\n|$)))')
-_KINDS = {str: "a string", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
 
 
 class JsonRecord(NamedTuple):
@@ -59,7 +58,7 @@ def read_json_lines(path: Path, text: str, reading: Reading, repairs: Repairs) -
 
     Raises:
         DataError: For a line that is not a JSON object, lacks words or tags, has more of one than of the other, or
-            holds anything but strings there, and for a file without any object.
+            holds anything but strings there.
     """
     for record in records(path, text, repairs):
         try:
@@ -98,19 +97,15 @@ def records(path: Path, text: str, repairs: Repairs) -> Iterator[JsonRecord]:
         repairs: Counts bad lines, and elements of an array that are no objects, if they are left out.
 
     Raises:
-        DataError: For anything that is not a JSON object, and for a file without any.
+        DataError: For anything that is not a JSON object.
     """
-    empty = True
     for source, number, value in _values(path, text, repairs):
-        empty = False
         if type(value) is list and list(map(type, value)) == [str, dict]:
             value = {**value[1], TEXT_KEY: value[0]}
         if type(value) is dict:
             yield JsonRecord(source, number, value)
         else:
-            repairs.leave_out(DataError(f"{source}{number}: holds {kind_of(value)}; write an object."))
-    if empty:
-        raise DataError(f"{path}:1: the file holds no sentence; expected a JSON object a line, or an array of objects.")
+            repairs.leave_out(DataError(f"{source}{number}: holds {type(value).__name__}; write an object."))
 
 
 def _values(path: Path, text: str, repairs: Repairs) -> Iterator[tuple[str, int, Any]]:
@@ -188,8 +183,9 @@ def strings(record: dict[str, Any], key: str, place: str) -> list[str]:
     """
     values = record[key]
     if type(values) is not list or not all(type(value) is str for value in values):
-        kind = kind_of(values) if type(values) is not list else "a list of other values"
-        raise DataError(f"{place}: {key!r} holds {kind}; write a list of strings, or name the tags in tag_names.")
+        raise DataError(
+            f"{place}: {key!r} holds {str(values)[:60]}; write a list of strings, or name the tags in tag_names."
+        )
     if any(BYTE_ORDER_MARK in value for value in values):
         values = [value.replace(BYTE_ORDER_MARK, "") for value in values]
     if "" in values:
@@ -222,8 +218,3 @@ def document_of(record: dict[str, Any]) -> str | None:
     """Return the name of the document that a record belongs to, or None."""
     name = record.get(DOCUMENT_KEY)
     return None if name is None else str(name).replace(BYTE_ORDER_MARK, "")
-
-
-def kind_of(value: Any) -> str:
-    """Return the type of a JSON value in words."""
-    return _KINDS.get(type(value), "null")

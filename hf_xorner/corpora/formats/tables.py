@@ -83,8 +83,6 @@ def open_saved(folder: Path) -> DatasetDict:
         if (folder / "dataset_dict.json").is_file():
             return DatasetDict.load_from_disk(str(folder.absolute()))
         return DatasetDict({"train": Dataset.load_from_disk(str(folder.absolute()))})
-    except PermissionError:
-        raise
     # The library's errors for a damaged folder have no common type.
     except Exception as error:
         raise _unsound(folder, error) from error
