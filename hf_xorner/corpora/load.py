@@ -19,7 +19,7 @@ from .formats.columns import read_columns, split_lines
 from .formats.conll2012 import BEGINS, read_conll2012
 from .formats.conllu import is_conllu, read_conllu
 from .formats.csv_rows import has_header, read_csv
-from .formats.json_lines import is_json, kind_of_record, read_json_lines, records
+from .formats.json_lines import JSON, kind_of_record, read_json_lines, records
 from .formats.spacy import read_spacy
 from .formats.spans import read_brat, read_spans
 from .formats.tables import open_saved, read_arrow, read_parquet, sentences_of_table
@@ -128,7 +128,7 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs) ->
         elif format == "brat":
             sentences += read_brat(path, repairs, path.relative_to(common).with_suffix("").as_posix())
         elif format == "spacy":
-            sentences += read_spacy(path, reading, repairs)
+            sentences += read_spacy(path, reading)
         else:
             sentences += read_parquet(path, reading) if format == "parquet" else read_arrow(path, reading)
     guesses_pos = reading.pos_column is None and "columns" in formats
@@ -150,7 +150,7 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
     text = text.lstrip(f" \t\r\n{BYTE_ORDER_MARK}")
     if suffix.endswith("gold_conll") or text.startswith(BEGINS):
         return "conll2012"
-    if suffix in JSON_SUFFIXES or is_json(text):
+    if suffix in JSON_SUFFIXES or JSON.match(text):
         # Bad records at the beginning may be left out.
         first = next(records(path, text, Repairs(reading)), None)
         return "jsonl" if first is None else kind_of_record(first.content, reading)

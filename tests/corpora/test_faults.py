@@ -168,7 +168,6 @@ FAULTS = {
             *((spans(tokens=words), ":2", "word") for words in ("Ann", [[0, 3], [4]], [[0, "3"]], [[0, 3], [4, 12]])),
             *((spans(tokens=words), ":2", "word") for words in ([[3, 3]], [[4, 7], [0, 3]], [[0, 4], [3, 7]])),
             (spans(tokens=[[0, 3]], pos=[]), ":2", "0 parts of speech"),
-            (spans(pos=["N"]), ":1", "tokens", {"pos_column": "pos"}),
             (spans([1, 2, "X"]), ":2", "widened", {"strict": True}),
             (spans([0, 3, "X"], [0, 8, "Y"]), ":2", "longest", {"strict": True}),
             (spans(answer="reject"), ":2", "rejected", {"strict": True}),
@@ -199,7 +198,6 @@ FAULTS = {
                 (ontonotes(("a", cell)), ":2", "unknown cell")
                 for cell in ("-", "B-X", "(X", "X)", "(*", "(A(B*", "*))")
             ),
-            (ontonotes(("Ann", "*")), "", "columns without names", {"tag_column": "ner"}),
         ],
     ),
     "BRAT": (
@@ -224,7 +222,7 @@ FAULTS = {
             (in_parquet(), "", "pos_column", {"pos_column": "form"}),
             (in_parquet(tags=[[1, 0]]), ", row 0", "tag_names"),
             (in_parquet(tags=[["B-PER"]]), ", row 0", "2 tokens but 1 tags"),
-            (in_parquet(pos=[["N"]]), ", row 0", "tokens"),
+            (in_parquet(pos=[["N"]]), ", row 0", "parts of speech"),
             (in_parquet(tokens=pa.array([None], pa.list_(pa.string()))), ", row 0", "tokens"),
             (in_parquet(tokens=[["x" * 1_000_000]], tags=[["O"]]), ", row 0", "10,000 characters"),
         ],

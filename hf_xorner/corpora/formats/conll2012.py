@@ -30,11 +30,8 @@ def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) ->
         DataError: For a line with too few columns, entities whose brackets do not match or that lie in each other, and
             a file whose words have been taken out.
     """
-    try:
-        token, tag = int(reading.token_column or 3), int(reading.tag_column or 10)
-        pos = None if reading.pos_column == NONE else int(reading.pos_column or 4)
-    except ValueError as error:
-        raise DataError(f"{path}: CoNLL-2012 has columns without names, counted from 0 ({error}).") from None
+    token, tag = int(reading.token_column or 3), int(reading.tag_column or 10)
+    pos = None if reading.pos_column == NONE else int(reading.pos_column or 4)
     document: str | None = None
     rows: list[tuple[int, list[str]]] = []
     for number, line in enumerate([*split_lines(text), ""], start=1):

@@ -20,8 +20,8 @@ TEXT_KEYS = (TEXT_KEY, "data")
 
 # The white space of JSON, and byte-order marks, which concatenated files have at the start of each part.
 _BLANKS = " \t\r\n" + BYTE_ORDER_MARK
-# Columns may have a bracket for their first word.
-_JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\s*?(\n|$)))')
+#: The beginning of JSON objects, or of an array; columns may have a bracket for their first word.
+JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\s*?(\n|$)))')
 
 
 class JsonRecord(NamedTuple):
@@ -44,11 +44,6 @@ class JsonRecord(NamedTuple):
         return f"{self.source}{self.number}"
 
 
-def is_json(text: str) -> bool:
-    """Return whether a text begins as JSON objects or arrays of these do."""
-    return _JSON.match(text) is not None
-
-
 def read_json_lines(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
     """Yield the sentences of a file of JSON objects, each with words and their tags; see `records`.
 
@@ -57,7 +52,7 @@ def read_json_lines(path: Path, text: str, reading: Reading, repairs: Repairs) -
     document's name, if any, under ``doc_id``.
 
     Raises:
-        DataError: For a line that is not a JSON object, lacks words or tags, has more of one than of the other, or
+        DataError: For a line that is not a JSON object, lacks words or tags, or
             holds anything but strings there.
     """
     for record in records(path, text, repairs):
@@ -80,9 +75,7 @@ def _sentence_of(record: JsonRecord, reading: Reading) -> Sentence:
         tags = [names[tag] for tag in tags]
     else:
         tags = strings(content, tag_key, place)
-    if len(tags) != len(tokens):
-        raise DataError(f"{place}: {len(tokens)} tokens but {len(tags)} tags; give every token one tag.")
-    pos_tags = parts_of_speech(content, reading, len(tokens), place)
+    pos_tags = parts_of_speech(content, reading, place)
     return Sentence(tokens, tags, record.source, record.number, pos_tags, document_of(content))
 
 
@@ -193,11 +186,11 @@ def strings(record: dict[str, Any], key: str, place: str) -> list[str]:
     return values
 
 
-def parts_of_speech(record: dict[str, Any], reading: Reading, count: int, place: str) -> list[str] | None:
+def parts_of_speech(record: dict[str, Any], reading: Reading, place: str) -> list[str] | None:
     """Return the parts of speech of a record's words, or None if there are none or they are not wanted.
 
     Raises:
-        DataError: If they are not strings, not as many as the words, or missing under the key that an option names.
+        DataError: If they are not strings, or missing under the key that an option names.
     """
     if reading.pos_column == NONE:
         return None
@@ -206,12 +199,7 @@ def parts_of_speech(record: dict[str, Any], reading: Reading, count: int, place:
         key = find_key(record, (), reading.pos_column, "parts of speech", "pos_column", place)
     if key is None or record[key] is None:
         return None
-    values = strings(record, key, place)
-    if len(values) != count:
-        raise DataError(
-            f"{place}: {count} tokens but {len(values)} parts of speech under {key!r}; give each token one."
-        )
-    return values
+    return strings(record, key, place)
 
 
 def document_of(record: dict[str, Any]) -> str | None:

@@ -14,7 +14,7 @@ from tokenizers.pre_tokenizers import Split
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK, open_text
 from ...models.word_rule import WORD_PATTERN
-from ..source import NONE, Reading, Repairs, Sentence
+from ..source import Reading, Repairs, Sentence
 from ..splits import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .json_lines import TEXT_KEYS, JsonRecord, document_of, find_key, is_task, parts_of_speech, records
 
@@ -103,11 +103,7 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: Reading, rep
     spans = [span for item in written for span in _labelled(item, text, place)]
     own = content.get(WORD_KEY)
     text, spans, words = _words_of(None if own is None else _offsets_of(own, len(text), place), text, spans)
-    pos_tags = None
-    if own is not None:
-        pos_tags = parts_of_speech(content, reading, len(words.tokens), place)
-    elif reading.pos_column not in (None, NONE):
-        raise DataError(f"{place}: no words with offsets under {WORD_KEY!r}, which parts of speech need; add them.")
+    pos_tags = None if own is None else parts_of_speech(content, reading, place)
     tags = _tags_of(spans, text, words, repairs, place)
     return Sentence(words.tokens, tags, record.source, record.number, pos_tags, document_of(content))
 
