@@ -15,7 +15,7 @@ from .models.tokenization_word_char import WordCharTokenizer
 _ARCHITECTURES = {
     "BiLstmCnn": "bilstm_cnn",
     "CrossBiLstmCnn": "bilstm_cnn",
-    "AttBiLstmCnn": "att_bilstm_cnn",
+    "AttBiLstmCnn": "bilstm_cnn",
     "LstmCrf": "lstm_crf",
     "CnnLstmCrf": "cnn_lstm_crf",
     "Grn": "grn",

@@ -118,8 +118,14 @@ REFERENCED = tuple(kind for kind in TAG_SCORING if VARIANTS[kind][0] in referenc
 
 
 def with_decoders(kinds, decoders) -> list[tuple[str, str]]:
-    """Return every pair of a variant and a decoder; variants that do not score tags have one decoder."""
-    return [(kind, decoder) for kind in kinds for decoder in list(decoders)[: None if kind in TAG_SCORING else 1]]
+    """Return each variant with one decoder in turn, and each architecture with all; a Stack-LSTM has one."""
+    pairs, names = [], list(decoders)
+    for number, kind in enumerate(kinds):
+        possible = names if kind in TAG_SCORING else names[:1]
+        pairs += [
+            (kind, decoder) for decoder in (possible if kind in ARCHITECTURES else [possible[number % len(possible)]])
+        ]
+    return pairs
 
 
 def has_field(kind: str, field: str) -> bool:
@@ -264,7 +270,7 @@ def as_on_a_gpu(monkeypatch):
     """Return a function that switches models to the paths of a GPU, on which Python reads no values."""
 
     def switch():
-        for name in ("convolutions", "crf", "features", "modeling_grn", "modeling_tagger", "recurrent", "stack_lstm"):
+        for name in ("convolutions", "crf", "features", "modeling_grn", "modeling_tagger", "recurrent"):
             monkeypatch.setattr(f"hf_xorner.models.{name}.readable", lambda values: False)
 
     return switch

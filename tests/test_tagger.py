@@ -332,9 +332,6 @@ def test_a_document_in_blocks_gives_the_same_entities(tokenizer, model_type, dec
     tagger = Tagger(lively_model(model_type, tokenizer, decoder, given=[document]).double(), tokenizer)
     expected = tagger(document)
     monkeypatch.setattr("hf_xorner.models.recurrent.WORDS_IN_BLOCK", 100)
-    monkeypatch.setattr("hf_xorner.models.modeling_id_cnn.CONVOLVED_AT_ONCE", 100)
-    monkeypatch.setattr("hf_xorner.models.decoders.DECODED_AT_ONCE", 100)
-    monkeypatch.setattr("hf_xorner.models.crf.DECODED_AT_ONCE", 100)
     for most_products in (0, 10**9):
         monkeypatch.setattr("hf_xorner.models.modeling_tagger.MOST_PRODUCTS", most_products)
         found = tagger(document)

@@ -1,10 +1,10 @@
-"""Configurations of Baseline- and Cross-BiLSTM-CNN (li2020)."""
+"""Configurations of Baseline-, Cross- and Att-BiLSTM-CNN (li2020)."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .configuration_tagger import TaggerConfig
+from .configuration_tagger import SelfAttentionConfig, TaggerConfig
 
 
 class BiLstmCnnConfig(TaggerConfig):
@@ -40,3 +40,15 @@ class CrossBiLstmCnnConfig(BiLstmCnnConfig):
     """Cross-BiLSTM-CNN: both directions of a layer read both directions of the layer below."""
 
     model_type = "cross-bilstm-cnn"
+
+
+class AttBiLstmCnnConfig(BiLstmCnnConfig, SelfAttentionConfig):
+    """Att-BiLSTM-CNN: the Baseline's states beside self-attention over them.
+
+    Defaults other than in `SelfAttentionConfig`:
+        attention_initializer: "head": li2020's program draws the matrices of each head apart.
+    """
+
+    model_type = "att-bilstm-cnn"
+
+    attention_initializer: str = "head"

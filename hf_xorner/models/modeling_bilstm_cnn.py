@@ -1,4 +1,4 @@
-"""Baseline- and Cross-BiLSTM-CNN (li2020)."""
+"""Baseline-, Cross- and Att-BiLSTM-CNN (li2020)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .configuration_bilstm_cnn import BiLstmCnnConfig, CrossBiLstmCnnConfig
+from .attention import WindowedSelfAttention
+from .configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
 from .dropout import VariationalDropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .recurrent import BiLstmLayer, DistinctWords, both_directions, concatenated
@@ -78,6 +79,26 @@ class CrossEncoder(BaselineEncoder):
         return concatenated(states).expand(2, -1, -1, -1)
 
 
+class AttEncoder(BaselineEncoder):
+    """[H ; C]: the Baseline's states beside the context that self-attention gathers from them."""
+
+    def __init__(self, config: AttBiLstmCnnConfig, input_size: int) -> None:
+        super().__init__(config, input_size)
+        self.attention = WindowedSelfAttention(config, self.output_size)
+        self.output_size += self.attention.output_size
+
+    def forward(
+        self,
+        features: Tensor | DistinctWords,
+        lengths: Tensor,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> Encoded:
+        """features (B, T, d) → [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
+        below = super().forward(features, lengths, output_hidden_states=output_hidden_states)
+        return below.with_context(*self.attention(below.states, lengths, with_weights=output_attentions))
+
+
 class BiLstmCnnForTokenClassification(TaggerForTokenClassification):
     """Baseline-BiLSTM-CNN."""
 
@@ -90,3 +111,10 @@ class CrossBiLstmCnnForTokenClassification(TaggerForTokenClassification):
 
     config_class = CrossBiLstmCnnConfig
     encoder_class = CrossEncoder
+
+
+class AttBiLstmCnnForTokenClassification(TaggerForTokenClassification):
+    """Att-BiLSTM-CNN."""
+
+    config_class = AttBiLstmCnnConfig
+    encoder_class = AttEncoder

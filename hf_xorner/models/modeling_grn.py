@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.utils.checkpoint import checkpoint
 
 from .configuration_grn import GrnConfig
 from .convolutions import Layout
@@ -114,15 +113,7 @@ class ScalarGateRelation(Relation):
         """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
         own, other = self.projection(states, lengths)
         values = states.masked_fill(beyond(states, lengths), 0)
-        batch, time, _ = states.shape
-        rows = slice_size(states) // max(1, batch * time)
-        if torch.compiler.is_compiling() or rows >= time:
-            sums = scalar_gated_sum(own, other, values)
-        else:  # Memory linear in the length: the gates of a few words at a time, computed again for the backward pass.
-            parts = own.split(max(1, rows), 1)
-            sums = torch.cat(
-                [checkpoint(scalar_gated_sum, part, other, values, use_reentrant=False) for part in parts], 1
-            )
+        sums = (own + other.transpose(1, 2)).sigmoid() @ values
         return (sums / true_lengths(lengths)).to(states.dtype)
 
 
@@ -162,11 +153,6 @@ def linear_of_words(states: Tensor, lengths: Tensor, weight: Tensor) -> Tensor:
     products = F.linear(states.flatten(0, 1).index_select(0, words), weight)
     flat = products.new_zeros(states.shape[0] * states.shape[1], len(weight)).index_copy(0, words, products)
     return flat.unflatten(0, states.shape[:2])
-
-
-def scalar_gated_sum(own: Tensor, other: Tensor, values: Tensor) -> Tensor:
-    """Σ_j σ(a_i + b_j) x_j with scalar gates: own (B, I, 1), other (B, T, 1), values (B, T, C) → (B, I, C)."""
-    return (own + other.transpose(1, 2)).sigmoid() @ values
 
 
 @torch.compiler.disable

@@ -12,9 +12,6 @@ from .dropout import dropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .recurrent import DistinctWords
 
-#: Words of a long sentence that are computed at a time, in inference.
-CONVOLVED_AT_ONCE = 1 << 15
-
 
 class DilatedConvolution(nn.Module):
     """A convolution over words `dilation` apart, initialised as the identity (strubell2017)."""
@@ -53,8 +50,6 @@ class IdCnnEncoder(Encoder):
         )
         self.reach = max(config.dilations) * (width // 2)  # words that a layer reads on either side
         self.iterations = config.iterations
-        # Words on either side that a state depends on.
-        self.far = width // 2 + self.iterations * sum(dilation * (width // 2) for dilation in config.dilations)
         self.loss_each_iteration = config.loss_each_iteration
         self.dropout = config.dropout
         self.output_size = config.hidden_size
@@ -68,9 +63,6 @@ class IdCnnEncoder(Encoder):
     ) -> Encoded:
         """features (B, T, d) → states (B, T, hidden_size) of the last iteration; earlier ones are for the loss."""
         if isinstance(features, DistinctWords):
-            begins = range(0, features.place.shape[1], CONVOLVED_AT_ONCE)
-            if len(begins) > 1:
-                return Encoded(torch.cat([self.states_from(begin, features, lengths) for begin in begins], 1))
             features = features.expanded()
         layout = Layout.of(lengths, features.shape[1], gap=self.reach)
         states = self.input(layout.lay_out(features)).relu() * layout.within
@@ -84,13 +76,6 @@ class IdCnnEncoder(Encoder):
         *earlier, states = dropout(taken_back, self.dropout, self.training).chunk(judged)
         below = [layout.take_back(rows) for rows in layers[:-1]] if output_hidden_states else []
         return Encoded(states, (*below, states) if output_hidden_states else (), earlier=tuple(earlier))
-
-    def states_from(self, begin: int, words: DistinctWords, lengths: Tensor) -> Tensor:
-        """The states of a block of words from `begin` on, of which the words on either side are computed again."""
-        before = max(0, begin - self.far)
-        block = words._replace(place=words.place[:, before : begin + CONVOLVED_AT_ONCE + self.far]).expanded()
-        states = self(block, (lengths - before).clamp(0, block.shape[1])).states
-        return states[:, begin - before : begin - before + CONVOLVED_AT_ONCE]
 
 
 class IdCnnForTokenClassification(TaggerForTokenClassification):

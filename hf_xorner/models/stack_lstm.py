@@ -10,15 +10,11 @@ from torch import Tensor, nn
 from transformers import initialization as init
 
 from .configuration_stack_lstm import StackLstmConfig
-from .devices import readable
 from .dropout import dropout
 from .frozen_vectors import draw_vectors
-from .recurrent import BiLstmLayer, Packing, build_layer, coupled_states, in_one_chunk, lstm_cell, reversed_order
+from .recurrent import Packing, build_layer, coupled_states, in_one_chunk, lstm_cell, reversed_order
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, OUT, SHIFT, TransitionSystem
-
-#: Minimum rows of a batch for a separate call of the backend's kernel, and the maximum number of such calls.
-ROWS_TOGETHER, GROUPS = 16, 4
 
 
 class StackLstm(nn.Module):
@@ -70,20 +66,6 @@ class StackLstm(nn.Module):
             cells.append(c.flatten())
         return torch.stack(hidden), torch.stack(cells)
 
-    def pushed(self, inputs: Tensor, lengths: Tensor) -> Tensor:
-        """`states_of` one LSTM with standard cells."""
-        batch, time, _ = inputs.shape
-        if not readable(inputs) or batch < 2 * ROWS_TOGETHER:
-            return self.fused(inputs)
-        # Rows of similar length together, to save computation for padding.
-        order = lengths.argsort(descending=True, stable=True)
-        parts = []
-        for rows in order.split(max(ROWS_TOGETHER, -(-batch // GROUPS))):
-            width = int(lengths[rows[0]])
-            states = self.fused(inputs[:, :width].index_select(0, rows))
-            parts.append(F.pad(states, (0, 0, 0, time - width)))
-        return torch.cat(parts).index_select(0, order.argsort())
-
     def fused(self, inputs: Tensor) -> Tensor:
         """The backend's kernel for all steps and layers of standard cells, without regard to lengths."""
         start = self.empty()
@@ -114,7 +96,7 @@ def states_of(lstms: Sequence[StackLstm], inputs: Sequence[Tensor], lengths: Seq
         a length.
     """
     if not lstms[0].coupled:
-        return [lstm.pushed(*each) for lstm, *each in zip(lstms, inputs, lengths, strict=True)]
+        return [lstm.fused(values) for lstm, values in zip(lstms, inputs, strict=True)]
     # One recurrence for all LSTMs, each step of which is a batched product.
     starts = torch.stack([torch.stack(lstm.empty(), 1) for lstm in lstms], 1)  # (layers, D, 2, H)
     batch, time = len(inputs[0]), max(values.shape[1] for values in inputs)
@@ -159,29 +141,8 @@ class SpanComposition(nn.Module):
         self.states = None if self.token else nn.Linear(2 * size, word_size)
         self.output_size = 2 * size if self.token else word_size
 
-    def forward(self, words: Tensor, lengths: Tensor, types: Tensor, guard: Tensor) -> Tensor:
-        """Compose chunks of words (N, L, d), right-padded, of lengths (N,) from 1 up and types (N,): (N, g).
-
-        The guard is the vector of the empty stack, (d,).
-        """
-        labels = self.label(self.types(types))
-        if not self.token:
-            words, lengths = torch.cat([guard.expand(len(words), 1, -1), words], 1), lengths + 1
-        else:
-            room = torch.cat([words, torch.zeros_like(words[:, :1])], 1)
-            behind = torch.arange(room.shape[1], device=lengths.device) == lengths.unsqueeze(1)
-            words, lengths = torch.where(behind.unsqueeze(-1), labels.unsqueeze(1), room), lengths + 1
-        states = words.expand(2, -1, -1, -1)
-        for layer in (self.layer, *self.above):
-            # With a mask, standard cells step through the words alone: most chunks are short.
-            nothing_dropped = words.new_ones(2, len(words), layer.hidden_size)
-            states = layer(states, lengths, nothing_dropped if isinstance(layer, BiLstmLayer) else None)
-        chunk = torch.arange(len(lengths), device=lengths.device)
-        ends = torch.cat([states[0, chunk, lengths - 1], states[1, :, 0]], -1)
-        return ends if self.states is None else torch.relu(self.states(ends) + labels)
-
     def products(self, words: Tensor, guard: Tensor) -> Tensor:
-        """Input products of both directions for words (N, d), the guard (d,) and types, for `compose`.
+        """Input products of both directions for words (N, d), the vector of the empty stack (d,) and types.
 
         Returns:
             (2, N + 1 + types, gates · H).
@@ -189,8 +150,8 @@ class SpanComposition(nn.Module):
         tokens = torch.cat([words, guard.unsqueeze(0), self.label(self.types.weight)])
         return self.layer.products(tokens.expand(2, -1, -1))
 
-    def compose(self, products: Tensor, place: Tensor, lengths: Tensor, types: Tensor) -> Tensor:
-        """`forward` from `products` for words at indices (N, L), right-padded, of lengths and types (N,)."""
+    def forward(self, products: Tensor, place: Tensor, lengths: Tensor, types: Tensor) -> Tensor:
+        """Compose chunks of words at indices (N, L) of `products`, right-padded, of lengths and types (N,): (N, g)."""
         first_type = products.shape[1] - self.types.num_embeddings
         if not self.token:
             place, lengths = F.pad(place, (1, 0), value=first_type - 1), lengths + 1
@@ -258,17 +219,16 @@ class ActionScorer(nn.Module):
         word = (sentence * time + position).clamp(max=max(len(flat) - 1, 0))
         shifts, outs, reduces = action == SHIFT, action == OUT, action >= FIRST_REDUCE
         shifted = shifts.cumsum(0) - shifts.long()  # words shifted before in the batch
-        on_stack = _rows(flat, word[shifts])
+        on_stack = word[shifts]
 
         begin, length = (shifted - depth)[reduces], depth[reduces]
         width = int(length.max()) if len(length) else 1
         place = begin.unsqueeze(1) + torch.arange(width, device=begin.device)
         within = place < (begin + length).unsqueeze(1)
-        chunks = _rows(on_stack, place.clamp(max=max(len(on_stack) - 1, 0)))  # (chunks, width, d)
+        words_of_chunks = on_stack[place.clamp(max=max(len(on_stack) - 1, 0))]  # (chunks, width)
 
         types = action[reduces] - FIRST_REDUCE
-        outside = _rows(flat, word[outs])
-        pushed = self.composed(chunks, length.clamp(min=1), types, outside)  # chunks first, then words outside
+        pushed = self.composed(flat, words_of_chunks, length, types, word[outs])  # chunks first, then words outside
         counts = torch.stack([(actions >= OUT).sum(1), there.sum(1)])  # (2, B): pushes to the output, and actions
         longest = int(counts[0].max()) if batch else 0
         slot = sentence * longest + outputs
@@ -276,11 +236,10 @@ class ActionScorer(nn.Module):
         on_output = pushed.new_zeros(batch * longest, pushed.shape[1]).index_copy(0, slot, pushed)
         on_output = on_output.unflatten(0, (batch, longest))
 
-        (under,) = states_of([self.stack], [chunks], [length])
+        (under,) = states_of([self.stack], [_rows(flat, words_of_chunks)], [length])
         under = under[:, 1 : width + 1].flatten(0, 1)
-        stack = torch.cat(
-            [self.stack.empty()[0][-1:], _rows(under, within.flatten().nonzero().squeeze(1))]
-        )  # after each shifted word
+        shifted_at = within.flatten().nonzero().squeeze(1)
+        stack = torch.cat([self.stack.empty()[0][-1:], _rows(under, shifted_at)])  # after each shifted word
 
         done = self.actions(actions[:, :-1].clamp(min=0))
         output, buffer, history = states_of(
@@ -298,16 +257,14 @@ class ActionScorer(nn.Module):
         valid = self.system.valid(position, depth, lengths[sentence])
         return log_softmax_of_valid(scores, valid), sentence, step
 
-    def composed(self, chunks: Tensor, lengths: Tensor, types: Tensor, outside: Tensor) -> Tensor:
-        """Input of the output's LSTM: chunks (N, L, d) and words outside of them (M, d) → (N + M, g)."""
-        guard = self.stack.start
+    def composed(self, words: Tensor, place: Tensor, lengths: Tensor, types: Tensor, outside: Tensor) -> Tensor:
+        """Input of the output's LSTM for chunks of words (W, d) at (N, L), and for words outside (M,): (N + M, g)."""
+        products = self.composition.products(words, self.stack.start)
+        chunks = self.composition(products, place, lengths, types)
         if self.raw_words_outside:
-            return torch.cat([self.composition(chunks, lengths, types, guard), outside])
-        single = chunks.new_zeros(len(outside), chunks.shape[1], chunks.shape[2])
-        single[:, 0] = outside
-        lengths = torch.cat([lengths, lengths.new_ones(len(outside))])
-        types = torch.cat([types, types.new_full((len(outside),), self.system.num_types)])
-        return self.composition(torch.cat([chunks, single]), lengths, types, guard)
+            return torch.cat([chunks, _rows(words, outside)])
+        no_type = torch.full_like(outside, self.system.num_types)
+        return torch.cat([chunks, self.composition(products, outside.unsqueeze(1), torch.ones_like(outside), no_type)])
 
     def backwards(self, words: Tensor, lengths: Tensor) -> Tensor:
         """The words (B, T, d) in the order in which the buffer's LSTM reads them."""

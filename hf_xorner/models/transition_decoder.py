@@ -64,9 +64,7 @@ class Stepper:
         if not scorer.raw_words_outside:
             every_word = torch.arange(len(flat), device=flat.device)
             types = torch.full_like(every_word, scorer.system.num_types)
-            outside = scorer.composition.compose(
-                self.products, every_word.unsqueeze(1), torch.ones_like(every_word), types
-            )
+            outside = scorer.composition(self.products, every_word.unsqueeze(1), torch.ones_like(every_word), types)
         self.gates_of_outs = torch.addmm(output.bias[0], outside, self.to_output)
         self.gates_of_shifts = torch.addmm(stack.bias[0], flat, stack.weight_ih.T)
         self.gates_of_actions = torch.addmm(history.bias[0], scorer.actions.weight, history.weight_ih.T)
@@ -149,7 +147,7 @@ class Stepper:
         place = (states.position - states.depth).unsqueeze(1) + offset
         place = (states.sentence * self.time).unsqueeze(1) + place.clamp(max=self.time - 1)
         lengths, types = states.depth.clamp(min=1), action - FIRST_REDUCE
-        chunk = self.scorer.composition.compose(self.products, place, lengths, types)
+        chunk = self.scorer.composition(self.products, place, lengths, types)
         return torch.addmm(self.scorer.output.bias[0], chunk, self.to_output)
 
 
@@ -177,7 +175,7 @@ def greedy_search(scorer: ActionScorer, words: Tensor, lengths: Tensor) -> tuple
                 actions, log_probs = actions[:step], log_probs[:step]
                 break
         here = stepper.log_probs(states)
-        action = here.argmax(-1).masked_fill(~unfinished, NO_ACTION)
+        action = here.max(-1).indices.masked_fill(~unfinished, NO_ACTION)
         states = stepper.push(states, action)
         actions[step, rows], log_probs[step, rows] = action, here
     return actions.t(), log_probs.transpose(0, 1)

@@ -28,9 +28,6 @@ SMALLEST = 1e-140
 #: Steps unbound at a time: one by one is slow, all at once takes memory in documents of 100,000 words.
 BLOCK = 256
 
-#: Words of a long sentence whose own transitions are in memory at a time.
-DECODED_AT_ONCE = 8192
-
 #: Elements of the largest intermediate tensor of `scan`.
 LARGEST_SCAN = 2**27
 
@@ -196,11 +193,6 @@ class LogMessages(Messages):
             steps.append((arriving, score, top))
         self.arriving, self.leaving, self.tops = (torch.stack(values) for values in zip(*steps, strict=True))
 
-    def log_ends(self) -> tuple[Tensor, Tensor]:
-        """Log-sums of the paths to the last word, and from the first, of sentences without padding: (B, K) each."""
-        forward, backward = self.leaving[-1]
-        return forward, backward
-
     def log_partition(self) -> Tensor:
         """Log of the summed exponentiated scores of all paths: (B,)."""
         last = self.alignment.at_last(self.leaving[:, 0]) + self.chain.end
@@ -309,11 +301,6 @@ class ScaledMessages(Messages):
                 settled = everywhere and torch.equal(reached, before)
             steps.append(reached)
         return torch.stack(steps)
-
-    def log_ends(self) -> tuple[Tensor, Tensor]:
-        """Log-sums of the paths to the last word, and from the first, of sentences without padding: (B, K) each."""
-        forward, backward = self.leaving[-1].log()
-        return forward, backward
 
     def log_partition(self) -> Tensor:
         """Log of the summed exponentiated scores of all paths: (B,)."""
@@ -525,13 +512,7 @@ def posterior(chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True
     """
     if chain.emissions.shape[1] == 0:
         return torch.zeros_like(chain.emissions), chain.emissions.new_zeros(*path.shape, 2)
-    return _posterior(messages(chain, lengths), chain.emissions, path, all_tags)
-
-
-def _posterior(
-    sums: ScaledMessages | LogMessages, like: Tensor, path: Tensor, all_tags: bool
-) -> tuple[Tensor | None, Tensor]:
-    """`posterior` from the messages, in the dtype of emissions like (B, T, K)."""
+    sums, like = messages(chain, lengths), chain.emissions
     marginals = _log_marginals(sums, like) if all_tags else None
     inside = sums.alignment.inside.t()
     if marginals is None:
@@ -540,65 +521,9 @@ def _posterior(
         alone = marginals.gather(2, path.unsqueeze(2)).squeeze(2)
     alone = alone.where(inside, 0)
     # NaN after a forbidden tag.
-    given = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
-    given = torch.cat([alone[:, :1], _finite(given, like).t()], 1).where(inside, 0)
-    return marginals, torch.stack([alone, given], 2)
-
-
-@torch.no_grad()
-def decode_in_blocks(
-    chain_of: Callable[[int, int], Chain], time: int, all_tags: bool
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    """`best_path` and `posterior` of one long sentence whose transitions depend on the words, in linear memory.
-
-    The transitions of each block of words are computed twice: from left to right for the scores of the paths into
-    every block, and from right to left, with those of the paths out of it.
-
-    Args:
-        chain_of: Returns the chain of words first … last − 1 of the sentence; its first transitions lead into the
-            first of these words.
-        time: Words of the sentence.
-        all_tags: Compute the posterior of all tags.
-    """
-    bounds = [(first, min(first + DECODED_AT_ONCE, time)) for first in range(0, time, DECODED_AT_ONCE)]
-    starts: list[tuple[Tensor, Tensor]] = []  # of each block, (1, K): the best path and the sum of all paths into it
-    end = best = total = torch.empty(0)
-    for first, last in bounds:
-        chain = chain_of(first, last)
-        if starts:
-            moves = chain.transitions[:, 0]
-            starts.append(((best.unsqueeze(2) + moves).amax(1), (total.unsqueeze(2) + moves).logsumexp(1)))
-        else:
-            starts.append((chain.start, chain.start))
-        best = best_scores(chain._replace(start=starts[-1][0]))[-1].t()
-        total, _ = messages(chain._replace(start=starts[-1][1]), _whole(chain)).log_ends()
-        best, total, end = best - best.amax(), total.to(best.dtype), chain.end
-    paths: list[Tensor] = []
-    marginals: list[Tensor | None] = []
-    path_log_probs: list[Tensor] = []
-    best_end = total_end = end
-    leaving = torch.empty(0)
-    for (first, last), (best, total) in zip(reversed(bounds), reversed(starts), strict=True):
-        chain = chain_of(first, last)
-        path = best_path(chain._replace(start=best, end=best_end), _whole(chain))
-        sums = messages(chain._replace(start=total, end=total_end), _whole(chain))
-        found = _posterior(sums, chain.emissions, path, all_tags)
-        if paths:  # the first word of the block behind, given the last of this one
-            before, tag = path[0, -1], paths[-1][0, 0]
-            path_log_probs[-1][0, 0, 1] = _finite(best_end[before] + leaving[tag] - total_end[before], chain.emissions)
-        paths.append(path)
-        marginals.append(found[0])
-        path_log_probs.append(found[1])
-        leaving = sums.log_ends()[1][0].to(chain.emissions.dtype)
-        moves = chain.transitions[0, 0]
-        best_end, total_end = moves[:, path[0, 0]], (moves + leaving).logsumexp(1)
-    log_probs = torch.cat([each for each in reversed(marginals) if each is not None], 1) if all_tags else None
-    return torch.cat(paths[::-1], 1), log_probs, torch.cat(path_log_probs[::-1], 1)
-
-
-def _whole(chain: Chain) -> Tensor:
-    """The lengths of sentences without padding."""
-    return chain.emissions.new_full((len(chain.emissions),), chain.emissions.shape[1], dtype=torch.long)
+    following = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
+    following = torch.cat([alone[:, :1], _finite(following, like).t()], 1).where(inside, 0)
+    return marginals, torch.stack([alone, following], 2)
 
 
 def _log_marginals(sums: ScaledMessages | LogMessages, like: Tensor) -> Tensor:

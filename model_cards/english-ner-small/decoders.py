@@ -9,16 +9,13 @@ from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
 from .crf import (
-    DECODED_AT_ONCE,
     Chain,
     best_path,
     cross_entropy,
-    decode_in_blocks,
     negative_log_likelihood,
     pair_posterior,
     posterior,
 )
-from .devices import readable
 from .tags import IGNORED, TagSpace
 
 #: For each parameter, the names of the entries of each dimension; None if these do not depend on the labels.
@@ -247,15 +244,3 @@ class ConditionedCrfDecoder(CrfDecoder):
             raise ValueError("The transitions depend on the words: give the encoder's states as well.")
         transitions = self.pairs(states).unflatten(2, (self.tags.num_inner, self.tags.num_inner))
         return transitions, self.starts(states[:, 0]) if self.starts is not None and states.shape[1] else None
-
-    def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
-        """As in the base class; a long sentence without padding block by block, on a CPU."""
-        time = scores.shape[1]
-        long = readable(lengths) and time > DECODED_AT_ONCE and len(scores) == 1 and int(lengths) == time
-        if not long or states is None or torch.is_grad_enabled():
-            return super().decode(scores, lengths, states, all_tags)
-
-        def chain_of(first: int, last: int) -> Chain:
-            return self.chain(scores[:, first:last], states[:, first:last])
-
-        return Decoded(*decode_in_blocks(chain_of, time, all_tags))

@@ -1,4 +1,3 @@
-import json
 from collections import Counter
 from itertools import chain
 
@@ -28,7 +27,6 @@ from hf_xorner.evaluation.breakdowns import (
     vocabulary_partition,
 )
 from hf_xorner.evaluation.comparison import Comparison
-from hf_xorner.evaluation.scores import scores_of
 
 PARTS = ["IV", "OOTV", "OOEV", "OOBV"]
 VOCABULARY = st.sets(st.sampled_from(["a", "b", "A", "B", "c"]))
@@ -203,38 +201,6 @@ def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
     assert_close(found["words"], of_words)
 
 
-def test_hand_computed_vocabulary_parts():
-    words = "New York saw Zeus in Xanadu City".split()
-    gold = [["B-X", "I-X", "O", "B-Y", "O", "B-X", "I-X"]]
-    predicted = [["B-X", "I-X", "O", "B-Y", "B-Y", "O", "B-X"]]
-    train = {"New", "York", "saw", "in", "Zeus"}
-    vectors = {"new", "York", "in", "city", "saw"}
-    found = vocabulary_partition(Comparison.of(gold, predicted), words, train, vectors)
-    # "New" has a vector by its lower-cased form. Xanadu is in neither, City in the vectors only: together OOBV; the
-    # predicted "City" alone is OOTV.
-    assert found["entities"] == {
-        "IV": {"precision": 50.0, "recall": 100.0, "f1": pytest.approx(200 / 3), "support": 1},
-        "OOTV": {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0},
-        "OOEV": {"precision": 100.0, "recall": 100.0, "f1": 100.0, "support": 1},
-        "OOBV": {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1},
-    }
-    assert found["words"] == {
-        "IV": {"accuracy": 75.0, "support": 4},
-        "OOTV": {"accuracy": 0.0, "support": 1},
-        "OOEV": {"accuracy": 100.0, "support": 1},
-        "OOBV": {"accuracy": 0.0, "support": 1},
-    }
-
-
-def test_parts_depend_on_vectors_and_on_the_kind_of_tags():
-    spans, plain = Comparison.of([["B-X", "O"]], [["B-X", "O"]]), Comparison.of([["NN", "VB"]], [["NN", "NN"]])
-    found = vocabulary_partition(spans, ["a", "b"], iter(["a"]))
-    assert list(found["words"]) == list(found["entities"]) == ["IV", "OOTV"]
-    found = vocabulary_partition(plain, ["a", "b"], ["a"], ["a"])
-    assert list(found) == ["words"]
-    assert found["words"]["OOBV"] == {"accuracy": 0.0, "support": 1}
-
-
 # --- Seen entities ---------------------------------------------------------------------------------------------------
 
 
@@ -315,28 +281,3 @@ def test_plain_tags_are_scored_one_by_one(pair):
     assert [(row["gold"], row["predicted"], row["count"]) for row in found["confusions"]] == [
         (*names, count) for names, count in ordered
     ]
-
-
-# --- All of them -----------------------------------------------------------------------------------------------------
-
-
-def everything(comparison, words, train_words, vectors, train_surfaces):
-    """All scores but those that resample."""
-    return {
-        **scores_of(comparison),
-        "per_length": per_length(comparison),
-        "chunk_tag_recall": chunk_tag_recall(comparison),
-        "confusion": confusion(comparison),
-        "surface": surface_scores(comparison, words),
-        "tags": tag_scores(comparison),
-        "vocabulary": vocabulary_partition(comparison, words, train_words, vectors),
-        "seen": seen_partition(comparison, words, train_surfaces),
-        "sentence_kinds": sentence_kind_scores(comparison, words),
-    }
-
-
-def test_breakdowns_are_serializable_even_if_empty():
-    for tags in ([], [[]], [["O", "O"]], [["NN", "VB"]], [["B-X", "I-X", "O", "B-Y"]]):
-        words = ["a" for row in tags for _ in row]
-        found = everything(Comparison.of(tags, tags), words, words[:1], words, ["a"])
-        assert json.loads(json.dumps(found)) == found

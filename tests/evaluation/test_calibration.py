@@ -13,19 +13,6 @@ from hf_xorner.evaluation.comparison import Comparison
 # --- Calibration -----------------------------------------------------------------------------------------------------
 
 
-def test_a_hand_computed_table():
-    table = calibration([0.05, 0.62, 0.68, 0.65, 0.95, 0.97], [False, True, False, False, True, True])
-    filled = {index: tuple(row.values()) for index, row in enumerate(table["bins"]) if row["count"]}
-    assert list(table["bins"][0]) == ["lower", "upper", "count", "confidence", "accuracy"]
-    assert filled == {
-        0: pytest.approx((0.0, 0.1, 1, 5, 0)),
-        6: pytest.approx((0.6, 0.7, 3, 65, 100 / 3)),
-        9: pytest.approx((0.9, 1.0, 2, 96, 100)),
-    }
-    assert table["count"] == 6
-    assert table["ece"] == pytest.approx((1 * 5 + 3 * (65 - 100 / 3) + 2 * 4) / 6)
-
-
 @settings(max_examples=25)
 @given(
     st.lists(

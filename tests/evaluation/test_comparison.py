@@ -1,10 +1,8 @@
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from span_oracle import POLICIES, SCHEMES, corpus_spans, pairs, ratios_by_loop, tuples_of
 
-from hf_xorner.corpora.schemes import TagSet
 from hf_xorner.evaluation.comparison import Comparison
 
 
@@ -48,19 +46,6 @@ def test_spans_are_scored_by_group(pair, odd):
     for index, name in enumerate("abc"):
         expected = ratios_by_loop(*([span for group, span in side if group == index] for side in sides))
         assert found[name] == pytest.approx(expected, abs=1e-10)
-
-
-def test_plain_tags_count_words_and_correct_words():
-    comparison = Comparison.of([["NN", "VB"], [], ["NN"]], [["NN", "NN"], [], ["NN"]])
-    assert comparison.counts_by_sentence().tolist() == [[1, 2], [0, 0], [1, 1]]
-
-
-def test_label_ids_and_strings_give_the_same_comparison():
-    of_tags = Comparison.of([["B-X", "I-X"], ["O"]], [["B-X", "I-X"], ["B-Y"]])
-    tag_set = TagSet.of(["O", "B-Y", "I-Y", "B-X", "I-X", "B-Z"])
-    of_ids = Comparison(np.array([3, 4, 0]), np.array([3, 4, 1]), np.array([2, 1]), tag_set)
-    assert of_ids.counts_by_sentence().tolist() == of_tags.counts_by_sentence().tolist() == [[1, 1, 1], [0, 1, 0]]
-    assert tuples_of(of_ids.gold, of_ids) == tuples_of(of_tags.gold, of_tags)
 
 
 def test_mismatched_pairs_are_refused():

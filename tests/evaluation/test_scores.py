@@ -54,18 +54,6 @@ def test_scores_match_both_modes_of_seqeval(scheme, data):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_tuples_and_any_types_are_scored(policy):
-    gold, predicted = (("B-X", "I-X", "O"), ("I-Y",)), (("B-X", "I-X", "I-X"), ("I-Y",))
-    assert span_scores(gold, predicted, policy) == span_scores(
-        list(map(list, gold)), list(map(list, predicted)), policy
-    )
-    # seqeval's strict modes take these types for one.
-    gold, predicted = [["B-X", "O", "B-X-"]], [["B-X", "B--X", "B-X"]]
-    assert span_scores(gold, predicted, policy)["f1"] == 40
-    assert span_scores([["O"]], [["O"]], policy)["f1"] == 0
-
-
-@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(
     ("split", "scheme", "support"),
     [("conll2003/test.txt", "iob1", 5648), ("conll2003/dev.txt", "iob1", 5942), ("wnut17/test.conll", "auto", 1079)],
@@ -107,16 +95,6 @@ def test_hand_computed_scores():
         },
     }
     assert list(found) == ["precision", "recall", "f1", "support", "accuracy", "macro", "per_type"]
-
-
-def test_plain_tags_have_an_accuracy_only():
-    assert span_scores([["NN", "VB"]], [["NN", "NN"]]) == {"accuracy": 50.0}
-
-
-def test_without_sentences_scores_are_zero():
-    for empty in ([], [[]]):
-        found = span_scores(empty, empty)
-        assert (found["f1"], found["accuracy"], found["support"], found["per_type"]) == (0, 0, 0, {})
 
 
 class TestComputeMetrics:

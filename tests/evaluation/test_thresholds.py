@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from conftest import LABELS, SENTENCES
+from conftest import LABELS
 from helpers import fault, ok
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -203,12 +203,3 @@ def test_a_chosen_score_is_saved_and_used_by_default(saved, tagger, script, capl
 
     loaded.save_pretrained(saved / "again")
     assert Tagger.from_pretrained(str(saved / "again")).min_score == value
-
-
-def test_sentences_without_entities_have_no_ratios(tagger):
-    gold = [["O"] * len(words) for words in SENTENCES]
-    found = ScoredEntities.of_tagger(tagger, SENTENCES, gold, "conlleval", 64)
-    assert found.at(0)["precision"] == found.at(0)["recall"] == 0
-    with pytest.raises(ValueError, match=r"the most is 0.00 %"):
-        found.least_score_for(50)
-    assert ScoredEntities.of_tagger(tagger, SENTENCES, [["NOUN"] * len(w) for w in SENTENCES], "conlleval", 8) is None

@@ -8,7 +8,6 @@ from span_oracle import POLICIES, SCHEMES, corpus_spans, pairs, ratios_by_loop, 
 from transformers import EvalPrediction
 
 from hf_xorner.corpora.schemes import TagSet
-from hf_xorner.evaluation import breakdowns
 from hf_xorner.evaluation.comparison import Comparison
 from hf_xorner.evaluation.report import System, report
 from hf_xorner.evaluation.scores import compute_metrics_for, span_scores
@@ -82,18 +81,6 @@ def test_what_is_predicted_without_a_labelled_word_changes_nothing(pair):
     assert whole == reduced
 
 
-@settings(deadline=None, max_examples=25)
-@given(partly_labelled("iob2"))
-def test_tags_are_recalled_of_labelled_words_alone(pair):
-    gold, predicted = pair
-    comparison = Comparison.of(gold, predicted, scheme="iob2")
-    labelled = sum(tag != "?" for tags in gold for tag in tags)
-    assert sum(row["support"] for row in breakdowns.chunk_tag_recall(comparison).values()) == labelled
-    words = ["w" for tags in gold for _ in tags]
-    parts = breakdowns.vocabulary_partition(comparison, words, [])["words"]
-    assert parts["OOTV"] == pytest.approx({"accuracy": accuracy(gold, predicted), "support": labelled})
-
-
 def test_a_span_counts_if_one_of_its_words_has_a_label():
     for gold, predicted, counts in (  # correct, predicted and gold spans
         ("? ?", "B-X I-X", [0, 0, 0]),
@@ -123,18 +110,9 @@ def test_metrics_of_the_trainer_are_the_same(pair, padding):
     assert found == pytest.approx({name: expected[name] for name in found})
 
 
-def test_plain_words_without_label_are_left_out_by_the_trainer():
-    metrics = compute_metrics_for({0: "NN", 1: "?"})
-    assert metrics(EvalPrediction(np.array([[0, 1, 1, 0]]), np.array([[0, 0, -1, IGNORED]]))) == {"accuracy": 50.0}
-
-
 def test_a_plain_tag_of_that_name_is_a_label():
     assert span_scores([["NN", "?"]], [["NN", "NN"]]) == {"accuracy": 50.0}
     assert TagSet.of(["NN", "?"]).unlabelled == -1
-
-
-def test_the_scheme_may_be_told_by_the_prediction_alone():
-    assert span_scores([["?", "O"]], [["S-X", "O"]])["accuracy"] == 100.0
 
 
 def test_a_predicted_unknown_tag_is_refused():

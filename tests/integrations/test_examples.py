@@ -23,17 +23,11 @@ def tagger(tokenizer):
     return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
 
 
-@pytest.fixture
-def model(tagger, tmp_path):
-    tagger.save_pretrained(tmp_path)
-    return str(tmp_path)
-
-
-def test_examples_are_short():
-    # Those for other programs are to be copied; the others show a whole experiment.
-    most = {"label_studio.py": 30, "presidio.py": 30}
-    for path in EXAMPLES.glob("*.py"):
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= most.get(path.name, 60), path.name
+@pytest.fixture(scope="module")
+def model(tagger, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    tagger.save_pretrained(folder)
+    return str(folder)
 
 
 def test_a_presidio_recognizer(model, tagger):

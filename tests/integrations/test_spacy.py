@@ -66,10 +66,6 @@ def test_entities_are_those_of_the_tokens(pipeline, tagger):
         assert {token.ent_iob_ for token in doc} <= {"B", "I", "O"}
         count += len(expected)
     assert count > 40
-
-
-def test_tokens_may_be_cut_in_any_way(pipeline, tagger):
-    nlp = pipeline()
     for words in [*SENTENCES, ["New York", "Ann"], ["zeus"] * 300, []]:
         assert found_in(nlp(Doc(nlp.vocab, words=words))) == expected_of(tagger, words)
 
@@ -110,11 +106,10 @@ def test_a_least_score_leaves_entities_out(pipeline, tagger):
         pipeline(min_score=2)("Ann")
 
 
-def test_a_missing_model_is_one_sentence():
+def test_a_model_is_loaded_with_the_first_text():
     nlp = spacy.blank("en")
-    with pytest.raises(Exception, match="model"):
-        nlp.add_pipe("hf_xorner")
     nlp.add_pipe("hf_xorner", config={"model": "no/such/folder"})
+    assert nlp.pipe_labels["hf_xorner"] == []
     with pytest.raises(ValueError, match="no/such/folder"):
         nlp("Ann")
 
@@ -214,69 +209,35 @@ def test_a_saved_pipeline_contains_the_model(pipeline, tmp_path, model):
         assert again.pipe_labels["hf_xorner"] == ["PER", "LOC", "GOD"]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"\xc1",
-        b"no msgpack",
-        "text",
-        None,
-        *map(srsly.msgpack_dumps, ([], 3, {1: b""}, {"config.json": "{}"}, {"": b""})),
-    ],
-    ids=repr,
-)
-def test_bytes_that_are_not_a_model_are_one_sentence(data):
-    with pytest.raises(ValueError, match="own: from_bytes needs"):
-        TaggerComponent("own", "nowhere").from_bytes(data)
+def test_bytes_that_are_not_a_model_are_refused():
+    for data in (b"", b"no msgpack", None, srsly.msgpack_dumps([]), srsly.msgpack_dumps({"config.json": "{}"})):
+        with pytest.raises(ValueError, match="own: from_bytes needs"):
+            TaggerComponent("own", "nowhere").from_bytes(data)
 
 
 SCRIPT = """
 import multiprocessing, sys
-import spacy
+import spacy, torch
 
 if __name__ == "__main__":
-    model, method = sys.argv[1:]
-    multiprocessing.set_start_method(method)
-    import torch
+    multiprocessing.set_start_method(sys.argv[2])
     torch.set_num_threads(2)
     nlp = spacy.blank("en")
-    nlp.add_pipe("hf_xorner", config={"model": model})
+    nlp.add_pipe("hf_xorner", config={"model": sys.argv[1]})
     texts = ["Ann Smith met Zeus in New York", "zeus saw LONDON and Ann", "", "Nobody"] * 100
     # The threads of this process have run when the others are forked.
-    alone = [[(ent.start, ent.end, ent.label_, ent._.score) for ent in doc.ents] for doc in nlp.pipe(texts)]
-    found = nlp.pipe(texts, n_process=2, batch_size=25)
-    found = [[(ent.start, ent.end, ent.label_, ent._.score) for ent in doc.ents] for doc in found]
-    assert [[row[:3] for row in rows] for rows in found] == [[row[:3] for row in rows] for rows in alone]
-    assert all(
-        abs(one[3] - other[3]) < 1e-5 for rows, others in zip(found, alone) for one, other in zip(rows, others)
-    )
-    print(sum(map(len, found)))
+    alone, two = ([[str(ent) + ent.label_ for ent in doc.ents] for doc in docs] for docs in (
+        nlp.pipe(texts), nlp.pipe(texts, n_process=2, batch_size=25)
+    ))
+    assert alone == two and sum(map(len, alone)) >= 100
 """
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods()[:2])
 def test_two_processes_give_the_entities_of_one(model, method, tmp_path):
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"this system does not {method}")
     (tmp_path / "two.py").write_text(SCRIPT)
     # The package is found by its entry point: the script does not import it.
     command = [sys.executable, str(tmp_path / "two.py"), model, method]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert int(done.stdout) >= 100
-
-
-def test_a_pipeline_without_texts_loads_no_model(tmp_path):
-    code = (
-        "import sys, spacy; nlp = spacy.blank('en'); nlp.add_pipe('hf_xorner', config={'model': 'nowhere'}); "
-        "print('hf_xorner.tagger' in sys.modules, nlp.pipe_labels)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path)
-    assert done.stdout.startswith("False"), done.stderr[-3000:]
-
-
-def test_the_component_can_be_used_without_a_factory(model, tagger):
-    nlp = spacy.blank("en")
-    doc = TaggerComponent("own", model)(nlp(TEXT))
-    assert found_in(doc) == expected_of(tagger, [token.text for token in doc])

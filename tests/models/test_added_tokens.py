@@ -10,7 +10,6 @@ from tokenizers import AddedToken
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from hf_xorner import WordCharTokenizer
-from hf_xorner.training.build import carry_over
 
 SENTENCES = [["Ann", "saw", "Oslo", "saw"], ["saw", "Oslo", "xyz"]]
 #: Seen words have the ids 2 to 5, words that only have a pretrained vector 6 and 7.
@@ -88,12 +87,6 @@ def test_added_special_tokens_are_special(tmp_path):
         assert tokenizer.convert_ids_to_tokens(ids, skip_special_tokens=True) == ["Ann", "saw", "@home"]
 
 
-def test_model_fields_count_added_tokens():
-    fields = with_added("@home").model_fields()
-    assert (fields["vocab_size"], fields["added_vocab_size"], fields["trained_vocab_size"]) == (10, 2, 6)
-    assert TOKENIZER.model_fields()["added_vocab_size"] == 0
-
-
 # --- Model ------------------------------------------------------------------------------------------------------------
 
 
@@ -128,24 +121,6 @@ def test_added_tokens_have_separate_trained_vectors(features):
 
 
 @pytest.mark.parametrize("features", FEATURES)
-def test_building_with_added_tokens_gives_the_size_of_a_grown_model(features):
-    grown, tokenizer = model_with(features), with_added("@home")
-    grown.resize_token_embeddings(len(tokenizer))
-    built = model_with(features, tokenizer=tokenizer)
-    assert {n: v.shape for n, v in built.state_dict().items()} == {n: v.shape for n, v in grown.state_dict().items()}
-    assert built.config.to_dict() == grown.config.to_dict()
-
-
-@pytest.mark.parametrize("features", FEATURES)
-def test_vectors_load_into_another_model_of_the_same_tokenizer(features):
-    model, tokenizer = model_with(features), with_added("@home")
-    model.resize_token_embeddings(len(tokenizer))
-    other = build_model("bilstm-cnn", tokenizer, seed=1, **FEATURES[features])
-    carry_over(model, other, tokenizer, tokenizer)
-    assert all(torch.equal(values, other.state_dict()[name]) for name, values in model.state_dict().items())
-
-
-@pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("size", [9, 7, 5])  # without an added token, a word with a vector, a word that was seen
 def test_a_shrunk_model_keeps_its_predictions_for_remaining_words(features, size, tmp_path):
     model, tokenizer = model_with(features), with_added("@home")
@@ -171,16 +146,3 @@ def test_resizing_keeps_frozen_weights_and_supports_pad_to_multiple_of(model_typ
     assert model.config.vocab_size == 16
     frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
     assert frozen == ["features.words.weight"]
-
-
-@pytest.mark.parametrize("size", [1, 0, -3])
-def test_padding_and_the_unknown_word_cannot_be_removed(size):
-    with pytest.raises(ValueError, match=f"{size} word ids are too few"):
-        model_with("trained").resize_token_embeddings(size)
-
-
-def test_resizing_does_not_change_the_singletons():
-    model = build_model("bilstm-cnn", TOKENIZER, singleton_dropout=1.0).train()
-    model.resize_token_embeddings(len(TOKENIZER) + 2)
-    ids = torch.arange(model.config.vocab_size).unsqueeze(0)
-    assert model.features.without_singletons(ids)[0].tolist() == [0, 1, 2, 3, 1, 1, 6, 7, 8, 9]

@@ -7,7 +7,7 @@ import pytest
 import references as ref
 import torch
 
-from hf_xorner import CnnLstmCrfConfig, LstmCrfConfig
+from hf_xorner import CnnLstmCrfConfig
 from hf_xorner.models import features
 from hf_xorner.models.features import build_character_encoder, shape_of
 
@@ -88,16 +88,6 @@ def test_skipping_padding_and_repeated_words_does_not_change_results(name, lengt
 
 
 @pytest.mark.parametrize("name", ENCODERS)
-@pytest.mark.parametrize("compiling", [False, True])
-def test_near_zero_char_dropout_matches_no_dropout(name, compiling):
-    """Character dropout per occurrence takes a separate code path."""
-    encoder, chars = build(name, char_dropout=1e-9), words([3, 1, 12, 0, 7]).repeat(1, 2, 1)
-    expected = encoder.eval()(chars, TYPES)
-    with mock.patch("torch.compiler.is_compiling", return_value=compiling):
-        torch.testing.assert_close(encoder.train()(chars, TYPES), expected, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ENCODERS)
 def test_char_dropout_is_sampled_per_occurrence_of_a_word(name):
     encoder = build(name, char_dropout=0.5)
     chars = words([10]).clamp(min=6).repeat(1, 2, 1)
@@ -107,34 +97,12 @@ def test_char_dropout_is_sampled_per_occurrence_of_a_word(name):
     assert torch.equal(first, second)
 
 
-def test_char_dropout_drops_half_of_the_features_and_ignores_padding():
-    encoder = build("cnn of ma2016", char_dropout=0.5).train()
-    chars = words([8] * 500)
-    vectors, whole = encoder.vectors(chars), encoder.embedding(chars)
-    padding = chars == 0
-    assert torch.equal(vectors[padding], whole[padding])
-    dropped = vectors[~padding] == 0
-    assert dropped.float().mean().item() == pytest.approx(0.5, abs=0.01)
-    torch.testing.assert_close(vectors[~padding][~dropped], 2 * whole[~padding][~dropped])
-
-
 def test_unseen_characters_are_skipped():
     encoder = build("lstm without unknown")
     chars = torch.tensor([[[9, 8, 7, 0, 0, 0], [9, 1, 8, 5, 2, 7], [2, 3, 0, 0, 0, 0]]])
     plain, mixed, nothing = encoder(chars, TYPES)[0]
     torch.testing.assert_close(plain, mixed, rtol=0, atol=1e-6)
     assert not nothing.any()
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_all_weights_get_gradients(name):
-    encoder = build(name, char_dropout=0.3).train()
-    encoder(words([4, 9, 0, 2]), TYPES).sum().backward()
-    assert all(parameter.grad.any() and parameter.grad.isfinite().all() for parameter in encoder.parameters())
-
-
-def test_character_features_are_optional():
-    assert build_character_encoder(LstmCrfConfig(char_features="none")) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import math
 import helpers
 import pytest
 import torch
-from conftest import VARIANTS, build_model, without_dropout
+from conftest import build_model, without_dropout
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner import CnnLstmCrfConfig
@@ -70,15 +70,6 @@ def test_initialisation_matches_the_paper():
         assert not scores.bias.any()
 
 
-def test_a_crf_of_pairs_alone_has_no_classifier(tokenizer):
-    model = build_model("cnn-lstm-crf", tokenizer)
-    assert not [name for name, _ in model.named_parameters() if name.startswith("classifier")]
-    batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
-    scores, _ = helpers.score(model, batch)
-    assert scores.shape == (2, 5, model.tags.num_inner) and not scores.any()
-    assert build_model("cnn-lstm-crf", tokenizer, decoder="softmax").classifier.weight.shape[0] == scores.shape[2]
-
-
 def recorded_inputs(model, batch):
     """Record in a forward pass: character vectors, inputs of the recurrent layer, and encoder states."""
     seen = {}
@@ -104,34 +95,3 @@ def test_dropout_is_applied_in_three_places(tokenizer):
         for where, values in seen.items():
             share = (values == 0).float().mean().item()
             assert share == pytest.approx(0.5 if where == place else 0.0, abs=0.03), (name, where)
-
-
-def test_both_directions_get_the_same_dropped_out_features(tokenizer):
-    model = build_model("cnn-lstm-crf", tokenizer).train()
-    inputs = recorded_inputs(model, helpers.pad(helpers.random_sentences(model.config, [9, 4]), labels=True))["inputs"]
-    assert torch.equal(inputs[0], inputs[1])
-
-
-def test_attention_weights_are_returned_only_with_attention(tokenizer):
-    model = build_model("cnn-lstm-crf attention", tokenizer)
-    batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
-    (weights,) = model(**batch, output_attentions=True).attentions
-    assert weights.shape == (2, 2, 5, 5)
-    helpers.close(weights[1, :, :3].sum(-1), 1.0, 1e-5)
-    assert not weights[1, :, :3, 3:].any()
-
-
-@pytest.mark.parametrize("kind", [kind for kind, (model_type, _) in VARIANTS.items() if model_type == "cnn-lstm-crf"])
-def test_part_of_speech_tags_are_learned_as_plain_tags(kind, tokenizer):
-    """Each word's tag depends on the word alone, so a few training steps are enough."""
-    model = build_model(kind, tokenizer, labels=POS, spread=0.3, **without_dropout(kind)).train()
-    assert model.tags.inner_tags == POS
-    batch = helpers.pad(helpers.random_sentences(model.config, (9, 6, 7, 8)))
-    labels = (batch["input_ids"] % 3).masked_fill(batch["attention_mask"] == 0, helpers.IGNORED)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    for _ in range(40):
-        optimizer.zero_grad()
-        model(**batch, labels=labels).loss.backward()
-        optimizer.step()
-    words = batch["attention_mask"].bool()
-    assert torch.equal(model.eval()(**batch).logits.argmax(-1)[words], labels[words])

@@ -11,7 +11,6 @@ from conftest import build_model
 from transformers import AutoModelForTokenClassification
 
 from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
-from hf_xorner.models.frozen_vectors import ComposedVectors
 
 DIM = 4
 PIECES = tiny.pieces_of(tiny.bert_tokenizer())
@@ -66,22 +65,6 @@ def test_composed_vectors_match_a_loop_over_pieces(bits):
     helpers.close(found, expected, 1e-5)
 
 
-def test_composed_vectors_come_after_the_character_features(model_type):
-    model = tagger(model_type, word_dim=5)
-    batch = encoded(TEXTS)
-    features = model.features(batch["input_ids"], batch["char_ids"], batch["piece_ids"])
-    assert features.shape[-1] == model.features.output_size
-    assert torch.equal(features[..., -DIM:], model.features.composed(batch["piece_ids"]))
-
-
-def test_unknown_words_get_different_composed_vectors():
-    model = tagger()
-    ids = encoded(["zyx xyz"])
-    assert ids["input_ids"].tolist() == [[1, 1]]
-    first, second = model.features.composed(ids["piece_ids"])[0]
-    assert not torch.allclose(first, second)
-
-
 @pytest.mark.parametrize("bits", [32, 16])
 def test_initially_a_word_is_the_mean_of_its_pieces(bits):
     config = BiLstmCnnConfig(**TOKENIZER.model_fields(), composed_dim=DIM, composed_bits=bits)
@@ -123,38 +106,9 @@ def test_composed_vectors_are_bit_identical_after_training_and_saving(model_type
         assert torch.equal(one(**batch).logits, model(**batch).logits)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("bits", [32, 16])
-def test_half_precision_weights_are_close_to_full_precision(dtype, bits, tmp_path):
-    model = tagger(composed_bits=bits)
-    model.save_pretrained(tmp_path)
-    ids = encoded(TEXTS)["piece_ids"]
-    wide = model.features.composed(ids)
-    narrow = AutoModelForTokenClassification.from_pretrained(tmp_path, dtype=dtype).features.composed(ids)
-    assert narrow.dtype == dtype
-    torch.testing.assert_close(narrow.float(), wide, rtol=0.05, atol=0.05)
-    moved = copy.deepcopy(model).to(dtype).features.composed(ids)
-    torch.testing.assert_close(moved.float(), wide, rtol=0.05, atol=0.05)
-
-
-def test_composed_vectors_can_be_built_on_the_meta_device():
-    config = tagger().config
-    with torch.device("meta"):
-        composed = ComposedVectors(config)
-    assert composed.weight.shape == (PIECES.size + 1, DIM)
-
-
 def test_missing_piece_ids_raise():
     batch = encoded(["Ann"])
     del batch["piece_ids"]
     with pytest.raises(ValueError) as error:
         tagger()(**batch)
     assert str(error.value) == ("This model needs piece_ids; use the tokenizer that was saved with it.")
-
-
-def test_models_without_composed_vectors_ignore_piece_ids(model_type):
-    model = build_model(model_type, TOKENIZER)
-    batch = encoded(TEXTS)
-    expected = model(**batch).logits
-    del batch["piece_ids"]
-    assert torch.equal(model(**batch).logits, expected)

@@ -6,14 +6,13 @@ import helpers
 import pytest
 import tiny_encoders as tiny
 import torch
-from conftest import LABELS, build_model
+from conftest import build_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_texts import PIECES
 from transformers import AutoModelForTokenClassification, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
 
-from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
-from hf_xorner.models.contextual import ContextualFeatures, Windows
+from hf_xorner import WordCharTokenizer
+from hf_xorner.models.contextual import Windows
 
 ENCODERS = {
     "bert": (tiny.bert(), tiny.pieces_of(tiny.bert_tokenizer())),
@@ -79,7 +78,7 @@ def reference_features(model, name, rows):
 # --- Windows ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=5), st.integers(1, 12), st.data())
 def test_windows_match_a_plain_count(counts, capacity, data):
     overlap = data.draw(st.integers(0, capacity - 1))
@@ -105,26 +104,12 @@ def test_windows_match_a_plain_count(counts, capacity, data):
 
 @encoders
 @mixes
-@pytest.mark.parametrize(("window", "overlap"), [(38, 9), (12, 4), (12, 0), (12, 9), (3, 0), (7, 3)])
-def test_features_match_the_reference(name, mix, window, overlap):
-    model = tagger(name, context_mix=mix, context_window=window, context_overlap=overlap)
-    ids = piece_ids(name, TEXTS)
-    found = model.features.context(ids)
-    assert found.shape == (*ids.shape[:2], 8)
-    for row, features in zip(ids.tolist(), found, strict=True):
-        helpers.close(features, reference_features(model, name, row), 1e-5)
-
-
-@encoders
-@settings(max_examples=15, deadline=None)
-@given(text=st.lists(PIECES, max_size=40).map("".join))
-def test_features_match_the_reference_for_any_text(name, text):
-    model = MODELS[name]
-    ids = piece_ids(name, [text])
-    helpers.close(model.features.context(ids)[0], reference_features(model, name, ids[0].tolist()), 1e-5)
-
-
-MODELS = {name: tagger(name, context_window=9, context_overlap=3) for name in ENCODERS}
+def test_features_match_the_reference(name, mix):
+    for window, overlap in ((38, 9), (12, 4), (12, 0), (12, 9), (3, 0), (7, 3)):
+        model = tagger(name, context_mix=mix, context_window=window, context_overlap=overlap)
+        ids = piece_ids(name, TEXTS)
+        for row, features in zip(ids.tolist(), model.features.context(ids), strict=True):
+            helpers.close(features, reference_features(model, name, row), 1e-5)
 
 
 @pytest.mark.parametrize("layers", [[0], [3], [0, 1, 2, 3], [2, 2, 1]])
@@ -143,19 +128,8 @@ def test_layer_0_is_the_input_of_the_first_layer(layers, mix):
         assert torch.equal(states[..., 8 * number : 8 * number + 8], alone)
 
 
-def test_a_new_mix_weights_all_layers_equally():
-    encoder, pieces = ENCODERS["bert"]
-    fields = tiny.context_fields(encoder, pieces, context_mix="learned")
-    config = BiLstmCnnConfig(**TOKENIZERS["bert"].model_fields(), **fields, id2label=dict(enumerate(LABELS)))
-    model = AutoModelForTokenClassification.from_config(config).eval()
-    context = model.features.context
-    assert (context.layer_scores.tolist(), context.scale.item()) == ([0, 0], 1)
-    states = context.states(piece_ids("bert", TEXTS))
-    torch.testing.assert_close(context(piece_ids("bert", TEXTS)), states.unflatten(-1, (2, 8)).mean(2))
-
-
 def test_many_pieces_are_encoded_in_chunks(monkeypatch):
-    model, ids = MODELS["bert"], piece_ids("bert", TEXTS)
+    model, ids = tagger("bert", context_window=9, context_overlap=3), piece_ids("bert", TEXTS)
     expected = model.features.context(ids)
     calls = []
     monkeypatch.setattr("hf_xorner.models.contextual.PIECES_AT_ONCE", 20)
@@ -171,10 +145,9 @@ def test_many_pieces_are_encoded_in_chunks(monkeypatch):
 
 
 @encoders
-@mixes
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_results_do_not_depend_on_neighbours_or_padding(name, mix, side):
-    model = tagger(name, context_mix=mix)
+def test_results_do_not_depend_on_neighbours_or_padding(name, side):
+    model = tagger(name, context_mix="learned")
     options = {"padding_side": side, "pad_to_multiple_of": 5, "padding": True, "return_tensors": "pt"}
     batch = TOKENIZERS[name](TEXTS, **options)
     logits = model(**batch).logits
@@ -183,16 +156,6 @@ def test_results_do_not_depend_on_neighbours_or_padding(name, mix, side):
         torch.testing.assert_close(row[mask], alone, rtol=0, atol=1e-6)
     back = model(**TOKENIZERS[name](TEXTS[::-1], padding=True, return_tensors="pt")).logits
     torch.testing.assert_close(back[-1][:1], logits[0][batch["attention_mask"][0].bool()], rtol=0, atol=1e-6)
-
-
-@encoders
-def test_piece_ids_of_padding_are_ignored(name):
-    model = tagger(name)
-    batch = TOKENIZERS[name](["Ann met Zeus", "rain"], padding=True, return_tensors="pt")
-    words = batch["attention_mask"].bool()
-    clean = model(**batch).logits[words]
-    batch["piece_ids"] = batch["piece_ids"].masked_fill(~words.unsqueeze(-1), 7)
-    torch.testing.assert_close(model(**batch).logits[words], clean, rtol=0, atol=1e-6)
 
 
 @encoders
@@ -206,39 +169,6 @@ def test_precomputed_states_give_the_same_logits(name, mix):
         ids = batch.pop("piece_ids")
         assert torch.equal(model(**batch, context_states=states).logits, expected)
         assert torch.equal(model(**batch, piece_ids=torch.zeros_like(ids), context_states=states).logits, expected)
-
-
-def test_states_of_another_width_are_refused():
-    model = tagger("bert")
-    batch = TOKENIZERS["bert"](["Ann met Zeus"], return_tensors="pt")
-    with pytest.raises(ValueError):
-        model(**batch, context_states=torch.zeros(1, 3, 5))
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-@mixes
-@pytest.mark.parametrize("size", [0, 1, 3])
-@pytest.mark.parametrize("width", [0, 4])
-def test_batches_without_words_or_pieces_are_supported(model_type, mix, frozen, size, width):
-    model = tagger("bert", model_type, context_mix=mix, context_frozen=frozen)
-    config = model.config
-    nothing = torch.zeros(size, width, dtype=torch.long)
-    chars = torch.zeros(size, width, config.max_word_chars, dtype=torch.long)
-    pieces = torch.zeros(size, width, config.max_word_pieces, dtype=torch.long)
-    output = model(nothing, chars, piece_ids=pieces, labels=torch.full_like(nothing, helpers.IGNORED))
-    assert output.logits.shape == (size, width, config.num_labels)
-    assert output.loss.item() == 0
-    output.loss.backward()
-    assert model.features.context(pieces).shape == (size, width, 8)
-    words = model(nothing + 1, chars, piece_ids=pieces).logits
-    assert words.shape == (size, width, config.num_labels) and words.isfinite().all()
-
-
-def test_words_without_pieces_get_zero_features():
-    ids = piece_ids("bert", ["\u200b Ann \u200b", "\u200b"])
-    features = MODELS["bert"].features.context(ids)
-    assert not features[~(ids > 0).any(-1)].any()
-    assert features[(ids > 0).any(-1)].abs().sum(-1).all()
 
 
 # --- Frozen or not ----------------------------------------------------------------------------------------------------
@@ -266,23 +196,6 @@ def test_only_trainable_weights_get_gradients(name, mix, frozen):
         assert context.layer_scores.grad.any() and context.scale.grad.any()
 
 
-def test_gradients_match_finite_differences_of_the_loss():
-    model = tagger("bert", context_frozen=False, context_mix="learned", dropout=0.0).double()
-    batch = labelled("bert")
-    model(**batch).loss.backward()
-    context = model.features.context
-    table = context.encoder.embeddings.word_embeddings.weight
-    piece = tiny.BERT_PIECES.index("ann")
-    for weight, place in ((table, (piece, 2)), (context.layer_scores, (1,)), (context.scale, ())):
-        losses = []
-        for step in (1e-5, -1e-5):
-            with torch.no_grad():
-                weight[place] += step
-                losses.append(model(**batch).loss.item())
-                weight[place] -= step
-        assert weight.grad[place].item() == pytest.approx((losses[0] - losses[1]) / 2e-5, rel=1e-4)
-
-
 @pytest.mark.parametrize("frozen", [True, False])
 def test_a_frozen_encoder_has_no_dropout_in_training(frozen, tmp_path):
     model = tagger("bert", context_frozen=frozen)
@@ -298,23 +211,6 @@ def test_a_frozen_encoder_has_no_dropout_in_training(frozen, tmp_path):
         assert first.requires_grad != frozen
         one.eval()
         torch.testing.assert_close(one.features.context(ids), model.eval().features.context(ids), rtol=0, atol=0)
-
-
-def test_training_leaves_a_frozen_encoder_bit_identical(tmp_path):
-    model = tagger("bert", context_mix="learned")
-    before = copy.deepcopy(model.features.context.encoder.state_dict())
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.1)
-    model.train()
-    for _ in range(3):
-        optimizer.zero_grad()
-        model(**labelled("bert")).loss.backward()
-        optimizer.step()
-    assert model.features.context.scale.item() != 1
-    model.save_pretrained(tmp_path)
-    again = AutoModelForTokenClassification.from_pretrained(tmp_path)
-    for states in (model.features.context.encoder.state_dict(), again.features.context.encoder.state_dict()):
-        assert states.keys() == before.keys()
-        assert all(torch.equal(values, before[key]) for key, values in states.items())
 
 
 # --- Saving -----------------------------------------------------------------------------------------------------------
@@ -361,25 +257,6 @@ def test_encoders_with_other_layer_names_are_supported(encoder, tmp_path):
     assert torch.equal(again(**labelled("bert")).logits, model(**labelled("bert")).logits)
 
 
-@encoders
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 0.3), (torch.float16, 0.04)])
-def test_half_precision_weights_give_float32_logits_close_to_full_precision(name, tmp_path, dtype, tolerance):
-    model = tagger(name, context_mix="learned", composed_dim=4, composed_bits=16)
-    model.save_pretrained(tmp_path)
-    narrow = AutoModelForTokenClassification.from_pretrained(tmp_path, dtype=dtype)
-    assert {weight.dtype for weight in narrow.parameters()} == {dtype}
-    batch = labelled(name)
-    output, expected = narrow(**batch), model(**batch)
-    assert output.logits.dtype == torch.float32
-    words = batch["attention_mask"].bool()
-    distance = (output.logits.softmax(-1) - expected.logits.softmax(-1))[words].abs()
-    assert distance.mean() < tolerance
-    with torch.autocast("cpu", torch.bfloat16):
-        output = model(**batch)
-    assert (output.logits.softmax(-1) - expected.logits.softmax(-1))[words].abs().mean() < 0.3
-    narrow.train()(**batch).loss.backward()
-
-
 # --- Faults -----------------------------------------------------------------------------------------------------------
 
 
@@ -387,26 +264,11 @@ def test_missing_or_invalid_piece_ids_raise():
     model = tagger("bert")
     batch = TOKENIZERS["bert"](["Ann"], return_tensors="pt")
     ids = batch.pop("piece_ids")
-    with pytest.raises(ValueError) as error:
-        model(**batch)
-    assert str(error.value) == ("This model needs piece_ids; use the tokenizer that was saved with it.")
-    with pytest.raises(ValueError) as error:
-        model(**batch, piece_ids=ids[..., :3])
-    assert str(error.value) == (
-        "piece_ids is 3 wide and the model's max_word_pieces is 5; use the tokenizer that was saved with the model."
-    )
-    size = model.config.piece_vocab_size
-    for wrong in (size + 1, -1):
-        with pytest.raises(ValueError) as error:
-            model(**batch, piece_ids=torch.full_like(ids, wrong))
-        assert str(error.value) == (
-            f"piece_ids holds {wrong} and the model's piece_vocab_size + 1 is {size + 1}; use the tokenizer that was "
-            "saved with the model."
-        )
-
-
-def test_an_encoder_can_be_built_on_the_meta_device():
-    config = tagger("bert", context_mix="learned").config
-    with torch.device("meta"):
-        context = ContextualFeatures(config)
-    assert all(weight.device.type == "meta" for weight in context.parameters())
+    faults = [
+        ({}, "piece_ids"),
+        ({"piece_ids": ids[..., :3]}, "piece_ids is 3 wide"),
+        ({"piece_ids": ids - 99}, "holds -"),
+    ]
+    for wrong, fact in faults:
+        with pytest.raises(ValueError, match=fact):
+            model(**batch, **wrong)

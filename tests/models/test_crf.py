@@ -5,7 +5,6 @@ import helpers
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from hf_xorner.models import crf
 from hf_xorner.models.crf import (
@@ -13,10 +12,8 @@ from hf_xorner.models.crf import (
     Chain,
     LogMessages,
     best_path,
-    decode_in_blocks,
     log_partition,
     negative_log_likelihood,
-    path_score,
     posterior,
 )
 from hf_xorner.models.tags import IGNORED
@@ -108,16 +105,6 @@ def test_partition_sums_over_all_paths(chain):
         helpers.close(partition[row], oracle.log_sum_exp(oracle.all_paths(*sentence)[1]), 1e-10)
 
 
-def test_sentence_without_words_has_one_path_of_score_0(chain):
-    paths = random_paths(chain)
-    for values in (
-        log_partition(chain, LENGTHS),
-        path_score(chain, LENGTHS, paths),
-        negative_log_likelihood(chain, LENGTHS, paths),
-    ):
-        assert values[LENGTHS == 0].tolist() == [0]
-
-
 def test_marginals_match_enumeration_of_paths(chain):
     marginals = log_marginals(chain, LENGTHS)
     assert marginals.min() >= IMPOSSIBLE
@@ -202,17 +189,6 @@ def test_gradients_are_expected_minus_gold_counts(chain, unlabelled):
         helpers.close(leaf.grad, gradient, 1e-10)
 
 
-@pytest.mark.parametrize("kind", ["constant", "conditioned"])
-@pytest.mark.parametrize("unlabelled", [[], [0, 2]], ids=str)
-def test_gradients_match_finite_differences(kind, unlabelled):
-    chain = random_chain(kind, 3)
-    gold = random_paths(chain)
-    gold[:, unlabelled] = IGNORED
-    leaves = [scores.requires_grad_() for scores in chain]
-    assert torch.autograd.gradcheck(lambda *scores: negative_log_likelihood(Chain(*scores), LENGTHS, gold), leaves)
-    assert torch.autograd.gradcheck(lambda *scores: log_partition(Chain(*scores), LENGTHS), leaves)
-
-
 @pytest.mark.parametrize("barred", [False, True])
 def test_posterior_is_differentiable(barred):
     chain = random_chain("constant", 3, barred=barred)
@@ -241,31 +217,6 @@ def test_span_probabilities_match_enumeration_of_paths(chain):
                 helpers.close(found[place].exp(), expected, 1e-10)
 
 
-def test_forbidden_spans_have_probability_zero_and_do_not_affect_others():
-    chain = random_chain("constant", 4, barred=True)
-    chain.transitions[2, 3] = -torch.inf
-    path = torch.tensor([0, 2, 3, 0, 0, 0]).repeat(len(LENGTHS), 1)
-    sentence, begin, end = torch.tensor(SPANS).unbind(1)
-    found = span_log_probs(posterior(chain, LENGTHS, path)[1], sentence, begin, end).exp()
-    crossing = (begin <= 1) & (end >= 3)
-    assert crossing.any()
-    assert not found[crossing].any()
-    for place in (~crossing).nonzero().flatten().tolist():
-        paths, shares = oracle.probabilities(*alone(chain, int(sentence[place])))
-        span = slice(begin[place], end[place])
-        expected = shares[(paths[:, span] == path[0, span].numpy()).all(1)].sum()
-        helpers.close(found[place], expected, 1e-10)
-
-
-def test_span_of_the_whole_sentence_has_the_likelihood_of_its_path(chain):
-    path = random_paths(chain)
-    rows = (LENGTHS > 0).nonzero().flatten()
-    steps = posterior(chain, LENGTHS, path)[1]
-    found = span_log_probs(steps, rows, torch.zeros_like(rows), LENGTHS[rows])
-    helpers.close(found, -negative_log_likelihood(chain, LENGTHS, path)[rows].numpy(), 1e-10)
-    assert not steps[torch.arange(TIME) >= LENGTHS.unsqueeze(1)].any()
-
-
 # --- The best path ----------------------------------------------------------------------------------------------------
 
 
@@ -275,40 +226,6 @@ def test_best_path_matches_enumeration_of_paths(chain):
         assert best[row, :length].tolist() == oracle.all_paths(*sentence)[0][0].tolist()
     # Padding, too, holds tags that can be looked up.
     assert 0 <= best.min() <= best.max() < chain.emissions.shape[2]
-
-
-def test_path_score_is_the_sum_of_its_scores(chain):
-    paths = random_paths(chain)
-    scores = path_score(chain, LENGTHS, paths)
-    for row, length, sentence in each_sentence(chain):
-        helpers.close(scores[row], oracle.score_of(*sentence, paths[row, :length].tolist()), 1e-10)
-
-
-def test_forbidden_path_scores_minus_infinity():
-    chain = random_chain("constant", 3)
-    chain.transitions[1, 2] = -torch.inf
-    path = torch.tensor([0, 1, 2, 0, 0, 0]).repeat(len(LENGTHS), 1)
-    assert (path_score(chain, LENGTHS, path) == -torch.inf).tolist() == (LENGTHS >= 3).tolist()
-
-
-@pytest.mark.parametrize("at_once", [1, 2, 4, 6])
-@pytest.mark.parametrize(("tags", "barred"), [(1, False), (3, False), (5, True)])
-def test_a_long_sentence_is_decoded_block_by_block(tags, barred, at_once, monkeypatch):
-    row, time = int(LENGTHS.argmax()), torch.tensor([TIME])
-    whole = random_chain("conditioned", tags, barred=barred)
-    whole = Chain(*(scores[row : row + 1] for scores in whole[:3]), whole.end)
-    path = best_path(whole, time)
-    expected = posterior(whole, time, path)
-
-    def block(first, last):
-        return Chain(whole.emissions[:, first:last], whole.transitions[:, first:last], whole.start, whole.end)
-
-    monkeypatch.setattr(crf, "DECODED_AT_ONCE", at_once)
-    found = decode_in_blocks(block, TIME, all_tags=True)
-    assert torch.equal(found[0], path)
-    for one, other in zip(found[1:], expected, strict=True):
-        helpers.close(one, other, 1e-9)
-    assert decode_in_blocks(block, TIME, all_tags=False)[1] is None
 
 
 @pytest.mark.parametrize("kind", ["constant", "conditioned"])
@@ -322,49 +239,6 @@ def test_best_path_with_ties_is_one_of_the_best(kind):
 
 
 # --- On a GPU ---------------------------------------------------------------------------------------------------------
-
-
-class SyncCounter(TorchDispatchMode):
-    """Counts GPU synchronisations: reading tensor values, and results whose size depends on values."""
-
-    LOOKS = ("_local_scalar_dense", "item", "is_nonzero", "equal", "nonzero", "masked_select", "unique")
-
-    def __init__(self):
-        super().__init__()
-        self.count = 0
-
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        indices = arguments[1] if function.__name__.startswith("index.") else ()
-        by_mask = any(index is not None and index.dtype == torch.bool for index in indices)
-        self.count += by_mask or function.__name__.split(".")[0] in self.LOOKS
-        return function(*arguments, **(options or {}))
-
-
-def synchronisations(kind, time):
-    """How often a training step and the decoding of sentences of `time` words wait, summed as on a GPU."""
-    chain = random_chain(kind, 3)
-    repeats = time // TIME
-    emissions, transitions, start, end = chain
-    if kind == "conditioned":
-        transitions = transitions.repeat(1, repeats, 1, 1)
-    chain = Chain(emissions.repeat(1, repeats, 1), transitions, start, end)
-    lengths, gold = LENGTHS * repeats, torch.zeros(len(LENGTHS), time, dtype=torch.long)
-    leaves = Chain(*(scores.clone().requires_grad_() for scores in chain))
-    with SyncCounter() as training:
-        negative_log_likelihood(leaves, lengths, gold).sum().backward()
-    with SyncCounter() as decoding:
-        posterior(chain, lengths, best_path(chain, lengths))
-    return training.count, decoding.count
-
-
-@pytest.mark.parametrize("kind", ["constant", "conditioned"])
-def test_gpu_synchronisations_do_not_grow_with_length(kind, way, monkeypatch):
-    if way == "as chosen":
-        # On a CPU, the exactness check of the fast algorithm may synchronise, but not at every step.
-        assert synchronisations(kind, TIME) == synchronisations(kind, 4 * TIME)
-        return
-    # Once, to check whether all words have labels.
-    assert synchronisations(kind, TIME) == synchronisations(kind, 4 * TIME) == (1, 0)
 
 
 # --- Empty input ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import helpers
 import numpy as np
 import pytest
 import torch
-from test_crf import log_marginals, span_log_probs
+from test_crf import log_marginals
 
 from hf_xorner.models import crf
 from hf_xorner.models.crf import (
@@ -86,19 +86,6 @@ def test_posterior_of_scores_of_any_size(kind, barred, emissions, transitions):
     check(random_scores(kind, 0, emissions, transitions, barred))
 
 
-@pytest.mark.parametrize("size", [1e3, 1e4])
-@pytest.mark.parametrize("barred", [0.0, 0.5])
-def test_best_path_of_scores_of_any_size(size, barred):
-    for seed in range(5):
-        chain = random_scores("constant", seed, size, barred=barred, dtype=torch.float64)
-        best = best_path(chain, LENGTHS)
-        for row, length in enumerate(LENGTHS.tolist()):
-            if length:
-                sentence = alone(chain, row)
-                score = oracle.score_of(*sentence, best[row, :length].tolist())
-                assert score == pytest.approx(oracle.best_score(*sentence), rel=1e-12)
-
-
 def test_tags_with_vanishing_forward_and_backward_scores_keep_their_probability():
     """Partial sums may be dominated by paths that end in a forbidden transition.
 
@@ -132,16 +119,6 @@ def test_typical_trained_scores_use_the_fast_algorithm(spread):
     for chain in (random_scores("constant", 0, spread), random_scores("conditioned", 0, spread), bioes_chain(spread)):
         assert isinstance(messages(chain, LENGTHS), ScaledMessages)
         check(chain)
-
-
-def test_partial_labels_use_the_fast_algorithm(monkeypatch):
-    chain = bioes_chain(3.0)
-    gold = best_path(chain, LENGTHS)
-    gold[:, 1::3] = IGNORED
-    by_logarithms = []
-    monkeypatch.setattr("hf_xorner.models.crf.LogMessages", lambda *_: by_logarithms.append(1))
-    assert (negative_log_likelihood(chain, LENGTHS, gold) >= 0).all()
-    assert not by_logarithms
 
 
 def test_forbidden_transitions_are_never_taken_whatever_the_emissions():
@@ -192,73 +169,3 @@ def test_long_sentences_are_as_accurate_as_short_ones(monkeypatch, way, kind):
     lengths = torch.tensor([2000, 3])
     chain = random_scores(kind, 0, lengths=lengths, tags=3)
     check(chain._replace(emissions=chain.emissions + 20), lengths)
-
-
-def test_best_path_of_a_long_sentence_matches_double_precision():
-    lengths = torch.tensor([2000])
-    chain = random_scores("constant", 0, lengths=lengths, tags=3)
-    chain = chain._replace(emissions=chain.emissions + 20)
-    assert torch.equal(best_path(chain, lengths), best_path(Chain(*(scores.double() for scores in chain)), lengths))
-
-
-def test_span_probabilities_at_the_end_of_a_long_sentence_are_accurate():
-    lengths = torch.tensor([2000])
-    chain = random_scores("constant", 0, lengths=lengths, tags=3)
-    path = best_path(chain, lengths)
-    begin = torch.arange(0, 1990, 10)
-    sentence = torch.zeros_like(begin)
-    found, exact = (
-        span_log_probs(posterior(values, lengths, path)[1].double(), sentence, begin, begin + 10)
-        for values in (chain, Chain(*(scores.double() for scores in chain)))
-    )
-    helpers.close(found, exact.numpy(), 1e-5)
-
-
-@pytest.mark.parametrize("kind", ["constant", "conditioned"])
-def test_results_do_not_depend_on_the_rest_of_the_batch(kind):
-    chain = random_scores(kind, 0)
-    # One such sentence makes the whole batch use the slow algorithm.
-    chain.emissions[0] *= 1e4
-    gold = torch.randint(TAGS, chain.emissions.shape[:2])
-    together = negative_log_likelihood(chain, LENGTHS, gold), log_marginals(chain, LENGTHS)
-    for row, length in enumerate(LENGTHS.tolist()):
-        only = slice(row, row + 1)
-        emissions, transitions, start, end = chain
-        if kind == "conditioned":
-            transitions, start = transitions[only, :length], start[only]
-        cut = Chain(emissions[only, :length], transitions, start, end)
-        loss = negative_log_likelihood(cut, LENGTHS[only], gold[only, :length])
-        assert float(loss) == pytest.approx(float(together[0][row]), rel=1e-6)
-        helpers.close(log_marginals(cut, LENGTHS[only])[0].exp(), together[1][row, :length].exp().numpy(), 1e-6)
-
-
-def test_nan_scores_give_nan_losses_and_gradients():
-    chain = random_scores("constant", 0)
-    chain.emissions[0, 3, 2] = torch.nan
-    leaves = Chain(*(scores.requires_grad_() for scores in chain))
-    losses = negative_log_likelihood(leaves, LENGTHS, torch.zeros(chain.emissions.shape[:2], dtype=torch.long))
-    assert losses.isnan().tolist() == [True] + [False] * (len(LENGTHS) - 1)
-    emissions, transitions, *_ = torch.autograd.grad(losses.sum(), leaves)
-    assert emissions[0].isnan().any()
-    assert emissions[1:].isfinite().all()
-    assert transitions.isnan().any()
-
-
-def test_autocast_does_not_change_results():
-    chain = random_scores("constant", 0)
-    gold = best_path(chain, LENGTHS)
-    expected = negative_log_likelihood(chain, LENGTHS, gold), log_marginals(chain, LENGTHS)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(negative_log_likelihood(chain, LENGTHS, gold), expected[0])
-        assert torch.equal(log_marginals(chain, LENGTHS), expected[1])
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_results_have_the_dtype_of_the_scores(dtype):
-    chain = random_scores("constant", 0, dtype=dtype)
-    leaves = Chain(*(scores.requires_grad_() for scores in chain))
-    gold = best_path(chain, LENGTHS)
-    loss = negative_log_likelihood(leaves, LENGTHS, gold)
-    gradients = torch.autograd.grad(loss.sum(), leaves)
-    with torch.no_grad():
-        assert {value.dtype for value in (loss, *gradients, *posterior(chain, LENGTHS, gold))} == {dtype}

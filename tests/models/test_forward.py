@@ -9,13 +9,9 @@ import torch
 from conftest import (
     ARCHITECTURES,
     LABELS,
-    LI2020,
     REFERENCED,
-    VARIANTS,
     build_model,
     has_field,
-    with_decoders,
-    without_dropout,
 )
 
 LENGTHS = (9, 1, 4, 6)
@@ -25,36 +21,15 @@ WINDOWS = [(4, 2), (5, 0), (6, 3), (7, 1), (3, 2), (1, 0)]  # words, overlap
 
 
 @pytest.mark.parametrize("variant", REFERENCED)
-@pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_inner_scores_match_the_equations(variant, tokenizer, unknown_word, seed):
-    model = build_model(variant, tokenizer, unknown_word=unknown_word, seed=seed)
-    sentences = helpers.random_sentences(model.config, LENGTHS, seed)
-    scores, _ = helpers.score(model, helpers.pad(sentences))
-    assert scores.dtype == torch.float32
-    for row, sentence in zip(scores, sentences, strict=True):
-        helpers.close(row[: len(sentence["input_ids"])], helpers.reference_scores(model, sentence), 1e-5)
-
-
-@pytest.mark.parametrize("layers", [1, 3])
-@pytest.mark.parametrize(
-    "model_type", [kind for kind in ARCHITECTURES if kind in REFERENCED and has_field(kind, "num_hidden_layers")]
-)
-def test_any_number_of_layers_matches_the_equations(model_type, tokenizer, layers):
-    model = build_model(model_type, tokenizer, num_hidden_layers=layers)
-    sentences = helpers.random_sentences(model.config, LENGTHS)
-    scores, _ = helpers.score(model, helpers.pad(sentences))
-    for row, sentence in zip(scores, sentences, strict=True):
-        helpers.close(row[: len(sentence["input_ids"])], helpers.reference_scores(model, sentence), 1e-5)
-
-
-@pytest.mark.parametrize("variant", REFERENCED)
-def test_scores_of_tokenized_words_match_the_equations(variant, tokenizer):
-    model = build_model(variant, tokenizer)
-    words = "Ann saw 3 McDonald's in NEW York , unseen-word".split()
-    batch = tokenizer([words], is_split_into_words=True, return_tensors="pt")
-    scores, _ = helpers.score(model, batch)
-    helpers.close(scores[0], helpers.reference_scores(model, {name: rows[0] for name, rows in batch.items()}), 1e-5)
+def test_inner_scores_match_the_equations(variant, tokenizer):
+    for seed, unknown_word in enumerate(["vector", "vector_and_casing"]):
+        layers = {"num_hidden_layers": 1 + 2 * seed} if has_field(variant, "num_hidden_layers") else {}
+        model = build_model(variant, tokenizer, unknown_word=unknown_word, seed=seed, **layers)
+        sentences = helpers.random_sentences(model.config, LENGTHS, seed)
+        scores, _ = helpers.score(model, helpers.pad(sentences))
+        assert scores.dtype == torch.float32
+        for row, sentence in zip(scores, sentences, strict=True):
+            helpers.close(row[: len(sentence["input_ids"])], helpers.reference_scores(model, sentence), 1e-5)
 
 
 def test_unknown_words_keep_their_casing_only_if_configured(model_type, tokenizer):
@@ -89,34 +64,18 @@ def test_long_sentences_attend_within_their_windows(tokenizer, kind, window, ove
         assert not attention[number, :, :length, length:].any()
 
 
-@pytest.mark.parametrize("kind", ATTENTIVE)
-def test_attention_weights_are_returned_in_word_order(tokenizer, kind):
-    model = build_model(kind, tokenizer)
-    sentences = helpers.random_sentences(model.config, LENGTHS)
-    for side in ("right", "left"):
-        (attention,) = model(**helpers.pad(sentences, side=side), output_attentions=True).attentions
-        for weights, sentence in zip(attention, sentences, strict=True):
-            length = len(sentence["input_ids"])
-            words = slice(0, length) if side == "right" else slice(max(LENGTHS) - length, None)
-            helpers.close(weights[:, words, words], reference_attention(model, sentence), 1e-5)
-            helpers.close(weights[:, words].sum(-1), 1.0, 1e-5)
-
-
 def reference_attention(model, sentence):
     hidden = helpers.reference_states(model, sentence)[:, : 2 * model.config.hidden_size]
     return ref.attention(helpers.weights_of(model), hidden, **reference_encoders.attention_fields(model.config))[1]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in VARIANTS if kind not in ATTENTIVE and not kind.startswith("grn")])
-def test_models_without_attention_return_no_attention(tokenizer, kind):
-    model = build_model(kind, tokenizer)
-    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
-    assert model(**batch, output_attentions=True).attentions is None
-
-
-@pytest.mark.parametrize("variant", REFERENCED)
-@pytest.mark.parametrize("malformed_spans", ["drop", "repair"])
-@pytest.mark.parametrize("decoder", ["softmax", "crf"])
+@pytest.mark.parametrize(
+    ("variant", "malformed_spans", "decoder"),
+    [
+        (variant, ("drop", "repair")[number % 2], ("softmax", "crf")[number // 2 % 2])
+        for number, variant in enumerate([*REFERENCED, *ARCHITECTURES[:-1]])
+    ],
+)
 def test_logits_are_the_posterior_with_the_decoded_path_on_top(variant, tokenizer, decoder, malformed_spans):
     model = build_model(variant, tokenizer, decoder=decoder, malformed_spans=malformed_spans)
     sentences = helpers.random_sentences(model.config, LENGTHS if decoder == "softmax" else SHORT_LENGTHS)
@@ -187,59 +146,6 @@ def test_hidden_states_are_the_features_and_the_states_of_every_layer(variant, t
         helpers.close(features[number, words], alone.detach(), 1e-6)
         if layers:
             helpers.close(layers[-1][number, words], helpers.reference_states(model, sentence), 1e-5)
-
-
-@pytest.mark.parametrize("model_type", LI2020)
-def test_hidden_states_of_a_lower_layer_match_a_model_with_fewer_layers(model_type, tokenizer):
-    deep, flat = (build_model(model_type, tokenizer, num_hidden_layers=layers) for layers in (3, 1))
-    shared = {name: values for name, values in deep.state_dict().items() if name in flat.state_dict()}
-    flat.load_state_dict(shared)
-    batch = helpers.pad(helpers.random_sentences(deep.config, LENGTHS))
-    expected = flat(**batch, output_hidden_states=True).hidden_states
-    found = deep(**batch, output_hidden_states=True).hidden_states
-    for one, other in zip(found[:2], expected[:2], strict=True):
-        torch.testing.assert_close(one, other)
-
-
-def test_the_config_and_the_call_decide_what_is_returned(model_type, tokenizer):
-    model = build_model(model_type, tokenizer)
-    batch = helpers.pad(helpers.random_sentences(model.config, SHORT_LENGTHS), labels=True)
-    assert model(**batch).hidden_states is None
-    model.config.output_hidden_states = True
-    by_config = model(**batch)
-    assert model(**batch, output_hidden_states=False).hidden_states is None
-    as_tuple = model(**batch, return_dict=False)
-    assert list(by_config) == ["loss", "logits", "hidden_states"]
-    assert as_tuple[0] == by_config.loss and torch.equal(as_tuple[1], by_config.logits)
-    assert all(map(torch.equal, as_tuple[2], by_config.hidden_states))
-    model.config.return_dict = False
-    assert isinstance(model(**batch), tuple)
-    assert model(**batch, return_dict=True).keys() == by_config.keys()
-
-
-@pytest.mark.parametrize(("variant", "decoder"), with_decoders(VARIANTS, helpers.DECODERS))
-def test_training_mode_without_labels_decodes(variant, tokenizer, decoder):
-    """A newly built model is in training mode."""
-    model = build_model(variant, tokenizer, **without_dropout(variant), **helpers.DECODERS[decoder])
-    batch = helpers.pad(helpers.random_sentences(model.config, SHORT_LENGTHS))
-    expected = model(**batch).logits
-    assert torch.equal(model.train()(**batch).logits, expected)
-
-
-def test_training_with_labels_does_not_decode(model_type, tokenizer):
-    model = build_model(model_type, tokenizer).train()
-    output = model(**helpers.pad(helpers.random_sentences(model.config, LENGTHS), labels=True))
-    assert output.logits is None
-    assert output.loss.requires_grad
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_encoders_return_one_state_per_word(variant, tokenizer, training):
-    model = build_model(variant, tokenizer).train(training)
-    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
-    encoded = model.encode(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1))
-    for states in (encoded.states, *encoded.earlier):
-        assert states.shape == (len(LENGTHS), max(LENGTHS), model.encoder.output_size)
 
 
 def test_the_decoded_path_in_place_of_logits_is_their_argmax(tokenizer, variant):

@@ -39,27 +39,6 @@ def reference_scores(weights, model, sentence):
     return states @ weights["classifier.weight"].T + weights["classifier.bias"]
 
 
-def test_branches_may_have_any_odd_width(tokenizer):
-    model = build_model("grn", tokenizer, context_widths=(7, 1))
-    sentences = helpers.random_sentences(model.config, LENGTHS)
-    scores, _ = helpers.score(model, helpers.pad(sentences))
-    weights = helpers.weights_of(model)
-    for row, sentence in zip(scores, sentences, strict=True):
-        helpers.close(row[: len(sentence["input_ids"])], reference_scores(weights, model, sentence), 1e-5)
-
-
-def test_long_sentences_in_a_batch_match_the_equations(tokenizer, fields):
-    """Longer than every slice, and in a batch with short ones."""
-    model = build_model("grn", tokenizer, **fields)
-    sentences = helpers.random_sentences(model.config, (400, 3, 120))
-    together, _ = helpers.score(model, helpers.pad(sentences))
-    for row, sentence in zip(together, sentences, strict=True):
-        alone, _ = helpers.score(model, helpers.pad([sentence]))
-        helpers.close(row[: len(sentence["input_ids"])], alone[0].detach(), 1e-5)
-    weights = helpers.weights_of(model)
-    helpers.close(together[2, :120], reference_scores(weights, model, sentences[2]), 1e-5)
-
-
 def test_dropout_follows_the_relation_layer(tokenizer):
     model = build_model("grn", tokenizer, dropout=0.5, feature_dropout=0.0).train()
     batch = helpers.pad(helpers.random_sentences(model.config, (60,)))
@@ -96,21 +75,6 @@ def test_norms_of_relations_are_in_word_order(tokenizer, fields, side):
 
 def batch_inputs(batch):
     return {name: batch[name] for name in ("input_ids", "char_ids", "attention_mask")}
-
-
-def test_norms_of_an_empty_sentence_are_empty(tokenizer):
-    model = build_model("grn", tokenizer)
-    empty = torch.zeros(1, 0, dtype=torch.long)
-    chars = torch.zeros(1, 0, model.config.max_word_chars, dtype=torch.long)
-    assert model.relation_norms(empty, chars, scaled=True).shape == (1, 0, 0)
-
-
-def test_models_without_relations_do_not_provide_norms(tokenizer):
-    model = build_model("grn", tokenizer, relation="none")
-    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
-    assert model(**batch, output_attentions=True).attentions is None
-    with pytest.raises(ValueError, match="no relation norms"):
-        model.relation_norms(**batch_inputs(batch))
 
 
 # The config

@@ -98,58 +98,9 @@ def test_evaluation_loss_is_that_of_the_last_iteration(tokenizer, decoder):
     helpers.close(model(**helpers.pad(sentences, labels=True)).loss, expected, 2e-5)
 
 
-def test_training_loss_can_be_restricted_to_the_last_iteration(tokenizer, decoder):
-    fields = {**decoder, **NO_DROPOUT, "loss_reduction": "sum"}
-    model = build(tokenizer, loss_each_iteration=False, **fields).train()
-    sentences = helpers.random_sentences(model.config, SHORT_LENGTHS)
-    expected = reference_loss(helpers.weights_of(model), model, sentences, each_iteration=False)
-    helpers.close(model(**helpers.pad(sentences, labels=True)).loss, expected, 2e-5)
-
-
-def test_gradients_match_finite_differences_of_the_equations(tokenizer, fields, decoder):
-    """Each parameter in a direction of its own."""
-    model = build(tokenizer, loss_reduction="sum", **fields, **decoder, **NO_DROPOUT).double().train()
-    sentences = helpers.random_sentences(model.config, SHORT_LENGTHS)
-    loss = model(**helpers.pad(sentences, labels=True)).loss
-    loss.backward()
-    weights = helpers.weights_of(model)
-    helpers.close(loss, reference_loss(weights, model, sentences), 1e-5)
-    rng = np.random.default_rng(0)
-    for name, parameter in model.named_parameters():
-        direction = rng.normal(size=parameter.shape)
-        if name == "features.words.weight":
-            direction[0] = 0  # padding has no gradient
-        ahead, behind = ({**weights, name: weights[name] + sign * 1e-6 * direction} for sign in (1, -1))
-        rise = reference_loss(ahead, model, sentences) - reference_loss(behind, model, sentences)
-        assert (parameter.grad.numpy() * direction).sum() == pytest.approx(rise / 2e-6, rel=1e-4, abs=1e-4), name
-
-
-def test_a_new_block_is_the_identity(tokenizer):
-    model = build(tokenizer)
-    for convolution in model.encoder.block:
-        model._init_weights(convolution)
-    batch = helpers.pad(helpers.random_sentences(model.config, LENGTHS))
-    lengths = batch["attention_mask"].sum(1)
-    features = model.features(batch["input_ids"], batch["char_ids"])
-    states = model.encoder(features, lengths).states
-    model.encoder.iterations = 7
-    assert torch.equal(states, model.encoder(features, lengths).states)
-    assert states.any()
-
-
 def test_a_new_model_is_initialised_as_the_identity(tokenizer):
     config = build(tokenizer).config
     for convolution in type(build(tokenizer))(config).encoder.block:
         assert torch.equal(convolution.weight[..., 1], torch.eye(config.hidden_size))
         assert convolution.weight.sum() == config.hidden_size
         assert not convolution.bias.any()
-
-
-def test_long_sentences_in_a_batch_match_the_equations(tokenizer, fields):
-    model = build(tokenizer, **fields)
-    sentences = helpers.random_sentences(model.config, (700, 3, 60))
-    together, _ = helpers.score(model, helpers.pad(sentences))
-    for row, sentence in zip(together, sentences, strict=True):
-        alone, _ = helpers.score(model, helpers.pad([sentence]))
-        helpers.close(row[: len(sentence["input_ids"])], alone[0].detach(), 1e-5)
-    helpers.close(together[2, :60], reference_scores(helpers.weights_of(model), model, sentences[2])[-1], 1e-5)

@@ -73,25 +73,6 @@ def test_the_attention_mask_defaults_to_nonzero_ids(model, sentences, side):
     assert torch.equal(given.loss, derived.loss)
 
 
-def test_ids_of_padding_are_ignored(model, sentences):
-    batch = helpers.pad(sentences, 2)
-    words = batch["attention_mask"].bool()
-    clean = model(**batch).logits
-    batch["input_ids"] = batch["input_ids"].masked_fill(~words, 5)
-    batch["char_ids"] = batch["char_ids"].masked_fill(~words.unsqueeze(-1), 7)
-    torch.testing.assert_close(model(**batch).logits[words], clean[words], rtol=TOLERANCE, atol=TOLERANCE)
-
-
-def test_empty_sentences_do_not_change_other_results(model, sentences, alone):
-    nothing = {name: values[:0] for name, values in sentences[0].items()}
-    batch = helpers.pad([nothing, *sentences, nothing], labels=True)
-    output = model(**batch)
-    assert_same(output.logits[1:-1], alone[0], batch["attention_mask"][1:-1])
-    assert_total(output.loss, alone[1])
-    output.loss.backward()
-    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
-
-
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("batch_size", [0, 1, 3])
 @pytest.mark.parametrize("width", [0, 4])

@@ -5,7 +5,7 @@ import torch
 from conftest import SENTENCES, build_model
 from transformers import pipeline
 
-from hf_xorner import LstmCrfConfig, StackLstmConfig, Tagger, WordCharTokenizer
+from hf_xorner import LstmCrfConfig, Tagger, WordCharTokenizer
 from hf_xorner.training import TaggingCollator
 
 LONG = "Rechtsschutzversicherungsgesellschaften"
@@ -22,15 +22,6 @@ def tokenizer():
 @pytest.fixture(params=KINDS)
 def model(request, tokenizer):
     return build_model(request.param, tokenizer).double()
-
-
-@pytest.mark.parametrize("config_class", [LstmCrfConfig, StackLstmConfig])
-def test_words_are_not_cut_by_default_and_are_by_older_configs(config_class):
-    config = config_class()
-    assert config.max_word_chars == 200
-    assert config_class.from_dict({**config.to_dict(), "max_word_chars": 20}).max_word_chars == 20
-    fields = {name: value for name, value in config.to_dict().items() if name != "max_word_chars"}
-    assert config_class.from_dict(fields).max_word_chars == 20
 
 
 @torch.no_grad()
@@ -50,13 +41,6 @@ def test_a_result_does_not_depend_on_longer_words_in_the_batch(model, tokenizer)
     for number, sentence in enumerate(sentences):
         alone = model(**tokenizer([sentence], is_split_into_words=True, return_tensors="pt")).logits[0]
         torch.testing.assert_close(logits[number, : len(sentence)], alone, rtol=0, atol=1e-10)
-
-
-def test_words_are_padded_to_the_longest_only(tokenizer):
-    """The arrays that a Tagger works on, where many sentences come together."""
-    for words, width in ((["Ann", "saw"], 3), ([LONG, "a"], len(LONG)), ([ABSURD, "a"], 200), ([""], 1), ([], 1)):
-        assert tokenizer.words_of([words], True).char_ids.shape == (len(words), width)
-    assert tokenizer.words_of(["Ann saw " + ABSURD], False).char_ids.shape == (3, 200)
 
 
 def test_an_absurd_word_is_read_up_to_the_limit(model, tokenizer):

@@ -14,7 +14,6 @@ from hf_xorner.models.recurrent import (
     Packing,
     both_directions,
     build_layer,
-    in_one_chunk,
 )
 
 LENGTHS = torch.tensor([5, 0, 3, 1])
@@ -79,11 +78,6 @@ def test_states_with_a_mask_per_sentence_match_the_equations(layer, inputs, mask
     assert_equations_hold(layer, layer(inputs, LENGTHS, mask), inputs, mask)
 
 
-def test_states_with_one_mask_for_the_batch_match_the_equations(layer, inputs, mask):
-    shared = mask[:, :1]
-    assert_equations_hold(layer, layer(inputs, LENGTHS, shared), inputs, shared.expand_as(mask))
-
-
 def test_the_fused_and_the_stepped_recurrence_agree_in_states_and_gradients(layer, inputs, mask):
     def run(recurrent_mask):
         layer.zero_grad()
@@ -97,11 +91,6 @@ def test_the_fused_and_the_stepped_recurrence_agree_in_states_and_gradients(laye
         torch.testing.assert_close(fused, stepped, rtol=0, atol=1e-12)
 
 
-def test_the_stepped_recurrence_passes_gradcheck(layer, inputs, mask):
-    leaves = [inputs.requires_grad_(), *layer.parameters()]  # gradcheck changes the weights in place
-    assert torch.autograd.gradcheck(lambda *_: within(layer(inputs, LENGTHS, mask)), leaves)
-
-
 @pytest.mark.parametrize("training", [False, True])
 def test_small_states_keep_their_digits_in_half_precision(layer, inputs, training, monkeypatch):
     monkeypatch.setattr(recurrent, "WORDS_IN_BLOCK", 8)
@@ -111,21 +100,6 @@ def test_small_states_keep_their_digits_in_half_precision(layer, inputs, trainin
         found = within(layer(inputs, LENGTHS)).double()
         exact = within(layer.double()(inputs.double(), LENGTHS))
     torch.testing.assert_close(found, exact, rtol=0.03, atol=1e-4)
-
-
-def test_weights_are_brought_into_one_chunk_for_cudnn():
-    weights = [torch.randn(8, 3), torch.randn(8, 2), torch.randn(8), torch.randn(8)] * 2
-    chunk = in_one_chunk(weights)
-    assert len({part.untyped_storage().data_ptr() for part in chunk}) == 1
-    assert [part.storage_offset() for part in chunk] == [0, 24, 80, 88, 40, 64, 96, 104]
-    for part, weight in zip(chunk, weights, strict=True):
-        assert torch.equal(part, weight)
-
-
-@pytest.mark.filterwarnings("error:RNN module weights")
-def test_cudnn_does_not_warn_about_weights(cuda):
-    layer = build_layer("standard", 3, 2).to(cuda)
-    layer(torch.randn(2, 4, 5, 3, device=cuda), torch.tensor([5, 2, 1, 3], device=cuda)).sum().backward()
 
 
 # Other cells
@@ -202,14 +176,6 @@ def test_no_cell_reads_padding(any_layer, inputs):
     assert torch.equal(within(any_layer(inputs, LENGTHS)), within(any_layer(filled, LENGTHS)))
 
 
-@pytest.mark.parametrize("lengths", [[], [0, 0]])
-def test_every_cell_supports_empty_batches_and_sentences(any_layer, lengths):
-    inputs = torch.zeros(2, len(lengths), TIME, INPUT, dtype=torch.float64)
-    states = any_layer(inputs, torch.tensor(lengths, dtype=torch.long))
-    assert states.shape == (2, len(lengths), TIME, HIDDEN)
-    (states.sum() * 0).backward()
-
-
 def test_every_cell_is_initialised_glorot_uniform_per_gate(any_layer):
     layer = type(any_layer)(30, 50)
     layer.gates_apart = True
@@ -245,23 +211,3 @@ def test_training_masks_inputs_and_recurrent_states_of_every_layer(model_type, t
         assert not torch.equal(dropped[0], dropped[1])
         assert torch.equal(dropped[:, 0], dropped[:, 1]) == (masks == 1)
     assert not torch.equal(layers[0][1], layers[1][1])
-
-
-@pytest.mark.parametrize("model_type", LI2020)
-def test_training_drops_out_the_top_states(model_type, tokenizer):
-    model = build_model(model_type, tokenizer, dropout=0.5).train()
-    batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
-    lengths = batch["attention_mask"].sum(1)
-    states = model.encoder(model.features(batch["input_ids"], batch["char_ids"]), lengths).states
-    top = states[..., : 2 * model.config.hidden_size]
-    for sentence, length in zip(top, lengths, strict=True):
-        dropped = sentence[:length] == 0
-        assert 0.2 < dropped.float().mean() < 0.8
-        assert torch.equal(dropped, dropped[:1].expand_as(dropped))
-
-
-@pytest.mark.parametrize("model_type", LI2020)
-def test_evaluation_uses_no_masks(model_type, tokenizer):
-    model = build_model(model_type, tokenizer, dropout=0.5)
-    batch = helpers.pad(helpers.random_sentences(model.config, (5, 3)))
-    assert all(recurrent_mask is None for _, recurrent_mask in recorded_layer_inputs(model, batch))

@@ -10,7 +10,6 @@ from accelerate import (
     cpu_offload,
     disk_offload,
     dispatch_model,
-    infer_auto_device_map,
     init_empty_weights,
     load_checkpoint_and_dispatch,
 )
@@ -60,12 +59,6 @@ def test_models_built_on_the_meta_device_can_be_loaded(model, include_buffers, t
     assert_computes_the_same(loaded.eval(), model)
 
 
-def test_meta_models_can_be_materialised_and_filled(model):
-    moved = copy.deepcopy(model).to("meta").to_empty(device="cpu")
-    moved.load_state_dict(model.state_dict())
-    assert_computes_the_same(moved, model)
-
-
 @pytest.mark.parametrize("offload_buffers", [False, True])
 def test_models_can_be_offloaded_to_memory_and_to_disk(tag_scoring, offload_buffers, tmp_path):
     options = {"execution_device": torch.device("cpu"), "offload_buffers": offload_buffers}
@@ -83,18 +76,6 @@ def test_a_device_map_can_offload_any_part(tag_scoring, on_disk, tmp_path):
     assert_computes_the_same(loaded, tag_scoring)
 
 
-def test_an_automatic_device_map_loads_every_model(model, tmp_path):
-    model.save_pretrained(tmp_path)
-    assert_computes_the_same(AutoModelForTokenClassification.from_pretrained(tmp_path, device_map="auto"), model)
-
-
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
-def test_a_device_map_does_not_split_modules(model, share):
-    room = int(share * sum(values.nbytes for values in model.state_dict().values()))
-    placed = infer_auto_device_map(model, {"cpu": room, "disk": 10**9}, no_split_module_classes=model._no_split_modules)
-    assert set(placed) <= {"", "features", "encoder", "classifier", "decoder"}
-
-
 def test_a_stack_lstm_refuses_to_be_offloaded(tokenizer, tmp_path):
     model = build_model("stack-lstm", tokenizer)
     batch = batch_for(model)
@@ -104,17 +85,6 @@ def test_a_stack_lstm_refuses_to_be_offloaded(tokenizer, tmp_path):
     for moved in offloaded:
         with pytest.raises(ValueError, match=UNOFFLOADABLE):
             moved(**batch)
-
-
-def test_models_on_the_meta_device_give_output_shapes(tag_scoring):
-    batch = batch_for(tag_scoring)
-    expected = tag_scoring(**batch).logits.shape
-    tag_scoring.to("meta")
-    on_meta = {name: values.to("meta") for name, values in batch.items()}
-    output = tag_scoring(**on_meta)
-    assert output.logits.is_meta and output.logits.shape == expected
-    tag_scoring.train()(**on_meta).loss.backward()
-    assert all(parameter.grad.shape == parameter.shape for parameter in tag_scoring.parameters())
 
 
 def test_a_stack_lstm_refuses_to_run_on_the_meta_device(tokenizer):
@@ -132,11 +102,3 @@ def test_a_model_with_an_encoder_refuses_to_run_on_the_meta_device():
     batch = tokenizer("Ann saw", return_tensors="pt").to("meta")
     with pytest.raises(ValueError, match="does not run on the meta device"):
         model(**batch)
-
-
-def test_a_model_that_was_first_used_in_inference_mode_can_be_trained(model):
-    batch = batch_for(model)
-    with torch.inference_mode():
-        model(**batch)
-    model.train()(**batch).loss.backward()
-    assert any(parameter.grad.any() for parameter in model.parameters())

@@ -204,20 +204,3 @@ def test_scores_loss_paths_and_gradients_are_those_of_the_program(weights):
     gradients["features.words.weight"][0] = 0  # only the program's padding word is trained
     for name, parameter in model.named_parameters():
         helpers.close(parameter.grad, gradients[name], 1e-12)
-
-
-@pytest.mark.parametrize("option", PROGRAM)
-@pytest.mark.parametrize("weights", WIDTHS[:1], indirect=True)
-def test_every_option_of_the_program_counts(weights, option):
-    _, _, batch = data()
-    same, other = (model_of(weights, **fields) for fields in (PROGRAM, {**PROGRAM, option: getattr(GrnConfig, option)}))
-    assert abs(same(**batch).loss.item() - other(**batch).loss.item()) > 1e-3
-
-
-def test_by_default_a_word_is_not_filled_up_and_only_the_start_is_scored(weights):
-    """Equations 2 and 9 of the paper."""
-    sentences, gold, batch = data()
-    with torch.no_grad():
-        weights["transitions"][END, : len(TAGS)] = 0
-        expected = program_losses(weights, program_scores(weights, sentences, filled_up=False), gold)
-    helpers.close(model_of(weights)(**batch).loss, expected.sum().item(), 1e-11)

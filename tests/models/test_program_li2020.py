@@ -14,7 +14,6 @@ from conftest import LI2020
 from torch.func import functional_call
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.evaluation.chunk_tags import raw_chunk_tags
 from hf_xorner.models.dropout import VariationalDropout
 from hf_xorner.registration import CONFIGS, MODELS
 
@@ -299,34 +298,6 @@ def test_decoded_entities_match_the_program(model_type, program_tokenizer):
     assert count > 5 and dropped > 10
 
 
-@pytest.mark.parametrize("model_type", LI2020)
-def test_recall_of_raw_chunk_tags_matches_a_count_word_by_word(model_type, program_tokenizer):
-    """Table 5: what the classifier does not read is zero, types do not matter, and malformed spans count."""
-    weights = {name: values.detach() for name, values in drawn(model_type, 20).items()}
-    model = build(model_type, program_tokenizer)
-    model.load_state_dict(carried(weights, model, program_tokenizer), strict=False)
-    size = len(weights["output"])
-    parts = {"all": range(size)}
-    if model_type == "att-bilstm-cnn":
-        parts |= {"H": range(2 * HIDDEN), "C": range(2 * HIDDEN, size)}
-        firsts = [2 * HIDDEN + head * HEAD_SIZE for head in range(HEADS)]
-        parts |= {f"C{head}": range(first, first + HEAD_SIZE) for head, first in enumerate(firsts, 1)}
-    program, expected = Program(model_type, weights), {letter: {} for letter in "OSBIE"}
-    for part, columns in parts.items():
-        kept = torch.tensor([float(column in columns) for column in range(size)], dtype=torch.float64)
-        pairs = []
-        for words, tags in zip(SENTENCES, GOLD, strict=True):
-            pairs += [
-                (tag[0], TAGS[row.argmax()][0]) for tag, row in zip(tags, program.logits(words, kept), strict=True)
-            ]
-        for letter in "OSBIE":
-            right = [one == other for one, other in pairs if one == letter]
-            expected[letter] |= {part: pytest.approx(100 * sum(right) / len(right)), "support": len(right)}
-    gold = [[tag.replace("E-", "I-").replace("S-", "B-") for tag in tags] for tags in GOLD]
-    for batch_size in (1, 3):
-        assert raw_chunk_tags(Tagger(model, program_tokenizer), SENTENCES, gold, batch_size) == expected
-
-
 # --- The paper -------------------------------------------------------------------------------------------------------
 
 
@@ -338,15 +309,6 @@ def test_defaults_are_those_of_the_paper():
     assert (config.num_attention_heads, config.attention_head_dim) == (5, 40)
     assert config.attention_initializer == "head"
     assert WordCharTokenizer.from_corpus([]).character_types == "unicode"
-
-
-def test_by_default_unknown_words_keep_their_casing(program_tokenizer):
-    """In the program they do not, since one vector is in place of word vector and casing."""
-    batch = batch_of(program_tokenizer, [["unseen", "UNSEEN"]])
-    for option, same in (("vector", False), ("vector_and_casing", True)):
-        model = build("bilstm-cnn", program_tokenizer, unknown_word=option)
-        lower, upper = model.features(batch["input_ids"], batch["char_ids"])[0, :, : WORD_SIZE + 4]
-        assert torch.equal(lower, upper) == same
 
 
 def test_letters_beyond_ascii_are_upper_or_lower_case_but_have_no_type(program_tokenizer):

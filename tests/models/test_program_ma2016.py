@@ -208,20 +208,3 @@ def test_the_loss_and_its_gradients_are_those_of_the_program_with_one_more_label
         shared += ours.pop(f"decoder.starts.{part}").view_as(shared)
     for name, gradient in ours.items():
         helpers.close(gradient, gradients[name], 1e-12)
-
-
-def test_the_loss_is_that_of_the_paper_without_the_label_of_padding(weights):
-    """Section 2.3: Z sums over the label sequences."""
-    sentences, gold, rows = data()
-    loss = program_losses(without_padding_label(program_energies(weights, sentences)), gold).mean()
-    found = model_of(weights, **PROGRAM)(**helpers.pad(rows, labels=True)).loss
-    helpers.close(found, loss.item(), 1e-12)
-
-
-def test_padding_on_both_sides_is_learned_by_default(weights):
-    """The paper's Figure 1."""
-    _, _, rows = data()
-    batch = helpers.pad(rows, labels=True)
-    default, program = model_of(weights), model_of(weights, **PROGRAM)
-    assert default.config.char_pads == "learned" and not default.config.crf_emissions
-    assert abs(default(**batch).loss.item() - program(**batch).loss.item()) > 1e-3

@@ -10,7 +10,6 @@ from reference_stack_lstm import StackLstmReference
 from hf_xorner.models.configuration_stack_lstm import StackLstmConfig
 from hf_xorner.models.modeling_stack_lstm import StackLstmForTokenClassification
 from hf_xorner.models.recurrent import Packing
-from hf_xorner.models.stack_lstm import StackLstm
 from hf_xorner.models.tags import IGNORED
 
 LENGTHS = (9, 1, 4, 6, 0, 2)
@@ -114,29 +113,6 @@ def test_model_loss_matches_the_reference(tokenizer):
             expected += reference.loss(words, names[row]).item()
     for model.config.loss_reduction, divisor in (("token", 22 - 4), ("sentence", 4), ("sum", 1)):
         helpers.close(model(**batch).loss, expected / divisor, 1e-4 / divisor)
-
-
-@pytest.mark.parametrize(("rows", "groups"), [(1, 4), (2, 2), (1, 100)])
-def test_batches_of_standard_cells_grouped_by_length_match_one_batch(tokenizer, monkeypatch, rows, groups):
-    model = build(tokenizer, cell="standard").double().train()
-    batch, _ = labelled_batch(model)
-    expected = model(**batch).loss
-    expected.backward()
-    gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
-    logits = model.eval()(**batch).logits
-    calls = []
-    fused = StackLstm.fused
-    monkeypatch.setattr(StackLstm, "fused", lambda *arguments: calls.append(arguments) or fused(*arguments))
-    monkeypatch.setattr("hf_xorner.models.stack_lstm.ROWS_TOGETHER", rows)
-    monkeypatch.setattr("hf_xorner.models.stack_lstm.GROUPS", groups)
-    model.zero_grad()
-    loss = model.train()(**batch).loss
-    assert len(calls) > 4
-    loss.backward()
-    torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
-    for name, parameter in model.named_parameters():
-        torch.testing.assert_close(parameter.grad, gradients[name], rtol=0, atol=1e-9, msg=name)
-    torch.testing.assert_close(model.eval()(**batch).logits, logits, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("outside", [False, True])

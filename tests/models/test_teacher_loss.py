@@ -72,22 +72,6 @@ def test_gradient_is_the_difference_of_expected_counts(kind):
         helpers.close(student.transitions.grad, constant, 1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=IDS)
-def test_a_student_that_equals_its_teacher_has_no_gradient(kind):
-    chain = random_chain(*kind)
-    pairs = pair_posterior(chain, LENGTHS)
-    for scores in chain:
-        scores.requires_grad_()
-    cross_entropy(chain, LENGTHS, pairs).sum().backward()
-    for scores in chain:
-        helpers.close(scores.grad, torch.zeros_like(scores), 1e-10)
-
-
-def test_a_path_that_the_student_forbids_has_a_finite_loss():
-    student, teacher = random_chain("constant", 3, 4, True), random_chain("constant", 3, 4)
-    assert cross_entropy(student, LENGTHS, pair_posterior(teacher, LENGTHS)).isfinite().all()
-
-
 def pairs_of(model, batch):
     """The pair posterior of a model for a batch padded on the right."""
     lengths = batch["attention_mask"].sum(1)
@@ -122,22 +106,6 @@ def test_the_loss_of_a_model_has_both_parts(variant, fields, tokenizer):
     same = model(**batch, labels=none, teacher_pairs=own, teacher_weight=1.0).loss
     same.backward()
     assert all(weight.grad is None or weight.grad.abs().max() < 1e-8 for weight in model.parameters())
-
-
-def test_left_padding_gives_the_same_loss(tokenizer):
-    model = build_model("cnn-lstm-crf", tokenizer, **without_dropout("cnn-lstm-crf")).double()
-    batch = helpers.pad(helpers.random_sentences(model.config, (4, 2, 1)), labels=True)
-    pairs = pairs_of(model, batch)
-    lengths = batch["attention_mask"].sum(1).tolist()
-    time = max(lengths)
-
-    def moved(values):
-        return torch.stack([row.roll(time - length, 0) for row, length in zip(values, lengths, strict=True)])
-
-    left = {name: moved(values) for name, values in batch.items()}
-    with torch.no_grad():
-        right = model(**batch, teacher_pairs=pairs, teacher_weight=0.5).loss
-        helpers.close(model(**left, teacher_pairs=moved(pairs), teacher_weight=0.5).loss, right, 1e-9)
 
 
 @pytest.mark.parametrize("decoder", [SoftmaxDecoder(), CrfDecoder(TagSpace(LABELS), constrained=False)], ids=repr)

@@ -338,3 +338,8 @@ def test_threads_with_different_settings_are_independent(tokenizer):
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(encode, jobs)) == [encode(job) for job in jobs]
+
+
+def test_the_calls_of_older_programs_encode_too(tokenizer):
+    assert dict(tokenizer.encode_plus("Ann saw")) == dict(tokenizer("Ann saw"))
+    assert dict(tokenizer.batch_encode_plus(["Ann saw"])) == dict(tokenizer(["Ann saw"]))

@@ -2,7 +2,6 @@
 
 import itertools
 import random
-from collections import Counter
 
 import pytest
 import references as ref
@@ -10,7 +9,7 @@ import torch
 from conftest import LABELS
 
 from hf_xorner.models.tags import IGNORED, TagSpace
-from hf_xorner.models.transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
+from hf_xorner.models.transitions import NO_ACTION, OUT, SHIFT, TransitionSystem
 
 LABEL_SETS = {
     "types": LABELS,
@@ -145,28 +144,6 @@ def test_the_example_of_the_paper():
     assert actions.tolist() == [[SHIFT, SHIFT, 2, OUT, SHIFT, 3, OUT, *[NO_ACTION] * 3]]
 
 
-def test_types_are_in_label_order():
-    assert system_of(["B-ART", "B-PER", "I-PER", "O"]).actions[FIRST_REDUCE:] == ["REDUCE(ART)", "REDUCE(PER)"]
-    assert system_of(LABEL_SETS["plain"]).actions == ["SHIFT", "OUT", "REDUCE(NOUN)", "REDUCE(VERB)", "REDUCE(DET)"]
-
-
-def test_actions_do_not_depend_on_padding_or_neighbours():
-    system = system_of(LABELS)
-    rng = random.Random(0)
-    rows = [[rng.randrange(len(LABELS)) for _ in range(length)] for length in (7, 0, 1, 4)]
-    labels = padded(rows, fill=1)
-    lengths = torch.tensor([len(row) for row in rows])
-    inner = system.tags.to_inner(labels.masked_fill(torch.arange(7) >= lengths.unsqueeze(1), IGNORED))
-    actions, _ = system.actions_of(inner, lengths)
-    decoded = system.tags_of(actions, 7)
-    for row, length in enumerate(lengths.tolist()):
-        alone = system.tags.to_inner(labels[row : row + 1, :length])
-        expected, _ = system.actions_of(alone, lengths[row : row + 1])
-        assert torch.equal(actions[row, : 2 * length], expected[0])
-        assert torch.equal(decoded[row, :length], alone[0])
-        assert not system.tags.on(torch.device("cpu")).kind[decoded[row, length:]].any()
-
-
 def test_malformed_labels_are_read_like_conlleval():
     system = system_of(LABELS)
     labels = ["I-PER", "I-LOC", "I-LOC", "O", "I-PER"]
@@ -191,29 +168,3 @@ def test_words_left_on_the_stack_are_outside():
 
 
 # Real corpora
-
-
-@pytest.mark.parametrize(("name", "entities"), [("conll2003", 23499), ("wnut17", 1975)])
-def test_real_corpora_round_trip_through_actions(corpora, name, entities):
-    from hf_xorner import load_corpus
-
-    train = load_corpus(name)["train"]
-    labels = train.features["ner_tags"].feature.names
-    system = system_of(labels)
-    rows = train["ner_tags"]
-    counts = Counter()
-    for begin in range(0, len(rows), 512):
-        part = list(rows[begin : begin + 512])
-        lengths = torch.tensor([len(row) for row in part])
-        inner = system.tags.to_inner(padded(part, fill=IGNORED))
-        actions, right = system.actions_of(inner, lengths)
-        there = actions != NO_ACTION
-        assert torch.equal(right, there)
-        assert (there.sum(1) <= 2 * lengths).all()
-        word = torch.arange(inner.shape[1]) < lengths.unsqueeze(1)
-        assert torch.equal(system.tags_of(actions, inner.shape[1])[word], inner[word])
-        public = system.tags.to_public_path(system.tags_of(actions, inner.shape[1]), word)
-        assert torch.equal(public[word], padded(part, fill=IGNORED)[word])
-        counts.update(actions[there].tolist())
-    assert counts[SHIFT] + counts[OUT] == sum(map(len, rows))
-    assert sum(counts[action] for action in range(FIRST_REDUCE, system.num_actions)) == entities

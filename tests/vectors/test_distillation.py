@@ -67,11 +67,6 @@ def test_reduced_vectors_keep_the_most_variance_and_are_scaled():
     assert reduction(others.astype(np.float32)) == pytest.approx(wanted, abs=1e-4)
 
 
-def test_identical_vectors_reduce_to_zeros():
-    vectors = np.ones((4, 3), dtype=np.float32)
-    assert not Reduction.of(vectors, 2)(vectors).any()
-
-
 def test_missing_layers_and_dimensions_are_refused(encoder):
     for encode in (
         lambda: encode_words(WORDS, encoder_of(*encoder), [2, 4]),

@@ -173,7 +173,7 @@ def test_reading_stops_early_and_parses_only_what_is_kept(write, monkeypatch):
 # --- Sources ----------------------------------------------------------------------------------------------------------
 
 
-def test_hub_files_and_their_vocabulary_are_downloaded(write, tmp_path, downloads):
+def test_hub_files_and_their_vocabulary_are_downloaded(write, tmp_path, monkeypatch, downloads):
     path = write(GLOVE)
     tensors, vocabulary = write_vectors(Vectors(WORDS, MATRIX), tmp_path / "v")
     archive = zipped(tmp_path / "a.zip", {"x": GLOVE, "y": "a 1"})
@@ -181,6 +181,11 @@ def test_hub_files_and_their_vocabulary_are_downloaded(write, tmp_path, download
     downloads.files["a.zip"] = archive
     for source in ("owner/name:in/x.vec.gz", "datasets/o/na-me.1:v/vectors.safetensors", "owner/name:a.zip:x"):
         assert_is(read_vectors(source))
+    # What exists is not looked up on the Hub.
+    (tmp_path / "owner").mkdir()
+    write(GLOVE, "owner/name:y")
+    monkeypatch.chdir(tmp_path)
+    assert_is(read_vectors("owner/name:y"))
     assert downloads.calls == [
         ("owner/name", "in/x.vec.gz", "model"),
         ("o/na-me.1", "v/vectors.safetensors", "dataset"),
@@ -189,14 +194,6 @@ def test_hub_files_and_their_vocabulary_are_downloaded(write, tmp_path, download
     ]
     with pytest.raises(DataError, match="owner/name:other: cannot be downloaded from the Hub"):
         read_vectors("owner/name:other")
-
-
-def test_existing_paths_are_not_looked_up_on_the_hub(write, tmp_path, monkeypatch, downloads):
-    (tmp_path / "owner").mkdir()
-    write(GLOVE, "owner/name:x")
-    monkeypatch.chdir(tmp_path)
-    assert_is(read_vectors("owner/name:x"))
-    assert not downloads.calls
 
 
 # --- Faults -----------------------------------------------------------------------------------------------------------
