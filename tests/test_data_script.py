@@ -81,7 +81,7 @@ def test_errors_are_one_line(run, folder):
         "conllu, conll2012, brat, spacy."
     )
     assert fault(run("convert", folder, "--to", "brat", "--output", "out")) == (
-        "hf-xorner data: format='brat' cannot be written; choose one of columns, csv, jsonl, spans, parquet, arrow."
+        "hf-xorner data: to='brat' is unknown; choose one of columns, csv, jsonl, spans, parquet, arrow."
     )
     assert fault(run("stats", folder, "--json", "no/such/folder.json")) == (
         "hf-xorner data: [Errno 2] No such file or directory: 'no/such/folder.json'"

@@ -147,8 +147,6 @@ FEATURES = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabe
     [
         ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
         ("emerging_entities_17-master/wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
-        ("train.conll", "dev.conll", "test.conll"),
-        ("WNUT-2017/train.txt", "dev.txt", "test.txt"),
         ("wnut17/data/train.txt", "dev.txt", "test.txt"),
         ("wnut_17/train-00000-of-00001.parquet", "validation-00000-of-00001.parquet", "test-00000-of-00001.parquet"),
         ("wnut_17/wnut_17/train/0000.parquet", "../validation/0000.parquet", "../test/0000.parquet"),
@@ -334,7 +332,6 @@ def read_from(tmp_path, caplog, names):
             ["train.txt"],
             "ignored a.txt, b.txt, c.txt, d.txt and 3 others (the name shows no split).",
         ),
-        (["data/en/train.txt", "data/en/testa.txt"], ["data/en/train.txt", "data/en/testa.txt"], ""),
         (
             ["only.conll", "README.txt"],
             ["only.conll"],
