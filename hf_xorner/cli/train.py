@@ -45,9 +45,7 @@ DESCRIPTION = (
     "launch scripts/train.py` and `torchrun`. Every argument of the Transformers Trainer and every field of the "
     "architecture's config is an option."
 )
-#: Without a recipe and these options.
 DEFAULT_RECIPE = "li2020/xor"
-MODEL_OPTIONS = ("--model_type", "--model_name_or_path")
 parser = training_parser
 
 
@@ -68,11 +66,9 @@ def run(words: Sequence[str]) -> None:
 
 def recipe_or_dataset(words: Sequence[str]) -> list[str]:
     """Return the words with a recipe or `--dataset` in front: if they name no data and model, the recipe of XOR."""
-    if not any(word.partition("=")[0] in ("--dataset", *MODEL_OPTIONS) for word in words if word.startswith("-")):
-        if not words or words[0].startswith("-"):
-            return [DEFAULT_RECIPE, *words]
-    if words[0].startswith("-"):
-        return list(words)
+    if not words or words[0].startswith("-"):
+        named = {word.partition("=")[0] for word in words}
+        return [*words] if named & {"--dataset", "--model_type", "--model_name_or_path"} else [DEFAULT_RECIPE, *words]
     first, known = words[0], recipe_names()
     papers = {name.partition("/")[0] for name in known}
     misspelt = first.count("/") > 1 and first.partition("/")[0] in papers and not Path(first).exists()

@@ -18,7 +18,6 @@ from .batches import TEACHER_PAIRS, EpochSampler, TaggingCollator, bucketed, has
 from .optimization import Nadam, decay_by_epoch
 from .progress import EpochProgress
 
-
 #: The best F1 or accuracy, in percent.
 PERFECT = 100.0
 
