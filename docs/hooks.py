@@ -8,10 +8,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hf_xorner.cli.options import COMMANDS, help_of
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
+from hf_xorner.cli.help import COMMANDS, help_of
 from hf_xorner.training.recipes import ROOT, recipe_names
 
 REPOSITORY = Path(__file__).parent.parent

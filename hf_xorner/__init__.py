@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .models.tokenization_word_char import WordCharTokenizer
     from .tagger import Tagger
     from .training import TaggerTrainer
-    from .training.train import train
+    from .training.run import train
 
 __version__ = "0.2.0"
 
@@ -49,7 +49,7 @@ _LAZY = {
     "evaluate": "evaluation.evaluate",
     "load_corpus": "corpora",
     "publish": "hub",
-    "train": "training.train",
+    "train": "training.run",
     "xor_corpus": "corpora",
 }
 

@@ -92,11 +92,11 @@ def number_by_label(text: str, option: str) -> NumberByLabel:
         ) from None
 
 
-def checked_numbers(given: NumberByLabel, option: str, most: float, labels: Collection[str] | None = None) -> None:
-    """Check numbers that were given for an option.
+def checked_numbers(numbers: NumberByLabel, option: str, most: float, labels: Collection[str] | None = None) -> None:
+    """Check the numbers of an option.
 
     Args:
-        given: One number, or numbers by label.
+        numbers: One number, or numbers by label.
         option: The option, for the error.
         most: The largest number that is allowed; the least is 0.
         labels: The labels of the model; None if they are not known yet.
@@ -104,7 +104,7 @@ def checked_numbers(given: NumberByLabel, option: str, most: float, labels: Coll
     Raises:
         ValueError: If a number is not between the limits, or a label is unknown.
     """
-    for label, number in (given if isinstance(given, Mapping) else {"": given}).items():
+    for label, number in (numbers if isinstance(numbers, Mapping) else {"": numbers}).items():
         if not isinstance(number, Real) or isinstance(number, bool) or not 0 <= number <= most:
             of_label = f" of {label}" if label else ""
             raise ValueError(f"{option}{of_label} is {number!r}; give a number from 0 to {most:g}.")
@@ -238,11 +238,11 @@ class BaseTagger(ABC):
             for number, text, (begin, end) in zip(numbers, texts, _bounds(words.counts), strict=True):
                 results[number] = Annotation(places[begin:end], labels[begin:end], Entities((), text))
             for place, entity in self._entities(texts, words.counts, places, labels, path_log_probs):
-                found = results[numbers[place]]
+                annotation = results[numbers[place]]
                 if entity.score < least_score(least, entity.label):
-                    found.labels[entity.word_start : entity.word_end] = self._outside.argmax()
+                    annotation.labels[entity.word_start : entity.word_end] = self._outside.argmax()
                 else:
-                    found.entities.append(entity)
+                    annotation.entities.append(entity)
         return results
 
     def _entities(

@@ -15,7 +15,6 @@ from conftest import REPOSITORY
 from processes import run_python
 from tiny_encoders import save_encoder
 
-from hf_xorner import __version__
 from hf_xorner.cli import main
 from hf_xorner.cli.help import COMMANDS, check_options, generate, help_of
 from hf_xorner.options import option, read_options
@@ -42,6 +41,7 @@ NOT_RUN = {
     "hf-xorner distill": "needs a trained teacher; test_teacher runs it",
     "analyze": "needs models with attention and relations; tests/papers runs every analysis",
     "--to web": "needs npm packages; test_web writes the page",
+    "$part": "one of many jobs, as the folder before it",
     "zcat": "reads standard input, as test_tag_script does",
     "benchmark": "takes minutes; test_benchmark runs it on a few sentences",
     "conll2003": "needs CoNLL-2003; test_data_script counts other corpora",
@@ -89,25 +89,22 @@ def test_help_file_matches_the_parsers():
     assert json.loads(HELP_FILE.read_text(encoding="utf-8")) == generate(), "run `make help`"
 
 
-def test_every_subcommand_is_documented():
-    assert {found[0] for line in DOCUMENTED if (found := subcommand(line))} == set(COMMANDS)
-
-
 def test_help_starts_with_examples_and_shows_few_options(capsys):
     for command in COMMANDS:
         main(command, ["--help"])
         text = capsys.readouterr().out
         assert text.startswith(f"usage: hf-xorner {command}")
         examples, _, options = text.partition("examples:\n")[2].partition("\n\n")
-        assert examples
-        assert len(re.findall(r"^  --", options, re.MULTILINE)) <= 27
+        assert examples and len(re.findall(r"^  --", options, re.MULTILINE)) <= 27
         main(command, ["--help-all"])
         assert set(re.findall(r"^  (--\w+)", text, re.MULTILINE)) <= set(
             re.findall(r"^  (--\w+)", capsys.readouterr().out, re.MULTILINE)
         )
 
 
-def test_documented_commands_use_full_names_of_options():
+def test_every_command_is_documented_by_full_names_of_options():
+    assert {named[0] for line in DOCUMENTED if (named := subcommand(line))} == set(COMMANDS)
+    assert all(any(part in line for line in DOCUMENTED) for part in NOT_RUN)
     for line, place in DOCUMENTED.items():
         if named := subcommand(line):
             command, words = named
@@ -165,20 +162,6 @@ def test_invalid_options_are_reported_before_torch_is_imported(tmp_path):
     assert "--epochs" in result.stderr
 
 
-def test_package_is_imported_where_there_is_no_argv():
-    code = "import sys; del sys.argv; import hf_xorner; print(hf_xorner.GrnConfig.model_type)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.stdout == "grn\n", result.stderr
-
-
-def test_version_and_overview(capsys):
-    main(None, ["--version"])
-    assert capsys.readouterr().out.strip() == __version__
-    main(None, [])
-    overview = capsys.readouterr().out
-    assert all(f"  {command} " in overview for command in COMMANDS)
-
-
 @pytest.fixture(scope="module")
 def workplace(default_run, tmp_path_factory):
     """A folder with the files that the documentation names."""
@@ -189,7 +172,9 @@ def workplace(default_run, tmp_path_factory):
     text = "Ann B-PER\nSmith I-PER\nmet O\nZeus B-GOD\n\nwe O\nsaw O\nOslo B-LOC\n\n" * 4
     for split in ("train", "dev", "test"):
         (folder / "my_corpus" / f"{split}.conll").write_text(text.replace(" ", "\t"), encoding="utf-8")
-    (folder / "texts.txt").write_text("Ann met Zeus .\nnobody\n", encoding="utf-8")
+    (folder / "texts").mkdir()
+    for file in (folder / "texts.txt", folder / "texts" / "a.txt"):
+        file.write_text("Ann met Zeus .\nnobody\n", encoding="utf-8")
     tasks = [
         {"data": {"text": text}, "annotations": [{"result": [{"value": {"start": 0, "end": 3, "labels": ["PER"]}}]}]}
         for text in (f"Ann met Zeus {number} times ." for number in range(30))
@@ -209,10 +194,6 @@ def workplace(default_run, tmp_path_factory):
 RUN = {line: found for line in DOCUMENTED if (found := subcommand(line)) and not any(part in line for part in NOT_RUN)}
 
 
-def test_reasons_for_examples_that_are_not_run_are_needed():
-    assert all(any(part in line for line in DOCUMENTED) for part in NOT_RUN)
-
-
 # One test, as some examples use what earlier ones wrote.
 def test_documented_commands_run(workplace, monkeypatch, capsys):
     assert len(RUN) >= 12
@@ -229,66 +210,33 @@ def test_documented_commands_run(workplace, monkeypatch, capsys):
             assert not stop.code, f"{line}: {capsys.readouterr().err}"
 
 
-# --- Progress bars ----------------------------------------------------------------------------------------------------
-
-SMALL_RUN = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu true --output_dir small --seeds 3"
-REDIRECTED = [
-    SMALL_RUN,
-    "evaluate --model my_tagger --dataset my_corpus --resamples 0",
-    "tag texts.txt --model my_tagger",
-    "data stats my_corpus",
-    "vectors distill --encoder some/encoder --vocab my_corpus --dim 4 --output small",
-    "card my_tagger",
-]
-
-
-@pytest.mark.parametrize("line", REDIRECTED)
-def test_no_progress_bars_are_written_to_a_file(workplace, line, tmp_path):
-    # An empty cache, so that the corpus is built.
-    environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
-    done = run_python(["-m", "hf_xorner", *line.split()], cwd=workplace, env=environment)
-    assert done.returncode == 0, done.stderr
-    for sign in ("\r", "it/s", "examples/s", "Loading weights"):
-        assert sign not in done.stdout + done.stderr
-
-
-def test_progress_bars_are_shown_in_a_terminal(workplace, monkeypatch, capsys):
+def test_no_progress_bars_are_written_to_a_file_but_to_a_terminal(workplace, monkeypatch, capsys):
     monkeypatch.chdir(workplace)
+    small = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu --output_dir".split()
+    evaluation = "evaluate --model my_tagger --dataset my_corpus --resamples 0".split()
+    for words in ([*small, "small"], evaluation, "card my_tagger --overwrite".split()):
+        done = run_python(["-m", "hf_xorner", *words], cwd=workplace, env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
+        assert done.returncode == 0, done.stderr
+        for sign in ("\r", "it/s", "examples/s", "Loading weights"):
+            assert sign not in done.stdout + done.stderr
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    main(None, [*SMALL_RUN.split()[:-2], "--seeds", "4"])
-    assert "2/2" in capsys.readouterr().err
-    main(None, ["evaluate", "--model", "my_tagger", "--dataset", "my_corpus", "--resamples", "0"])
-    assert "Loading weights" in capsys.readouterr().err
+    for words, sign in (([*small, "other"], "2/2"), (evaluation, "Loading weights")):
+        main(None, words)
+        assert sign in capsys.readouterr().err
 
 
-def test_a_reader_that_closes_the_output_is_no_error(workplace):
+def test_closed_and_full_streams_end_in_one_sentence_unless_they_are_not_needed(workplace):
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    words = [sys.executable, "-m", "hf_xorner", "data", "stats", "my_corpus"]
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=workplace, env=environment
-    ) as running:
-        running.stdout.close()
-        errors = running.stderr.read()
-    assert running.returncode == 0 and b"roken pipe" not in errors and b"BrokenPipe" not in errors
-
-
-@pytest.mark.parametrize(
-    ("line", "code", "sentence"),
-    [
+    for line, code, sentence in (
         ("--version > /dev/full", 1, "No space left"),
-        ("--help > /dev/full", 1, "No space left"),
-        ("--help >&-", 1, "standard output is closed"),
+        ("train --help-all | true", 0, ""),
         ("train --epcohs 3 2>&-", 2, ""),
         ("tag --model my_tagger texts.txt >&-", 1, "standard output is closed"),
         ("tag --model my_tagger - <&-", 1, "standard input is closed"),
         ("tag --model my_tagger texts.txt --output daemon.jsonl <&- >&- 2>&-", 0, ""),
-    ],
-)
-def test_closed_and_full_streams_end_in_one_sentence_unless_they_are_not_needed(workplace, line, code, sentence):
-    words = ["bash", "-c", f"exec {shlex.quote(sys.executable)} -m hf_xorner {line}"]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(words, cwd=workplace, env=environment, capture_output=True, text=True)
-    assert done.returncode == code
-    assert sentence in done.stderr and len(done.stderr.splitlines()) == bool(sentence) and not done.stdout
-    if not code:
-        assert len((workplace / "daemon.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+    ):
+        words = ["bash", "-c", f"{shlex.quote(sys.executable)} -m hf_xorner {line}"]
+        done = subprocess.run(words, cwd=workplace, env=environment, capture_output=True, text=True)
+        assert done.returncode == code
+        assert sentence in done.stderr and len(done.stderr.splitlines()) == bool(sentence) and not done.stdout
+    assert len((workplace / "daemon.jsonl").read_text(encoding="utf-8").splitlines()) == 2

@@ -20,9 +20,10 @@ def printed_by(script, *arguments, folder):
 
 
 def scores(lines):
-    return {line.partition(":")[0]: float(found[1]) for line in lines if (found := F1.search(line))}
+    return {line.partition(":")[0]: float(match[1]) for line in lines if (match := F1.search(line))}
 
 
+@pytest.mark.slow
 def test_two_taggers_are_compared(tmp_path):
     lines = printed_by("compare_taggers.py", folder=tmp_path)
     f1 = scores(lines)
@@ -51,6 +52,7 @@ def test_a_published_model_learns_new_types(tmp_path):
     assert scores(lines)["from the model"] > 50
 
 
+@pytest.mark.slow
 def test_a_teacher_helps_a_student_with_few_labels(tmp_path):
     f1 = scores(printed_by("distil.py", folder=tmp_path))
     assert f1["teacher"] > 95

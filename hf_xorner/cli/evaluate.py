@@ -10,7 +10,7 @@ from ..options import read_options
 
 EXAMPLES = (
     "hf-xorner evaluate --model my_tagger --dataset my_corpus/ --json scores.json --plots pictures/",
-    "hf-xorner evaluate --model my_tagger --dataset my_corpus/ --min_precision 95 --save_min_score true",
+    "hf-xorner evaluate --model my_tagger --dataset my_corpus/ --min_precision 95 --save_min_score",
     "hf-xorner evaluate --predictions any_system.tsv --compare another_system.tsv",
 )
 DESCRIPTION = (

@@ -15,11 +15,13 @@ from transformers import pipeline
 from ..evaluation.tables import score_table
 from ..hub import prepare_repository, publish
 from ..loading import without_bars
-from ..training import (
-    RunArguments,
-    Stopped,
-    TaggerTrainingArguments,
-    TrainingError,
+from ..training import parse
+from ..training.advice import advice
+from ..training.arguments import RunArguments, TaggerTrainingArguments, training_parser
+from ..training.batches import CONTEXT_STATES
+from ..training.facts import read_facts
+from ..training.recipes import recipe_names
+from ..training.run import (
     TrainingRun,
     best_seed,
     check_output,
@@ -27,16 +29,9 @@ from ..training import (
     folder_locked,
     folder_of,
     of_each_seed,
-    parse,
     prepare,
     seed_table,
-    stoppable,
 )
-from ..training.advice import advice
-from ..training.arguments import training_parser
-from ..training.batches import CONTEXT_STATES
-from ..training.facts import read_facts
-from ..training.recipes import recipe_names
 from ..vectors.distill import AUTO, installed_encoder
 from . import fail
 
@@ -116,32 +111,20 @@ def train(
         config_fields: The given fields of the model's config.
         words: The words of the command line, for the advice.
     """
-    scores, exit_code = {}, 0
+    scores = {}
     for one, settings in of_each_seed(run, training):
-        try:
-            ready = prepare(one, settings, config_fields)
-        except ValueError as error:
-            fail("train", error)
+        ready = prepare(one, settings, config_fields)
         introduce(ready, settings.seed if run.seeds else None)
         try:
-            with stoppable():
-                scores[settings.seed] = ready.train()
-        except TrainingError as error:
-            fail("train", error)
-        except Stopped as stop:
-            if training.process_index == 0:
-                print(f"hf-xorner train: stopped by {stop}; --resume_from_checkpoint true continues.", file=sys.stderr)
-            exit_code = stop.exit_code
-            break
+            scores[settings.seed] = ready.train()
+        except KeyboardInterrupt:
+            fail("train", "stopped; --resume_from_checkpoint true continues.", 130)
         if training.process_index == 0:
             print(score_table(scores[settings.seed]))
             print(f"saved in {settings.output_dir}", flush=True)
             if hint := advice(read_facts(str(settings.output_dir)), words, str(training.output_dir)):
                 print(hint, flush=True)
-    # Not within `except`: an exception that is being handled keeps references to the run.
     ready.leave()
-    if exit_code:
-        sys.exit(exit_code)
     return ready, scores
 
 

@@ -62,8 +62,8 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
     states = graph.reshape(states, batch, number * total, context.output_size)
     home = graph.Min(graph.Max(rank - overlap // 2, 0) / step, graph.unsqueeze(windows(count), 1) - 1)
     place = graph.Max(home * total + rank - home * step + len(prefix), 0)
-    found = graph.Where(graph.unsqueeze(present, 2), graph.pick_rows(states, place), 0.0)
-    sums = graph.sum(graph.reshape(found, batch, time, room, context.output_size), 2)
+    of_pieces = graph.Where(graph.unsqueeze(present, 2), graph.pick_rows(states, place), 0.0)
+    sums = graph.sum(graph.reshape(of_pieces, batch, time, room, context.output_size), 2)
     in_word = graph.sum(graph.cast(pieces > 0, "float32"), 2)
     return graph.transpose(sums, 1, 0, 2) / graph.unsqueeze(graph.Max(in_word, 1.0), 2)
 

@@ -26,7 +26,7 @@ class DecodedValues(NamedTuple):
     path: Value  # (T, B)
     log_probs: Value  # (T, B, L) log posterior of all public labels
     alone: Value  # (T, B) log probability of the path's tags by themselves
-    given: Value  # (T, B) given the tag before
+    conditional: Value  # (T, B) given the tag before
 
 
 def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value, lengths: Value) -> DecodedValues:
@@ -72,13 +72,13 @@ def _add_crf(
         moves = graph.pick(graph.reshape(chain.transitions, time, -1, tags * tags), pair)
     else:
         moves = graph.Gather(graph.reshape(chain.transitions, -1), pair)
-    given = graph.pick(from_right, path) - graph.pick(_later(graph, to_right), before) + moves
-    given = graph.Where(graph.IsNaN(given), float(IMPOSSIBLE), graph.Max(given, float(IMPOSSIBLE)))
-    given = graph.Where(steps == 0, alone, given)
+    conditional = graph.pick(from_right, path) - graph.pick(_later(graph, to_right), before) + moves
+    conditional = graph.Where(graph.IsNaN(conditional), float(IMPOSSIBLE), graph.Max(conditional, float(IMPOSSIBLE)))
+    conditional = graph.Where(steps == 0, alone, conditional)
     inside = steps < lengths
-    alone, given = graph.Where(inside, alone, 0.0), graph.Where(inside, given, 0.0)
+    alone, conditional = graph.Where(inside, alone, 0.0), graph.Where(inside, conditional, 0.0)
     log_probs = _public(graph, model.tags, graph.Max(log_probs, float(IMPOSSIBLE)))
-    return DecodedValues(path, log_probs, alone, given)
+    return DecodedValues(path, log_probs, alone, conditional)
 
 
 def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecoder, states: Value) -> _Chain:
@@ -178,25 +178,25 @@ def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair
         return path
     tables = tags.on(torch.device("cpu"))
     time, batch = graph.size(path, 0), graph.size(path, 1)
-    inside = graph.unsqueeze(graph.arange(time), 1) < lengths
-    kind = graph.Where(inside, graph.Gather(tables.kind, path), OUTSIDE)
-    type_ = graph.Where(inside, graph.Gather(tables.entity_type, path), NO_TYPE)
+    words = graph.unsqueeze(graph.arange(time), 1) < lengths
+    kind = graph.Where(words, graph.Gather(tables.kind, path), OUTSIDE)
+    type_ = graph.Where(words, graph.Gather(tables.entity_type, path), NO_TYPE)
     outside = graph.filled(OUTSIDE, 1, batch, dtype=np.int64)
 
     def before(values: Value) -> Value:
         return graph.concat(outside, graph.slice(values, 0, -1, axis=0), axis=0)
 
     continued = continues(kind, type_, before(kind), before(type_))
-    found = ~(kind == OUTSIDE)
+    inside = ~(kind == OUTSIDE)
     if not repair:
-        found = found & _well_formed(graph, kind, continued)
+        inside = inside & _well_formed(graph, kind, continued)
     type_ = graph.Max(type_, 0)
     label = graph.Where(continued, graph.Gather(tables.inside_label, type_), graph.Gather(tables.begin_label, type_))
-    return graph.Where(found, label, tags.outside[1])
+    return graph.Where(inside, label, tags.outside[1])
 
 
 def _well_formed(graph: Graph, kind: Value, continued: Value) -> Value:
-    """True for words (T, B) in a chunk B I* E or S, where `continued` says which words continue one."""
+    """True for words (T, B) in a chunk B I* E or S, where `continued` says which words continue the word before."""
     starts = graph.cast(~continued, "int64")
     chunk = graph.CumSum(starts, 0) - 1  # each word's chunk in its sentence
     ends = graph.concat(
@@ -210,17 +210,17 @@ def _well_formed(graph: Graph, kind: Value, continued: Value) -> Value:
         return graph.GatherElements(sums, chunk, axis=0)
 
     first, last = of_chunk(kind * starts), of_chunk(kind * ends)
-    one = of_chunk(kind * 0 + 1) == 1
-    return ((first == BEGIN) & (last == END)) | ((first == SINGLE) & one)
+    alone = of_chunk(kind * 0 + 1) == 1
+    return ((first == BEGIN) & (last == END)) | ((first == SINGLE) & alone)
 
 
 def _public(graph: Graph, tags: TagSpace, log_probs: Value) -> Value:
     """The log posterior of public labels (T, B, L), from that of inner tags (T, B, K)."""
     if not tags.chunked:
         return log_probs
-    one, other = tags.on(torch.device("cpu")).members.unbind(1)
-    first = graph.Gather(log_probs, one, axis=-1)
-    second = graph.Where(one == other, -torch.inf, graph.Gather(log_probs, other, axis=-1))
+    first_tag, second_tag = tags.on(torch.device("cpu")).members.unbind(1)
+    first = graph.Gather(log_probs, first_tag, axis=-1)
+    second = graph.Where(first_tag == second_tag, -torch.inf, graph.Gather(log_probs, second_tag, axis=-1))
     top = graph.Max(first, second)
     return top + graph.Log(graph.Exp(first - top) + graph.Exp(second - top))
 

@@ -35,12 +35,12 @@ def add_features(graph: Graph, features: WordFeatures, ids: dict[str, Value], in
         graph.unsqueeze(ids[name], 1) if name in ids else None for name in ("input_ids", "char_ids", "piece_ids")
     )
     vectors = _add_word_features(graph, features, words, chars, pieces)
-    found = [graph.Gather(graph.squeeze(graph.concat(*vectors), 1), index)] if vectors else []
+    parts = [graph.Gather(graph.squeeze(graph.concat(*vectors), 1), index)] if vectors else []
     if features.context is not None and pieces is not None:
         there = graph.unsqueeze(graph.cast(mask, "bool"), 2)
         in_sentences = graph.Where(there, graph.Gather(ids["piece_ids"], index), 0)
-        found.append(add_context(graph, features.context, in_sentences))
-    return graph.concat(*found)
+        parts.append(add_context(graph, features.context, in_sentences))
+    return graph.concat(*parts)
 
 
 def _add_word_features(
@@ -161,10 +161,10 @@ def _add_cnn(graph: Graph, cnn: CharacterCnn, codes: torch.Tensor, chars: Value,
             read = graph.Gather(part, graph.slice(rows, offset, positions + offset, axis=2))
             responses = read if responses is None else responses + read
         assert responses is not None
-        found = graph.max(responses, 2)
+        best = graph.max(responses, 2)
         if cnn.centred:
-            found = graph.Where(graph.IsInf(found), 0.0, found)
-        strongest.append(found if filters.bias is None else found + filters.bias)
+            best = graph.Where(graph.IsInf(best), 0.0, best)
+        strongest.append(best if filters.bias is None else best + filters.bias)
     vectors = graph.concat(*strongest)
     return graph.Tanh(vectors) if cnn.with_tanh else vectors
 

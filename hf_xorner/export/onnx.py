@@ -81,7 +81,7 @@ def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> 
     decoded = add_decoder(graph, model, states, lengths)
     labels = add_labels(graph, model.tags, decoded.path, lengths, config.malformed_spans == "repair")
     probability = add_probability(graph, decoded.log_probs, labels)
-    path_log_probs = graph.stack(decoded.alone, decoded.given, axis=2)
+    path_log_probs = graph.stack(decoded.alone, decoded.conditional, axis=2)
     return graph.model(
         {name: ("int64", shape) for name, shape in shapes.items()},
         {

@@ -108,7 +108,7 @@ def find_packages(names: list[str], node_modules: str | Path | None) -> list[Pat
     """
     above = [Path.cwd(), *Path.cwd().parents]
     places = [Path(node_modules)] if node_modules else [folder / "node_modules" for folder in above]
-    found = []
+    packages = []
     for name in names:
         having = [
             place for place in places if all((place / name / "dist" / file).is_file() for file in PACKAGES[name][1])
@@ -116,5 +116,5 @@ def find_packages(names: list[str], node_modules: str | Path | None) -> list[Pat
         if not having:
             where = node_modules or "a folder node_modules here or above"
             raise ValueError(f"the npm package {name} is not in {where}: npm install {' '.join(names)}")
-        found.append(having[0] / name)
-    return found
+        packages.append(having[0] / name)
+    return packages

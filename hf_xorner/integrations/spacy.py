@@ -109,8 +109,8 @@ class TaggerComponent:
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         tokens = [[token for token in doc if not token.is_space] for doc in docs]
-        found = self.tagger.tag([[token.text for token in row] for row in tokens])
-        for doc, row, entities in zip(docs, tokens, found, strict=True):
+        tagged = self.tagger.tag([[token.text for token in row] for row in tokens])
+        for doc, row, entities in zip(docs, tokens, tagged, strict=True):
             self._set(doc, [token.i for token in row], entities)
 
     def _set(self, doc: Doc, places: list[int], entities: "Entities") -> None:

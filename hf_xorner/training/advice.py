@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,32 +18,33 @@ _LATE = 0.9
 _LAG = 15.0
 #: A type with fewer entities in the training data is rare.
 _RARE = 50
-_SENTENCES = 2
 
 
 def advice(facts: Mapping[str, Any], words: Sequence[str], folder: str) -> str:
-    """Return a paragraph about the largest limits of a trained model; empty if none is known.
+    """Return a paragraph about the two largest limits of a trained model; empty if none is known.
 
     Args:
         facts: The facts of the run.
         words: The words of its command line after ``hf-xorner train``, which a suggested command repeats.
         folder: The output folder of that command; a suggested command names a new one.
     """
-    command = partial(_command, words, output_dir=_new_folder(folder))
-    limits = _limits(facts, facts["scores"].get("validation", {}), command)
-    return " ".join(sentence for sentence, _ in zip(limits, range(_SENTENCES), strict=False))
+    new_folder = next(name for number in count(2) if not Path(name := f"{Path(folder)}-{number}").exists())
+    return " ".join(islice(_limits(facts, partial(_command, words, output_dir=new_folder)), 2))
 
 
-def _limits(facts: Mapping[str, Any], validation: Mapping[str, Any], command: Callable[..., str]) -> Iterator[str]:
+def _limits(facts: Mapping[str, Any], command: Callable[..., str]) -> Iterator[str]:
     """Yield what limits a model, the most important first; `command` returns a command line with other options."""
+    validation, curve = facts["scores"].get("validation", {}), facts["curve"]
     if not validation:
         yield (
             "Without validation data the last epoch was kept, which may not be the best: "
-            "add a file dev.txt beside the training data."
+            "add a file dev.txt to the folder of the training data."
         )
-    epochs = facts["curve"][-1]["epoch"] if facts["curve"] else 0
-    score = validation.get("f1", validation.get("accuracy", 100.0))
-    if not score or (_best_epoch(facts) > _LATE * epochs and score < 99):
+    epochs = curve[-1]["epoch"] if curve else 0
+    measure = "f1" if "f1" in validation else "accuracy"
+    score = validation.get(measure, 100.0)
+    best = max((row for row in curve if "dev" in row), key=lambda row: row["dev"].get(measure, 0.0), default=None)
+    if not score or (best and best["epoch"] > _LATE * epochs and score < 99):
         steps = facts["options"].get("max_steps")
         more = {"max_steps": 2 * steps} if steps else {"num_train_epochs": 2 * max(1, round(epochs))}
         what = "steps" if steps else "epochs"
@@ -57,7 +58,7 @@ def _limits(facts: Mapping[str, Any], validation: Mapping[str, Any], command: Ca
             f"{unseen['f1']:.1f}, that of the others {seen['f1']:.1f}. Pretrained vectors help with them, for English "
             f"those of pip install 'hf_xorner[vectors]': {command(vectors=AUTO)}"
         )
-    examples = facts["data"]["splits"].get("train", {}).get("per_type", {})
+    examples = facts["data"]["splits"]["train"].get("per_type", {})
     lagging = [name for name, scores in validation.get("per_type", {}).items() if _lags(scores, validation)]
     rarest = min(lagging, key=lambda name: examples.get(name, 0), default=None)
     if rarest is not None and examples.get(rarest, 0) < _RARE:
@@ -67,22 +68,9 @@ def _limits(facts: Mapping[str, Any], validation: Mapping[str, Any], command: Ca
         )
 
 
-def _best_epoch(facts: Mapping[str, Any]) -> float:
-    """Return the first epoch with the best validation score; 0 without any."""
-    scores = [
-        (row["dev"].get("f1", row["dev"].get("accuracy", 0.0)), row["epoch"]) for row in facts["curve"] if "dev" in row
-    ]
-    return max(scores, key=lambda score: score[0], default=(0.0, 0.0))[1]
-
-
 def _lags(part: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
     """Return whether both have entities, and the F1 of the part is far below."""
     return bool(part.get("support") and whole.get("support")) and part["f1"] < whole["f1"] - _LAG
-
-
-def _new_folder(folder: str) -> str:
-    """Return the name of a folder that does not exist: the given one with a number."""
-    return next(name for number in count(2) if not Path(name := f"{Path(folder)}-{number}").exists())
 
 
 def _command(words: Sequence[str], **options: Any) -> str:

@@ -249,7 +249,7 @@ class TaggerTrainingArguments(TrainingArguments):
         if processes > 1 and self.world_size == 1:
             raise ValueError(
                 f"{processes} processes were started but the Trainer sees only one: each would train alone, into the "
-                "same folder. Add --use_cpu true, or start one process."
+                "same folder. Add --use_cpu, or start one process."
             )
         if self.device.type != "cuda":
             self.dataloader_pin_memory = False

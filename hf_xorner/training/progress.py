@@ -1,47 +1,15 @@
-"""The output of a training run: a progress bar and one line an epoch; and how signals end it."""
+"""The output of a training run: a progress bar and one line an epoch."""
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 from tqdm.auto import tqdm
 from transformers import ProgressCallback
 
 from .batches import has_words, word_counts
-
-
-class Stopped(KeyboardInterrupt):
-    """Raised by SIGINT and SIGTERM. Subclasses KeyboardInterrupt so that `except Exception` cannot swallow it.
-
-    Args:
-        number: The number of the signal.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.exit_code = 128 + number
-
-
-@contextmanager
-def stoppable() -> Iterator[None]:
-    """Raise `Stopped` on SIGINT and SIGTERM, so that incomplete files are removed; for the main thread only."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise Stopped(number)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
 
 #: The scores of an evaluation and their abbreviations.
 _SCORES = {"precision": "P", "recall": "R", "f1": "F1"}

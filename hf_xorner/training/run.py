@@ -1,11 +1,11 @@
-"""A training run: arguments, corpus, tokenizer and model, Trainer, saved model, facts."""
+"""A training run, of one seed or several: its folder, corpus, model and Trainer, saved model and facts."""
 
 from __future__ import annotations
 
 import gc
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from pathlib import Path
 from statistics import mean, stdev
@@ -21,16 +21,17 @@ from ..corpora import load_corpus
 from ..corpora.assemble import words_and_tags
 from ..corpora.hold_out import hold_out
 from ..corpora.schemes import UNLABELLED_TAG
-from ..errors import TrainingError, first_line
+from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
-from ..files import FACTS_FILE, LockedError, check_apart, locked
+from ..files import FACTS_FILE, check_apart, locked
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from ..registration import CONFIGS
+from ..tagger import Tagger
 from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
-from .arguments import RunArguments, TaggerTrainingArguments, adopt
+from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of
 from .build import BITS, Start, build_afresh, go_on, quantized
 from .data import Teacher, read_texts, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import command_of, facts_before, options_of, write_facts
@@ -45,29 +46,9 @@ WORDS, LABELS = "tokens", "ner_tags"
 LOCK = ".training.lock"
 
 
-@contextmanager
-def folder_locked(folder: str | Path, arguments: TrainingArguments) -> Iterator[None]:
-    """Hold the lock of an output folder; see `hf_xorner.files.locked`.
-
-    Args:
-        folder: The folder, which is created if it does not exist.
-        arguments: The arguments of the run, which contain the number of this process.
-
-    Raises:
-        TrainingError: If another run writes the folder, or it cannot be written.
-    """
-    with ExitStack() as stack:
-        try:
-            if arguments.process_index == 0:
-                stack.enter_context(locked(Path(folder) / LOCK, folder))
-        except LockedError as error:
-            raise TrainingError(str(error)) from None
-        except OSError as error:
-            reason = error.strerror or first_line(error)
-            raise TrainingError(
-                f"output_dir={str(folder)!r} cannot be written ({reason}); name another folder."
-            ) from None
-        yield
+def folder_locked(folder: str | Path, arguments: TrainingArguments) -> AbstractContextManager[None]:
+    """Hold the lock of an output folder, which is created if it does not exist, in the main process."""
+    return locked(Path(folder) / LOCK, folder) if arguments.process_index == 0 else nullcontext()
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
@@ -401,3 +382,43 @@ def _choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClass
         raise ValueError(
             f"metric_for_best_model={metric!r} is unknown; choose one of {', '.join(scores)} and eval_loss."
         )
+
+
+def train(dataset: str | Path = "xor", recipe: str | None = None, **options: Any) -> Tagger:
+    """Train a tagger, save it, and return it.
+
+        tagger = train("my_corpus/", model_type="cnn-lstm-crf", num_train_epochs=20, output_dir="my_tagger")
+
+    Args:
+        dataset: A corpus by name, a file, a folder, or owner/name on the Hub.
+        recipe: A recipe of the package or a YAML file, which `dataset` and `options` override.
+        **options: The options of ``hf-xorner train``: arguments of the `Trainer` and fields of the model's config.
+
+    Returns:
+        The saved tagger. Its `scores` are those of the held-out splits; with `seeds`, the seed with the best validation
+        score is returned.
+
+    Raises:
+        ValueError: If an option is unknown or wrong, or the corpus cannot be read.
+    """
+    if not recipe or dataset != "xor":
+        options["dataset"] = str(dataset)
+    run, training, config_fields = arguments_of(options, recipe)
+    if training.push_to_hub:
+        raise ValueError(
+            "push_to_hub is an option of `hf-xorner train`; call hf_xorner.publish with the folder instead."
+        )
+    check_seeds(run, training)
+    scores = {}
+    folder = str(training.output_dir)
+    with folder_locked(folder, training):
+        for one, settings in of_each_seed(run, training):
+            check_output(one, settings)
+        for one, settings in of_each_seed(run, training):
+            ready = prepare(one, settings, config_fields)
+            scores[settings.seed] = ready.train()
+        ready.leave()
+        best = best_seed(scores)
+        tagger = Tagger.from_pretrained(folder_of(folder, best) if run.seeds else folder)
+    tagger.scores = scores[best]
+    return tagger

@@ -128,7 +128,7 @@ def read_composition(source: str | Path) -> Composition:
     except Exception as error:
         raise DataError(
             f"{tensors} and {tokenizer.name} cannot be read ({first_line(error)}); write them with "
-            "hf-xorner vectors distill --composed true."
+            "hf-xorner vectors distill --composed."
         ) from None
     dim = composition.bias.size
     shapes = {name: part.shape for name, part in parts.items()}

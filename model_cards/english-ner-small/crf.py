@@ -434,13 +434,12 @@ def best_scores(chain: Chain) -> Tensor:
     # Sentences last, so that sums and maxima run over contiguous memory.
     words = emissions.permute(1, 2, 0).contiguous()  # (T, K, B)
     words = words - words.amax(1, keepdim=True)
-    moves = None if chain.conditioned else transitions.unsqueeze(2)
     scores = torch.empty_like(words)
     pairs = words.new_empty(tags, tags, batch)
     score = start.expand(batch, tags).t()
     for step, (word, here) in enumerate(by_step(words, scores)):
         if step:
-            move = transitions[:, step].permute(1, 2, 0) if moves is None else moves
+            move = transitions[:, step].permute(1, 2, 0) if chain.conditioned else transitions.unsqueeze(2)
             score = torch.add(score.unsqueeze(1), move, out=pairs).amax(0)
         score = torch.add(score, word, out=here)
         if step % STEPS_TO_GROW == 0:

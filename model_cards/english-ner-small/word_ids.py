@@ -96,7 +96,7 @@ class WordLookup(NamedTuple):
         index = look_up(word)
         if index is None:
             ids = map(look_up, self.forms(word)[1:])
-            index = next((found for found in ids if found is not None), UNKNOWN_ID)
+            index = next((known for known in ids if known is not None), UNKNOWN_ID)
         return index
 
     def forms(self, word: str) -> list[str]:

@@ -78,7 +78,7 @@ def test_processes_without_a_distributed_backend_are_refused(tmp_path, monkeypat
     # As where there is an accelerator of which processes cannot share the work.
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(TrainingArguments, "__post_init__", lambda self: None)
-    with pytest.raises(ValueError, match=r"2 processes were started .* --use_cpu true"):
+    with pytest.raises(ValueError, match=r"2 processes were started .* --use_cpu"):
         TaggerTrainingArguments(str(tmp_path))
 
 
@@ -90,7 +90,7 @@ def test_the_command_prints_one_line_errors_and_leaves_nothing(script, tmp_path)
         assert errors.startswith("hf-xorner train: ") and option.partition("=")[2] in errors
         assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
     (tmp_path / "file").write_text("mine")
-    assert "cannot be written" in fault(script("train.py", *words, "--output_dir", tmp_path / "file"))
+    assert str(tmp_path / "file") in fault(script("train.py", *words, "--output_dir", tmp_path / "file"))
     assert (tmp_path / "file").read_text() == "mine"
     large = ["--per_device_train_batch_size", "1000000", "--early_stopping", "1000000", "--save_total_limit", "0"]
     ok(script("train.py", *words, *large, "--use_cpu", "--disable_tqdm"))

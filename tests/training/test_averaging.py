@@ -46,10 +46,3 @@ def test_the_average_is_kept_only_if_it_scores_higher(ready, better):
     keep_the_better(trainer, average)
     for name, weight in trained_weights(model).items():
         assert torch.equal(weight, best[name] + 1 if better else best[name])
-
-
-def test_frozen_weights_are_not_averaged(ready):
-    model = ready.trainer.model
-    model.classifier.weight.requires_grad_(False)
-    weights = trained_weights(model)
-    assert "classifier.weight" not in weights and "classifier.bias" in weights

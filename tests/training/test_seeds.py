@@ -9,7 +9,8 @@ import pytest
 from conftest import REPOSITORY
 from helpers import TORCHRUN, ok, write_towns
 
-from hf_xorner.training import best_seed, check_seeds, parse, seed_table
+from hf_xorner.training import parse
+from hf_xorner.training.run import best_seed, check_seeds, seed_table
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +62,7 @@ def test_seeds_can_be_resumed_and_added(train, tmp_path):
     assert (tmp_path / "out" / "seed-4" / "model.safetensors").is_file()
 
 
-def test_no_seed_replaces_a_trained_model(train, tmp_path):
-    train(tmp_path / "out", "--seeds", "4")
-    with pytest.raises(AssertionError, match="seed-4 holds a trained model"):
-        train(tmp_path / "out", "--seeds", "3", "4")
-    assert not (tmp_path / "out" / "seed-3" / "config.json").exists()
-
-
+@pytest.mark.slow
 def test_several_processes_train_several_seeds(corpus, tmp_path):
     words = words_for(corpus, tmp_path / "out", "--seeds", "3", "4")
     command = [sys.executable, *TORCHRUN, str(REPOSITORY / "scripts" / "train.py"), *words]
@@ -95,16 +90,11 @@ def test_the_table_shows_mean_and_sample_standard_deviation():
     assert seed_table({7: {"test": {"f1": 1.0}}}).splitlines()[1].split() == ["test", "F1", "1.00", "1.00"]
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--seeds", "1", "1"], r"seeds=\[1, 1\] has one of them twice"),
+def test_options_incompatible_with_several_seeds_are_refused(tmp_path):
+    for options, sentence in (
         (["--seeds", "1", "2", "--push_to_hub", "true", "--hub_model_id", "a/b"], "push_to_hub publishes one model"),
         (["--seeds", "1", "--resume_from_checkpoint", "runs/x/checkpoint-3"], "names one run's checkpoint"),
-        (["--seeds", "1", "2", "--seed", "3"], "seed and seeds are both given"),
-    ],
-)
-def test_options_incompatible_with_several_seeds_are_refused(tmp_path, options, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        run, training, _ = parse(["--output_dir", str(tmp_path), *options])
-        check_seeds(run, training)
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            run, training, _ = parse(["--output_dir", str(tmp_path), *options])
+            check_seeds(run, training)

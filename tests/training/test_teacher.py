@@ -110,30 +110,15 @@ def test_the_loss_counts_all_words_of_texts(place, tmp_path):
     assert int(trainer._get_num_items_in_batch([batch], CPU)) == expected
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"model_type": "stack-lstm"}, "A Stack-LSTM cannot learn from a teacher"),
-        ({"teacher_weight": 1.5}, "teacher_weight=1.5 must be a number from 0 up, and below 1."),
-        ({"teacher": "nowhere/at/all"}, "nowhere/at/all"),
-    ],
-)
-def test_wrong_options_give_one_sentence(place, tmp_path, options, sentence):
-    given = {"model_type": "lstm-crf", "teacher": place / "teacher-1", "teacher_text": place / "text.txt", **SMALL}
-    with pytest.raises(ValueError, match=sentence.replace(".", r"\.")):
-        runs.ready(place / "towns", tmp_path / "student", **{**given, **options})
-
-
-def test_text_needs_a_teacher(place, tmp_path):
-    with pytest.raises(ValueError, match="teacher_text needs a model that labels it; name it by teacher"):
-        runs.ready(place / "towns", tmp_path / "student", teacher_text=place / "text.txt")
-
-
-def test_broken_texts_give_one_sentence(place, tmp_path):
-    for content, sentence in ((b"a\xff", "text.txt:1: byte 0xff"), (b"\n \n", "has no words")):
+def test_faults_give_one_sentence(place, tmp_path):
+    for content, sentence in ((b"a\xff", "UTF-8"), (b"\n \n", "has no words")):
         (tmp_path / "text.txt").write_bytes(content)
         with pytest.raises(ValueError, match=sentence):
             student(place, tmp_path / "student", teacher_text=tmp_path / "text.txt")
+    with pytest.raises(ValueError, match="A Stack-LSTM cannot learn from a teacher"):
+        student(place, tmp_path / "student", model_type="stack-lstm")
+    with pytest.raises(ValueError, match="teacher_text needs a model that labels it"):
+        runs.ready(place / "towns", tmp_path / "student", teacher_text=place / "text.txt")
 
 
 def test_a_teacher_of_other_types_is_refused(place, tmp_path):

@@ -35,13 +35,13 @@ def largest_difference(left: dict, right: dict) -> float:
     return max((left[name].double() - right[name].double()).abs().max().item() for name in left)
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_accumulated_gradients_match_a_large_batch(tmp_path, tokenizer, reduction):
-    whole = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=4)
-    parts = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=1, gradient_accumulation_steps=4)
+def test_accumulated_gradients_match_a_large_batch(tmp_path, tokenizer):
     start = build_model("cross-bilstm-cnn", tokenizer).state_dict()
-    assert largest_difference(whole, start) > 1e-3
-    assert largest_difference(whole, parts) < 1e-6
+    for reduction in REDUCTIONS:
+        whole = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=4)
+        parts = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=1, gradient_accumulation_steps=4)
+        assert largest_difference(whole, start) > 1e-3
+        assert largest_difference(whole, parts) < 1e-6, reduction
 
 
 TWO_PROCESSES = """
@@ -84,8 +84,7 @@ def test_the_stock_trainer_and_collator_train_and_evaluate_ragged_labels(tmp_pat
     assert 0 < output.metrics["test_loss"] < 100
 
 
-@pytest.mark.parametrize("remove", [False, True])
-@pytest.mark.parametrize("columns", [("tokens", "ner_tags"), ("words", "tags")])
+@pytest.mark.parametrize(("columns", "remove"), [(("tokens", "ner_tags"), True), (("words", "tags"), False)])
 def test_stock_arguments_keep_the_columns_of_the_collator(tmp_path, tokenizer, columns, remove):
     """Others are removed as the stock Trainer does, or are left."""
     words, labels = columns
@@ -124,17 +123,9 @@ def test_the_collator_pads_words_characters_and_labels(tokenizer):
     assert "labels" not in TaggingCollator(tokenizer)([{"tokens": ["Ann"]}])
 
 
-@pytest.mark.parametrize(
-    ("example", "message"),
-    [
-        ({"words": ["Ann"], "ner_tags": [0]}, r"the columns \['ner_tags', 'words'\] and none called 'tokens'"),
-        ({"tokens": ["Ann"], "ner_tags": ["B-PER"]}, "ner_tags holds 'B-PER', and labels are numbers"),
-        ({"tokens": ["Ann"], "ner_tags": [None]}, "ner_tags holds None, and labels are numbers"),
-    ],
-)
-def test_the_collator_refuses_invalid_examples(tokenizer, example, message):
-    with pytest.raises(ValueError, match=message):
-        TaggingCollator(tokenizer)([example])
+def test_the_collator_names_a_missing_column(tokenizer):
+    with pytest.raises(ValueError, match=r"the columns \['ner_tags', 'words'\] and none called 'tokens'"):
+        TaggingCollator(tokenizer)([{"words": ["Ann"], "ner_tags": [0]}])
 
 
 def test_the_collator_reports_the_example_with_mismatched_labels(tokenizer):
