@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from conftest import REPOSITORY
+from helpers import posix
 from processes import run_python
 from tiny_encoders import save_encoder
 
@@ -225,6 +226,7 @@ def test_no_progress_bars_are_written_to_a_file_but_to_a_terminal(workplace, mon
         assert sign in capsys.readouterr().err
 
 
+@posix
 def test_closed_and_full_streams_end_in_one_sentence_unless_they_are_not_needed(workplace):
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     for line, code, sentence in (

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 from conftest import REPOSITORY
-from helpers import fault, lock_holder
+from helpers import fault, lock_holder, posix
 from seqeval.metrics import f1_score
 
 from hf_xorner import Tagger, load_corpus
@@ -24,6 +24,7 @@ from hf_xorner.papers.results import merge_results
 from hf_xorner.papers.tables import read_table
 from hf_xorner.training.recipes import table_names
 
+pytestmark = posix  # runs are interrupted by SIGINT
 SCRIPT = str(REPOSITORY / "scripts" / "reproduce.py")
 BASE = """# Of these tests.
 use_cpu: true

@@ -123,6 +123,11 @@ def _read(split: Split, reading: Reading, repairs: Repairs) -> list[Sentence]:
     shared: dict[str, str] = {}
     sentences = []
     for sentence in split.sentences:
+        size, tags, parts = len(sentence.tokens), len(sentence.tags), sentence.pos_tags
+        if tags != size or (parts is not None and len(parts) != size):
+            other = f"{tags} tags" if tags != size else f"{len(parts or [])} parts of speech"
+            repairs.leave_out(DataError(f"{sentence.place()}: {size} tokens but {other}; give every token one."))
+            continue
         if reading.strip is not None:
             sentence = _stripped(sentence, reading.strip, repairs)
             if not sentence.tokens:

@@ -19,7 +19,7 @@ from .formats.columns import read_columns, split_lines
 from .formats.conll2012 import BEGINS, read_conll2012
 from .formats.conllu import is_conllu, read_conllu
 from .formats.csv_rows import has_header, read_csv
-from .formats.json_lines import is_json, kind_of_record, read_json_lines, records
+from .formats.json_lines import JSON, kind_of_record, read_json_lines, records
 from .formats.spacy import read_spacy
 from .formats.spans import read_brat, read_spans
 from .formats.tables import open_saved, read_arrow, read_parquet, sentences_of_table
@@ -61,7 +61,7 @@ def splits_of_folder(
     """
     if any((folder / name).is_file() for name in _SAVED):
         return {
-            name: split_of_table(dataset, f"{folder.resolve()}, {name}", reading)
+            name: _split_of_table(dataset, f"{folder.resolve()}, {name}", reading)
             for name, dataset in open_saved(folder).items()
         }
     files = find_splits(folder, prefix=prefix)
@@ -89,14 +89,7 @@ def _tag_names_in(path: Path) -> str:
     raise DataError(f"{path}: expected an object of names and their numbers from 0; give tag_names.")
 
 
-def split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
-    """Return a dataset as a split.
-
-    Args:
-        dataset: The data set.
-        source: Its name, for messages.
-        reading: The options of reading.
-    """
+def _split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
     return Split(list(sentences_of_table(dataset, source, reading)), source)
 
 
@@ -135,7 +128,7 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs) ->
         elif format == "brat":
             sentences += read_brat(path, repairs, path.relative_to(common).with_suffix("").as_posix())
         elif format == "spacy":
-            sentences += read_spacy(path, reading, repairs)
+            sentences += read_spacy(path, reading)
         else:
             sentences += read_parquet(path, reading) if format == "parquet" else read_arrow(path, reading)
     guesses_pos = reading.pos_column is None and "columns" in formats
@@ -157,7 +150,7 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
     text = text.lstrip(f" \t\r\n{BYTE_ORDER_MARK}")
     if suffix.endswith("gold_conll") or text.startswith(BEGINS):
         return "conll2012"
-    if suffix in JSON_SUFFIXES or is_json(text):
+    if suffix in JSON_SUFFIXES or JSON.match(text):
         # Bad records at the beginning may be left out.
         first = next(records(path, text, Repairs(reading)), None)
         return "jsonl" if first is None else kind_of_record(first.content, reading)
@@ -219,7 +212,7 @@ def splits_of_hub(name: str, reading: Reading) -> dict[str, Split]:
     found = load_hub_dataset(name)
     named = {split_of(Path(split)): split for split in found}
     splits = {
-        split: split_of_table(found[named[split]], f"{name}, {named[split]}", reading)
+        split: _split_of_table(found[named[split]], f"{name}, {named[split]}", reading)
         for split in SPLITS
         if split in named
     }

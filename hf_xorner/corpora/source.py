@@ -89,8 +89,8 @@ class Repairs:
         if self._bad_lines:
             more = self._bad_lines - len(self._left_out)
             listed = [*self._left_out, f"and {more:,} more"] if more else self._left_out
-            lines = "line or record was" if self._bad_lines == 1 else "lines or records were"
-            _log.warning("%s: %s bad %s left out:\n  %s", source, f"{self._bad_lines:,}", lines, "\n  ".join(listed))
+            bad = f"{self._bad_lines:,} bad lines or records were left out"
+            _log.warning("%s: %s:\n  %s", source, bad, "\n  ".join(listed))
 
 
 AUTO = "auto"

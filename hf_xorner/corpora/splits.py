@@ -36,12 +36,7 @@ _OTHER_SUFFIX = re.compile(
 _OTHER_NAME = re.compile(
     r"(read_?me|licen[cs]e|copying|changelog|citation|makefile|dataset_infos?)(\.\w+)?", re.IGNORECASE
 )
-# OntoNotes' own, in whatever version: .v4_gold_conll, and .v4_auto_conll for what programs annotated.
-_CONLL2012_SUFFIX = "_conll"
-_GOLD_SUFFIX = "_gold_conll"
 _PART = re.compile(r"-(\d{5})-of-(\d{5})(?=[-.])")
-# Names that a message shows.
-_SHOWN = 4
 
 
 def suffix_of(path: Path) -> str:
@@ -53,7 +48,7 @@ def suffix_of(path: Path) -> str:
 def has_data_suffix(path: Path) -> bool:
     """Return whether a file name has a suffix of labelled data."""
     suffix = suffix_of(path)
-    return suffix != "" and (suffix in SUFFIXES or suffix.endswith(_CONLL2012_SUFFIX))
+    return suffix != "" and (suffix in SUFFIXES or suffix.endswith("_conll"))
 
 
 def split_of(path: Path) -> str | None:
@@ -156,7 +151,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 def _is_structured(path: Path) -> bool:
     """Return whether a file is a table or of CoNLL-2012."""
     suffix = suffix_of(path)
-    return suffix in TABLE_SUFFIXES or suffix.endswith(_CONLL2012_SUFFIX)
+    return suffix in TABLE_SUFFIXES or suffix.endswith("_conll")
 
 
 def _sorted_by_split(files: Iterable[Path], folder: Path) -> Found:
@@ -205,7 +200,7 @@ def _splits_in(names: Iterable[str]) -> set[str]:
 def _best(paths: list[Path]) -> list[Path]:
     """Return the files annotated by people, if there are any."""
     # WNUT 2017's test set was published twice in one folder; only the annotated file has the gold tags.
-    for suffix in (".annotated", _GOLD_SUFFIX, ANNOTATION_SUFFIX):
+    for suffix in (".annotated", "_gold_conll", ANNOTATION_SUFFIX):
         paths = [path for path in paths if suffix_of(path).endswith(suffix)] or paths
     return paths
 
@@ -230,8 +225,8 @@ def _claim_of(path: Path) -> Path:
 def _listed(paths: Sequence[Path], folder: Path, separator: str = ", ") -> str:
     """Return the first of some paths in or below a folder, and the number of the others."""
     names = [str(path.relative_to(folder) if path.is_relative_to(folder) else path) for path in paths]
-    others = f" and {len(names) - _SHOWN:,} others" if len(names) > _SHOWN else ""
-    return separator.join(names[:_SHOWN]) + others
+    others = f" and {len(names) - 4:,} others" if len(names) > 4 else ""
+    return separator.join(names[:4]) + others
 
 
 def _check_parts(paths: list[Path]) -> None:

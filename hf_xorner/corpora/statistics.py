@@ -13,7 +13,6 @@ from .assemble import DOC_ID, TOKENS, TRAIN, flat_labels, label_names_of
 from .schemes import TagSet, is_chunked
 
 _LENGTHS = ("1", "2", "3", "4 or more")
-_GAP = 2
 
 
 def corpus_statistics(corpus: DatasetDict) -> dict[str, dict[str, Any]]:
@@ -125,7 +124,7 @@ def statistics_table(statistics: Mapping[str, Mapping[str, Any]]) -> str:
     for name, values in _lines(list(statistics.values())):
         rows.append((name, [_cell(value) for value in values]))
     width = max(len(name) for name, _ in rows)
-    widths = [max(len(cells[index]) for _, cells in rows if cells) + _GAP for index in range(len(statistics))]
+    widths = [max(len(cells[index]) for _, cells in rows if cells) + 2 for index in range(len(statistics))]
     lines = []
     for name, cells in rows:
         padded = "".join(cell.rjust(size) for cell, size in zip(cells, widths, strict=False))

@@ -94,8 +94,7 @@ def _as_spans(sentences: Iterator[Sentence], separator: str, chunked: bool) -> I
     """
     for sentence in sentences:
         if not chunked or UNLABELLED_TAG in sentence.tags:
-            what = f"the unknown tag {UNLABELLED_TAG}" if chunked else "tags of single words"
-            raise DataError(f"{sentence.place()}: {what}, and spans hold entities only; write jsonl.")
+            raise DataError(f"{sentence.place()}: spans hold entities only, no {sentence.tags[0]!r}; write jsonl.")
         ends = list(accumulate([len(word) + 1 for word in sentence.tokens]))
         places = [(end - 1 - len(word), end - 1) for word, end in zip(sentence.tokens, ends, strict=True)]
         spans: list[list[Any]] = []

@@ -66,12 +66,13 @@ class IdCnnEncoder(Encoder):
             features = features.expanded()
         layout = Layout.of(lengths, features.shape[1], gap=self.reach)
         states = self.input(layout.lay_out(features)).relu() * layout.within
+        judged = self.iterations if self.training and self.loss_each_iteration else 1
+        kept = self.iterations + 1 if output_hidden_states else judged
         layers = [states]
         for _ in range(self.iterations):
             for convolution in self.block:
                 states = convolution(states).relu() * layout.within
-            layers.append(states)
-        judged = self.iterations if self.training and self.loss_each_iteration else 1
+            layers = [*layers, states][-kept:]
         taken_back = torch.cat([layout.take_back(rows) for rows in layers[-judged:]])
         *earlier, states = dropout(taken_back, self.dropout, self.training).chunk(judged)
         below = [layout.take_back(rows) for rows in layers[:-1]] if output_hidden_states else []

@@ -208,10 +208,10 @@ def place_vectors(
         use: See `RunArguments.vectors_as`.
         known: Words that keep the vector that they have, which may have been tuned.
     """
-    found = look_up(tokenizer, vectors.words)
+    matches = look_up(tokenizer, vectors.words)
     known = set(known)
-    new = np.array([word not in known for word in known_words(tokenizer)])[found.ids]
-    ids, values = torch.from_numpy(found.ids[new]), torch.from_numpy(vectors.matrix[found.rows[new]])
+    new = np.array([word not in known for word in known_words(tokenizer)])[matches.ids]
+    ids, values = torch.from_numpy(matches.ids[new]), torch.from_numpy(vectors.matrix[matches.rows[new]])
     if use == "tuned":
         features.words.weight[ids] = values.to(features.words.weight)
     elif features.static is not None:

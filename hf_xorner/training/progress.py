@@ -128,8 +128,8 @@ def logged_scores(metrics: dict[str, Any]) -> tuple[dict[str, float], list[str]]
         last = next((key for key in metrics if key.endswith(f"_{names[-1]}")), None)
         if last is not None:
             prefix = last.removesuffix(f"_{names[-1]}")
-            found = {name: metrics[f"{prefix}_{name}"] for name in names if f"{prefix}_{name}" in metrics}
-            scores = {_SCORES.get(name, name): value for name, value in found.items()}
+            values = {name: metrics[f"{prefix}_{name}"] for name in names if f"{prefix}_{name}" in metrics}
+            scores = {_SCORES.get(name, name): value for name, value in values.items()}
             digits = 4 if names == ("loss",) else 2
             data = prefix.removeprefix("eval").removeprefix("_") or "dev"
             return scores, [f"{data} " + " ".join(f"{name} {value:.{digits}f}" for name, value in scores.items())]

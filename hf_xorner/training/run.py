@@ -120,10 +120,10 @@ def of_each_seed(
 ) -> Iterator[tuple[RunArguments, TaggerTrainingArguments]]:
     """Yield the arguments of each seed's run; without seeds, those given."""
     for seed in dict.fromkeys(run.seeds):
-        one, settings = copy(run), copy(training)
-        one.seeds, settings.seed = [], seed
+        of_seed, settings = copy(run), copy(training)
+        of_seed.seeds, settings.seed = [], seed
         settings.output_dir = folder_of(str(training.output_dir), seed)
-        yield one, settings
+        yield of_seed, settings
     if not run.seeds:
         yield run, training
 
@@ -412,10 +412,10 @@ def train(dataset: str | Path = "xor", recipe: str | None = None, **options: Any
     scores = {}
     folder = str(training.output_dir)
     with folder_locked(folder, training):
-        for one, settings in of_each_seed(run, training):
-            check_output(one, settings)
-        for one, settings in of_each_seed(run, training):
-            ready = prepare(one, settings, config_fields)
+        for of_seed, settings in of_each_seed(run, training):
+            check_output(of_seed, settings)
+        for of_seed, settings in of_each_seed(run, training):
+            ready = prepare(of_seed, settings, config_fields)
             scores[settings.seed] = ready.train()
         ready.leave()
         best = best_seed(scores)

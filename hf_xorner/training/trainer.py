@@ -41,8 +41,9 @@ class TaggerTrainer(Trainer):
         self._words = getattr(self.data_collator, "words", "tokens")
         # The reporters of the user and of notebooks are kept.
         stock = (ProgressCallback, PrinterCallback)
-        given = [one if isinstance(one, type) else type(one) for one in options.get("callbacks") or ()]
-        if not any(issubclass(kind, stock) for kind in given) and any(self.pop_callback(kind) for kind in stock):
+        callbacks = options.get("callbacks") or ()
+        kinds = [callback if isinstance(callback, type) else type(callback) for callback in callbacks]
+        if not any(issubclass(kind, stock) for kind in kinds) and any(self.pop_callback(kind) for kind in stock):
             self.add_callback(EpochProgress(self._words))
         patience = getattr(self.args, "early_stopping", 0)
         if patience and self.eval_dataset is not None:
@@ -80,9 +81,9 @@ class TaggerTrainer(Trainer):
 
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
         """Create the learning rate schedule: that of `epoch_decay`, if it is set."""
-        given, decay = self.lr_scheduler is not None, getattr(self.args, "epoch_decay", None)
+        of_user, decay = self.lr_scheduler is not None, getattr(self.args, "epoch_decay", None)
         scheduler = super().create_scheduler(num_training_steps, optimizer)
-        if given or decay is None:
+        if of_user or decay is None:
             return scheduler
         if not isinstance(self.train_dataset, Sized):
             raise ValueError("epoch_decay counts epochs, so it needs training data with a length, not a stream.")
@@ -116,9 +117,9 @@ class TaggerTrainer(Trainer):
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """Create the optimizer, with a separate learning rate for an encoder that is fine-tuned."""
-        given, rate = self.optimizer is not None, getattr(self.args, "context_learning_rate", None)
+        of_user, rate = self.optimizer is not None, getattr(self.args, "context_learning_rate", None)
         optimizer = super().create_optimizer(model)
-        if given:
+        if of_user:
             return optimizer
         context = self.accelerator.unwrap_model(self.model).features.context
         if rate is None or context is None:

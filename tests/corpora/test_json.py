@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hf_xorner.corpora import DataError, load_corpus
 from hf_xorner.corpora.assemble import words_and_tags
-from hf_xorner.corpora.formats.json_lines import is_json, kind_of_record
+from hf_xorner.corpora.formats.json_lines import JSON, kind_of_record
 from hf_xorner.corpora.source import Reading
 
 pytest_plugins = "corpus_files"
@@ -94,9 +94,9 @@ def test_the_kind_of_records_is_recognised():
         ('{"text": "", "spans": [], "tokens": []}', "spans"),
         ('{"text": "Ann"}', "spans"),
     ):
-        assert is_json(line) and kind_of_record(json.loads(line.strip("\ufeff")), Reading()) == kind
+        assert JSON.match(line) and kind_of_record(json.loads(line.strip("\ufeff")), Reading()) == kind
     assert kind_of_record({"body": "Ann"}, Reading(token_column="body")) == "spans"
-    assert not any(map(is_json, ("{ O", "{\tO", "{}\tO", "Ann B-PER", '["Ann"]', "3", "", "[ O\n[ O\n")))
+    assert not any(map(JSON.match, ("{ O", "{\tO", "{}\tO", "Ann B-PER", '["Ann"]', "3", "", "[ O\n[ O\n")))
 
 
 BAD = [

@@ -103,11 +103,6 @@ def test_conllu_has_parts_of_speech_or_any_other_column(read, options, expected)
     assert rows == [(" ".join(words), " ".join(row)) for words, row in zip(TOKENS, expected, strict=True)]
 
 
-def test_entities_of_conllu_may_be_in_some_words_only(read):
-    text = lines(lambda n, word, tag, pos: conllu(n, word, tag, pos, "_" if tag == "O" else f"NER={tag}|SpaceAfter=No"))
-    assert read(text, "x.conllu") == ROWS
-
-
 def test_conllu_has_documents(load):
     text = lines(stanza, before="# newdoc id = d {}\n# sent_id = 1\n")
     assert list(load(text, "x.conllu")["doc_id"]) == [f"d {n}" for n in range(1, 6)]
@@ -207,13 +202,6 @@ def test_a_control_and_the_key_of_the_text_can_be_named(read):
     assert read(content, "x.json", token_column="tweet", tag_column="ner") == [("Ann", "B-PER")]
     with pytest.raises(ValueError, match=r"record 1: no text under 'text' or 'data'; name them as token_column"):
         read(content, "x.json")
-
-
-def test_several_labels_of_one_region_overlap(read, caplog):
-    record = label_studio_min()[0]
-    record["label"][0]["labels"].append("GOD")
-    assert read(json.dumps([record]), "x.json") == SENTENCES[:1]
-    assert "1 spans that overlap another were left out, the longest kept" in caplog.text
 
 
 def seconds_of(load, record, name):

@@ -162,14 +162,6 @@ def test_blanks_around_a_tag_and_bare_types_on_request(read, caplog):
     assert read("a PER\nb PER\nc O\n", scheme="io") == [("a b c", "B-PER I-PER O")]
 
 
-def test_repairs_of_all_splits_share_a_line_of_the_log(write, tmp_path, caplog):
-    write("a B-X\n\nb I-X\nc I-X\n\nd I-X\n", "train.txt")
-    write("e O\nf I-X\n", "test.txt")
-    load_corpus(tmp_path)
-    (message,) = caplog.messages
-    assert message == f"{tmp_path}: repaired: 3 tags that continued no entity began one (first: {tmp_path}/train.txt:3)"
-
-
 def test_labels_are_sorted_and_those_of_training(write, tmp_path):
     assert label_names({"I-b", "B-a", "O", "S-c"}, plain=False) == ["O", "B-a", "I-a", "B-b", "I-b", "B-c", "I-c"]
     assert label_names({"VB", "O", "NN"}, plain=True) == ["O", "NN", "VB"]

@@ -147,19 +147,10 @@ FEATURES = Features({"tokens": List(Value("string")), "ner_tags": List(ClassLabe
     [
         ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
         ("emerging_entities_17-master/wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"),
-        ("train.txt", "dev.txt", "test.txt"),
-        ("train.conll", "dev.conll", "test.conll"),
-        ("WNUT-2017/train.txt", "dev.txt", "test.txt"),
         ("wnut17/data/train.txt", "dev.txt", "test.txt"),
         ("wnut_17/train-00000-of-00001.parquet", "validation-00000-of-00001.parquet", "test-00000-of-00001.parquet"),
-        (
-            "wnut_17/data/train-00000-of-00001.parquet",
-            *(f"{name}-00000-of-00001.parquet" for name in ("validation", "test")),
-        ),
-        ("wnut_17/wnut_17-train.parquet", "wnut_17-validation.parquet", "wnut_17-test.parquet"),
         ("wnut_17/wnut_17/train/0000.parquet", "../validation/0000.parquet", "../test/0000.parquet"),
         ("wnut_17/data/train.jsonl", "valid.jsonl", "test.jsonl"),
-        ("wnut_17/train.json", "validation.json", "test.json"),
     ],
 )
 def test_wnut17_is_found_in_every_layout_it_is_published_in(tmp_path, names):
@@ -282,24 +273,6 @@ def test_loading_writes_nothing(tmp_path, monkeypatch):
 # --- Splits -----------------------------------------------------------------------------------------------------------
 
 
-def test_automatic_annotation_is_ignored_if_gold_annotation_exists(tmp_path):
-    folder = tmp_path / "data" / "train" / "nw"
-    write(folder / "a.v4_gold_conll", conll2012("a", "Ann:(PER)", "left"))
-    write(folder / "a.v4_auto_conll", conll2012("a", "Auto:(PER)", "left"))
-    write(tmp_path / "data" / "test" / "nw" / "b.v9_auto_conll", conll2012("a", "Bo:(PER)", "left"))
-    assert words(load_corpus(tmp_path / "data")) == {"train": ["Ann left"], "test": ["Bo left"]}
-    write(tmp_path / "flat" / "train.v4_gold_conll", conll2012("a", "Ann:(PER)", "left"))
-    write(tmp_path / "flat" / "train.v4_auto_conll", conll2012("a", "Auto:(PER)", "left"))
-    assert words(load_corpus(tmp_path / "flat")) == {"train": ["Ann left"]}
-
-
-def test_splits_may_be_in_different_folders(tmp_path):
-    write(tmp_path / "v4/data/train/english/a.v4_gold_conll", conll2012("a", "Ann:(PER)", "left"))
-    write(tmp_path / "v4/data/train/chinese/a.v4_gold_conll", conll2012("a", "An:(PER)", "left"))
-    write(tmp_path / "v9/data/test/english/a.v9_gold_conll", conll2012("a", "Bo:(PER)", "left"))
-    assert words(load_corpus(tmp_path)) == {"train": ["An left", "Ann left"], "test": ["Bo left"]}
-
-
 def parts(folder, name, numbers, of):
     folder.mkdir(parents=True, exist_ok=True)
     for number in numbers:
@@ -339,11 +312,6 @@ def read_from(tmp_path, caplog, names):
             "x_eval.conll read as the validation split.",
         ),
         (
-            ["train.txt", "dev.txt", "eval.txt"],
-            ["train.txt", "dev.txt", "eval.txt"],
-            "eval.txt read as the test split.",
-        ),
-        (
             ["train.txt", "dev.txt", "test.txt", "eval.txt"],
             ["train.txt", "dev.txt", "test.txt"],
             "ignored eval.txt (another file is this split).",
@@ -352,11 +320,6 @@ def read_from(tmp_path, caplog, names):
             ["train.txt", "dev.txt", "test.odd"],
             ["train.txt", "dev.txt", "test.odd"],
             "test.odd read as the test split.",
-        ),
-        (
-            ["train.txt", "dev.txt", "test.txt", "test.odd"],
-            ["train.txt", "dev.txt", "test.txt"],
-            "ignored test.odd (another file is this split).",
         ),
         (
             ["train.txt", "test.txt", "README.md", "train.py", "vocab.txt", "train-test.txt", "dev.zip", "old/dev.txt"],
@@ -369,13 +332,6 @@ def read_from(tmp_path, caplog, names):
             ["train.txt"],
             "ignored a.txt, b.txt, c.txt, d.txt and 3 others (the name shows no split).",
         ),
-        (["train/x.conll", "dev/x.conll", "test/x.conll"], ["train/x.conll", "dev/x.conll", "test/x.conll"], ""),
-        (
-            ["train/x.tsv", "valid/x.tsv", "LICENSE"],
-            ["train/x.tsv", "valid/x.tsv"],
-            "ignored LICENSE (no labelled data).",
-        ),
-        (["data/en/train.txt", "data/en/testa.txt"], ["data/en/train.txt", "data/en/testa.txt"], ""),
         (
             ["only.conll", "README.txt"],
             ["only.conll"],
@@ -395,14 +351,6 @@ def test_tables_in_subfolders_come_before_other_files(tmp_path, caplog):
     write(tmp_path / "in" / "raw" / "train.txt")
     assert words(load_corpus(tmp_path / "in")) == {"train": ["train0"]}
     assert caplog.messages == [f"{tmp_path}/in: ignored raw/train.txt (tables or CoNLL-2012 files are read)."]
-
-
-def test_hidden_files_do_not_count(tmp_path, caplog):
-    write(tmp_path / "in" / ".git" / "train.txt")
-    write(tmp_path / "in" / ".train.txt")
-    write(tmp_path / "in" / "x" / "dev.txt")
-    assert words(load_corpus(tmp_path / "in")) == {"validation": ["Ann left"]}
-    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("inside", [("train", "dev"), ("", "")])

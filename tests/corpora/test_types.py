@@ -7,7 +7,6 @@ import pytest
 
 from hf_xorner.corpora import DataError, corpus_statistics, load_corpus, write_corpus
 from hf_xorner.corpora.assemble import words_and_tags
-from hf_xorner.corpora.hold_out import with_validation
 
 # The letters of each scheme for begin, inside, end and single.
 LETTERS = {"iob1": "IIII", "iob2": "BIIB", "bioes": "BIES", "bilou": "BILU", "bmes": "BMES"}
@@ -147,9 +146,3 @@ def test_statistics_count_words_without_label(corpus):
     assert counts["unlabelled_tokens"] == tags.count("?")
     assert counts["per_type"] == {name: tags.count(f"B-{name}") for name in ("PER", "place")}
     assert counts["entities"] == sum(tag.startswith("B-") for tag in tags)
-
-
-def test_sentences_are_held_out_whatever_labels_they_lack(corpus):
-    found, held = with_validation(corpus[0], 0.25)
-    assert held.sentences == len(found["validation"]) > 0
-    assert len(found["train"]) + held.sentences == len(corpus[1])

@@ -64,23 +64,6 @@ def written(corpus, folder, *arguments, **options):
 # --- Formats ----------------------------------------------------------------------------------------------------------
 
 
-def test_columns_in_every_scheme(tmp_path):
-    for scheme, tags in {
-        "iob1": "I-PER I-PER B-PER O | O | I-LOC I-LOC I-LOC",
-        "iob2": "B-PER I-PER B-PER O | O | B-LOC I-LOC I-LOC",
-        "bioes": "B-PER E-PER S-PER O | O | B-LOC I-LOC E-LOC",
-        "bilou": "B-PER L-PER U-PER O | O | B-LOC I-LOC L-LOC",
-        "bmes": "B-PER E-PER S-PER O | O | B-LOC M-LOC E-LOC",
-    }.items():
-        for separator, between in (("tab", "\t"), ("blank", " ")):
-            expected = "".join(
-                "".join(f"{token}{between}{tag}\n" for (token, _), tag in zip(sentence, row.split(), strict=True))
-                + "\n"
-                for sentence, row in zip(SENTENCES, tags.split("|"), strict=True)
-            )
-            assert written(train_of(), tmp_path / scheme / separator, "columns", scheme, separator) == expected
-
-
 def test_columns_with_documents_and_parts_of_speech(tmp_path):
     sentences = [[("Ann", "B-PER")], [("Bo", "O")], [("Oslo", "B-LOC")]]
     for number, (docs, text) in enumerate(

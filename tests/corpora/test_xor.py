@@ -112,14 +112,6 @@ def test_pairs_of_names_do_not_recur_across_splits(corpus):
     assert len(every) == len(set(every))
 
 
-def test_every_name_is_frequent_in_training_in_both_kinds(corpus):
-    seen = Counter((kind, name) for kind, *pair, _ in phrases(corpus["train"]) for name in pair)
-    assert len(seen) == 2 * 160
-    assert set(seen.values()) == {12}
-    tested = {name for _, *pair, _ in phrases(corpus["test"]) for name in pair}
-    assert tested == {name for _, name in seen}
-
-
 def test_names_alone_occur_in_training_only(corpus):
     alone = [row for row in rows(corpus["train"]) if row["kind"] == "alone"]
     assert Counter(row["labels"][row["middle"]] for row in alone) == {"B-PER": 320, "O": 320}

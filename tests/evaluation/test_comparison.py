@@ -53,7 +53,7 @@ def test_mismatched_pairs_are_refused():
         ([["O"]], [], "1 gold sentences but 0 predicted ones"),
         ([["O"], ["O", "O"]], [["O"], ["O"]], r"sentence 1 \(counted from 0\) has 2 gold tags but 1 predicted"),
         ([["B-X", "I-X"]], [["B-X", "E-X"]], "gold tags look like iob2 and predicted ones like bioes"),
-        ([["B-X"]], [["X"]], "unknown tag 'X'"),
+        ([["B-X"]], [["X"]], "the tag 'X' is not iob2"),
     ):
         with pytest.raises(ValueError, match=message):
             Comparison.of(gold, predicted)

@@ -54,9 +54,6 @@ def expected_of(tagger, words, **options):
     return [(entity.word_start, entity.word_end, entity.label, entity.score) for entity in entities]
 
 
-# --- Entities --------------------------------------------------------------------------------------------------------
-
-
 def test_entities_are_those_of_the_tokens(pipeline, tagger):
     nlp = pipeline()
     count = 0
@@ -133,9 +130,6 @@ def test_a_batch_that_fails_goes_to_the_error_handler(pipeline, monkeypatch):
     assert failed == [("hf_xorner", 3, "memory is full")]
 
 
-# --- Entities set before ---------------------------------------------------------------------------------------------
-
-
 def test_entities_set_before_are_kept_and_those_that_overlap_left_out(pipeline, tagger):
     nlp, anew = pipeline(), pipeline(overwrite=True)
     words = TEXT.split()
@@ -185,9 +179,6 @@ def test_spans_of_a_key(pipeline, tagger):
     assert [ent.label_ for ent in doc.ents] == ["ALL"]
     assert [span.label_ for span in doc.spans["other"]] == ["X"]
     assert found_in(doc, anew(doc).spans["sc"]) == found
-
-
-# --- Saving, processes -----------------------------------------------------------------------------------------------
 
 
 def test_a_saved_pipeline_contains_the_model(pipeline, tmp_path, model):

@@ -9,17 +9,16 @@ import pytest
 import runs
 import tiny_encoders as tiny
 import torch
-from conftest import LABELS, build_model
+from conftest import build_model
 from safetensors.torch import load_file
-from transformers import ByT5Tokenizer, T5Config, T5Model, Trainer, TrainingArguments
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.corpora import DataError
 from hf_xorner.models.contextual import ContextualFeatures
-from hf_xorner.training import TaggerTrainer, TaggingCollator
+from hf_xorner.training import TaggingCollator
 from hf_xorner.training.batches import CONTEXT_STATES
 from hf_xorner.training.data import with_bytes
-from hf_xorner.vectors.distill import compose, encoder_of, read_encoder, write_composition
+from hf_xorner.vectors.distill import compose, encoder_of, write_composition
 
 TOWNS = ["Annaville", "Berta's", "Carl-a", "Doraville"]
 RESTS = ["is far away", "has two bridges .", "burns", "\u200b saw İstanbul and [SEP] 12:30 , again and again and again"]
@@ -190,15 +189,6 @@ def test_frozen_weights_are_bit_identical_after_training_and_loading(ready, comp
         assert model.features.context.scale.item() != 1
 
 
-def test_composed_vectors_without_an_encoder(ready, composed, read, tmp_path):
-    run = ready("--composed", composed, "--word_dim", 0, context=None)
-    assert CONTEXT_STATES not in run.corpus["train"].column_names
-    before = frozen_parts(run.trainer.model)
-    run.train()
-    assert same(before, frozen_parts(Tagger.from_pretrained(str(tmp_path / "out")).model))
-    assert read == []
-
-
 def rates(trainer):
     """The learning rate of every trained weight, by name."""
     names = {id(weight): name for name, weight in trainer.model.named_parameters()}
@@ -239,22 +229,6 @@ def tagger_and_tokenizer(**fields):
     return build_model("bilstm-cnn", tokenizer, **tiny.context_fields(tiny.bert(), pieces, **fields)), tokenizer
 
 
-EXAMPLES = [
-    {"tokens": words, "ner_tags": [place % len(LABELS) for place in range(len(words))]} for words in tiny.SENTENCES
-]
-
-
-def test_stock_training_arguments_are_supported(tmp_path):
-    model, tokenizer = tagger_and_tokenizer(context_frozen=False)
-    options = {"max_steps": 2, "report_to": [], "disable_tqdm": True, "use_cpu": True, "remove_unused_columns": False}
-    arguments = TrainingArguments(str(tmp_path), **options)
-    trainer = TaggerTrainer(model, arguments, train_dataset=EXAMPLES, processing_class=tokenizer)
-    assert trainer.train().global_step == 2
-    collator = TaggingCollator(tokenizer)
-    stock = Trainer(model, arguments, train_dataset=EXAMPLES, processing_class=tokenizer, data_collator=collator)
-    assert stock.train().global_step == 2
-
-
 # --- Batches ----------------------------------------------------------------------------------------------------------
 
 
@@ -277,40 +251,7 @@ def test_cached_states_are_padded_like_their_words(side, mix):
     torch.testing.assert_close(found.loss, expected.loss, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_batches_of_empty_sentences_are_supported(training):
-    model, tokenizer = tagger_and_tokenizer()
-    example = {"tokens": [], "ner_tags": [], CONTEXT_STATES: b""}
-    output = model.train(training)(**TaggingCollator(tokenizer)([example, example]))
-    assert output.loss.item() == 0
-
-
 # --- Faults -----------------------------------------------------------------------------------------------------------
-
-
-def fault(ready, context):
-    with pytest.raises(DataError) as error:
-        ready(context=context)
-    assert str(error.value).startswith(f"{str(context)!r} ")
-    return str(error.value)
-
-
-def test_an_incomplete_encoder_is_refused(ready, tmp_path):
-    for number, (name, content) in enumerate(
-        [
-            ("model.safetensors", None),
-            ("config.json", b"{"),
-            ("model.safetensors", b"garbage"),
-            ("tokenizer.json", b"{"),
-        ]
-    ):
-        path = tiny.save_encoder(tmp_path / str(number)) / name
-        path.unlink() if content is None else path.write_bytes(content)
-        fault(ready, path.parent)
-    folder = tiny.save_encoder(tmp_path / "slow", tiny.bert(), ByT5Tokenizer())
-    assert "has no tokenizer.json" in fault(ready, folder)
-    model = T5Model(T5Config(vocab_size=len(tiny.BERT_PIECES), d_model=8, d_kv=4, d_ff=8, num_layers=2, num_heads=2))
-    fault(ready, tiny.save_encoder(tmp_path / "encoder", model))
 
 
 def test_contradicting_options_are_refused(ready, composed, tmp_path):
@@ -319,18 +260,6 @@ def test_contradicting_options_are_refused(ready, composed, tmp_path):
         ready("--composed", composed, context=folder)
     with pytest.raises(ValueError, match=r"context_layers=\[4\]: the encoder has the layers 0 to 3"):
         ready("--context_layers", "4")
-
-
-@pytest.mark.parametrize(("build", "positions"), [(tiny.bert, 20), (tiny.roberta, 40)])
-def test_the_window_is_limited_by_the_positions_of_the_encoder(tmp_path, build, positions):
-    tokenizer = tiny.bert_tokenizer() if build is tiny.bert else tiny.roberta_tokenizer()
-    encoder = read_encoder(str(tiny.save_encoder(tmp_path, build(max_position_embeddings=positions), tokenizer)))
-    assert encoder.window == positions - 2
-    with torch.no_grad():
-        encoder.model(torch.full((1, encoder.window), 5))
-    tokenizer.model_max_length = 11
-    tokenizer.save_pretrained(tmp_path)
-    assert read_encoder(str(tmp_path)).window == 11
 
 
 def test_sentences_of_similar_length_are_computed_together_and_rows_keep_their_order():

@@ -1,18 +1,16 @@
 """Continuing from a model: known words and labels are kept, new ones are added and learned."""
 
-import json
 import random
 
 import pytest
 import runs
-import tiny_encoders as tiny
 import torch
 from conftest import ARCHITECTURES, LABELS, SENTENCES, TAG_SCORING, VARIANTS, build_model, has_field
 from helpers import DECODERS
 from safetensors.torch import load_file
-from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
+from transformers import AutoModelForTokenClassification
 
-from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner import WordCharTokenizer
 from hf_xorner.registration import CONFIGS
 from hf_xorner.training import RunArguments, parse, prepare
 from hf_xorner.training.arguments import adopt
@@ -170,20 +168,6 @@ def test_shared_types_keep_their_action_scores(kind, tokenizer, tmp_path):
     torch.testing.assert_close(log_probs[1], log_probs[0], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["lstm-crf", "stack-lstm"])
-def test_labels_missing_from_the_data_can_be_kept(kind, tokenizer, tmp_path):
-    old = saved(tmp_path, kind, tokenizer)
-    new, extended_tokenizer = continued(tmp_path, keep_labels=True)
-    assert new.config.labels == [*NEW_LABELS, "B-GOD"]
-    assert new.config.label2id["B-GOD"] == 7
-    if kind == "lstm-crf":
-        places = shared_places(LABELS, new.config.labels)
-        assert len(places) == len(bioes(LABELS))
-        before, after = (list(side) for side in zip(*places, strict=True))
-        expected, found = scored(old, tokenizer, SENTENCES)[0], scored(new, extended_tokenizer, SENTENCES)[0]
-        torch.testing.assert_close(found[..., after], expected[..., before], rtol=0, atol=1e-5)
-
-
 # --- Words and characters --------------------------------------------------------------------------------------------
 
 
@@ -204,15 +188,6 @@ def test_new_words_are_normalized_by_the_policies_of_the_model():
     assert known_words(new)[2:] == ["00", "ab", "0", "cd"]
     assert (new.max_word_chars, new.init_kwargs["casing"], new.init_kwargs["digits"]) == (7, "lower", "zero")
     assert new.characters == "0Ab" + "BCD"
-
-
-def test_odd_words_are_supported():
-    old = WordCharTokenizer.from_corpus([["a"]])
-    new = extended(
-        old, [["[PAD]", "[UNK]", "", "x" * 300, "\ue000", "é", "\u0130"]], vector_words=["[PAD]", "", "y" * 300]
-    )
-    assert known_words(new) == ["[PAD]", "[UNK]", "a", "é", "\u0130"]
-    assert new.convert_tokens_to_ids(["[PAD]", "[UNK]"]) == [0, 1]
 
 
 @pytest.mark.parametrize("kind", VARIANTS)
@@ -427,38 +402,6 @@ def test_new_types_words_and_characters_are_learned(kind, trained, corpora_of_ty
     assert moved[tokenizer.get_vocab()["Ünlü"]] and not moved[tokenizer.get_vocab()["sleeps"]]
 
 
-def test_training_can_be_continued_twice(trained, corpora_of_types, tmp_path):
-    first = prepared(corpora_of_types["B"], tmp_path / "1", FROM, trained("lstm-crf"), "--num_train_epochs", 2)
-    first.train()
-    second = prepared(corpora_of_types["AB"], tmp_path / "2", FROM, tmp_path / "1", "--num_train_epochs", 12)
-    second.train()
-    ner = pipeline("ner", model=str(tmp_path / "2"), aggregation_strategy="simple")
-    found = [
-        [(e["entity_group"], e["start"], e["end"]) for e in ner(text)]
-        for text in ("we met Ann .", "shares of Ünlü fell")
-    ]
-    assert found == [[("PER", 7, 10)], [("ORG", 10, 14)]]
-    config = json.loads((tmp_path / "2" / "config.json").read_text())
-    assert not any("--" in str(name) for name in config["auto_map"].values())
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "2")
-    assert {"sleeps", "Ünlü"} <= tokenizer.get_vocab().keys()
-    assert Tagger.from_pretrained(str(tmp_path / "2"))("far from Oslo !")[0].label == "LOC"
-
-
-def test_a_frozen_encoder_is_kept(corpora_of_types, tmp_path):
-    encoder = tiny.save_encoder(tmp_path / "encoder", tiny.bert())
-    options = ["--model_type", "bilstm-cnn", "--context", encoder, *SMALL, "--max_steps", 2]
-    first = prepared(corpora_of_types["A"], tmp_path / "1", *options)
-    first.train()
-    second = prepared(corpora_of_types["B"], tmp_path / "2", FROM, tmp_path / "1", "--max_steps", 2)
-    assert "context_states" in second.corpus["train"].column_names
-    second.train()
-    before, after = (load_file(tmp_path / name / "model.safetensors") for name in "12")
-    inside = [name for name in before if name.startswith("features.context.")]
-    assert inside and all(torch.equal(before[name], after[name]) for name in inside)
-    assert Tagger.from_pretrained(str(tmp_path / "2"))("far from Oslo !") is not None
-
-
 # --- Refusals ---------------------------------------------------------------------------------------------------------
 
 
@@ -473,12 +416,6 @@ def test_options_that_contradict_the_model_are_refused(trained, corpora_of_types
     ):
         with pytest.raises(ValueError, match=sentence):
             prepared(corpora_of_types["B"], tmp_path, FROM, trained("lstm-crf"), *options)
-
-
-def test_options_that_match_the_model_are_accepted(trained, corpora_of_types, tmp_path):
-    options = ["--model_type", "lstm-crf", "--casing", "keep", "--hidden_size", "16", "--feature_dropout", "0.1"]
-    ready = prepared(corpora_of_types["B"], tmp_path, FROM, trained("lstm-crf"), *options)
-    assert ready.trainer.model.config.feature_dropout == 0.1
 
 
 def test_default_options_come_from_the_model(tokenizer, tmp_path, corpora_of_types):

@@ -108,16 +108,6 @@ def test_vectors_are_cached_by_encoder_and_words(site, corpus, tmp_path, encoded
     assert len(encoded) == 3
 
 
-def test_damaged_cached_vectors_are_distilled_again(site, corpus, tmp_path, encoded):
-    runs.ready(corpus, tmp_path / "a", **SMALL)
-    (file,) = (tmp_path / "assets").rglob("*.safetensors")
-    content = file.read_bytes()
-    file.write_bytes(content[:100])
-    runs.ready(corpus, tmp_path / "b", **SMALL)
-    assert len(encoded) == 2
-    assert file.read_bytes() == content
-
-
 def test_a_file_with_that_name_is_not_read(site, corpus, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("auto").write_text("oslo 1 2 3\n", encoding="utf-8")

@@ -1,11 +1,10 @@
 """One run at a time writes an output folder."""
 
-import signal
 import threading
 from functools import partial
 
 import pytest
-from helpers import fault, lock_holder, ok, write_towns
+from helpers import fault, lock_holder, ok, posix, write_towns
 from transformers import TrainerCallback
 
 from hf_xorner.files import LockedError
@@ -55,13 +54,14 @@ def test_a_second_run_is_refused_while_the_first_trains(corpus, tmp_path):
     second.train()
 
 
+@posix
 def test_the_script_respects_locks_and_takes_over_those_of_killed_processes(script, corpus, tmp_path):
     options = ["--dataset", corpus, "--output_dir", tmp_path / "out", *SMALL]
     with lock_holder(tmp_path / "out" / LOCK) as other:
         sentence = fault(script("train.py", *options, "--resume_from_checkpoint", "true"))
         assert f"hf-xorner train: {tmp_path / 'out'} is being written by process {other.pid} on " in sentence
         assert [path.name for path in (tmp_path / "out").iterdir()] == [LOCK]
-        other.send_signal(signal.SIGKILL)
+        other.kill()
         other.wait()
     ok(script("train.py", *options))
     assert checkpoints_in(tmp_path / "out")

@@ -126,15 +126,6 @@ def test_copies_depend_on_share_and_seed():
     assert [len(with_recased(train, share, 0)) for share in (0.0, 1.0)] == [64, 128]
 
 
-def test_copies_are_no_part_of_the_corpus(place):
-    run = ready(place, recased=0.5)
-    assert len(run.corpus["train"]) == 44 < len(run.trainer.train_dataset)
-    assert not {"zeta", "ZETA"} & run.trainer.processing_class.get_vocab().keys()
-    run.train()
-    facts = read_facts(place / "model")
-    assert facts["options"]["recased"] == 0.5 and facts["data"]["splits"]["train"]["sentences"] == 44
-
-
 def test_copies_have_what_teachers_found_in_the_sentence(place):
     ready(place, "teacher").train()
     (place / "text.txt").write_text("Omegaville burns\n")
@@ -181,11 +172,3 @@ def test_scores_in_training_are_those_of_the_evaluation(partial, model_type, sid
     facts = read_facts(partial / "model")["scores"]["validation"]
     assert facts["surface"] == pytest.approx(found["surface"], abs=1e-3)
     assert facts["seen"]["seen"] == pytest.approx(found["seen"]["seen"], abs=1e-3)
-
-
-def test_validation_data_are_held_out_of_partly_labelled_ones(partial):
-    for split in ("dev", "test"):
-        (partial / "towns" / f"{split}.txt").unlink()
-    run = runs.ready(partial / "towns", partial / "model", **SMALL)
-    assert len(run.corpus["validation"]) == 4
-    run.train()

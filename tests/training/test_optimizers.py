@@ -1,13 +1,10 @@
 """Optimisers and schedules, step by step against their definitions, alone and in a run."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
-from conftest import build_model
 from runs import labelled, make_trainer
-from transformers import EarlyStoppingCallback, TrainerCallback
+from transformers import TrainerCallback
 
 from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments
 from hf_xorner.training.optimization import Nadam
@@ -92,22 +89,6 @@ def test_parameter_groups_and_weights_without_gradient():
     assert torch.equal(second, before)
 
 
-def test_a_loaded_state_gives_the_same_steps(tmp_path):
-    weights, gradients = random_weights_and_gradients(8)
-    whole = weights_after_steps(Nadam, weights, gradients, lr=0.1)
-    parameters = [torch.nn.Parameter(torch.tensor(weight)) for weight in weights]
-    optimizer = Nadam(parameters, lr=0.1)
-    for number, step in enumerate(gradients):
-        if number == 4:
-            torch.save(optimizer.state_dict(), tmp_path / "optimizer.pt")
-            optimizer = Nadam(parameters, lr=7.0)
-            optimizer.load_state_dict(torch.load(tmp_path / "optimizer.pt", weights_only=True))
-        for parameter, gradient in zip(parameters, step, strict=True):
-            parameter.grad = torch.tensor(gradient)
-        optimizer.step()
-    same([parameter.detach().numpy() for parameter in parameters], whole, 0)
-
-
 # --- In a run ---------------------------------------------------------------------------------------------------------
 
 
@@ -176,17 +157,6 @@ def test_the_learning_rate_decays_by_epoch(trainer_of, options, steps, steps_per
     assert watch.rates[0][0] == pytest.approx(0.1)
 
 
-def test_parameter_groups_decay_from_their_own_rates(trainer_of):
-    trainer, watch = trainer_of(epoch_decay=1.0, optimizer="nadam", num_train_epochs=2)
-    optimizer = trainer.create_optimizer()
-    assert isinstance(optimizer, Nadam)
-    apart = optimizer.param_groups[0]["params"].pop()
-    optimizer.add_param_group({"params": [apart], "lr": 1e-3})
-    trainer.train()
-    assert [rates[-1] for rates in watch.rates] == pytest.approx([1e-3] * 5 + [5e-4] * 5)
-    assert [rates[0] for rates in watch.rates] == pytest.approx([0.1] * 5 + [0.05] * 5)
-
-
 def test_optimizers_and_schedules_of_the_user_are_kept(trainer_of, tokenizer):
     trainer, watch = trainer_of(epoch_decay=1.0, optimizer="nadam")
     optimizer = torch.optim.SGD(trainer.model.parameters(), lr=0.3)
@@ -201,16 +171,6 @@ def test_optimizers_and_schedules_of_the_user_are_kept(trainer_of, tokenizer):
     )
     given.train()
     assert [rate for rate, *_ in watch.rates] == pytest.approx([0.3 / (1 + step) for step in range(15)])
-
-
-def test_epoch_decay_on_a_stream_is_refused(tmp_path, tokenizer):
-    settings = TaggerTrainingArguments(
-        str(tmp_path), use_cpu=True, max_steps=2, epoch_decay=0.1, eval_strategy="no", load_best_model_at_end=False
-    )
-    model = build_model("bilstm-cnn", tokenizer)
-    stream = labelled(10).to_iterable_dataset()
-    with pytest.raises(ValueError, match="epoch_decay counts epochs"):
-        TaggerTrainer(model, settings, train_dataset=stream, processing_class=tokenizer).train()
 
 
 def test_incompatible_options_are_refused(tmp_path):
@@ -253,22 +213,3 @@ def test_early_stopping(trainer_of, patience, epochs):
     assert trainer.state.epoch == epochs
     best = SCORES.index(max(SCORES[:epochs])) + 1
     assert trainer.state.best_model_checkpoint.endswith(f"checkpoint-{2 * best}")
-
-
-def test_early_stopping_continues_after_resuming(trainer_of, tmp_path):
-    trainer, _ = trainer_of(early_stopping=3, size=4, **STOPPING)
-    scored(trainer, SCORES).train()
-    resumed, _ = trainer_of("resumed", early_stopping=3, size=4, **STOPPING)
-    scored(resumed, SCORES[7:]).train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-14"))
-    assert resumed.state.epoch == 8
-    assert json.loads((tmp_path / "out" / "checkpoint-14" / "trainer_state.json").read_text())["epoch"] == 7
-
-
-def test_early_stopping_without_validation_data(trainer_of):
-    options = {"early_stopping": 0, "eval_strategy": "no", "load_best_model_at_end": False, "num_train_epochs": 2}
-    trainer, _ = trainer_of(**{**STOPPING, **options, "dev": False, "size": 4})
-    trainer.args.early_stopping = 1
-    fresh = TaggerTrainer(
-        trainer.model, trainer.args, train_dataset=labelled(4), processing_class=trainer.processing_class
-    )
-    assert not any(isinstance(callback, EarlyStoppingCallback) for callback in fresh.callback_handler.callbacks)

@@ -1,11 +1,9 @@
 """Output during training: one line per epoch, from the main process only, and an optional progress bar."""
 
 import re
-from types import SimpleNamespace
 
 import pytest
 from conftest import LABELS
-from helpers import ok
 from huggingface_hub.utils import are_progress_bars_disabled
 from runs import make_trainer
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
@@ -64,16 +62,6 @@ def test_plain_labels_report_accuracy(trainer_of, capsys):
     assert len(lines) == 3 and all(line["accuracy"] and line["best"] for line in lines)
 
 
-def test_without_validation_data_the_loss_is_printed(trainer_of, capsys):
-    trainer = trainer_of(dev=False)
-    trainer.train()
-    lines = lines_of(capsys)
-    assert [line["epoch"] for line in lines] == ["1", "2", "3"]
-    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
-    assert [float(line["loss"]) for line in lines] == pytest.approx(losses, abs=5e-5)
-    assert all(line["f1"] is None and line["speed"] for line in lines)
-
-
 def test_fractions_of_epochs_are_printed(trainer_of, capsys):
     steps = {"eval_strategy": "steps", "eval_steps": 1, "num_train_epochs": 1, "load_best_model_at_end": False}
     for options, epochs in (
@@ -129,29 +117,3 @@ def test_callbacks_of_the_user_are_kept(trainer_of):
     kinds = [type(callback) for callback in trainer_of(callbacks=[TrainerCallback]).callback_handler.callbacks]
     assert kinds.count(EpochProgress) == 1 and TrainerCallback in kinds
     assert ProgressCallback not in kinds and PrinterCallback not in kinds
-
-
-def test_evaluation_is_excluded_from_training_time(monkeypatch):
-    clock = iter([0.0, 100.0, 110.0])
-    monkeypatch.setattr("hf_xorner.training.progress.time.perf_counter", lambda: next(clock))
-    progress = EpochProgress()
-    args = SimpleNamespace(disable_tqdm=True, metric_for_best_model=None, num_train_epochs=1, max_steps=-1)
-    state = SimpleNamespace(is_world_process_zero=False, global_step=0, epoch=0.0, log_history=[])
-    progress.on_train_begin(args, state, None)
-    progress.on_epoch_begin(args, state, None)
-    progress.on_evaluate(args, state, None, metrics={"eval_runtime": 6.0})
-    progress.total_words, state.epoch = 40, 0.5
-    progress.on_epoch_end(args, state, None)
-    assert (progress.seconds, progress.speed) == (4.0, 5.0)
-
-
-def test_bf16_and_several_options_together_train_from_the_command_line(script, tmp_path):
-    for name, size in (("train", 12), ("dev", 4)):
-        (tmp_path / f"{name}.conll").write_text("Ann B-PER\nsaw O\nOslo B-LOC\n\nBob B-PER\nran O\n\n" * size)
-    options = "--model_type bilstm-cnn --hidden_size 8 --word_dim 8 --use_cpu true --bf16 true --optimizer nadam"
-    options += " --learning_rate 0.02 --epoch_decay 0.05 --early_stopping 2 --gradient_accumulation_steps 2"
-    options += " --train_sampling_strategy group_by_length --per_device_train_batch_size 4 --num_train_epochs 6"
-    out = ok(script("train.py", "--dataset", tmp_path, *options.split(), "--disable_tqdm", "true"))
-    lines = [LINE.fullmatch(line) for line in out.splitlines() if line.startswith("epoch")]
-    assert len(lines) >= 3 and all(lines)
-    assert float(lines[-1]["best"]) > 50

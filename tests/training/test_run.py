@@ -5,14 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 from conftest import REPOSITORY
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from helpers import TORCHRUN, accelerate, fault, ok, write_towns
-from processes import run_in_two_processes
 from runs import ready
 from safetensors.torch import load_file
 
@@ -79,39 +77,6 @@ def test_a_trained_model_is_replaced_only_with_overwrite(script, corpus, tmp_pat
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights
     ok(script("train.py", *options, "--seed", "1", "--overwrite"))
     assert (tmp_path / "out" / "model.safetensors").read_bytes() != weights
-
-
-# The script, and whether its process has left the others before it ends: no thread still holds what it sent them.
-LEAVES = """
-import pathlib, runpy, sys, torch
-from hf_xorner.training.run import TrainingRun
-
-def threads():
-    return len(list(pathlib.Path("/proc/self/task").iterdir()))
-
-def watched(run, leave=TrainingRun.leave):
-    before = threads()
-    assert torch.distributed.is_initialized()
-    leave(run)
-    assert not torch.distributed.is_initialized()
-    # Gloo has two that send, and one that listens.
-    assert threads() <= before - 3, (before, threads())
-    pathlib.Path({note!r} + __import__("os").environ["RANK"]).touch()
-
-TrainingRun.leave = watched
-sys.argv = {argv!r}
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="Linux lists the threads of a process")
-def test_the_process_group_is_destroyed_at_the_end(corpus, tmp_path):
-    options = ["--dataset", str(corpus), "--model_type", "bilstm-cnn", "--hidden_size", "8", "--word_dim", "8"]
-    options += ["--num_train_epochs", "1", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
-    argv = [str(TRAIN), *options, "--disable_tqdm", "true"]
-    run_in_two_processes(LEAVES.format(argv=argv, note=str(tmp_path / "left-")), tmp_path)
-    assert {path.name for path in tmp_path.glob("left-*")} == {"left-0", "left-1"}
 
 
 @pytest.fixture

@@ -132,24 +132,6 @@ def test_random_order_matches_the_stock_trainer(tmp_path, words_tokenizer, monke
     assert seen_in_training(stock) == batches
 
 
-def test_a_resumed_run_continues_with_the_remaining_batches(tmp_path, words_tokenizer):
-    data = data_of(DRAWN[:40].tolist())
-    same = {"num_train_epochs": 3}
-    whole = trainer_of(tmp_path / "a", words_tokenizer, data, save_strategy="steps", save_steps=13, **same)
-    batches = seen_in_training(whole)
-    trainer = trainer_of(tmp_path / "b", words_tokenizer, data, **same)
-    resumed = []
-    collate = trainer.data_collator
-
-    def watch(examples):
-        resumed.append([len(example["tokens"]) for example in examples])
-        return collate(examples)
-
-    trainer.data_collator = watch
-    trainer.train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-13"))
-    assert resumed == batches[13:]
-
-
 def test_predictions_keep_the_order_of_the_data(tmp_path, words_tokenizer):
     data = data_of([3, 9, 1, 4, 2, 8])
     trainer = trainer_of(tmp_path, words_tokenizer, data, per_device_eval_batch_size=2)

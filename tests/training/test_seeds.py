@@ -2,12 +2,9 @@
 
 import json
 import statistics
-import subprocess
-import sys
 
 import pytest
-from conftest import REPOSITORY
-from helpers import TORCHRUN, ok, write_towns
+from helpers import ok, write_towns
 
 from hf_xorner.training import parse
 from hf_xorner.training.run import best_seed, check_seeds, seed_table
@@ -60,18 +57,6 @@ def test_seeds_can_be_resumed_and_added(train, tmp_path):
     train(tmp_path / "out", "--seeds", "3", "4", "--resume_from_checkpoint", "true")
     assert weights(tmp_path / "out" / "seed-3") == before
     assert (tmp_path / "out" / "seed-4" / "model.safetensors").is_file()
-
-
-@pytest.mark.slow
-def test_several_processes_train_several_seeds(corpus, tmp_path):
-    words = words_for(corpus, tmp_path / "out", "--seeds", "3", "4")
-    command = [sys.executable, *TORCHRUN, str(REPOSITORY / "scripts" / "train.py"), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-3000:]
-    printed = done.stdout
-    assert printed.count("deviation") == 1
-    for seed in (3, 4):
-        assert json.loads((tmp_path / "out" / f"seed-{seed}" / "facts.json").read_text())["seed"] == seed
 
 
 def test_the_table_shows_mean_and_sample_standard_deviation():

@@ -7,7 +7,6 @@ from datasets import Dataset
 from helpers import folders_for
 from processes import run_in_two_processes
 from runs import settings
-from transformers import DataCollatorForTokenClassification, Trainer
 
 from hf_xorner.training import TaggerTrainer, TaggingCollator
 
@@ -64,24 +63,6 @@ def test_two_processes_take_the_same_step_as_one(tmp_path, tokenizer):
     for reduction in REDUCTIONS:
         alone = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=4)
         assert largest_difference(alone, together[reduction]) < 1e-6, reduction
-
-
-def test_the_stock_trainer_and_collator_train_and_evaluate_ragged_labels(tmp_path, tokenizer, model_type):
-    data = tiny_data().map(
-        lambda batch: {**tokenizer(batch["tokens"], is_split_into_words=True), "labels": batch["ner_tags"]},
-        batched=True,
-        remove_columns=["tokens", "ner_tags"],
-    )
-    model = build_model(model_type, tokenizer)
-    arguments = settings(tmp_path, max_steps=3, per_device_train_batch_size=2, per_device_eval_batch_size=3)
-    collator = DataCollatorForTokenClassification(tokenizer)
-    trainer = Trainer(model, arguments, train_dataset=data, eval_dataset=data, data_collator=collator)
-    trainer.train()
-    output = trainer.predict(data)
-    longest = max(map(len, SENTENCES))
-    assert output.predictions.shape == (len(SENTENCES), longest, len(LABELS))
-    assert output.label_ids.shape == (len(SENTENCES), longest)
-    assert 0 < output.metrics["test_loss"] < 100
 
 
 @pytest.mark.parametrize(("columns", "remove"), [(("tokens", "ner_tags"), True), (("words", "tags"), False)])

@@ -50,13 +50,6 @@ def test_rows_match_the_tokenizer(any_tokenizer):
         assert len(rows.place) <= most_words
 
 
-def test_the_table_grows_with_new_words(tokenizer):
-    rows = WordRows(tokenizer)
-    for start in range(0, 6000, 700):
-        sentences = [[f"word{number}" for number in range(start, start + 700)], ["Ann", "word1"]]
-        same(rows.encode(sentences), by_tokenizer(tokenizer, sentences))
-
-
 def test_invalid_sentences_raise_the_error_of_the_tokenizer(tokenizer):
     for faulty in (["Ann", 3], "Ann", ["a", None], ["a", ["b"]], None, ["ok", True]):
         rows = WordRows(tokenizer)

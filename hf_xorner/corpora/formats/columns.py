@@ -154,7 +154,7 @@ def _token_and_tag(row: list[str], layout: Layout, even: bool, place: str) -> tu
         token, tag = layout.named or (token, _tag_of(row, layout, even))
         if not (-size <= token < size and -size <= tag < size) or token % size == tag % size:
             raise DataError(
-                f"{place}: {in_words(size)} where the first token line has {layout.columns}; separate its token and "
+                f"{place}: {size} columns where the first token line has {layout.columns}; separate its token and "
                 f"its tag by {'TABs' if layout.by_tab else 'blanks'}, name token_column and tag_column."
             )
     if not row[token] or not row[tag]:
@@ -205,9 +205,6 @@ def _layout_of(path: Path, lines: Sequence[str], reading: Reading) -> Layout:
         raise DataError(f"{path}:1: the file holds no sentence; expected lines of a token and its tag.")
     by_tab = "\t" in sample[0].text if reading.separator == AUTO else reading.separator == "tab"
     rows = [_split(line.text, by_tab) for line in sample]
-    if reading.skip_bad_lines and any(len(row) > 1 for row in rows):
-        kept = [index for index, row in enumerate(rows) if len(row) > 1]
-        sample, rows = [sample[index] for index in kept], [rows[index] for index in kept]
     place = f"{path}:{sample[0].number}"
     columns = len(rows[0])
     # A column after the last that is empty in all lines does not count.
@@ -237,15 +234,10 @@ def _index(number: str | None, option: str, columns: int, place: str) -> int | N
         return None
     if not re.fullmatch(r"-?\d+", number) or not -columns <= int(number) < columns:
         raise DataError(
-            f"{place}: {option}={number}, but the line has {in_words(columns)}; "
+            f"{place}: {option}={number}, but the line has {columns} columns; "
             f"give a number from 0 to {columns - 1}, or from -{columns} to -1 counted from the end."
         )
     return int(number) % columns
-
-
-def in_words(columns: int) -> str:
-    """Return a number of columns in words."""
-    return "1 column" if columns == 1 else f"{columns} columns"
 
 
 def _are_numbered(sample: Sequence[Line], rows: Sequence[list[str]]) -> bool:

@@ -27,23 +27,18 @@ def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) ->
     that follow the first.
 
     Raises:
-        DataError: For a line with too few columns, entities whose brackets do not match or that lie in each other, a
-            file whose words have been taken out, and one without any sentence.
+        DataError: For a line with too few columns, entities whose brackets do not match or that lie in each other, and
+            a file whose words have been taken out.
     """
-    try:
-        token, tag = int(reading.token_column or 3), int(reading.tag_column or 10)
-        pos = None if reading.pos_column == NONE else int(reading.pos_column or 4)
-    except ValueError as error:
-        raise DataError(f"{path}: CoNLL-2012 has columns without names, counted from 0 ({error}).") from None
+    token, tag = int(reading.token_column or 3), int(reading.tag_column or 10)
+    pos = None if reading.pos_column == NONE else int(reading.pos_column or 4)
     document: str | None = None
     rows: list[tuple[int, list[str]]] = []
-    empty = True
     for number, line in enumerate([*split_lines(text), ""], start=1):
         if line and line[0] != "#":
             rows.append((number, BLANK_RUN.split(line.strip(BLANKS))))
             continue
         if rows:
-            empty = False
             try:
                 yield _sentence(rows, path, document, token, tag, pos)
             except DataError as fault:
@@ -54,8 +49,6 @@ def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) ->
             document = f"{name}#{int(part)}" if int(part or 0) else name
         elif line.startswith(_ENDS):
             document = None
-    if empty:
-        raise DataError(f"{path}:1: the file holds no sentence; expected the columns of CoNLL-2012.")
 
 
 def _sentence(

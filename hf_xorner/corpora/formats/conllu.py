@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...errors import DataError
 from ..source import NONE, Reading, Repairs, Sentence
-from .columns import UNKNOWN, WORD_NUMBER, in_words, looks_like_tag, sample_of, split_lines
+from .columns import UNKNOWN, WORD_NUMBER, looks_like_tag, sample_of, split_lines
 
 ID, FORM, UPOS, XPOS, MISC = "id", "form", "upos", "xpos", "misc"
 _COLUMNS = (ID, FORM, "lemma", UPOS, XPOS, "feats", "head", "deprel", "deps", MISC)
@@ -56,8 +56,8 @@ def read_conllu(path: Path, text: str, reading: Reading, repairs: Repairs) -> It
     parts of speech besides entities are those of UPOS. ``# newdoc`` begins a document.
 
     Raises:
-        DataError: For a line with another number of columns, or whose word or tag is empty, a column that does not
-            exist, and a file without any sentence.
+        DataError: For a line with another number of columns, or whose word or tag is empty, and a column that
+            does not exist.
     """
     lines = split_lines(text)
     columns = _columns_of(path, lines, reading)
@@ -67,7 +67,6 @@ def read_conllu(path: Path, text: str, reading: Reading, repairs: Repairs) -> It
     document: str | None = None
     documents = 0
     rows: list[tuple[int, str, str, str]] = []
-    empty = True
     for number, line in enumerate([*lines, ""], start=1):
         if line and line[0] != "#":
             try:
@@ -76,20 +75,17 @@ def read_conllu(path: Path, text: str, reading: Reading, repairs: Repairs) -> It
                 repairs.leave_out(fault)
             continue
         if not line and rows:
-            empty = False
             yield Sentence.of_rows(rows, path, columns.pos is not None, document)
             rows = []
         if begin := _DOCUMENT.fullmatch(line):
             document = begin[1] or str(documents)
             documents += 1
-    if empty:
-        raise DataError(f"{path}:1: the file holds no sentence; expected the columns of CoNLL-U.")
 
 
 def _word(row: list[str], columns: _Columns, path: Path, number: int) -> list[tuple[int, str, str, str]]:
     """Return the number, word, tag and part of speech of a line; nothing for a word that is not in the text."""
     if len(row) != len(columns.names):
-        fault = f"{in_words(len(row))} where {len(columns.names)} are expected, separated by TABs"
+        fault = f"{len(row)} columns where {len(columns.names)} are expected, separated by TABs"
         raise DataError(f"{path}:{number}: {fault}; correct the line.")
     if columns.number is not None and not row[columns.number].isdecimal():
         if WORD_NUMBER.fullmatch(row[columns.number]):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
-from ..source import AUTO, NONE, Reading, Repairs, Sentence
+from ..source import NONE, Reading, Repairs, Sentence
 from .columns import UNKNOWN, looks_like_tag, recognise_columns
 
 _TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text", "sentence")
@@ -150,7 +150,7 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
         raise DataError(f"{path}:1: the file holds no sentence; expected rows of a token and its tag.")
     first = lines[filled[0]]
     place = f"{path}:{filled[0] + 1}"
-    delimiter = _delimiter(first, reading)
+    delimiter = _delimiter(first)
     fields = _fields(first, delimiter)
     header = not any(map(looks_like_tag, fields[1:]))
     names = _names(first, delimiter) if header else []
@@ -201,9 +201,7 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
     )
 
 
-def _delimiter(line: str, reading: Reading) -> str:
-    if reading.separator != AUTO:
-        return "\t" if reading.separator == "tab" else " "
+def _delimiter(line: str) -> str:
     named = (delimiter for delimiter in _DELIMITERS if _names_columns(_names(line, delimiter)))
     return next(named, max(_DELIMITERS, key=line.count))
 

@@ -20,9 +20,8 @@ TEXT_KEYS = (TEXT_KEY, "data")
 
 # The white space of JSON, and byte-order marks, which concatenated files have at the start of each part.
 _BLANKS = " \t\r\n" + BYTE_ORDER_MARK
-# Columns may have a bracket for their first word.
-_JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\s*?(\n|$)))')
-_KINDS = {str: "a string", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
+#: The beginning of JSON objects, or of an array; columns may have a bracket for their first word.
+JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\s*?(\n|$)))')
 
 
 class JsonRecord(NamedTuple):
@@ -45,11 +44,6 @@ class JsonRecord(NamedTuple):
         return f"{self.source}{self.number}"
 
 
-def is_json(text: str) -> bool:
-    """Return whether a text begins as JSON objects or arrays of these do."""
-    return _JSON.match(text) is not None
-
-
 def read_json_lines(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
     """Yield the sentences of a file of JSON objects, each with words and their tags; see `records`.
 
@@ -58,8 +52,8 @@ def read_json_lines(path: Path, text: str, reading: Reading, repairs: Repairs) -
     document's name, if any, under ``doc_id``.
 
     Raises:
-        DataError: For a line that is not a JSON object, lacks words or tags, has more of one than of the other, or
-            holds anything but strings there, and for a file without any object.
+        DataError: For a line that is not a JSON object, lacks words or tags, or
+            holds anything but strings there.
     """
     for record in records(path, text, repairs):
         try:
@@ -81,9 +75,7 @@ def _sentence_of(record: JsonRecord, reading: Reading) -> Sentence:
         tags = [names[tag] for tag in tags]
     else:
         tags = strings(content, tag_key, place)
-    if len(tags) != len(tokens):
-        raise DataError(f"{place}: {len(tokens)} tokens but {len(tags)} tags; give every token one tag.")
-    pos_tags = parts_of_speech(content, reading, len(tokens), place)
+    pos_tags = parts_of_speech(content, reading, place)
     return Sentence(tokens, tags, record.source, record.number, pos_tags, document_of(content))
 
 
@@ -98,19 +90,15 @@ def records(path: Path, text: str, repairs: Repairs) -> Iterator[JsonRecord]:
         repairs: Counts bad lines, and elements of an array that are no objects, if they are left out.
 
     Raises:
-        DataError: For anything that is not a JSON object, and for a file without any.
+        DataError: For anything that is not a JSON object.
     """
-    empty = True
     for source, number, value in _values(path, text, repairs):
-        empty = False
         if type(value) is list and list(map(type, value)) == [str, dict]:
             value = {**value[1], TEXT_KEY: value[0]}
         if type(value) is dict:
             yield JsonRecord(source, number, value)
         else:
-            repairs.leave_out(DataError(f"{source}{number}: holds {kind_of(value)}; write an object."))
-    if empty:
-        raise DataError(f"{path}:1: the file holds no sentence; expected a JSON object a line, or an array of objects.")
+            repairs.leave_out(DataError(f"{source}{number}: holds {type(value).__name__}; write an object."))
 
 
 def _values(path: Path, text: str, repairs: Repairs) -> Iterator[tuple[str, int, Any]]:
@@ -188,8 +176,9 @@ def strings(record: dict[str, Any], key: str, place: str) -> list[str]:
     """
     values = record[key]
     if type(values) is not list or not all(type(value) is str for value in values):
-        kind = kind_of(values) if type(values) is not list else "a list of other values"
-        raise DataError(f"{place}: {key!r} holds {kind}; write a list of strings, or name the tags in tag_names.")
+        raise DataError(
+            f"{place}: {key!r} holds {str(values)[:60]}; write a list of strings, or name the tags in tag_names."
+        )
     if any(BYTE_ORDER_MARK in value for value in values):
         values = [value.replace(BYTE_ORDER_MARK, "") for value in values]
     if "" in values:
@@ -197,11 +186,11 @@ def strings(record: dict[str, Any], key: str, place: str) -> list[str]:
     return values
 
 
-def parts_of_speech(record: dict[str, Any], reading: Reading, count: int, place: str) -> list[str] | None:
+def parts_of_speech(record: dict[str, Any], reading: Reading, place: str) -> list[str] | None:
     """Return the parts of speech of a record's words, or None if there are none or they are not wanted.
 
     Raises:
-        DataError: If they are not strings, not as many as the words, or missing under the key that an option names.
+        DataError: If they are not strings, or missing under the key that an option names.
     """
     if reading.pos_column == NONE:
         return None
@@ -210,20 +199,10 @@ def parts_of_speech(record: dict[str, Any], reading: Reading, count: int, place:
         key = find_key(record, (), reading.pos_column, "parts of speech", "pos_column", place)
     if key is None or record[key] is None:
         return None
-    values = strings(record, key, place)
-    if len(values) != count:
-        raise DataError(
-            f"{place}: {count} tokens but {len(values)} parts of speech under {key!r}; give each token one."
-        )
-    return values
+    return strings(record, key, place)
 
 
 def document_of(record: dict[str, Any]) -> str | None:
     """Return the name of the document that a record belongs to, or None."""
     name = record.get(DOCUMENT_KEY)
     return None if name is None else str(name).replace(BYTE_ORDER_MARK, "")
-
-
-def kind_of(value: Any) -> str:
-    """Return the type of a JSON value in words."""
-    return _KINDS.get(type(value), "null")

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...errors import DataError, first_line
-from ..source import NONE, Reading, Repairs, Sentence
+from ..source import NONE, Reading, Sentence
 from .spans import sentences_between
 
 
-def read_spacy(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
+def read_spacy(path: Path, reading: Reading) -> Iterator[Sentence]:
     """Yield the sentences of a DocBin file.
 
     Documents are numbered from 0. Where no document has several sentences, each is a sentence without a number. Words
@@ -35,8 +35,6 @@ def read_spacy(path: Path, reading: Reading, repairs: Repairs) -> Iterator[Sente
     several = any(token.is_sent_start for doc in docs for token in doc[1:])
     for number, doc in enumerate(docs):
         source = f"{path}, document "
-        if missing := sum(not token.ent_iob for token in doc):
-            repairs.add("words without an annotation of entities were read as outside", f"{source}{number}", missing)
         # An entity without a type marks words that spaCy must not take for one.
         tags = [f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else "O" for token in doc]
         parts = [token.tag_ for token in doc]

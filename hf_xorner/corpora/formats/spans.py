@@ -14,9 +14,9 @@ from tokenizers.pre_tokenizers import Split
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK, open_text
 from ...models.word_rule import WORD_PATTERN
-from ..source import NONE, Reading, Repairs, Sentence
+from ..source import Reading, Repairs, Sentence
 from ..splits import ANNOTATION_SUFFIX, TEXT_SUFFIX
-from .json_lines import TEXT_KEYS, JsonRecord, document_of, find_key, is_task, kind_of, parts_of_speech, records
+from .json_lines import TEXT_KEYS, JsonRecord, document_of, find_key, is_task, parts_of_speech, records
 
 SPAN_KEYS = ("spans", "entities", "labels", "label", "ents", "annotations")
 WORD_KEY = "tokens"
@@ -85,9 +85,7 @@ def read_spans(path: Path, text: str, reading: Reading, repairs: Repairs) -> Ite
             yield _sentence_of(record, span_key, reading, repairs)
         except DataError as fault:
             repairs.leave_out(fault)
-    if not kept:
-        raise DataError(f"{path}:1: every record is rejected, ignored or not annotated; accept some of them.")
-    if not annotated:
+    if kept and not annotated:
         # Such a file would otherwise be read as one without entities.
         names = " or ".join(map(repr, span_keys))
         raise DataError(f"{path}:1: no record has spans under {names}; name their key as tag_column.")
@@ -98,18 +96,14 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: Reading, rep
     content, place = record.content, record.place
     text = content[find_key(content, TEXT_KEYS, reading.token_column, "text", "token_column", place)]
     if type(text) is not str:
-        raise DataError(f"{place}: the text is {kind_of(text)}; write a string.")
+        raise DataError(f"{place}: the text is {str(text)[:60]}; write a string.")
     written = [] if span_key is None else content[span_key] or []
     if type(written) is not list:
-        raise DataError(f"{place}: {span_key!r} holds {kind_of(written)}; write a list of [start, end, label].")
+        raise DataError(f"{place}: {span_key!r} holds {str(written)[:60]}; write a list of [start, end, label].")
     spans = [span for item in written for span in _labelled(item, text, place)]
     own = content.get(WORD_KEY)
     text, spans, words = _words_of(None if own is None else _offsets_of(own, len(text), place), text, spans)
-    pos_tags = None
-    if own is not None:
-        pos_tags = parts_of_speech(content, reading, len(words.tokens), place)
-    elif reading.pos_column not in (None, NONE):
-        raise DataError(f"{place}: no words with offsets under {WORD_KEY!r}, which parts of speech need; add them.")
+    pos_tags = None if own is None else parts_of_speech(content, reading, place)
     tags = _tags_of(spans, text, words, repairs, place)
     return Sentence(words.tokens, tags, record.source, record.number, pos_tags, document_of(content))
 
@@ -324,13 +318,10 @@ def read_brat(path: Path, repairs: Repairs, document: str) -> Iterator[Sentence]
         document: The name of the document.
 
     Raises:
-        DataError: If one of the two files is missing, or for a span that is malformed, reaches outside of its text,
+        DataError: For a span that is malformed, reaches outside of its text,
             covers no word, or has another text than BRAT has written for it.
     """
     path, source = path.with_suffix(ANNOTATION_SUFFIX), path.with_suffix(TEXT_SUFFIX)
-    for file in (path, source):
-        if not file.is_file():
-            raise DataError(f"{file}: is missing; BRAT writes a text and its annotation for every document.")
     with open_text(source) as file:
         text = file.read()
     text, spans, words = _words_of(None, text, list(_brat_spans(path, text, repairs)))
