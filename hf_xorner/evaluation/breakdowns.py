@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..models.word_ids import BEGIN, END, INSIDE, OUTSIDE, SINGLE
-from .comparison import Comparison, percent, ratios
-from .spans import BoolArray, IntArray, Spans, spans_of_ids
+from .comparison import BoolArray, Comparison, IntArray, Spans, percent, ratios, spans_of_ids
 
 _LENGTHS = ("1", "2", "3")
 # "3+" in li2020; the words say that entities of three words belong to it too.

@@ -9,8 +9,7 @@ from torch import Tensor
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..tagger import Tagger
 from .breakdowns import CHUNK_TAGS, chunk_tags_of
-from .comparison import Comparison, percent
-from .spans import IntArray
+from .comparison import Comparison, IntArray, percent
 
 #: The name of the classifier's whole input.
 ALL = "all"

@@ -23,8 +23,8 @@ from ..entities import NumberByLabel, checked_numbers, number_by_label
 from ..files import FACTS_FILE, write_whole
 from ..options import option
 from ..tagger import Tagger
+from .comparison import POLICIES, Policy
 from .report import System, Training, compare, report
-from .spans import POLICIES, Policy
 from .thresholds import ScoredEntities, choose_min_score, save_min_score
 
 _log = logging.getLogger(__name__)

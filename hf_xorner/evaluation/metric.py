@@ -9,8 +9,8 @@ from datasets import Features, List, Value
 from evaluate import Metric, MetricInfo
 
 from ..corpora.schemes import Scheme
+from .comparison import Policy
 from .scores import span_scores
-from .spans import Policy
 
 
 class TaggingMetric(Metric):
@@ -35,7 +35,7 @@ class TaggingMetric(Metric):
         """Create a metric for one policy.
 
         Args:
-            policy: The treatment of malformed spans; see `hf_xorner.evaluation.spans.spans_of_ids`.
+            policy: The treatment of malformed spans; see `hf_xorner.evaluation.comparison.spans_of_ids`.
             scheme: The tag scheme; "auto" infers it from the prefixes and reads IOB1 as IOB2.
             **options: Those of `evaluate.Metric`. Predictions stay in memory unless ``keep_in_memory=False``, or
                 ``num_process`` has several processes share them by files, under an ``experiment_id`` of theirs.

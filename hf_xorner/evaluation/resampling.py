@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .spans import IntArray
+from .comparison import IntArray
 
 # Draws that are scored together, which bounds the memory.
 _DRAWS = 100

@@ -9,8 +9,7 @@ from transformers import EvalPrediction
 from ..corpora.schemes import UNLABELLED_TAG, Scheme, TagSet
 from ..models.tags import IGNORED
 from .breakdowns import per_type
-from .comparison import Comparison, percent, ratios
-from .spans import Policy
+from .comparison import Comparison, Policy, percent, ratios
 
 _RATIOS = ("precision", "recall", "f1")
 
@@ -26,7 +25,7 @@ def span_scores(
     Args:
         gold: The gold tags of each sentence.
         predicted: As many predicted tags of as many sentences.
-        policy: The treatment of malformed spans on both sides; see `hf_xorner.evaluation.spans.spans_of_ids`.
+        policy: The treatment of malformed spans on both sides; see `hf_xorner.evaluation.comparison.spans_of_ids`.
         scheme: The tag scheme; "auto" infers it from the prefixes and reads IOB1 as IOB2.
 
     Returns:

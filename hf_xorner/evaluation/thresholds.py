@@ -13,8 +13,7 @@ import numpy as np
 from ..entities import NumberByLabel, least_score
 from ..files import write_whole
 from ..tagger import Tagger
-from .comparison import Comparison, ratios
-from .spans import BoolArray, Policy
+from .comparison import BoolArray, Comparison, Policy, ratios
 
 _SHOWN = (*(tenth / 10 for tenth in range(10)), 0.95, 0.99)
 

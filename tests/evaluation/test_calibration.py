@@ -7,8 +7,8 @@ from random_texts import GIVEN, lively_model
 
 from hf_xorner import Tagger
 from hf_xorner.corpora.schemes import TagSet
-from hf_xorner.evaluation.calibration import calibration, entity_confidences
 from hf_xorner.evaluation.comparison import Comparison
+from hf_xorner.evaluation.report import calibration, entity_confidences
 
 # --- Calibration -----------------------------------------------------------------------------------------------------
 

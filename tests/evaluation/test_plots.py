@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from hf_xorner.evaluation.calibration import calibration
 from hf_xorner.evaluation.plots import draw
+from hf_xorner.evaluation.report import calibration
 
 
 def report_of(types, seed=0):

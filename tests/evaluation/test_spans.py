@@ -8,8 +8,7 @@ from seqeval.scheme import BILOU, IOB2, IOBES, Entities
 from span_oracle import LETTERS, POLICIES, SCHEMES, all_tags, corpus_spans, in_bioes, pairs, tags_of_spans, tuples_of
 
 from hf_xorner.corpora.schemes import TagSet, scheme_of
-from hf_xorner.evaluation.comparison import Comparison
-from hf_xorner.evaluation.spans import Spans
+from hf_xorner.evaluation.comparison import Comparison, Spans
 
 STRICT = {"iob2": IOB2, "bioes": IOBES, "bilou": BILOU, "bmes": IOBES}
 
