@@ -276,7 +276,6 @@ def test_faults_are_one_line(folder, script, monkeypatch, tmp_path):
         (("towns.yaml", "--override", "pos:a=1"), "is for the run 'pos'; the table has towns."),
         (("towns.yaml", "--vectors", "glove=x"), "vectors='glove' is not a kind of this table"),
         (("towns.yaml", "--only", "magic"), "only='magic' is neither a row nor a run"),
-        (("towns.yaml", "--seeds", 1, 1), "a seed is named twice"),
         (("towns.yaml", "--override", "learning_rate=x"), "with these overrides nothing can be run: "),
     ):
         assert sentence in fault(script("reproduce.py", *arguments))
