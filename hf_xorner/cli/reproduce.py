@@ -66,11 +66,10 @@ class Options:
 
 def run(words: Sequence[str]) -> None:
     """Run the table; exits with 1 if a run failed."""
-    options = read_options(Options, words)
     # Ends the child processes too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        sys.exit(run_table(options))
+        sys.exit(run_table(read_options(Options, words)))
     except KeyboardInterrupt:
         fail("reproduce", "interrupted; the same command continues.", 130)
 
