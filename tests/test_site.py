@@ -85,14 +85,6 @@ def test_internal_links_and_anchors_exist(pages):
                 assert unquote(parts.fragment) in pages[target].anchors, f"{path}: {address}"
 
 
-def test_equations_are_mathml_and_code_is_shown(site, pages):
-    page = site / "concepts" / "grn" / "index.html"
-    text = page.read_text(encoding="utf-8")
-    assert pages[page].tags["math"] >= 6
-    assert "arithmatex" not in text and "\\frac" not in text
-    assert "modeling_grn.py#L" in text and "gated_sum" in text
-
-
 def test_pictures_are_those_of_the_script():
     drawn = runpy.run_path(str(REPOSITORY / "scripts" / "diagrams.py"))["pictures"]()
     folder = REPOSITORY / "docs" / "pictures"

@@ -3,8 +3,6 @@
 import copy
 import json
 
-import datasets
-import numpy as np
 import pytest
 import runs
 import tiny_encoders as tiny
@@ -17,7 +15,6 @@ from hf_xorner.corpora import DataError
 from hf_xorner.models.contextual import ContextualFeatures
 from hf_xorner.training import TaggingCollator
 from hf_xorner.training.batches import CONTEXT_STATES
-from hf_xorner.training.data import with_bytes
 from hf_xorner.vectors.distill import compose, encoder_of, write_composition
 
 TOWNS = ["Annaville", "Berta's", "Carl-a", "Doraville"]
@@ -260,25 +257,3 @@ def test_contradicting_options_are_refused(ready, composed, tmp_path):
         ready("--composed", composed, context=folder)
     with pytest.raises(ValueError, match=r"context_layers=\[4\]: the encoder has the layers 0 to 3"):
         ready("--context_layers", "4")
-
-
-def test_sentences_of_similar_length_are_computed_together_and_rows_keep_their_order():
-    draw = np.random.default_rng(0)
-    sentences = [[f"{row}-{place}" for place in range(draw.integers(0, 30))] for row in range(100)]
-    seen = []
-
-    def compute(batch):
-        seen.extend(map(len, batch))
-        values = torch.zeros(len(batch), max(map(len, batch)), 2)
-        for row, sentence in enumerate(batch):
-            for place, word in enumerate(sentence):
-                values[row, place] = torch.tensor([float(part) for part in word.split("-")])
-        return values
-
-    features = datasets.Features({"tokens": datasets.List(datasets.Value("string"))})
-    data = with_bytes(datasets.Dataset.from_dict({"tokens": sentences}, features=features), "x", compute, "", "")
-    assert seen == sorted(map(len, sentences))
-    assert data["tokens"][:] == sentences
-    for row, (sentence, values) in enumerate(zip(sentences, data["x"], strict=True)):
-        expected = [[row, place] for place in range(len(sentence))]
-        assert np.frombuffer(values, np.float32).reshape(-1, 2).tolist() == expected

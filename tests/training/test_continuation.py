@@ -90,38 +90,16 @@ def test_the_same_data_does_not_change_the_model(kind, tokenizer, tmp_path):
     assert torch.equal(new(**batch).logits, old(**batch).logits)
 
 
-@pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
-def test_new_words_do_not_change_the_logits_of_known_words(unknown_word, tokenizer, tmp_path):
-    old = saved(tmp_path, "cross-bilstm-cnn", tokenizer, decoder="crf", unknown_word=unknown_word)
-    new, extended_tokenizer = continued(tmp_path, NEW_SENTENCES, LABELS)
+def test_new_words_do_not_change_the_logits_of_known_words(tokenizer, tmp_path):
     known = [*SENTENCES, ["nothing", "of", "this"]]
-    expected = old(**encoded(tokenizer, known)).logits
-    assert torch.equal(new(**encoded(extended_tokenizer, known)).logits, expected)
+    for unknown_word in ("vector", "vector_and_casing"):
+        old = saved(tmp_path, "cross-bilstm-cnn", tokenizer, decoder="crf", unknown_word=unknown_word)
+        new, extended_tokenizer = continued(tmp_path, NEW_SENTENCES, LABELS)
+        expected = old(**encoded(tokenizer, known)).logits
+        assert torch.equal(new(**encoded(extended_tokenizer, known)).logits, expected)
 
 
 # --- Labels ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", VARIANTS)
-def test_parameters_that_depend_on_labels_are_declared(kind, tokenizer):
-    decoder = DECODERS[list(DECODERS)[list(VARIANTS).index(kind) % len(DECODERS)]]
-    # Sizes of which no two are alike, so that no dimension has another's by accident.
-    models = [
-        build_model(kind, tokenizer, labels=labels, hidden_size=24, **(decoder if kind in TAG_SCORING else {}))
-        for labels in (LABELS, [*LABELS, "B-ORG", "I-ORG"])
-    ]
-    shapes = [{name: values.shape for name, values in model.state_dict().items()} for model in models]
-    changed = {name for name, shape in shapes[0].items() if shape != shapes[1][name]}
-    for model, sizes in zip(models, shapes, strict=True):
-        axes = model.label_axes()
-        assert axes.keys() == changed
-        for name, named in axes.items():
-            lengths = [len(entries or [0] * size) for entries, size in zip(named, sizes[name], strict=True)]
-            assert lengths == [*sizes[name]]
-            # Exactly the dimensions that depend on labels have names.
-            fixed = [place for place, entries in enumerate(named) if entries is None]
-            same = [place for place, size in enumerate(shapes[0][name]) if size == shapes[1][name][place]]
-            assert fixed == same
 
 
 @pytest.mark.parametrize("kind", TAG_SCORING)
@@ -171,18 +149,15 @@ def test_shared_types_keep_their_action_scores(kind, tokenizer, tmp_path):
 # --- Words and characters --------------------------------------------------------------------------------------------
 
 
-def test_order_of_the_extended_vocabulary():
+def test_the_extended_vocabulary_follows_the_policies_of_the_model():
     first = [["often", "often", "once", "rare"]]
     old = WordCharTokenizer.from_corpus(first, vector_words=["vector", "beside", "often"])
     assert known_words(old) == ["[PAD]", "[UNK]", "often", "once", "rare", "vector", "beside"]
     new = extended(old, [["rare", "rare", "new", "new", "single", "vector", "once"]], vector_words=["further", "new"])
     assert known_words(new)[2:] == ["often", "new", "rare", "once", "single", "vector", "beside", "further"]
-    assert new.model_fields()["first_singleton_id"] == 5
-    assert new.model_fields()["trained_vocab_size"] == 8
+    fields = new.model_fields()
+    assert (fields["first_singleton_id"], fields["trained_vocab_size"]) == (5, 8)
     assert known_words(extended(new, [["rare", "single"]])) == known_words(new)
-
-
-def test_new_words_are_normalized_by_the_policies_of_the_model():
     old = WordCharTokenizer.from_corpus([["Ab", "12"]], casing="lower", digits="zero", max_word_chars=7)
     new = extended(old, [["AB", "CD", "34", "5"]])
     assert known_words(new)[2:] == ["00", "ab", "0", "cd"]

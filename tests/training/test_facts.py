@@ -3,7 +3,6 @@
 import getpass
 import hashlib
 import json
-import math
 import random
 import re
 import shlex
@@ -18,7 +17,7 @@ from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.assemble import corpus_fingerprint
 from hf_xorner.evaluation.report import System, Training, report
 from hf_xorner.training import parse, prepare
-from hf_xorner.training.facts import command_of, curve_of, options_of, read_facts
+from hf_xorner.training.facts import command_of, options_of, read_facts
 
 TINY = {"hidden_size": 4, "word_dim": 4, "max_steps": 2}
 
@@ -172,22 +171,6 @@ def test_input_files_may_be_deleted_during_training(folder, tmp_path):
     run.train()
     digest = hashlib.sha256((folder / "vectors.txt").read_bytes()).hexdigest()
     assert read_facts(tmp_path / "out")["inputs"]["vectors"]["sha256"] == digest and not recipe.exists()
-
-
-def test_the_first_log_entry_of_an_epoch_is_used():
-    history = [
-        {"loss": math.nan, "epoch": 0.5},  # left out
-        {"loss": 2.0, "epoch": 1.0, "seconds": 3.0},
-        {"eval_f1": 50.0, "eval_loss": 1.0, "epoch": 1.0},
-        {"loss": 1.0, "epoch": 2.0},
-        {"eval_f1": 60.0, "epoch": 2.0},
-        {"train_runtime": 9.0, "train_loss": 1.5, "epoch": 2.0},
-        {"eval_f1": 70.0, "epoch": 2.0},  # of the average of the last epochs
-    ]
-    assert curve_of(history)[1:] == [
-        {"epoch": 1.0, "loss": 2.0, "seconds": 3.0, "dev": {"f1": 50.0}},
-        {"epoch": 2.0, "loss": 1.0, "dev": {"f1": 60.0}},
-    ]
 
 
 def test_the_data_held_out_for_validation_are_recorded(tmp_path):

@@ -6,7 +6,7 @@ import torch
 from runs import labelled, make_trainer
 from transformers import TrainerCallback
 
-from hf_xorner.training import TaggerTrainer, TaggerTrainingArguments
+from hf_xorner.training import TaggerTrainer
 from hf_xorner.training.optimization import Nadam
 
 SHAPES = [(3, 4), (5,), (), (2, 1, 3)]
@@ -171,16 +171,6 @@ def test_optimizers_and_schedules_of_the_user_are_kept(trainer_of, tokenizer):
     )
     given.train()
     assert [rate for rate, *_ in watch.rates] == pytest.approx([0.3 / (1 + step) for step in range(15)])
-
-
-def test_incompatible_options_are_refused(tmp_path):
-    for options, sentence in (
-        ({"momentum": 0.9, "optimizer": "nadam"}, "momentum=0.9 belongs to sgd"),
-        ({"epoch_decay": 0.1, "lr_scheduler_type": "linear"}, "epoch_decay is a schedule of its own"),
-        ({"early_stopping": 2, "eval_strategy": "no", "load_best_model_at_end": False}, "eval_strategy is no"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            TaggerTrainingArguments(str(tmp_path), use_cpu=True, **options)
 
 
 # --- Early stopping ---------------------------------------------------------------------------------------------------

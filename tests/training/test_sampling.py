@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import LABELS, build_model
-from datasets import Dataset, List, Value
+from datasets import Dataset
 from helpers import folders_for
 from processes import run_in_two_processes
 from runs import settings
@@ -16,7 +16,7 @@ from transformers import Trainer
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.training import TaggerTrainer
-from hf_xorner.training.batches import EpochSampler, bucketed, has_words, word_counts
+from hf_xorner.training.batches import EpochSampler, bucketed
 
 
 def sentences_of(lengths):
@@ -58,21 +58,6 @@ def test_epochs_differ_and_depend_on_the_seed():
     batches = [{frozenset(order[i : i + 8]) for i in range(0, 200, 8)} for order in orders]
     assert len(batches[0] & batches[1]) < 3 and len(batches[1] & batches[2]) < 3
     assert bucketed(DRAWN, 8, 43, 0).tolist() != orders[0]
-
-
-def test_lengths_are_counted_in_words():
-    lengths = [3, 0, 1, 12, 5, 5]
-    data = data_of(lengths)
-    for rows, expected in (
-        (data, lengths),
-        (data.select([4, 1, 3]), [5, 0, 12]),
-        (data.cast_column("tokens", List(Value("large_string"))), lengths),
-        (data.with_format("torch", columns=["ner_tags"]), lengths),
-        (list(data), lengths),
-        (data.select([]), []),
-    ):
-        assert word_counts(rows, "tokens").tolist() == expected
-        assert has_words(rows, "tokens") == bool(expected) and not has_words(rows, "words")
 
 
 @pytest.fixture(scope="module")

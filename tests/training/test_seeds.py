@@ -7,7 +7,7 @@ import pytest
 from helpers import ok, write_towns
 
 from hf_xorner.training import parse
-from hf_xorner.training.run import best_seed, check_seeds, seed_table
+from hf_xorner.training.run import check_seeds
 
 
 @pytest.fixture(scope="module")
@@ -57,22 +57,6 @@ def test_seeds_can_be_resumed_and_added(train, tmp_path):
     train(tmp_path / "out", "--seeds", "3", "4", "--resume_from_checkpoint", "true")
     assert weights(tmp_path / "out" / "seed-3") == before
     assert (tmp_path / "out" / "seed-4" / "model.safetensors").is_file()
-
-
-def test_the_table_shows_mean_and_sample_standard_deviation():
-    scores = {
-        1: {"validation": {"f1": 50.0, "accuracy": 90.0}, "test": {"accuracy": 81.0}},
-        22: {"validation": {"f1": 53.0, "accuracy": 10.0}, "test": {"accuracy": 84.0}},
-    }
-    assert [line.split() for line in seed_table(scores).splitlines()] == [
-        ["seed", "1", "22", "mean", "deviation"],
-        ["validation", "F1", "50.00", "53.00", "51.50", "2.12"],
-        ["test", "accuracy", "81.00", "84.00", "82.50", "2.12"],
-    ]
-    assert len({len(line) for line in seed_table(scores).splitlines()}) == 1
-    assert best_seed(scores) == 22
-    assert best_seed({5: {"test": {"f1": 1.0}}, 6: {"test": {"f1": 2.0}}}) == 5
-    assert seed_table({7: {"test": {"f1": 1.0}}}).splitlines()[1].split() == ["test", "F1", "1.00", "1.00"]
 
 
 def test_options_incompatible_with_several_seeds_are_refused(tmp_path):
