@@ -131,6 +131,7 @@ def check(folder, **options):
 """
 
 
+# Over 2 s, as a new process loads every architecture.
 def test_registered_classes_load_everything(folders, checkpoint, tmp_path):
     kinds = output_of(
         CHECK
@@ -148,6 +149,7 @@ for folder in sys.argv[1:]:
     assert len(kinds.split()) == len(folders) + 1
 
 
+# Over 2 s, as two new processes load every architecture.
 def test_everything_loads_without_the_package(folders, checkpoint, tmp_path):
     # Python itself sets None to make an import fail.
     without_package = 'import sys\nsys.modules["hf_xorner"] = None\n' + CHECK
@@ -189,6 +191,7 @@ def test_a_saved_folder_has_code_and_no_pickle(folders, checkpoint):
     assert {"piece_tokenizer.json", "contextual.py", "word_ids.py"} <= {p.name for p in folders[-1].iterdir()}
 
 
+# Over 2 s, as only a new interpreter shows what is imported.
 def test_importing_and_tagging_load_nothing_that_they_do_not_need(folders):
     code = """
 import sys

@@ -88,9 +88,6 @@ def same(first, second):
     return all(torch.equal(value, second[name]) for name, value in first.items())
 
 
-# --- Preparing --------------------------------------------------------------------------------------------------------
-
-
 def test_the_config_follows_from_the_encoder(ready, encoder):
     run = ready()
     config, model = run.trainer.model.config, run.trainer.model
@@ -163,9 +160,6 @@ def test_the_cache_is_used_for_the_same_encoder_and_settings_alone(ready, read, 
     assert sum(read) == 2 * (24 + 6 + 5)
 
 
-# --- Training ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mix", ["mean", "learned"])
 def test_frozen_weights_are_bit_identical_after_training_and_loading(ready, composed, tmp_path, mix):
     run = ready("--composed", composed, "--context_mix", mix, "--weight_decay", 0.5, "--learning_rate", 0.05)
@@ -220,19 +214,12 @@ def test_a_fine_tuned_encoder_has_its_own_learning_rate(ready, read, tmp_path):
     assert same(after, frozen_parts(Tagger.from_pretrained(str(tmp_path / "out")).model))
 
 
-def tagger_and_tokenizer(**fields):
-    pieces = tiny.pieces_of(tiny.bert_tokenizer())
-    tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=4)
-    return build_model("bilstm-cnn", tokenizer, **tiny.context_fields(tiny.bert(), pieces, **fields)), tokenizer
-
-
-# --- Batches ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("side", "mix"), [("left", "mean"), ("right", "learned")])
 def test_cached_states_are_padded_like_their_words(side, mix):
-    model, tokenizer = tagger_and_tokenizer(context_mix=mix)
+    pieces = tiny.pieces_of(tiny.bert_tokenizer())
+    tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=4)
     tokenizer.padding_side = side
+    model = build_model("bilstm-cnn", tokenizer, **tiny.context_fields(tiny.bert(), pieces, context_mix=mix))
     collate = TaggingCollator(tokenizer)
     examples = []
     for words in [*tiny.SENTENCES, [], ["rain"]]:
@@ -246,9 +233,6 @@ def test_cached_states_are_padded_like_their_words(side, mix):
     words = batch["attention_mask"].bool()
     torch.testing.assert_close(found.logits[words], expected.logits[words], rtol=0, atol=1e-6)
     torch.testing.assert_close(found.loss, expected.loss, rtol=0, atol=1e-6)
-
-
-# --- Faults -----------------------------------------------------------------------------------------------------------
 
 
 def test_contradicting_options_are_refused(ready, composed, tmp_path):

@@ -31,9 +31,6 @@ def ready(place, out="model", **options):
     return runs.ready(place / "towns", place / out, **options)
 
 
-# --- Further corpora --------------------------------------------------------------------------------------------------
-
-
 def test_further_training_sentences_stand_behind_the_corpus_own(place):
     run = ready(place)
     own = words_and_tags(load_corpus(place / "towns")["train"])
@@ -88,9 +85,6 @@ def test_facts_name_every_corpus(place):
     assert str(place) not in (place / "model" / "facts.json").read_text()
 
 
-# --- Copies in another case -------------------------------------------------------------------------------------------
-
-
 def test_copies_differ_in_case_alone():
     words = ["McDonald", "ÉTÉ", "straße", "a1B"]
     forms = ["mcdonald été straße a1b", "MCDONALD ÉTÉ STRASSE A1B", "Mcdonald Été Straße A1b"]
@@ -117,9 +111,6 @@ def test_copies_have_what_teachers_found_in_the_sentence(place):
     assert np.isfinite(run.trainer.evaluate()["eval_loss"])
     assert len(run.corpus["train"]) == 44
     run.train()
-
-
-# --- Words without label ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
