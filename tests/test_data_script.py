@@ -8,12 +8,6 @@ from helpers import fault, ok
 
 
 @pytest.fixture
-def new_process(script_in_new_process):
-    """Run the script in a new process."""
-    return partial(script_in_new_process, "data.py")
-
-
-@pytest.fixture
 def run(script):
     """Run the script in this process."""
     return partial(script, "data.py")
@@ -30,8 +24,8 @@ def folder(tmp_path):
     return folder
 
 
-def test_statistics_are_printed_and_written(new_process, folder, tmp_path):
-    lines = ok(new_process("stats", folder, "--json", "out.json")).splitlines()
+def test_statistics_are_printed_and_written(run, folder, tmp_path):
+    lines = ok(run("stats", folder, "--json", "out.json")).splitlines()
     assert lines[0].split() == ["train", "validation"]
     assert lines[1].split() == ["sentences", "2", "1"]
     figures = json.loads((tmp_path / "out.json").read_text())
@@ -61,14 +55,10 @@ def test_options_for_reading_the_source(run, folder, tmp_path):
     assert (tmp_path / "out" / "train.jsonl").read_text() == '{"tokens": ["dog", "cat"], "ner_tags": ["NN", "B-x"]}\n'
 
 
-def test_a_new_process_prints_a_one_line_error(new_process, folder):
-    (folder / "dev.txt").write_text("Bo NNP X-PER\n")
-    sentence = fault(new_process("convert", folder, "--to", "jsonl", "--output", "out"))
-    assert sentence.startswith(f"hf-xorner data: {folder}/dev.txt:1: unknown tag 'X-PER';")
-
-
-def test_errors_are_one_line(run, folder):
+def test_errors_are_one_line(run, folder, tmp_path):
+    (tmp_path / "bad.txt").write_text("Bo NNP X-PER\n")
     for words, fact in (
+        (["convert", "bad.txt", "--to", "jsonl", "--output", "out"], "bad.txt:1: unknown tag 'X-PER'"),
         (["stats", "nowhere.txt"], "nowhere.txt: no such file or folder"),
         (["stats", folder, "--format", "xml"], "format='xml' is unknown; choose one of auto, columns"),
         (["convert", folder, "--to", "brat", "--output", "out"], "to='brat' is unknown; choose one of columns"),
@@ -77,28 +67,11 @@ def test_errors_are_one_line(run, folder):
         assert fact in fault(run(*words))
 
 
-def test_the_format_of_each_split_is_shown(run, folder, caplog):
-    ok(run("stats", folder))
-    assert [line for line in caplog.messages if ": read as " in line] == [
-        f"{folder}/{name}.txt: read as columns" for name in ("train", "dev")
-    ]
-    caplog.clear()
-    ok(run("convert", folder, "--to", "jsonl", "--output", "out"))
-    assert not caplog.messages
-
-
 def test_files_are_overwritten_with_overwrite(run, folder):
     convert = ("convert", folder, "--to", "columns", "--output", "out")
     ok(run(*convert))
-    assert fault(run(*convert)) == (
-        "hf-xorner data: out/train.conll: exists already; choose another folder to write into, or set overwrite."
-    )
+    assert "out/train.conll: exists already" in fault(run(*convert))
     ok(run(*convert, "--overwrite", "true"))
-
-
-def test_an_unfinished_command_shows_its_usage(run):
-    assert run("convert", "xor")[0] == 2
-    assert run()[0] == 2
 
 
 @pytest.mark.parametrize("spelling", ["mine", "mine/../mine", "link"])

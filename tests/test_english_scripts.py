@@ -2,7 +2,6 @@
 
 import json
 import random
-import runpy
 from statistics import mean, stdev
 
 import pytest
@@ -70,15 +69,6 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(figures.read_text())
     assert {"wnut17, lower case", "words_per_second", "megabytes"} <= found[models[0]].keys()
-
-
-def test_scores_are_of_the_kept_types_under_their_own_names():
-    compare = runpy.run_path(str(SCRIPTS / "compare_english.py"))
-    gold = [["B-person", "O", "B-corporation", "I-corporation", "B-product"]]
-    predicted = [["B-PERSON", "B-GPE", "B-ORG", "I-ORG", "B-DATE"]]
-    scores = compare["scores"](gold, predicted, ("PER", "ORG", "LOC"))
-    assert scores == {"f1": pytest.approx(80.0), "LOC": 0.0, "ORG": 100.0, "PER": 100.0}
-    assert compare["scores"](gold, predicted, ("PER",))["f1"] == 100.0
 
 
 #: Rows of the table in docs/english.md, and where model_cards/english-comparison.json has their figures.

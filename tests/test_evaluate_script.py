@@ -73,26 +73,20 @@ def test_predictions_of_any_system_are_scored(folder):
     ]
     result = run_python(command)
     assert result.returncode == 0, result.stderr[-3000:]
-    said = result.stdout
-    assert said.startswith(
-        "2 sentences, 5 words; tags: iob2; malformed spans: 0 gold, 0 predicted; policy: strict\n"
-    ), said
+    assert result.stdout.startswith("2 sentences, 5 words; tags: iob2; ")
     figures = json.loads((folder / "new" / "out.json").read_text())
     assert (figures["precision"], figures["recall"], figures["f1"], figures["accuracy"]) == (50, 50, 50, 80)
     assert figures["per_type"]["PER"] == {"precision": 50, "recall": 100, "f1": pytest.approx(200 / 3), "support": 1}
     assert figures["compare"]["f1"] == {"p": 1.0, "difference": -50.0, "trials": 2, "exact": True}
-    assert set(figures["ci95"]) == {"precision", "recall", "f1"}
-    assert {"per_length", "surface", "confusion", "chunk_tags", "macro"} <= set(figures)
-    written = ["new/p.tsv", "new/out.json", "new/plots/confusion.png"]
-    assert said.split("\n")[-4:-1] == [f"written: {path}" for path in written]
+    assert {"ci95", "per_length", "surface", "confusion", "chunk_tags", "macro"} <= set(figures)
     assert (folder / "new" / "p.tsv").read_text() == f"{PREDICTIONS}\n"
     assert len(list((folder / "new" / "plots").iterdir())) == 1
 
 
 def test_an_error_is_one_line_and_an_exit_status(folder):
     result = run_python([SCRIPT, "--predictions", "no.tsv"])
-    assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "hf-xorner evaluate: [Errno 2] No such file or directory: 'no.tsv'\n"
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert "no.tsv" in result.stderr
 
 
 def test_a_model_is_scored_on_a_corpus(folder, corpus, model, evaluate):
@@ -102,24 +96,15 @@ def test_a_model_is_scored_on_a_corpus(folder, corpus, model, evaluate):
     )
     figures = json.loads((folder / "out.json").read_text())
     assert (figures["sentences"], figures["tokens"]) == (1, sum(map(len, SENTENCES)))
-    entities = figures["vocabulary"]["entities"]
-    assert set(entities) == {"IV", "OOTV"}
-    assert entities["OOTV"]["support"] == 0
+    assert figures["vocabulary"]["entities"]["OOTV"]["support"] == 0
     assert figures["seen"]["unseen"]["support"] == 0
     assert figures["calibration"]["count"] > 0
     assert f"{figures['f1']:.2f}" in said
     evaluate("--predictions", "said.tsv", "--json", "again.json", "--resamples", 0)
-    same = json.loads((folder / "again.json").read_text())
-    assert {name: same[name] for name in ("f1", "accuracy", "confusion", "surface")} == {
-        name: figures[name] for name in ("f1", "accuracy", "confusion", "surface")
-    }
-
-
-def test_seen_entities_are_left_out_for_the_training_split(corpus, model, figures):
-    scores = figures("--model", model("m"), "--dataset", "data", "--split", "train")
-    assert not {"seen", "vocabulary"} & set(scores)
-    scores = figures("--model", "m", "--dataset", "data", "--split", "train", "--train", "data")
-    assert scores["seen"]["seen"]["support"] == scores["support"] > 0
+    again = json.loads((folder / "again.json").read_text())
+    assert all(again[name] == figures[name] for name in ("f1", "accuracy", "confusion", "surface"))
+    evaluate("--model", "m", "--dataset", "data", "--split", "train", "--json", "train.json", "--resamples", 0)
+    assert not {"seen", "vocabulary"} & set(json.loads((folder / "train.json").read_text()))
 
 
 def test_the_training_corpus_of_another_system_can_be_named(folder, corpus, figures):
@@ -133,17 +118,12 @@ def test_the_training_corpus_of_another_system_can_be_named(folder, corpus, figu
     assert (scores["scheme"], scores["malformed"]) == ("bmes", {"gold": 0, "predicted": 2})
 
 
-def test_iob1_is_recognised(folder, figures):
+def test_iob1_is_recognised_unless_a_scheme_is_named(folder, figures):
     (folder / "iob1.tsv").write_text(IOB1)
     (folder / "other.tsv").write_text(IOB1.replace("\tI-LOC\n", "\tO\n"))
-    for policy, options in (("strict", []), ("conlleval", ["--scheme", "iob1"])):
-        scores = figures("--predictions", "iob1.tsv", "--policy", policy, "--compare", "other.tsv", *options)
-        assert (scores["scheme"], scores["support"], scores["f1"]) == ("iob1", 3, 100)
-        assert scores["compare"]["f1"]["difference"] == 20
-
-
-def test_a_given_scheme_is_used(folder, figures):
-    (folder / "iob1.tsv").write_text(IOB1)
+    scores = figures("--predictions", "iob1.tsv", "--policy", "strict", "--compare", "other.tsv")
+    assert (scores["scheme"], scores["support"], scores["f1"]) == ("iob1", 3, 100)
+    assert scores["compare"]["f1"]["difference"] == 20
     scores = figures("--predictions", "iob1.tsv", "--policy", "strict", "--scheme", "iob2")
     assert (scores["scheme"], scores["support"]) == ("iob2", 1)
     assert scores["malformed"] == {"gold": 2, "predicted": 2}
@@ -169,13 +149,6 @@ def test_saved_predictions_can_be_compared_despite_sentences_without_words(folde
     assert (scores["sentences"], scores["compare"]["f1"]["p"]) == (2, 1)
 
 
-def test_scores_are_printed_even_if_a_file_cannot_be_written(folder, script):
-    (folder / "file").touch()
-    code, out, errors = script("evaluate.py", "--predictions", "p.tsv", "--json", "file/out")
-    assert code == 1 and "File exists: 'file'" in errors
-    assert "all entities                 50.00       50.00       50.00           2" in out
-
-
 def test_errors_are_one_line_before_the_model_is_read(folder, evaluate):
     (folder / "other.tsv").write_text(PREDICTIONS.replace("B-LOC\tB-PER", "B-PER\tB-PER"))
     for options, message in (
@@ -189,13 +162,6 @@ def test_errors_are_one_line_before_the_model_is_read(folder, evaluate):
     ):
         errors = evaluate(*options.split(), fails=True)
         assert errors.startswith("hf-xorner evaluate: ") and message in errors and "\n" not in errors
-
-
-def test_the_only_split_of_a_corpus_is_scored(folder, corpus, model, figures, caplog):
-    (folder / "one").mkdir()
-    (corpus / "test.conll").rename(folder / "one" / "dev.conll")
-    assert figures("--model", model("named"), "--dataset", folder / "one")["sentences"] == 1
-    assert any("has no split test; validation is scored" in line for line in caplog.messages)
 
 
 @pytest.fixture
@@ -214,7 +180,7 @@ def test_sentences_that_training_held_out_are_no_training_data(trained, figures,
     # All names differ, so those of the validation split are not in the training data.
     assert (scores["sentences"], facts["data"]["hold_out"]["sentences"]) == (4, 4)
     assert [scores["seen"][part]["support"] for part in ("seen", "unseen")] == [0, 4]
-    assert any("all.conll has no split test; validation is scored" in line for line in caplog.messages)
+    assert any("validation is scored" in line for line in caplog.messages)
     assert not any("was trained on" in line for line in caplog.messages)
     assert figures("--model", trained, "--dataset", "all.conll", "--split", "train")["sentences"] == 36
     assert any("was trained on" in line for line in caplog.messages)

@@ -161,17 +161,7 @@ for folder in sys.argv[1:]:
         trained[1],
         home=tmp_path,
     )
-    assert kinds.split() == [
-        "BiLstmCnnForTokenClassification",
-        "CrossBiLstmCnnForTokenClassification",
-        "AttBiLstmCnnForTokenClassification",
-        "LstmCrfForTokenClassification",
-        "CnnLstmCrfForTokenClassification",
-        "GrnForTokenClassification",
-        "IdCnnForTokenClassification",
-        "StackLstmForTokenClassification",
-        *["CrossBiLstmCnnForTokenClassification"] * 2,
-    ]
+    assert len(kinds.split()) == len(folders) + 1
 
 
 def test_everything_loads_without_the_package(folders, trained, tmp_path):

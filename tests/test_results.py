@@ -8,7 +8,6 @@ import shutil
 from conftest import REPOSITORY
 from processes import run_python
 
-from hf_xorner.papers.results import results_page
 from hf_xorner.training import parse
 
 RESULTS = json.loads((REPOSITORY / "model_cards" / "results.json").read_text(encoding="utf-8"))
@@ -57,21 +56,3 @@ def test_pages_are_generated_from_the_results(tmp_path):
     assert "docs/results.md differs" in run_script(tmp_path, "--check").stderr
     assert run_script(tmp_path).returncode == 0
     assert (tmp_path / "docs/results.md").read_text(encoding="utf-8") == text
-
-
-def test_the_page_shows_each_result_with_its_command():
-    unknown = dict.fromkeys((*FIELDS, "f1_std"))
-    common = {"dataset": "towns", "model_type": "grn", "features": "none"}
-    scores = {"f1_mean": 50.0, "f1_std": 1.25, "dev_mean": 60.5, "dev_std": 0.5, "published": "51.00 ± 1.00"}
-    test = {"p": 0.0312, "baseline": "b", "seconds": 150}
-    rows = [
-        {"work": "paper/table/a", "seeds": [1, 2], "command": "hf-xorner train a"} | common | scores | test,
-        unknown | {"work": "old", "seeds": [1], "f1_mean": 40.0, "command": "hf-xorner train old"} | common,
-    ]
-    assert "| 97.00 ± 0.50 (accuracy) |" in results_page([rows[0] | {"accuracy_mean": 97.0, "accuracy_std": 0.5}])
-    assert "| < 0.001 (b) |" in results_page([rows[0] | {"p": 0.0001}])
-    lines = results_page(rows).splitlines()
-    assert lines[0] == "### towns"
-    assert "| old | grn | none | 1 | 40.00 | – | – | – | – |" in lines
-    assert "| paper/table/a | grn | none | 2 | 50.00 ± 1.25 | 51.00 ± 1.00 | 60.50 ± 0.50 | 0.031 (b) | 2 |" in lines
-    assert lines[-2:] == ["- old: `hf-xorner train old`", "- paper/table/a: `hf-xorner train a`"]

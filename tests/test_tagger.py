@@ -38,11 +38,15 @@ def pipe(tagger):
     return pipeline("ner", model=tagger.model, tokenizer=tagger.tokenizer, aggregation_strategy="simple")
 
 
-def same_entities(found, shown):
-    """Return whether a tagger's entities match those of the pipeline.
+def nearly_the_same(tagged, expected):
+    """Check that entities are the same, with scores that differ by rounding alone."""
+    for entities, others in zip(tagged, expected, strict=True):
+        assert [entity[:-1] for entity in entities] == [other[:-1] for other in others]
+        assert [entity.score for entity in entities] == pytest.approx([other.score for other in others], abs=1e-5)
 
-    Their scores are not: the pipeline's is the mean of the probabilities of an entity's words.
-    """
+
+def same_entities(found, shown):
+    """Check that the pipeline shows a tagger's entities; its scores are means of the words' probabilities."""
     places = [(entity["entity_group"], entity["start"], entity["end"]) for entity in shown]
     assert [(entity.label, entity.start, entity.end) for entity in found] == places
 
@@ -170,9 +174,7 @@ def test_texts_and_words_may_be_mixed_and_keep_their_order(tagger):
     random.Random(0).shuffle(items)
     alone = [tagger(item) for item in items]
     for batch_size in (1, 3, 200):
-        for found, expected in zip(tagger.tag(iter(items), batch_size=batch_size), alone, strict=True):
-            assert [entity[:-1] for entity in found] == [entity[:-1] for entity in expected]
-            assert [entity.score for entity in found] == pytest.approx([entity.score for entity in expected], abs=1e-5)
+        nearly_the_same(tagger.tag(iter(items), batch_size=batch_size), alone)
 
 
 def test_annotations_are_entities_labels_and_offsets(tagger, tokenizer):
@@ -186,12 +188,6 @@ def test_annotations_are_entities_labels_and_offsets(tagger, tokenizer):
         assert [one[:-1] for one in annotation.entities] == [one[:-1] for one in tagger(item)]
     with pytest.raises(TypeError, match="list of texts"):
         tagger.annotate("Ann")
-
-
-def test_items_without_words_have_no_entities(tagger):
-    assert list(tagger.tag(["", [], " \n", ()])) == [[], [], [], []]
-    assert list(tagger.tag([])) == []
-    assert tagger("") == tagger([]) == []
 
 
 def test_an_infinite_stream_is_read_lazily(crf_tagger):
@@ -231,23 +227,17 @@ def test_invalid_items_are_reported_by_their_position(crf_tagger):
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=4))
-def test_entities_of_any_text_match_its_characters(crf_tagger, texts):
-    results = list(crf_tagger.tag(texts, batch_size=2))
-    assert len(results) == len(texts)
-    for text, entities in zip(texts, results, strict=True):
+def test_entities_of_any_text_are_its_words_and_those_of_the_pipeline(crf_tagger, texts):
+    pipe = pipeline(
+        "ner", model=crf_tagger.model, tokenizer=crf_tagger.tokenizer, aggregation_strategy="simple", device="cpu"
+    )
+    for text, entities in zip(texts, crf_tagger.tag(texts, batch_size=2), strict=True):
+        offsets = crf_tagger.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
         for entity in entities:
-            assert entity.text
-            assert text[entity.start : entity.end] == entity.text
+            assert (entity.start, entity.end) == (offsets[entity.word_start][0], offsets[entity.word_end - 1][1])
+            assert entity.text and text[entity.start : entity.end] == entity.text
         assert all(left.end <= right.start for left, right in pairwise(entities))
-
-
-def test_loads_from_a_folder(tokenizer, model_type, tmp_path):
-    model = lively_model(model_type, tokenizer, "softmax")
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    expected = list(Tagger(model, tokenizer).tag(TEXTS))
-    for source in (tmp_path, str(tmp_path)):
-        assert list(Tagger.from_pretrained(source).tag(TEXTS)) == expected
+        same_entities(entities, pipe(text))
 
 
 # --- Tokenizers that do not fit --------------------------------------------------------------------------------------
@@ -288,9 +278,7 @@ def test_words_computed_once_and_in_each_batch_give_the_same_results(tagger, mon
     for few in (0, 10**9):
         monkeypatch.setattr("hf_xorner.tagger.FEWEST_WORDS", few)
         found.append(tagger.tag(items, batch_size=4))
-    for one, other in zip(*found, strict=True):
-        assert [entity[:-1] for entity in one] == [entity[:-1] for entity in other]
-        assert [entity.score for entity in one] == pytest.approx([entity.score for entity in other], abs=1e-5)
+    nearly_the_same(*found)
 
 
 def test_threads_may_share_a_tagger(crf_tagger):
@@ -310,31 +298,17 @@ def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):
 # --- Long documents --------------------------------------------------------------------------------------------------
 
 
-def test_long_document_is_tagged_to_its_end(tokenizer, model_type):
-    words = " ".join(TEXTS).split()
-    document = list(islice((word for _ in count() for word in words), 700))
-    model = lively_model(model_type, tokenizer, "crf", given=[document])
-    tagger = Tagger(model, tokenizer)
-    entities = tagger(document)
-    assert entities[-1].word_end > 600
-    assert len(entities) > 50
-    pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
-    same_entities(entities, pipe([document], is_split_into_words=True)[0])
-    # A long document does not disturb the short texts that are read with it.
-    assert [entity[:-1] for entity in list(tagger.tag([TEXTS[0], document, TEXTS[1]]))[2]] == [
-        entity[:-1] for entity in tagger(TEXTS[1])
-    ]
-
-
 @pytest.mark.parametrize(("model_type", "decoder"), list(zip(ARCHITECTURES, cycle(DECODERS))))
-def test_a_document_in_blocks_gives_the_same_entities(tokenizer, model_type, decoder, monkeypatch):
+def test_a_long_document_in_blocks_has_the_entities_of_the_pipeline(tokenizer, model_type, decoder, monkeypatch):
     document = [word for words in GIVEN for word in words] * 8
-    tagger = Tagger(lively_model(model_type, tokenizer, decoder, given=[document]).double(), tokenizer)
+    model = lively_model(model_type, tokenizer, decoder, given=[document]).double()
+    tagger = Tagger(model, tokenizer)
     expected = tagger(document)
+    assert len(expected) > 50 and expected[-1].word_end > 0.8 * len(document)
+    pipe = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
+    same_entities(expected, pipe([document], is_split_into_words=True)[0])
     monkeypatch.setattr("hf_xorner.models.recurrent.WORDS_IN_BLOCK", 100)
-    found = tagger(document)
-    assert [entity[:-1] for entity in found] == [entity[:-1] for entity in expected]
-    assert [entity.score for entity in found] == pytest.approx([entity.score for entity in expected], abs=1e-5)
+    nearly_the_same([tagger(document)], [expected])
 
 
 def test_documents_too_long_to_compare_all_words_are_refused(tokenizer, monkeypatch):

@@ -184,12 +184,3 @@ def test_the_tokenizer_passes_the_mixins(module, mixin, added, mixins, tmp_path)
     fields = {"tokenizer_class": WordCharTokenizer, "from_pretrained_id": str(tmp_path), "test_seq2seq": False}
     case = type("TokenizerTest", (getattr(mixins(module), mixin), unittest.TestCase), fields)
     assert failures(case, {name: reason for name, reason in NOT_FOR_TOKENIZERS.items() if hasattr(case, name)}) == {}
-
-
-def test_excluded_mixin_tests_exist(mixins):
-    """Excluded tests that were renamed or removed in transformers are reported."""
-    modeling, common, backend = map(
-        mixins, ("test_modeling_common", "test_tokenization_common", "test_tokenizers_backend_mixin")
-    )
-    assert {*NOT_FOR_MODELS} <= {*dir(modeling.ModelTesterMixin)}
-    assert {*NOT_FOR_TOKENIZERS} <= {*dir(common.TokenizerTesterMixin), *dir(backend.TokenizersBackendTesterMixin)}

@@ -132,8 +132,8 @@ def _read(split: Split, reading: Reading, repairs: Repairs) -> list[Sentence]:
             sentence = _stripped(sentence, reading.strip, repairs)
             if not sentence.tokens:
                 continue
-        tokens, tags = ([shared.setdefault(value, value) for value in values] for values in sentence[:2])
-        sentences.append(sentence._replace(tokens=tokens, tags=tags))
+        tokens, names = ([shared.setdefault(value, value) for value in values] for values in sentence[:2])
+        sentences.append(sentence._replace(tokens=tokens, tags=names))
     return _filled(sentences, repairs, split.source)
 
 

@@ -45,8 +45,8 @@ def _as_columns(sentences: Iterator[Sentence], separator: str, chunked: bool) ->
             # The reader numbers documents without a name.
             columns = ["-X-", "O"] if document == str(next(number)) else [f"({document})"]
             yield separator.join([DOCUMENT_START, *columns]) + "\n\n"
-        columns = [column for column in (sentence.tokens, sentence.pos_tags, sentence.tags) if column is not None]
-        yield from _lines(columns, separator, sentence)
+        values = [column for column in (sentence.tokens, sentence.pos_tags, sentence.tags) if column is not None]
+        yield from _lines(values, separator, sentence)
 
 
 def _lines(columns: Sequence[Sequence[str]], separator: str, sentence: Sentence) -> Iterator[str]:

@@ -134,9 +134,9 @@ def _tag_column(
             if equals:
                 keys.setdefault(key, set()).add(value)
     if named is not None:
-        key = next((key for key in keys if key.lower() == named.lower()), None)
-        if key is not None and named.lower() not in names:
-            return names.index(MISC), key
+        same = next((key for key in keys if key.lower() == named.lower()), None)
+        if same is not None and named.lower() not in names:
+            return names.index(MISC), same
         return index(named, "tag_column"), None
     for key, values in keys.items():
         if key.lower() in _ENTITY_NAMES and all(map(looks_like_tag, values)):

@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
@@ -87,8 +87,8 @@ _Rows = Iterator[tuple[int, list[str]]]
 def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
     """Yield the rows below the header with the numbers of their first lines; those without values are empty."""
     # Without quoting, a quotation mark is a character as any other.
-    quoting = csv.QUOTE_MINIMAL if columns.quoted else csv.QUOTE_NONE
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=columns.delimiter, quoting=quoting, strict=True)
+    options: dict[str, Any] = {} if columns.quoted else {"quoting": csv.QUOTE_NONE}
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=columns.delimiter, strict=True, **options)
     number, header = 1, columns.header
     try:
         for row in rows:
