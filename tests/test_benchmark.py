@@ -3,39 +3,41 @@
 import json
 
 import pytest
-from conftest import REPOSITORY
 from helpers import ok
-from processes import run_python
 
 from hf_xorner import train
-from hf_xorner.cli import benchmark
-
-BENCHMARK = str(REPOSITORY / "scripts" / "benchmark.py")
 
 
-def test_speeds_are_written_as_json_with_their_minimums(tmp_path):
-    file = tmp_path / "figures.json"
-    options = ["cross-bilstm-cnn", "--sentences", "64", "--rounds", "1", "--json", str(file)]
-    result = run_python([BENCHMARK, *options])
-    assert result.returncode == 0, result.stderr[-3000:]
-    figures = json.loads(file.read_text())
-    assert set(figures["floor"]) == {"train", "tag", "pipeline"}
-    assert set(figures["models"]) == {"cross-bilstm-cnn"}
-    row = figures["models"]["cross-bilstm-cnn"]
-    assert set(row) == {"train", "tag", "pipeline", "peak_mb"}
-    assert all(value > 0 for value in [*row.values(), *figures["floor"].values()])
+@pytest.fixture
+def benchmark(script, tmp_path):
+    """Run a benchmark of one round; returns the printed rows, and those of the file."""
+
+    def run(*words):
+        printed = ok(script("benchmark.py", *words, "--rounds", 1, "--json", "figures.json")).splitlines()
+        return [line.split() for line in printed], json.loads((tmp_path / "figures.json").read_text())
+
+    return run
 
 
-def test_an_unknown_model_is_refused():
-    result = run_python([BENCHMARK, "bert"])
-    assert result.returncode != 0
-    assert (
-        result.stderr.strip()
-        .splitlines()[-1]
-        .startswith("hf-xorner benchmark: bert is unknown; choose among bilstm-cnn")
-    )
+def test_speeds_are_measured_and_memory_is_not_more_than_it_was(benchmark):
+    printed, rows = benchmark("cross-bilstm-cnn")
+    row = rows["cross-bilstm-cnn"]
+    assert row["train"] > 0 and row["tag"] > 0 and 200 < row["peak_mb"] <= 850
+    assert printed[-1][0] == "cross-bilstm-cnn" and printed[-1][-1] == f"{row['peak_mb']:.2f}"
 
 
+def test_what_cannot_be_measured_is_refused(script, monkeypatch):
+    monkeypatch.setattr("hf_xorner.cli.benchmark.find_spec", lambda name: None)
+    for words, sentence in (
+        (["bert"], "bert is unknown; choose among bilstm-cnn"),
+        (["--onnx"], "--onnx has no effect without --against spacy"),
+        (["--against", "spacy"], '--against spacy needs spaCy: pip install "hf_xorner[spacy]".'),
+    ):
+        code, _, errors = script("benchmark.py", *words)
+        assert code == 1 and errors.startswith(f"hf-xorner benchmark: {sentence}")
+
+
+@pytest.mark.slow
 def test_scores_are_not_lower_than_they_were(tmp_path):
     """The only test that trains long enough for a fault of training to show in the scores."""
     for model_type, epochs, least in (("cross-bilstm-cnn", 5, 95), ("lstm-crf", 3, 50)):
@@ -44,60 +46,20 @@ def test_scores_are_not_lower_than_they_were(tmp_path):
         assert tagger.scores["test"]["f1"] >= least
 
 
-def test_memory_is_not_more_than_it_was():
-    for model_type, most in (("cross-bilstm-cnn", 850), ("grn", 900)):
-        assert benchmark.peak_mb(model_type, benchmark.Options()) <= most
+def test_epochs_of_architectures_and_recipes_are_compared_with_bare_loops(benchmark):
+    _, rows = benchmark("bilstm-cnn", "li2020/table1/cross", "--train", "--sentences", 64)
+    assert list(rows) == ["bilstm-cnn", "li2020/table1/cross"]
+    for row in rows.values():
+        assert row["bare"] > 0 and row["overhead"] == pytest.approx(row["trainer"] / row["bare"] - 1)
 
 
-def test_epochs_of_architectures_and_recipes_are_compared_with_bare_loops(script, tmp_path):
-    names = ["bilstm-cnn", "li2020/table1/cross"]
-    ok(script("benchmark.py", *names, "--train", "--sentences", 64, "--rounds", 1, "--json", "figures.json"))
-    rows = json.loads((tmp_path / "figures.json").read_text())
-    assert [row["name"] for row in rows] == names
-    for row in rows:
-        assert row["bare"] > 0 and row["trainer"] > 0
-        assert row["overhead"] == pytest.approx(row["trainer"] / row["bare"] - 1, abs=0.02)
-    code, _, errors = script("benchmark.py", "wnut17/contextual", "--train")
-    assert code == 1 and "--context" in errors
-
-
-def test_what_is_exported_is_measured_beside_spacy(tmp_path):
+@pytest.mark.slow
+def test_tagging_and_exports_are_compared_with_spacy(benchmark):
     pytest.importorskip("spacy")
     pytest.importorskip("onnxruntime")
-    file = tmp_path / "figures.json"
-    options = ["bilstm-cnn", "--against", "spacy", "--onnx", "--sentences", "40", "--rounds", "1"]
-    result = run_python([BENCHMARK, *options, "--json", file])
-    assert result.returncode == 0, result.stderr[-3000:]
-    figures = json.loads(file.read_text())
-    assert list(figures) == ["spacy", "bilstm-cnn", "bilstm-cnn onnx"]
-    row = figures["bilstm-cnn onnx"]
-    assert row["words_per_second"] > 0 and row["p50_ms"] > 0
-    assert 0 < row["start_s"] < 30 and 20 < row["start_peak_mb"] < 300
-    (line,) = [line for line in result.stdout.splitlines() if line.startswith("bilstm-cnn onnx ")]
-    assert line.split()[-1] == f"{row['start_peak_mb']:.0f}"
-
-
-def test_exports_are_measured_beside_spacy_only(script):
-    code, _, errors = script("benchmark.py", "--onnx")
-    assert code == 1 and errors.startswith("hf-xorner benchmark: --onnx has no effect without --against spacy")
-
-
-def test_a_comparison_with_spacy_needs_spacy(script, monkeypatch):
-    monkeypatch.setattr("hf_xorner.cli.benchmark.find_spec", lambda name: None)
-    code, _, errors = script("benchmark.py", "--against", "spacy")
-    assert (code, errors) == (1, 'hf-xorner benchmark: --against spacy needs spaCy: pip install "hf_xorner[spacy]".\n')
-
-
-def test_tagging_is_compared_with_that_of_spacy(tmp_path):
-    pytest.importorskip("spacy")
-    file = tmp_path / "figures.json"
-    options = ["bilstm-cnn", "stack-lstm", "--against", "spacy", "--sentences", "40", "--rounds", "1"]
-    result = run_python([BENCHMARK, *options, "--json", file])
-    assert result.returncode == 0, result.stderr[-3000:]
-    figures = json.loads(file.read_text())
-    assert list(figures) == ["spacy", "bilstm-cnn", "stack-lstm"]
-    for row in figures.values():
-        assert row["words_per_second"] > 0 and row["p50_ms"] > 0
-    (line,) = [line for line in result.stdout.splitlines() if line.startswith("bilstm-cnn ")]
-    ratio = figures["bilstm-cnn"]["words_per_second"] / figures["spacy"]["words_per_second"]
-    assert float(line.split()[2]) == pytest.approx(ratio, abs=0.01)
+    _, rows = benchmark("bilstm-cnn", "--against", "spacy", "--onnx", "--sentences", 40)
+    assert list(rows) == ["spacy", "bilstm-cnn", "bilstm-cnn onnx"]
+    for row in rows.values():
+        assert row["words_per_second"] > 0 and row["sentence_ms"] > 0
+        ratio = row["words_per_second"] / rows["spacy"]["words_per_second"]
+        assert row["times_spacy"] == pytest.approx(ratio)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..corpora import load_corpus
+from ..corpora.assemble import words_and_tags
 from ..evaluation.chunk_tags import raw_chunk_tags
 from ..files import write_whole
 from ..options import Commands, option, run_command
@@ -17,7 +17,6 @@ from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
 from ..papers.xor_demonstration import CONTENDERS, PATTERNS, Outcome, demonstrate, draw_demonstration
 from ..papers.xor_proof import DECODERS, Proof, decide, inequalities
 from ..tagger import Tagger
-from . import benchmark
 
 EXAMPLES = (
     "hf-xorner analyze xor-proof --demonstrate --output xor",
@@ -25,13 +24,7 @@ EXAMPLES = (
     "hf-xorner analyze ablate my_att_tagger --dataset wnut17 --data_dir corpora --output ablation",
     "hf-xorner analyze attention my_att_tagger --output attention",
     "hf-xorner analyze relation my_grn_tagger --text 'Ann saw Bob in Paris.' --output relation",
-    "hf-xorner analyze speed --dataset conll2003 --data_dir corpora",
 )
-#: The two contestants of chen2019's Table 6, and its figures for CoNLL-2003.
-SPEED = ("cnn-lstm-crf/chen2019", "grn")
-PUBLISHED_SPEED = {"train": 1.16, "tag": 1.19}
-
-
 DESCRIPTION = "Run an analysis of the papers."
 
 
@@ -68,17 +61,6 @@ class PairOptions:
     model: str = option(help="The folder of a model, or owner/name on the Hub.", positional=True)
     output: str = option(help="A folder for the figures as JSON, and the maps.")
     text: list[str] = option(list(FIGURE_1), "Sentences; by default those of Figure 1.")
-
-
-@dataclass(kw_only=True)
-class SpeedOptions(_AnalysisOptions):
-    """The options of `speed`."""
-
-    dataset: str = option("xor", "The corpus whose training split is used.")
-    data_dir: str | None = option(None, "The folder of the files of a named corpus.")
-    sentences: int = option(benchmark.SENTENCES, "Number of sentences.", bounds=(1, math.inf))
-    rounds: int = option(5, "Number of rounds.", bounds=(1, math.inf))
-    device: str = option("cpu", "The device: cpu, cuda, …")
 
 
 def write_figures(name: str, figures: Any, output: str | None) -> None:
@@ -156,9 +138,7 @@ def ablate(options: AblationOptions) -> None:
     corpus = load_corpus(options.dataset, options.data_dir)
     if options.split not in corpus:
         raise ValueError(f"{options.dataset} has no split {options.split!r}; choose among {', '.join(corpus)}.")
-    sentences = benchmark.sentences_of(corpus[options.split])
-    words, tags = [each[0] for each in sentences], [each[1] for each in sentences]
-    recalls = raw_chunk_tags(Tagger.from_pretrained(options.model), words, tags)
+    recalls = raw_chunk_tags(Tagger.from_pretrained(options.model), *words_and_tags(corpus[options.split]))
     parts = [name for name in next(iter(recalls.values())) if name not in ("all", "support")]
     print(f"{'':<4}{'words':>8}{'all':>8}{''.join(f'{part:>8}' for part in parts)}")
     for tag, row in recalls.items():
@@ -191,26 +171,11 @@ def draw_maps(name: str, options: PairOptions) -> None:
     write_figures(name, {"sentences": sentences}, options.output)
 
 
-def speed(options: SpeedOptions) -> None:
-    """Measure the speed of GRN as a multiple of CNN-BiLSTM-CRF's (chen2019, Table 6)."""
-    material = benchmark.load_material(options.dataset, options.data_dir, options.sentences)
-    figures = benchmark.measure(SPEED, material, options.rounds, options.device)["models"]
-    one, other = (figures[name] for name in SPEED)
-    ratios = {kind: round(other[kind] / one[kind], 3) for kind in PUBLISHED_SPEED}
-    print(f"GRN's words per second as a multiple of CNN-BiLSTM-CRF's, on {options.device}")
-    for kind, published in PUBLISHED_SPEED.items():
-        print(f"{kind:<8}published {published:.2f} (one GPU, CoNLL-2003)   measured {ratios[kind]:.2f}")
-    write_figures(
-        "speed", {"words_per_second": figures, "multiples": ratios, "published": PUBLISHED_SPEED}, options.output
-    )
-
-
 COMMANDS: Commands = {
     "xor-proof": (ProofOptions, prove),
     "ablate": (AblationOptions, ablate),
     "attention": (PairOptions, attention),
     "relation": (PairOptions, relation),
-    "speed": (SpeedOptions, speed),
 }
 
 

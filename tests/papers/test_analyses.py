@@ -132,13 +132,3 @@ def test_wrong_uses_are_refused(analyze, saved):
     ):
         code, _, errors = analyze(*words)
         assert code in (1, 2) and reason in errors and len(errors.splitlines()) == 1
-
-
-def test_speed_is_a_multiple_measured_in_one_run(analyze, tmp_path):
-    code, out, _ = analyze("speed", "--sentences", "64", "--rounds", "1", "--output", ".")
-    assert code == 0
-    figures = json.loads((tmp_path / "speed.json").read_text())
-    other, grn = figures["words_per_second"].values()
-    for kind, line in zip(("train", "tag"), out.splitlines()[1:3], strict=True):
-        assert figures["multiples"][kind] == pytest.approx(grn[kind] / other[kind], abs=0.001)
-        assert line.endswith(f"measured {figures['multiples'][kind]:.2f}")
