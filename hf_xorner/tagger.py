@@ -108,11 +108,10 @@ class Tagger(BaseTagger):
         inputs = self._inputs(words)
         parts = (inputs["char_ids"] != 0).sum(1).argsort().split(DISTINCT_AT_ONCE)  # like lengths together
         states: list[Any] = [None] * len(parts)
-        products = model.has_products(len(words.input_ids))
 
         def compute_part(number: int, part: Tensor) -> None:
             inputs_of_part = {name: values[part] for name, values in inputs.items()}
-            states[number] = model.word_states(**inputs_of_part, products=products)
+            states[number] = model.word_states(**inputs_of_part)
 
         _in_threads(compute_part, enumerate(parts), threads)
         with torch.inference_mode():

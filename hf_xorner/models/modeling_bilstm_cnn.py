@@ -16,8 +16,6 @@ from .recurrent import BiLstmLayer, DistinctWords, both_directions, concatenated
 class BaselineEncoder(Encoder):
     """H→ = LSTM₂(LSTM₁(X)), H← = LSTM₄(LSTM₃(X)), H = [H→ ; H←]: the two directions never meet below the top."""
 
-    reads_distinct_words = True
-
     def __init__(self, config: BiLstmCnnConfig, input_size: int) -> None:
         super().__init__()
         self.hidden_size = config.hidden_size

@@ -10,7 +10,6 @@ from .configuration_id_cnn import IdCnnConfig
 from .convolutions import Layout
 from .dropout import dropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import DistinctWords
 
 
 class DilatedConvolution(nn.Module):
@@ -39,8 +38,6 @@ class IdCnnEncoder(Encoder):
     Padding is reset to zero after every layer, as beyond the ends of a sentence by itself.
     """
 
-    reads_distinct_words = True
-
     def __init__(self, config: IdCnnConfig, input_size: int) -> None:
         super().__init__()
         width = config.filter_width
@@ -56,14 +53,12 @@ class IdCnnEncoder(Encoder):
 
     def forward(
         self,
-        features: Tensor | DistinctWords,
+        features: Tensor,
         lengths: Tensor,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> Encoded:
         """features (B, T, d) → states (B, T, hidden_size) of the last iteration; earlier ones are for the loss."""
-        if isinstance(features, DistinctWords):
-            features = features.expanded()
         layout = Layout.of(lengths, features.shape[1], gap=self.reach)
         states = self.input(layout.lay_out(features)).relu() * layout.within
         judged = self.iterations if self.training and self.loss_each_iteration else 1

@@ -12,8 +12,6 @@ from .recurrent import BiLayer, DistinctWords, both_directions, build_layer, con
 class LstmCrfEncoder(Encoder):
     """tanh(W [H→ ; H←] + b), H→ and H← the states of one bidirectional LSTM layer over [word ; characters]."""
 
-    reads_distinct_words = True
-
     def __init__(self, config: LstmCrfConfig, input_size: int) -> None:
         super().__init__()
         self.lstm = build_layer(config.cell, input_size, config.hidden_size, config.learned_start)

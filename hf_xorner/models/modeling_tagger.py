@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
@@ -21,9 +22,6 @@ from .tags import IGNORED, TagSpace
 
 #: Margin of the logit of a decoded label above all others, so that argmax is the decoded path.
 MARGIN = 1e-3
-
-#: Distinct words whose input products of the first layer are kept; of more, the features are.
-MOST_PRODUCTS = 32768
 
 
 @dataclass
@@ -72,12 +70,10 @@ class Encoder(nn.Module):
     """The part in which architectures differ: features (B, T, d) to states (B, T, output_size)."""
 
     output_size: int
-    #: True if the features may be `DistinctWords`.
-    reads_distinct_words: ClassVar[bool] = False
 
     @property
     def first_layer(self) -> BiLayer | None:
-        """The recurrent layer that reads the features, if one does; the table of `DistinctWords` has its products."""
+        """The recurrent layer that reads the features, if one does; they may then be its `DistinctWords`."""
         return None
 
     def forward(
@@ -343,8 +339,9 @@ class TaggerForTokenClassification(PreTrainedModel):
     ) -> Encoded:
         """Encode right-padded sentences; the hidden states, if requested, begin with the word features."""
         if word_states is not None:
-            words = DistinctWords(word_states, input_ids, self.has_products(len(word_states)))
-            features = words if self.encoder.reads_distinct_words else words.expanded()
+            features: Any = DistinctWords(word_states, input_ids)
+            if self.encoder.first_layer is None:
+                features = F.embedding(input_ids, word_states)
             return self.encoder(features, lengths, output_attentions)
         if piece_ids is not None:
             position = torch.arange(piece_ids.shape[1], device=lengths.device)
@@ -353,18 +350,12 @@ class TaggerForTokenClassification(PreTrainedModel):
         encoded = self.encoder(features, lengths, output_attentions, output_hidden_states)
         return encoded._replace(hidden_states=(features, *encoded.hidden_states)) if output_hidden_states else encoded
 
-    def has_products(self, words: int) -> bool:
-        """True if `word_states` of so many distinct words are the first layer's products, which are larger."""
-        return self.encoder.first_layer is not None and words <= MOST_PRODUCTS
-
-    def word_states(
-        self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None = None, products: bool = False
-    ) -> Tensor:
-        """What is computed of words (D,) by themselves, for `forward`: the features, or the first layer's products."""
+    def word_states(self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None = None) -> Tensor:
+        """What is computed of words (D,) by themselves, for `forward`: the first layer's products, or the features."""
         pieces = None if piece_ids is None else piece_ids.unsqueeze(0)
         features = self.features(input_ids.unsqueeze(0), char_ids.unsqueeze(0), pieces).squeeze(0)
         layer = self.encoder.first_layer
-        return layer.word_products(features) if products and layer is not None else features
+        return features if layer is None else layer.word_products(features)
 
     def score(self, states: Tensor) -> Tensor:
         """Score the inner tags, in at least float32: states (B, T, h) → (B, T, K)."""

@@ -8,13 +8,11 @@ from .attention import WindowedSelfAttention
 from .configuration_cnn_lstm_crf import CnnLstmCrfConfig
 from .dropout import dropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLayer, DistinctWords, both_directions, build_layer, concatenated
+from .recurrent import BiLayer, BiLstmLayer, DistinctWords, both_directions, build_layer, concatenated
 
 
 class CnnLstmCrfEncoder(Encoder):
     """H = [H→ ; H←] of one recurrent layer over [word ; characters]; with self-attention, [H ; C]."""
-
-    reads_distinct_words = True
 
     def __init__(self, config: CnnLstmCrfConfig, input_size: int) -> None:
         super().__init__()
@@ -26,9 +24,9 @@ class CnnLstmCrfEncoder(Encoder):
             self.output_size += self.attention.output_size
 
     @property
-    def first_layer(self) -> BiLayer:
-        """The layer that reads the features."""
-        return self.layer
+    def first_layer(self) -> BiLayer | None:
+        """The layer that reads the features, if it is an LSTM."""
+        return self.layer if isinstance(self.layer, BiLstmLayer) else None
 
     def forward(
         self,

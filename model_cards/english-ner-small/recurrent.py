@@ -80,9 +80,9 @@ class Packing(NamedTuple):
 
     def unpack(self, packed: Tensor, batch: int, time: int) -> Tensor:
         """Bring (2, N, d) back into (2, B, T, d), with zeros for padding."""
-        flat = packed.new_zeros(batch * time, packed.shape[-1])
-        states = [flat.index_copy(0, self.words[direction], packed[direction]) for direction in range(2)]
-        return torch.stack(states).unflatten(1, (batch, time))
+        place = (2 * self.words + torch.arange(2, device=packed.device).unsqueeze(1)).flatten()
+        flat = packed.new_zeros(2 * batch * time, packed.shape[-1]).index_copy(0, place, packed.flatten(0, 1))
+        return flat.unflatten(0, (batch, time, 2)).permute(2, 0, 1, 3)  # so that `concatenated` makes no copy
 
 
 #: The h and c of sentences under way, (D, sentences, H) each; of a plain recurrent layer, twice h.
@@ -92,13 +92,8 @@ RecurrentStates = tuple[Tensor, Tensor]
 class DistinctWords(NamedTuple):
     """The words of a batch as rows of a table of distinct words."""
 
-    table: Tensor  # (D, e)
+    table: Tensor  # (D, 2 · gates · H), their `word_products`
     place: Tensor  # (B, T) rows of the table
-    of_layer: bool  # the table has the first layer's `word_products`, not features
-
-    def expanded(self) -> Tensor:
-        """(B, T, e)."""
-        return nn.functional.embedding(self.place, self.table)
 
 
 def concatenated(states: Tensor) -> Tensor:
@@ -494,7 +489,7 @@ class BiLayer(nn.Module):
         """Run both directions over right-padded sentences.
 
         Args:
-            inputs: (2, B, T, d), the input of either direction; or, for inference, words with their `word_products`.
+            inputs: (2, B, T, d), the input of either direction; or, for inference on a CPU, distinct words.
             lengths: (B,), words of each sentence.
             recurrent_mask: (2, B, H), dropout masks of the recurrent h; (2, 1, H) if the batch shares one. For
                 standard LSTMs only.
@@ -505,34 +500,21 @@ class BiLayer(nn.Module):
         with maybe_autocast(lengths.device.type, enabled=False):
             if isinstance(inputs, DistinctWords):
                 return self.run_in_blocks(inputs, lengths)
-            inputs = inputs.to(self.weight_ih.dtype)
-            long = inputs.shape[1] * inputs.shape[2] > WORDS_IN_BLOCK
-            if long and recurrent_mask is None and readable(lengths) and not torch.is_grad_enabled():
-                return self.run_in_blocks(inputs, lengths)
-            return self.run(inputs, lengths, recurrent_mask)
+            return self.run(inputs.to(self.weight_ih.dtype), lengths, recurrent_mask)
 
-    def run_in_blocks(self, inputs: Tensor | DistinctWords, lengths: Tensor) -> Tensor:
+    def run_in_blocks(self, inputs: DistinctWords, lengths: Tensor) -> Tensor:
         """`forward` for inference, some steps at a time; padding is not computed."""
-        batch, time = inputs.place.shape if isinstance(inputs, DistinctWords) else inputs.shape[1:3]
+        batch, time = inputs.place.shape
         packing = Packing.of(lengths, time)
         both = self.bias.new_zeros(batch * time, 2, self.hidden_size)
         states = None
         for sizes, words in packing.blocks():
-            block, states = self.states_of_products(self.products_of(inputs, words), sizes, states)
+            halves = zip(inputs.table.chunk(2, 1), inputs.place.flatten()[words], strict=True)
+            products = torch.stack([table.index_select(0, rows) for table, rows in halves])
+            block, states = self.states_of_products(products, sizes, states)
             for direction in range(2):
                 both[:, direction].index_copy_(0, words[direction], block[direction])
         return both.unflatten(0, (batch, time)).permute(2, 0, 1, 3)
-
-    def products_of(self, inputs: Tensor | DistinctWords, words: Tensor) -> Tensor:
-        """The products (2, n, gates · H) of some words (2, n) of the flattened (B, T), for either direction."""
-        if not isinstance(inputs, DistinctWords):
-            flat = inputs.flatten(1, 2)
-            return self.products(torch.stack([flat[direction][words[direction]] for direction in range(2)]))
-        rows = inputs.place.flatten()[words]
-        if not inputs.of_layer:
-            return self.products(inputs.table[rows].to(self.bias.dtype))
-        halves = zip(inputs.table.chunk(2, 1), rows, strict=True)
-        return torch.stack([table.index_select(0, row) for table, row in halves])
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
         """`forward` in the dtype of the weights, by the backend's fused kernel."""
@@ -555,17 +537,6 @@ class BiRnnLayer(BiLayer):
     """A plain recurrent layer, as in ma2016's BRNN: h' = tanh(W x + U h + b) from h = 0."""
 
     gates = 1
-
-    def states_of_products(
-        self, products: Tensor, sizes: list[int], states: RecurrentStates | None
-    ) -> tuple[Tensor, RecurrentStates]:
-        """Step through the words."""
-        recurrent = self.weight_hh.transpose(1, 2).contiguous()
-        before = None if states is None else states[0]
-        for here in products.split(sizes, 1):
-            before = (here if before is None else here.baddbmm_(before[:, : here.shape[1]], recurrent)).tanh_()
-        last = products[:, products.shape[1] - sizes[-1] :]
-        return products, (last, last)
 
 
 class BiLstmLayer(BiLayer):
