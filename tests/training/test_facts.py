@@ -154,16 +154,6 @@ def test_the_recorded_command_reproduces_the_options():
         assert options_of(*parse(again)) == options
 
 
-def test_the_data_held_out_for_validation_are_recorded(tmp_path):
-    lines = "".join(f"Ann B-PER\nsaw O\n{number} O\n\n" for number in range(40))
-    (tmp_path / "some.conll").write_text(lines)
-    run = ready(tmp_path / "some.conll", tmp_path / "out", hold_out=0.2, **TINY)
-    assert {name: len(split) for name, split in run.corpus.items()} == {"train": 32, "validation": 8}
-    assert run.facts["data"]["hold_out"] == {"share": 0.2, "by": "sentence", "seed": 13, "sentences": 8}
-    assert "--hold_out 0.2" in run.facts["command"]
-    assert "hold_out" not in ready(tmp_path / "some.conll", tmp_path / "none", hold_out=0, **TINY).facts["data"]
-
-
 def test_a_run_on_plain_labels_records_accuracies(tmp_path):
     (tmp_path / "pos").mkdir()
     for split in ("train", "dev", "test"):
