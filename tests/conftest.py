@@ -227,18 +227,6 @@ def default_run(tmp_path_factory) -> tuple[Path, str]:
     return folder, (original / "output.txt").read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def script_in_new_process(tmp_path):
-    """Run a script in a new process, in an empty folder; returns the exit code, output and errors."""
-
-    def run(name, *arguments):
-        environment = {**os.environ, "HF_DATASETS_CACHE": str(tmp_path / "cache")}
-        done = run_python([REPOSITORY / "scripts" / name, *arguments], cwd=tmp_path, env=environment)
-        return done.returncode, done.stdout, done.stderr
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def forked_offline():
     """Fork the processes in which `hf_xorner.hub` loads a model; a test of test_checks starts one as it is."""

@@ -44,8 +44,7 @@ DECODERS = {
 
 def folders_for(file):
     """Return the folders of a test file and of its helpers, for the path of a script that imports them."""
-    here = Path(file).parent
-    return [str(here), str(here.parent)]
+    return list(map(str, Path(file).parents[:2]))
 
 
 def accelerate():

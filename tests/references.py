@@ -313,13 +313,6 @@ def best_path(emissions: Array, transitions: Array, start: Array, end: Array) ->
     return paths[np.argmax(scores)].tolist()
 
 
-def log_likelihood(emissions: Array, transitions: Array, start: Array, end: Array, path: list[int]) -> float:
-    """Log P(path) = score(path) − log Z."""
-    score = start[path[0]] + sum(emissions[t, tag] for t, tag in enumerate(path)) + end[path[-1]]
-    score += sum(transitions[i, j] for i, j in itertools.pairwise(path))
-    return float(score - log_partition(emissions, transitions, start, end))
-
-
 def log_likelihood_of_set(emissions: Array, transitions: Array, start: Array, end: Array, allowed: Array) -> float:
     """Log of the probability of all paths whose every tag is allowed, (T, K) bool: partial observation."""
     paths, scores = enumerate_paths(emissions, transitions, start, end)

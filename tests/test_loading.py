@@ -54,6 +54,7 @@ def foreign(tmp_path):
     return path, mark
 
 
+# Over 2 s, as a new process cannot have loaded the code before.
 def test_tagging_standard_input_runs_no_code_of_the_model(foreign, tmp_path):
     path, mark = foreign
     command = [REPOSITORY / "scripts" / "tag.py", "-", "--model", path]
@@ -94,6 +95,7 @@ def test_code_runs_with_trust_remote_code(foreign, monkeypatch, tmp_path):
     assert mark.exists()
 
 
+# Over 2 s, as a new process loads the code.
 def test_trusted_published_code_matches_the_package(tokenizer, tmp_path):
     build_model("grn", tokenizer).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")

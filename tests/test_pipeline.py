@@ -83,18 +83,6 @@ def test_entities_are_the_decoded_chunks_whatever_the_strategy(model, tokenizer,
         assert chunks(places, [token["entity"] for token in tokens]) == spans(entities)
 
 
-def test_scores_are_mean_probabilities_and_words_are_surface_forms(model, tokenizer, pipe):
-    for text in TEXTS[:10]:
-        inputs = tokenizer(text, return_tensors="pt")
-        best = model(**inputs).logits[0].softmax(-1).amax(-1).tolist()
-        starts = [start for start, _ in tokenizer(text, return_offsets_mapping=True)["offset_mapping"]]
-        for entity in pipe(text):
-            within = range(entity["start"], entity["end"])
-            inside = [score for start, score in zip(starts, best, strict=True) if start in within]
-            assert entity["score"] == pytest.approx(sum(inside) / len(inside), abs=1e-5)
-            assert entity["word"] == text[entity["start"] : entity["end"]]
-
-
 @pytest.mark.parametrize("given_words", [False, True], ids=["texts", "words"])
 def test_stride_merges_the_entities_of_windows(model, tokenizer, pipe, given_words):
     window, stride, short = 6, 2, copy.deepcopy(tokenizer)

@@ -21,12 +21,9 @@ def measure_of(row):
     return "accuracy" if "accuracy_mean" in row else "f1"
 
 
-def test_results_are_unique():
+def test_results_are_unique_and_their_commands_match_their_fields():
     places = [(row["work"], row["dataset"], row["split"], measure_of(row)) for row in RESULTS]
     assert len(places) == len(set(places)) >= 6
-
-
-def test_the_command_of_a_result_matches_its_fields():
     for row in RESULTS:
         measure = measure_of(row)
         assert set(row) == FIELDS | {f"{measure}_mean", f"{measure}_std"}
@@ -46,6 +43,7 @@ def run_script(root, *options):
     )
 
 
+# Over 2 s, as a page is checked and written by new processes.
 def test_pages_are_generated_from_the_results(tmp_path):
     assert (done := run_script(REPOSITORY, "--check")).returncode == 0, done.stderr
     for name in ("scripts/results_page.py", "model_cards/results.json", "docs/results.md", "README.md"):

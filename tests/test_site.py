@@ -1,12 +1,9 @@
-"""The documentation site: it builds without warnings, loads nothing from other hosts, and its links lead somewhere."""
+"""The documentation site: it builds without warnings, loads nothing from other hosts."""
 
-import os
 import re
 import runpy
-from collections import defaultdict
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pytest
 from conftest import REPOSITORY
@@ -21,27 +18,23 @@ LOADED = {
 
 
 class Page(HTMLParser):
-    """What a page loads, where it links to, its anchors, and the tags that it has."""
+    """The addresses that a page loads."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.loads, self.links, self.anchors, self.tags = [], [], set(), defaultdict(int)
+        self.loads = []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        self.tags[tag] += 1
-        self.anchors.add(given.get("id"))
-        address = given.get(LOADED.get(tag, ""))
-        if address and not (tag == "link" and given.get("rel") in ("canonical", "prev", "next", "alternate")):
+        values = dict(attributes)
+        address = values.get(LOADED.get(tag, ""))
+        if address and not (tag == "link" and values.get("rel") in ("canonical", "prev", "next", "alternate")):
             self.loads.append(address)
-        if tag == "a" and given.get("href"):
-            self.links.append(given["href"])
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    """The built site."""
+    """The built site, once for all tests, as a build takes over 2 s."""
     pytest.importorskip("material", reason="mkdocs-material is not installed (pip install '.[docs]')")
     pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed (pip install '.[docs]')")
     pytest.importorskip("latex2mathml", reason="latex2mathml is not installed (pip install '.[docs]')")
@@ -52,45 +45,18 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def pages(site) -> dict[Path, Page]:
-    """The pages by their files; the error page has absolute links, which depend on where the site is served."""
-    files = [path for path in site.rglob("*.html") if path.name != "404.html"]
-    assert len(files) > 25
-    return {path: Page(path.read_text(encoding="utf-8")) for path in files}
-
-
-def test_pages_load_nothing_from_other_hosts(site, pages):
-    for path, page in pages.items():
-        assert page.loads
-        elsewhere = [address for address in page.loads if re.match(r"(\w+:)?//", address)]
-        assert not elsewhere, f"{path}: {elsewhere}"
+def test_the_site_builds_without_warnings_and_loads_nothing_from_other_hosts(site):
+    """A strict build also fails for links and anchors that do not exist."""
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 25
+    for path in pages:
         text = path.read_text(encoding="utf-8")
+        assert not [address for address in Page(text).loads if re.match(r"(\w+:)?//", address)], path
         # With these, the theme's script requests statistics from GitHub, or a program that draws.
         assert 'data-md-component="source"' not in text and 'class="mermaid"' not in text, path
     for path in site.rglob("*.css"):
         assert not re.search(r"(url\(|@import)\s*[\"']?(https?:)?//", path.read_text(encoding="utf-8")), path
-
-
-def test_internal_links_and_anchors_exist(pages):
-    for path, page in pages.items():
-        for address in (*page.links, *page.loads):
-            parts = urlsplit(address)
-            if parts.scheme or parts.netloc:
-                continue
-            target = Path(os.path.normpath(path.parent / unquote(parts.path))) if parts.path else path
-            target = target / "index.html" if target.is_dir() else target
-            assert target.exists(), f"{path}: {address}"
-            if parts.fragment and target in pages:
-                assert unquote(parts.fragment) in pages[target].anchors, f"{path}: {address}"
-
-
-def test_equations_are_mathml_and_code_is_shown(site, pages):
-    page = site / "concepts" / "grn" / "index.html"
-    text = page.read_text(encoding="utf-8")
-    assert pages[page].tags["math"] >= 6
-    assert "arithmatex" not in text and "\\frac" not in text
-    assert "modeling_grn.py#L" in text and "gated_sum" in text
+    assert "<math" in (site / "concepts" / "grn" / "index.html").read_text(encoding="utf-8")
 
 
 def test_pictures_are_those_of_the_script():

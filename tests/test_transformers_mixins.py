@@ -64,16 +64,7 @@ NOT_FOR_TOKENIZERS = {
 }
 
 #: Hidden states besides the word features.
-LAYERS = {
-    "bilstm-cnn": 2,
-    "cross-bilstm-cnn": 2,
-    "att-bilstm-cnn": 3,
-    "lstm-crf": 2,
-    "cnn-lstm-crf": 1,
-    "grn": 2,
-    "id-cnn": 4,
-    "stack-lstm": 0,
-}
+LAYERS = dict(zip(ARCHITECTURES, (2, 2, 3, 2, 1, 2, 4, 0), strict=True))
 
 
 @pytest.fixture(scope="session")

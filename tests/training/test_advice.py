@@ -2,8 +2,6 @@
 
 import shlex
 
-import pytest
-
 from hf_xorner.training import parse
 from hf_xorner.training.advice import advice
 
@@ -55,17 +53,12 @@ def test_scores_of_all_or_nothing():
     assert "dev.txt" in said_of(facts([], None))
 
 
-@pytest.mark.parametrize(
-    ("unseen", "inputs", "expected"), [(30, None, True), (80, None, False), (30, {"a": {}}, False)]
-)
-def test_unseen_entities_ask_for_vectors(unseen, inputs, expected):
-    parts = {"seen": {"seen": scored(90.0, 25), "unseen": scored(unseen, 75)}}
-    said = said_of(facts(EARLY, scored(60.0, **parts), inputs=inputs))
-    assert ("75 %" in said and "--vectors auto" in said) == bool(said) == expected
-
-
-@pytest.mark.parametrize(("examples", "f1", "expected"), [(7, 20.0, True), (500, 20.0, False), (7, 60.0, False)])
-def test_a_rare_type_with_low_scores_is_named(examples, f1, expected):
-    validation = scored(60.0, per_type={"PER": scored(70.0), "GOD": scored(f1, 5)})
-    said = said_of(facts(EARLY, validation, examples))
-    assert ("GOD has 7 examples" in said) == bool(said) == expected
+def test_unseen_entities_ask_for_vectors_and_rare_types_are_named():
+    for unseen, inputs, expected in ((30, None, True), (80, None, False), (30, {"a": {}}, False)):
+        parts = {"seen": {"seen": scored(90.0, 25), "unseen": scored(unseen, 75)}}
+        said = said_of(facts(EARLY, scored(60.0, **parts), inputs=inputs))
+        assert ("--vectors auto" in said) == bool(said) == expected
+    for examples, f1, expected in ((7, 20.0, True), (500, 20.0, False), (7, 60.0, False)):
+        validation = scored(60.0, per_type={"PER": scored(70.0), "GOD": scored(f1, 5)})
+        said = said_of(facts(EARLY, validation, examples))
+        assert ("GOD has 7 examples" in said) == bool(said) == expected

@@ -62,8 +62,9 @@ def test_values_that_would_give_nonsense_are_refused(tmp_path):
         with pytest.raises(ValueError, match=name if name != "eval_strategy" else value) as error:
             arguments_of({"output_dir": str(tmp_path), "use_cpu": True, name: value})
         assert len(str(error.value).splitlines()) == 1
-    with pytest.raises(ValueError, match="early_stopping"):
-        TaggerTrainingArguments(str(tmp_path), early_stopping=2, eval_strategy="no")
+    for options in ({"early_stopping": 2, "eval_strategy": "no"}, {"epoch_decay": 0.1, "lr_scheduler_type": "linear"}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            TaggerTrainingArguments(str(tmp_path), **options)
     with pytest.raises(ValueError, match="composed"):
         RunArguments(vectors="auto", composed="pieces")
     for words in (["--decoder"], ["--learning_rate", "fast"], ["--char_widths", "[1"]):

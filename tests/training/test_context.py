@@ -3,8 +3,6 @@
 import copy
 import json
 
-import datasets
-import numpy as np
 import pytest
 import runs
 import tiny_encoders as tiny
@@ -17,7 +15,6 @@ from hf_xorner.corpora import DataError
 from hf_xorner.models.contextual import ContextualFeatures
 from hf_xorner.training import TaggingCollator
 from hf_xorner.training.batches import CONTEXT_STATES
-from hf_xorner.training.data import with_bytes
 from hf_xorner.vectors.distill import compose, encoder_of, write_composition
 
 TOWNS = ["Annaville", "Berta's", "Carl-a", "Doraville"]
@@ -89,9 +86,6 @@ def frozen_parts(model):
 def same(first, second):
     assert first.keys() == second.keys() and first
     return all(torch.equal(value, second[name]) for name, value in first.items())
-
-
-# --- Preparing --------------------------------------------------------------------------------------------------------
 
 
 def test_the_config_follows_from_the_encoder(ready, encoder):
@@ -166,9 +160,6 @@ def test_the_cache_is_used_for_the_same_encoder_and_settings_alone(ready, read, 
     assert sum(read) == 2 * (24 + 6 + 5)
 
 
-# --- Training ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mix", ["mean", "learned"])
 def test_frozen_weights_are_bit_identical_after_training_and_loading(ready, composed, tmp_path, mix):
     run = ready("--composed", composed, "--context_mix", mix, "--weight_decay", 0.5, "--learning_rate", 0.05)
@@ -223,19 +214,12 @@ def test_a_fine_tuned_encoder_has_its_own_learning_rate(ready, read, tmp_path):
     assert same(after, frozen_parts(Tagger.from_pretrained(str(tmp_path / "out")).model))
 
 
-def tagger_and_tokenizer(**fields):
-    pieces = tiny.pieces_of(tiny.bert_tokenizer())
-    tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=4)
-    return build_model("bilstm-cnn", tokenizer, **tiny.context_fields(tiny.bert(), pieces, **fields)), tokenizer
-
-
-# --- Batches ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("side", "mix"), [("left", "mean"), ("right", "learned")])
 def test_cached_states_are_padded_like_their_words(side, mix):
-    model, tokenizer = tagger_and_tokenizer(context_mix=mix)
+    pieces = tiny.pieces_of(tiny.bert_tokenizer())
+    tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=4)
     tokenizer.padding_side = side
+    model = build_model("bilstm-cnn", tokenizer, **tiny.context_fields(tiny.bert(), pieces, context_mix=mix))
     collate = TaggingCollator(tokenizer)
     examples = []
     for words in [*tiny.SENTENCES, [], ["rain"]]:
@@ -251,34 +235,9 @@ def test_cached_states_are_padded_like_their_words(side, mix):
     torch.testing.assert_close(found.loss, expected.loss, rtol=0, atol=1e-6)
 
 
-# --- Faults -----------------------------------------------------------------------------------------------------------
-
-
 def test_contradicting_options_are_refused(ready, composed, tmp_path):
     folder = tiny.save_encoder(tmp_path / "other", tiny.roberta(), tiny.roberta_tokenizer())
     with pytest.raises(DataError, match="context and composed cut words into different pieces"):
         ready("--composed", composed, context=folder)
     with pytest.raises(ValueError, match=r"context_layers=\[4\]: the encoder has the layers 0 to 3"):
         ready("--context_layers", "4")
-
-
-def test_sentences_of_similar_length_are_computed_together_and_rows_keep_their_order():
-    draw = np.random.default_rng(0)
-    sentences = [[f"{row}-{place}" for place in range(draw.integers(0, 30))] for row in range(100)]
-    seen = []
-
-    def compute(batch):
-        seen.extend(map(len, batch))
-        values = torch.zeros(len(batch), max(map(len, batch)), 2)
-        for row, sentence in enumerate(batch):
-            for place, word in enumerate(sentence):
-                values[row, place] = torch.tensor([float(part) for part in word.split("-")])
-        return values
-
-    features = datasets.Features({"tokens": datasets.List(datasets.Value("string"))})
-    data = with_bytes(datasets.Dataset.from_dict({"tokens": sentences}, features=features), "x", compute, "", "")
-    assert seen == sorted(map(len, sentences))
-    assert data["tokens"][:] == sentences
-    for row, (sentence, values) in enumerate(zip(sentences, data["x"], strict=True)):
-        expected = [[row, place] for place in range(len(sentence))]
-        assert np.frombuffer(values, np.float32).reshape(-1, 2).tolist() == expected

@@ -74,9 +74,6 @@ def shared_places(old_labels, new_labels):
     return [(old.index(tag), new.index(tag)) for tag in old if tag in new]
 
 
-# --- Nothing to extend -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", VARIANTS)
 def test_the_same_data_does_not_change_the_model(kind, tokenizer, tmp_path):
     old = saved(tmp_path, kind, tokenizer, **CRF)
@@ -90,38 +87,13 @@ def test_the_same_data_does_not_change_the_model(kind, tokenizer, tmp_path):
     assert torch.equal(new(**batch).logits, old(**batch).logits)
 
 
-@pytest.mark.parametrize("unknown_word", ["vector", "vector_and_casing"])
-def test_new_words_do_not_change_the_logits_of_known_words(unknown_word, tokenizer, tmp_path):
-    old = saved(tmp_path, "cross-bilstm-cnn", tokenizer, decoder="crf", unknown_word=unknown_word)
-    new, extended_tokenizer = continued(tmp_path, NEW_SENTENCES, LABELS)
+def test_new_words_do_not_change_the_logits_of_known_words(tokenizer, tmp_path):
     known = [*SENTENCES, ["nothing", "of", "this"]]
-    expected = old(**encoded(tokenizer, known)).logits
-    assert torch.equal(new(**encoded(extended_tokenizer, known)).logits, expected)
-
-
-# --- Labels ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", VARIANTS)
-def test_parameters_that_depend_on_labels_are_declared(kind, tokenizer):
-    decoder = DECODERS[list(DECODERS)[list(VARIANTS).index(kind) % len(DECODERS)]]
-    # Sizes of which no two are alike, so that no dimension has another's by accident.
-    models = [
-        build_model(kind, tokenizer, labels=labels, hidden_size=24, **(decoder if kind in TAG_SCORING else {}))
-        for labels in (LABELS, [*LABELS, "B-ORG", "I-ORG"])
-    ]
-    shapes = [{name: values.shape for name, values in model.state_dict().items()} for model in models]
-    changed = {name for name, shape in shapes[0].items() if shape != shapes[1][name]}
-    for model, sizes in zip(models, shapes, strict=True):
-        axes = model.label_axes()
-        assert axes.keys() == changed
-        for name, named in axes.items():
-            lengths = [len(entries or [0] * size) for entries, size in zip(named, sizes[name], strict=True)]
-            assert lengths == [*sizes[name]]
-            # Exactly the dimensions that depend on labels have names.
-            fixed = [place for place, entries in enumerate(named) if entries is None]
-            same = [place for place, size in enumerate(shapes[0][name]) if size == shapes[1][name][place]]
-            assert fixed == same
+    for unknown_word in ("vector", "vector_and_casing"):
+        old = saved(tmp_path, "cross-bilstm-cnn", tokenizer, decoder="crf", unknown_word=unknown_word)
+        new, extended_tokenizer = continued(tmp_path, NEW_SENTENCES, LABELS)
+        expected = old(**encoded(tokenizer, known)).logits
+        assert torch.equal(new(**encoded(extended_tokenizer, known)).logits, expected)
 
 
 @pytest.mark.parametrize("kind", TAG_SCORING)
@@ -154,35 +126,27 @@ def test_shared_types_keep_their_action_scores(kind, tokenizer, tmp_path):
     new, extended_tokenizer = continued(tmp_path)
     names = ["SHIFT", "OUT", *(f"REDUCE({name})" for name in SHARED_TYPES)]
     done = ["SHIFT", "SHIFT", "REDUCE(LOC)", "OUT", "SHIFT", "REDUCE(PER)", "OUT", "OUT"]
-    sentence = [SENTENCES[0][:6]]
     log_probs = []
     for model, own in ((old, tokenizer), (new, extended_tokenizer)):
         actions = model.decoder.scorer.system.actions
-        _, words = scored(model, own, sentence)
-        found, *_ = model.decoder.scorer(
-            words, torch.tensor([6]), torch.tensor([[actions.index(name) for name in done]])
-        )
+        _, words = scored(model, own, [SENTENCES[0][:6]])
+        indices = torch.tensor([[actions.index(name) for name in done]])
+        scores, *_ = model.decoder.scorer(words, torch.tensor([6]), indices)
         # Compared among shared actions, as new ones take a share of the probability.
-        log_probs.append(found[:, [actions.index(name) for name in names]].log_softmax(-1))
+        log_probs.append(scores[:, [actions.index(name) for name in names]].log_softmax(-1))
     assert new.decoder.scorer.system.actions == ["SHIFT", "OUT", "REDUCE(LOC)", "REDUCE(ORG)", "REDUCE(PER)"]
     torch.testing.assert_close(log_probs[1], log_probs[0], rtol=0, atol=1e-5)
 
 
-# --- Words and characters --------------------------------------------------------------------------------------------
-
-
-def test_order_of_the_extended_vocabulary():
+def test_the_extended_vocabulary_follows_the_policies_of_the_model():
     first = [["often", "often", "once", "rare"]]
     old = WordCharTokenizer.from_corpus(first, vector_words=["vector", "beside", "often"])
     assert known_words(old) == ["[PAD]", "[UNK]", "often", "once", "rare", "vector", "beside"]
     new = extended(old, [["rare", "rare", "new", "new", "single", "vector", "once"]], vector_words=["further", "new"])
     assert known_words(new)[2:] == ["often", "new", "rare", "once", "single", "vector", "beside", "further"]
-    assert new.model_fields()["first_singleton_id"] == 5
-    assert new.model_fields()["trained_vocab_size"] == 8
+    fields = new.model_fields()
+    assert (fields["first_singleton_id"], fields["trained_vocab_size"]) == (5, 8)
     assert known_words(extended(new, [["rare", "single"]])) == known_words(new)
-
-
-def test_new_words_are_normalized_by_the_policies_of_the_model():
     old = WordCharTokenizer.from_corpus([["Ab", "12"]], casing="lower", digits="zero", max_word_chars=7)
     new = extended(old, [["AB", "CD", "34", "5"]])
     assert known_words(new)[2:] == ["00", "ab", "0", "cd"]
@@ -217,15 +181,9 @@ def vector_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("use", "unknown_word", "again"),
-    [
-        ("frozen", "vector", True),
-        ("tuned", "vector", True),
-        ("beside", "vector_and_casing", True),
-        ("frozen", "vector_and_casing", False),
-    ],
+    ("use", "unknown_word"), [("frozen", "vector"), ("tuned", "vector"), ("beside", "vector_and_casing")]
 )
-def test_new_words_with_vectors(use, unknown_word, again, vector_file, tmp_path):
+def test_new_words_with_vectors(use, unknown_word, vector_file, tmp_path):
     """A word that only had a vector is seen, its other spellings are, and new vectors come for new words."""
     path = vector_file("first.txt", {"ann": (1, 2), "zeus": (3, 4), "köln": (5, 6), "oslo": (7, 8)})
     run = RunArguments(model_type="bilstm-cnn", vectors=path, vectors_as=use, fallback=["lower"])
@@ -234,11 +192,9 @@ def test_new_words_with_vectors(use, unknown_word, again, vector_file, tmp_path)
     start.model.save_pretrained(tmp_path / "old")
     start.tokenizer.save_pretrained(tmp_path / "old")
     old, tokenizer = start.model.eval(), start.tokenizer
-    more = vector_file("more.txt", {"acme": (9, 9), "ann": (0, 0), "Rome": (2, 2)})
-    options = {"vectors": more} if again else {}
-    texts = [["Köln", "köln", "Oslo", "oslo", "runs", "&", "Ann", "Zeus"], *SENTENCES]
-    if unknown_word == "vector_and_casing":
-        texts = [["Köln", "köln", "Oslo", "oslo", "Ann", "Zeus"], *SENTENCES]
+    options = {"vectors": vector_file("more.txt", {"acme": (9, 9), "ann": (0, 0), "Rome": (2, 2)})}
+    unknown_words = ["runs", "&"] if unknown_word == "vector" else []
+    texts = [["Köln", "köln", "Oslo", "oslo", *unknown_words, "Ann", "Zeus"], *SENTENCES]
     new, extended_tokenizer = continued(tmp_path / "old", [*NEW_SENTENCES, ["köln"]], **options)
     assert torch.equal(features(new, extended_tokenizer, texts), features(old, tokenizer, texts))
     vocabulary = extended_tokenizer.get_vocab()
@@ -249,25 +205,17 @@ def test_new_words_with_vectors(use, unknown_word, again, vector_file, tmp_path)
     unknown = old.features.unknown if unknown_word == "vector_and_casing" else old.features.words.weight[1]
     for word in {"runs", "&", "Söhne"}:
         assert torch.equal(new.features.words.weight[vocabulary[word]], unknown[: new.config.word_dim])
-    assert ("Rome" in vocabulary) == again
-    if again:
-        assert table[vocabulary["ACME"]].tolist() == [9, 9, 0.5]
-        assert table[vocabulary["Rome"]].tolist() == [2, 2, 0.5]
-        assert vocabulary["Rome"] >= new.config.trained_vocab_size
-        if use != "tuned":
-            assert table[vocabulary["Ann"]].tolist() == [1, 2, 0.5]
-            assert new.features.static.has_vector[vocabulary["Rome"]]
-    elif use != "tuned":
-        assert not new.features.static.has_vector[vocabulary["ACME"]]
+    assert table[vocabulary["ACME"]].tolist() == [9, 9, 0.5]
+    assert table[vocabulary["Rome"]].tolist() == [2, 2, 0.5]
+    assert vocabulary["Rome"] >= new.config.trained_vocab_size
+    if use != "tuned":
+        assert table[vocabulary["Ann"]].tolist() == [1, 2, 0.5]
+        assert new.features.static.has_vector[vocabulary["Rome"]]
     # With nothing but the head to be trained, only words with vectors are new.
     _, head_tokenizer = continued(tmp_path / "old", train_only="head", **options)
-    added = set(known_words(head_tokenizer)) - set(known_words(tokenizer))
-    assert added == ({"acme", "Rome"} if again else set())
+    assert set(known_words(head_tokenizer)) - set(known_words(tokenizer)) == {"acme", "Rome"}
     assert head_tokenizer.characters == tokenizer.characters
     assert head_tokenizer.model_fields()["trained_vocab_size"] == tokenizer.model_fields()["trained_vocab_size"]
-
-
-# --- Configs ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
@@ -300,40 +248,29 @@ def test_accepted_fields_change_no_weight_and_no_score(kind, tokenizer):
             assert torch.equal(found, right), name
 
 
-# --- Runs ------------------------------------------------------------------------------------------------------------
-
-PEOPLE, TOWNS, FIRMS = ["Ann", "Bob", "Cleo"], ["Oslo", "Rome", "Paris"], ["Acme", "Zorg", "Ünlü"]
+NAMES = {"PER": ["Ann", "Bob", "Cleo"], "LOC": ["Oslo", "Rome", "Paris"], "ORG": ["Acme", "Zorg", "Ünlü"]}
 SAID = {
     "PER": ["{} sleeps now", "we met {} ."],
     "LOC": ["far from {} !", "it rains in {} ."],
     "ORG": ["shares of {} fell", "{} & sons fell"],
 }
-NAMES = {"PER": PEOPLE, "LOC": TOWNS, "ORG": FIRMS}
-
-
-def write_corpus(folder, types, size=48):
-    """CoNLL columns; each sentence has a name of one type."""
-    folder.mkdir()
-    draw = random.Random(0)
-    for split, count in (("train", size), ("dev", 12), ("test", 12)):
-        lines = []
-        for number in range(count):
-            name = types[number % len(types)]
-            for word in draw.choice(SAID[name]).split():
-                lines.append(f"{draw.choice(NAMES[name])} B-{name}" if word == "{}" else f"{word} O")
-            lines.append("")
-        (folder / f"{split}.txt").write_text("\n".join(lines), encoding="utf-8")
-    return folder
 
 
 @pytest.fixture(scope="module")
 def corpora_of_types(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("corpora")
-    return {
-        "A": write_corpus(folder / "A", ["PER", "LOC"]),
-        "B": write_corpus(folder / "B", ["ORG", "LOC"]),
-        "AB": write_corpus(folder / "AB", ["PER", "LOC", "ORG"]),
-    }
+    """Two corpora in CoNLL columns; each sentence has a name of one of the corpus's types."""
+    folder, draw = tmp_path_factory.mktemp("corpora"), random.Random(0)
+    for corpus, types in (("A", ["PER", "LOC"]), ("B", ["ORG", "LOC"])):
+        (folder / corpus).mkdir()
+        for split, count in (("train", 48), ("dev", 12), ("test", 12)):
+            lines = []
+            for number in range(count):
+                name = types[number % 2]
+                for word in draw.choice(SAID[name]).split():
+                    lines.append(f"{draw.choice(NAMES[name])} B-{name}" if word == "{}" else f"{word} O")
+                lines.append("")
+            (folder / corpus / f"{split}.txt").write_text("\n".join(lines), encoding="utf-8")
+    return {"A": folder / "A", "B": folder / "B"}
 
 
 @pytest.fixture(autouse=True)
@@ -402,9 +339,6 @@ def test_new_types_words_and_characters_are_learned(kind, trained, corpora_of_ty
     assert moved[tokenizer.get_vocab()["Ünlü"]] and not moved[tokenizer.get_vocab()["sleeps"]]
 
 
-# --- Refusals ---------------------------------------------------------------------------------------------------------
-
-
 def test_options_that_contradict_the_model_are_refused(trained, corpora_of_types, tmp_path):
     for options, sentence in (
         (["--hidden_size", "200"], "hidden_size=200 would make another model, whose hidden_size is 16"),
@@ -430,12 +364,11 @@ def test_default_options_come_from_the_model(tokenizer, tmp_path, corpora_of_typ
         prepare(RunArguments(model_name_or_path=str(tmp_path / "old"), digits="zero"), training, {})
 
 
-@pytest.mark.parametrize("folder", ["old", "run"])
-def test_overwriting_the_model_is_refused(folder, tokenizer, tmp_path, corpora_of_types):
-    source = {"old": tmp_path / "old", "run": tmp_path / "run" / "checkpoint-3"}[folder]
-    saved(source, "bilstm-cnn", tokenizer)
-    with pytest.raises(ValueError, match="is an input"):
-        prepared(corpora_of_types["B"], tmp_path / folder, FROM, source)
+def test_overwriting_the_model_is_refused(tokenizer, tmp_path, corpora_of_types):
+    for folder, source in (("old", tmp_path / "old"), ("run", tmp_path / "run" / "checkpoint-3")):
+        saved(source, "bilstm-cnn", tokenizer)
+        with pytest.raises(ValueError, match="is an input"):
+            prepared(corpora_of_types["B"], tmp_path / folder, FROM, source)
 
 
 def test_code_beside_the_weights_is_not_run(tokenizer, tmp_path):

@@ -18,24 +18,17 @@ SMALL |= {"model_type": "lstm-crf", "learning_rate": 0.02, "casing": "keep"}
 FURTHER = "Zeta B-place\nsaw O\nAnn B-person\nLee I-person\n\nOmegaville B-place\nsank O\n"
 
 
-def place_of(folder, further=FURTHER, name="further.conll"):
-    """A folder of towns, and a file of a further corpus."""
-    write_towns(folder / "towns")
-    (folder / name).write_text(further)
-    return folder
-
-
 @pytest.fixture
 def place(tmp_path):
-    return place_of(tmp_path)
+    """A folder of towns, and a file of a further corpus."""
+    write_towns(tmp_path / "towns")
+    (tmp_path / "further.conll").write_text(FURTHER)
+    return tmp_path
 
 
 def ready(place, out="model", **options):
     options = {"types": "place=LOC,person=?", "more_data": [place / "further.conll"], **SMALL, **options}
     return runs.ready(place / "towns", place / out, **options)
-
-
-# --- Further corpora --------------------------------------------------------------------------------------------------
 
 
 def test_further_training_sentences_stand_behind_the_corpus_own(place):
@@ -92,19 +85,6 @@ def test_facts_name_every_corpus(place):
     assert str(place) not in (place / "model" / "facts.json").read_text()
 
 
-def test_evaluation_knows_the_sentences_held_out_from_the_corpus(tmp_path):
-    place = place_of(tmp_path)
-    for split in ("dev", "test"):
-        (place / "towns" / f"{split}.txt").unlink()
-    scores = ready(place).train()
-    found = evaluate(place / "model", place / "towns", split="validation", types="place=LOC")
-    assert found["f1"] == pytest.approx(scores["validation"]["f1"], abs=1e-6)
-    assert found["sentences"] == 4
-
-
-# --- Copies in another case -------------------------------------------------------------------------------------------
-
-
 def test_copies_differ_in_case_alone():
     words = ["McDonald", "ÉTÉ", "straße", "a1B"]
     forms = ["mcdonald été straße a1b", "MCDONALD ÉTÉ STRASSE A1B", "Mcdonald Été Straße A1b"]
@@ -119,13 +99,6 @@ def test_copies_differ_in_case_alone():
     assert {" ".join(row) for row in copies["tokens"]} == set(forms)
 
 
-def test_copies_depend_on_share_and_seed():
-    train = Dataset.from_dict({"tokens": [["Ann", "IBM"]] * 64, "ner_tags": [[1, 1]] * 64})
-    copies = [with_recased(train, 0.5, seed)["tokens"][:] for seed in (1, 1, 2)]
-    assert copies[0] == copies[1] != copies[2]
-    assert [len(with_recased(train, share, 0)) for share in (0.0, 1.0)] == [64, 128]
-
-
 def test_copies_have_what_teachers_found_in_the_sentence(place):
     ready(place, "teacher").train()
     (place / "text.txt").write_text("Omegaville burns\n")
@@ -138,9 +111,6 @@ def test_copies_have_what_teachers_found_in_the_sentence(place):
     assert np.isfinite(run.trainer.evaluate()["eval_loss"])
     assert len(run.corpus["train"]) == 44
     run.train()
-
-
-# --- Words without label ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

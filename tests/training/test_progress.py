@@ -4,10 +4,8 @@ import re
 
 import pytest
 from conftest import LABELS
-from huggingface_hub.utils import are_progress_bars_disabled
 from runs import make_trainer
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
-from transformers.utils import logging
 
 from hf_xorner.training import TaggerTrainer
 from hf_xorner.training.progress import EpochProgress
@@ -62,17 +60,6 @@ def test_plain_labels_report_accuracy(trainer_of, capsys):
     assert len(lines) == 3 and all(line["accuracy"] and line["best"] for line in lines)
 
 
-def test_fractions_of_epochs_are_printed(trainer_of, capsys):
-    steps = {"eval_strategy": "steps", "eval_steps": 1, "num_train_epochs": 1, "load_best_model_at_end": False}
-    for options, epochs in (
-        ({"num_train_epochs": 1.5}, [("1", "1.5"), ("1.5", "1.5")]),
-        ({"max_steps": 3}, [("1", "2"), ("1.5", "2")]),
-        (steps, [("0.5", "1"), ("1", "1"), ("1", "1")]),
-    ):
-        trainer_of(**options).train()
-        assert [(line["epoch"], line["of"]) for line in lines_of(capsys)] == epochs
-
-
 def test_a_resumed_run_keeps_the_best_score(trainer_of, capsys, tmp_path):
     trainer = trainer_of(save_total_limit=None, num_train_epochs=2)
     scores = iter([90.0, 10.0])
@@ -91,19 +78,6 @@ def test_only_the_main_process_prints(trainer_of, capsys, monkeypatch):
     trainer_of(disable_tqdm=False).train()
     out, err = capsys.readouterr()
     assert out == "" and "%|" not in err
-
-
-def test_the_bar_shows_loss_and_score(trainer_of, capsys):
-    trainer = trainer_of(disable_tqdm=False)
-    trainer.train()
-    out, err = capsys.readouterr()
-    assert out.count("dev P") == 3 and "{" not in out
-    score = [entry["eval_f1"] for entry in trainer.state.log_history if "eval_f1" in entry][-1]
-    loss = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry][-1]
-    assert f"loss={loss:.4g}, F1={score:.4g}" in err
-    assert "6/6" in err
-    assert "Writing model shards" not in err
-    assert logging.is_progress_bar_enabled() and not are_progress_bars_disabled()
 
 
 def test_callbacks_of_the_user_are_kept(trainer_of):

@@ -93,14 +93,6 @@ def test_the_encoder_and_decoder_are_unchanged(model_type, batch):
     torch.testing.assert_close(quantized(model, 8)(**batch).logits, model(**batch).logits, rtol=0, atol=1e-4)
 
 
-def test_rounding_twice_changes_nothing(batch):
-    for bits in (8, 4):
-        once = quantized(model_with("all"), bits)
-        twice = quantized(once, bits)
-        assert torch.equal(once.features.static.weight, twice.features.static.weight)
-        torch.testing.assert_close(once(**batch).logits, twice(**batch).logits, rtol=0, atol=1e-5)
-
-
 def test_a_run_scores_and_saves_the_quantized_model(tmp_path):
     option, dtype = "int4", torch.uint8
     helpers.write_towns(tmp_path / "towns")

@@ -108,22 +108,12 @@ def test_distilled_words_match_a_loop(own, encoder):
 def test_states_match_a_loop(own, encoder, tokenizer):
     model = tagger(encoder, tokenizer)
     assert list(model.config.context_layers) == LAYERS and model.config.context_window == 510
-    sentences = [text.split(" ") if text else [] for text in UNICODE]
+    # The last is split into windows.
+    sentences = [*(text.split(" ") if text else [] for text in UNICODE), long_text()]
     batch = tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt")
     with torch.inference_mode():
         found = model.features.context(batch["piece_ids"])
     for words, features in zip(sentences, found, strict=True):
         near(features[: len(words)], features_by_loop(own, words, model.config))
         assert not features[len(words) :].any()
-
-
-def test_a_text_of_two_thousand_words_is_split_into_windows(own, encoder, tokenizer):
-    model, words = tagger(encoder, tokenizer), long_text()
-    batch = tokenizer([words, ["rain"]], is_split_into_words=True, padding=True, return_tensors="pt")
     assert (batch["piece_ids"] > 0).sum() > 6 * 510
-    with torch.inference_mode():
-        found = model.features.context(batch["piece_ids"])
-        logits = model(**batch).logits
-    near(found[0], features_by_loop(own, words, model.config))
-    near(found[1, :1], features_by_loop(own, ["rain"], model.config))
-    assert logits.shape[:2] == (2, len(words)) and logits.isfinite().all()

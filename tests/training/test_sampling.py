@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import LABELS, build_model
-from datasets import Dataset, List, Value
+from datasets import Dataset
 from helpers import folders_for
 from processes import run_in_two_processes
 from runs import settings
@@ -16,7 +16,7 @@ from transformers import Trainer
 
 from hf_xorner import WordCharTokenizer
 from hf_xorner.training import TaggerTrainer
-from hf_xorner.training.batches import EpochSampler, bucketed, has_words, word_counts
+from hf_xorner.training.batches import EpochSampler, bucketed
 
 
 def sentences_of(lengths):
@@ -32,24 +32,10 @@ def data_of(lengths):
 DRAWN = np.random.default_rng(3).geometric(0.07, size=203)
 
 
-def padded(lengths, order, size):
-    """Words and padding of consecutive batches."""
-    return sum(len(order[i : i + size]) * lengths[order[i : i + size]].max() for i in range(0, len(order), size))
-
-
 def test_every_sentence_is_sampled_once():
     for count in (1, 2, 7, 8, 9, 31, 32, 203):
         for size in (1, 2, 8, 500):
             assert sorted(bucketed(DRAWN[:count], size, 0, 0).tolist()) == list(range(count))
-
-
-def test_batches_have_similar_lengths_in_random_order():
-    lengths = np.random.default_rng(0).geometric(0.07, size=3200)
-    order = bucketed(lengths, 32, 0, 0)
-    assert padded(lengths, order, 32) < 1.25 * lengths.sum()
-    assert padded(lengths, np.arange(3200), 32) > 2 * lengths.sum()
-    longest = lengths[order].reshape(-1, 32).max(1)
-    assert abs(np.corrcoef(longest, np.arange(len(longest)))[0, 1]) < 0.3
 
 
 def test_epochs_differ_and_depend_on_the_seed():
@@ -58,21 +44,6 @@ def test_epochs_differ_and_depend_on_the_seed():
     batches = [{frozenset(order[i : i + 8]) for i in range(0, 200, 8)} for order in orders]
     assert len(batches[0] & batches[1]) < 3 and len(batches[1] & batches[2]) < 3
     assert bucketed(DRAWN, 8, 43, 0).tolist() != orders[0]
-
-
-def test_lengths_are_counted_in_words():
-    lengths = [3, 0, 1, 12, 5, 5]
-    data = data_of(lengths)
-    for rows, expected in (
-        (data, lengths),
-        (data.select([4, 1, 3]), [5, 0, 12]),
-        (data.cast_column("tokens", List(Value("large_string"))), lengths),
-        (data.with_format("torch", columns=["ner_tags"]), lengths),
-        (list(data), lengths),
-        (data.select([]), []),
-    ):
-        assert word_counts(rows, "tokens").tolist() == expected
-        assert has_words(rows, "tokens") == bool(expected) and not has_words(rows, "words")
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +131,7 @@ with open({folder!r} + f"/{{torch.distributed.get_rank()}}.json", "w") as file:
 """
 
 
+# Over 2 s, as new processes form a group.
 def test_two_processes_split_the_sentences(tmp_path, words_tokenizer):
     run_in_two_processes(TWO_PROCESSES.format(paths=folders_for(__file__), folder=str(tmp_path)), tmp_path)
     found = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1)]

@@ -8,9 +8,7 @@ import torch
 from conftest import SENTENCES
 
 from hf_xorner import WordCharTokenizer
-from hf_xorner.training import TaggingCollator
 from hf_xorner.training.batches import WordRows
-from hf_xorner.vectors.distill import encoder_of
 
 ODD = ["[PAD]", "[UNK]", "", "İ", "ß" * 40, "\ue000x", "１２", "zeus", "ZEUS", "𝔸𝔸", " ", "a b"]
 
@@ -26,27 +24,22 @@ def by_tokenizer(tokenizer, sentences):
     return dict(tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt"))
 
 
-@pytest.fixture(params=["plain", "folded", "pieces", "left"])
-def any_tokenizer(request):
-    options = {}
-    if request.param == "folded":
-        options = {"casing": "lower", "digits": "zero", "fallback": ["lower_zero"]}
-    elif request.param == "pieces":
-        options = {"pieces": encoder_of(tiny.bert(), tiny.bert_tokenizer()).pieces, "max_word_pieces": 3}
-    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=6, **options)
-    tokenizer.padding_side = "left" if request.param == "left" else "right"
-    return tokenizer
-
-
-def test_rows_match_the_tokenizer(any_tokenizer):
+@pytest.mark.parametrize("kind", ["plain", "folded", "pieces", "left"])
+def test_rows_match_the_tokenizer(kind):
+    options = {
+        "folded": {"casing": "lower", "digits": "zero", "fallback": ["lower_zero"]},
+        "pieces": {"pieces": tiny.pieces_of(tiny.bert_tokenizer()), "max_word_pieces": 3},
+    }
+    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=6, **options.get(kind, {}))
+    tokenizer.padding_side = "left" if kind == "left" else "right"
     draw = random.Random(0)
     words = [word for sentence in SENTENCES for word in sentence] + ODD
     for most_words in (1 << 17, 12, 0):
-        rows = WordRows(any_tokenizer, most_words)
+        rows = WordRows(tokenizer, most_words)
         for _ in range(30):
             lengths = [draw.choice([0, 1, 3, 9]) for _ in range(draw.randint(1, 5))]
             sentences = [[draw.choice(words) for _ in range(length)] for length in lengths]
-            same(rows.encode(sentences), by_tokenizer(any_tokenizer, sentences))
+            same(rows.encode(sentences), by_tokenizer(tokenizer, sentences))
         assert len(rows.place) <= most_words
 
 
@@ -58,12 +51,3 @@ def test_invalid_sentences_raise_the_error_of_the_tokenizer(tokenizer):
         with pytest.raises(expected.type) as raised:
             rows.encode([["Ann", "met"], faulty])
         assert str(raised.value) == str(expected.value)
-
-
-def test_the_collator_uses_a_replaced_tokenizer(tokenizer):
-    collate = TaggingCollator(tokenizer)
-    example = {"tokens": ["Ann", "met"], "ner_tags": [1, 0]}
-    assert collate([example])["char_ids"].shape == (1, 2, 10)
-    collate.tokenizer = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=4)
-    assert collate([example])["char_ids"].shape == (1, 2, 4)
-    assert TaggingCollator(tokenizer) == TaggingCollator(tokenizer)
