@@ -3,6 +3,7 @@
 import getpass
 import hashlib
 import json
+import math
 import random
 import re
 import shlex
@@ -16,7 +17,7 @@ from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.assemble import corpus_fingerprint
 from hf_xorner.evaluation.report import System, Training, report
 from hf_xorner.training import parse
-from hf_xorner.training.facts import command_of, options_of, read_facts
+from hf_xorner.training.facts import command_of, curve_of, options_of, read_facts
 
 TINY = {"hidden_size": 4, "word_dim": 4, "max_steps": 2}
 
@@ -154,14 +155,14 @@ def test_the_recorded_command_reproduces_the_options():
         assert options_of(*parse(again)) == options
 
 
-def test_the_data_held_out_for_validation_are_recorded(tmp_path):
-    lines = "".join(f"Ann B-PER\nsaw O\n{number} O\n\n" for number in range(40))
-    (tmp_path / "some.conll").write_text(lines)
-    run = ready(tmp_path / "some.conll", tmp_path / "out", hold_out=0.2, **TINY)
-    assert {name: len(split) for name, split in run.corpus.items()} == {"train": 32, "validation": 8}
-    assert run.facts["data"]["hold_out"] == {"share": 0.2, "by": "sentence", "seed": 13, "sentences": 8}
-    assert "--hold_out 0.2" in run.facts["command"]
-    assert "hold_out" not in ready(tmp_path / "some.conll", tmp_path / "none", hold_out=0, **TINY).facts["data"]
+def test_the_first_log_entry_of_an_epoch_is_used():
+    history = [
+        {"loss": math.nan, "epoch": 0.5},  # left out
+        {"loss": 2.0, "epoch": 1.0, "seconds": 3.0},
+        {"eval_f1": 60.0, "epoch": 1.0},
+        {"eval_f1": 70.0, "epoch": 1.0},  # of the average of the last epochs
+    ]
+    assert curve_of(history)[1:] == [{"epoch": 1.0, "loss": 2.0, "seconds": 3.0, "dev": {"f1": 60.0}}]
 
 
 def test_a_run_on_plain_labels_records_accuracies(tmp_path):

@@ -90,6 +90,12 @@ def test_what_teachers_find_is_cached(place, tmp_path, monkeypatch):
         student(place, tmp_path / "third", teacher=place / "teacher-2")
 
 
+def test_the_loss_counts_all_words_of_texts(place, tmp_path):
+    trainer = student(place, tmp_path / "student").trainer
+    batch = trainer.data_collator([trainer.train_dataset[-1], trainer.train_dataset[0]])
+    assert int(trainer._get_num_items_in_batch([batch], CPU)) == int(batch["attention_mask"].sum())
+
+
 def test_faults_give_one_sentence(place, tmp_path):
     for content, sentence in ((b"a\xff", "UTF-8"), (b"\n \n", "has no words")):
         (tmp_path / "text.txt").write_bytes(content)
