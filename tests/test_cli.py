@@ -45,7 +45,6 @@ NOT_RUN = {
     "analyze": "needs models with attention and relations; tests/papers runs every analysis",
     "--to web": "needs npm packages; test_web writes the page",
     "$part": "one of many jobs, as the folder before it",
-    "xargs": "starts a process a file; another example tags the folder",
     "zcat": "reads standard input, as test_tag_script does",
     "benchmark": "takes minutes; test_benchmark runs it on a few sentences",
     "conll2003": "needs CoNLL-2003; test_data_script counts other corpora",
