@@ -1,5 +1,6 @@
 """The `hf-xorner` command: its help, its check of option names, and every example of the documentation."""
 
+import gzip
 import json
 import os
 import re
@@ -174,6 +175,8 @@ def workplace(default_run, tmp_path_factory):
     text = "Ann B-PER\nSmith I-PER\nmet O\nZeus B-GOD\n\nwe O\nsaw O\nOslo B-LOC\n\n" * 4
     for split in ("train", "dev", "test"):
         (folder / "my_corpus" / f"{split}.conll").write_text(text.replace(" ", "\t"), encoding="utf-8")
+    with gzip.open(folder / "corpus.conll.gz", "wt", encoding="utf-8") as file:
+        file.write(text)
     (folder / "texts").mkdir()
     for file in (folder / "texts.txt", folder / "texts" / "a.txt"):
         file.write_text("Ann met Zeus .\nnobody\n", encoding="utf-8")
