@@ -27,6 +27,7 @@ PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 NOT_RUN = {
     "train.py": "the README's first command, which test_readme runs",
     "--nnodes": "needs two machines",
+    "xargs": "tags the files of a folder, as test_tag_script does without xargs",
     "accelerate": "test_run starts two processes",
     "torchrun": "test_run and test_tag_script start two processes",
     "--model_type att-bilstm-cnn --decoder crf": "the first example of train differs from it in two options",

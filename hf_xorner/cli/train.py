@@ -45,7 +45,7 @@ DESCRIPTION = (
     "launch scripts/train.py` and `torchrun`. Every argument of the Transformers Trainer and every field of the "
     "architecture's config is an option."
 )
-DEFAULT_RECIPE = "li2020/xor"
+DEFAULT_RECIPE = "xor/cross"
 parser = training_parser
 
 
