@@ -35,4 +35,8 @@ results:
 
 # The code beside the weights of the model in this repository.
 published-code:
-	cd model_cards/english-ner-small && for file in *.py; do cp ../../hf_xorner/models/$$file .; done
+	rm -f model_cards/english-ner-small/*.py
+	python -c "from transformers.dynamic_module_utils import get_relative_import_files as files; \
+	models = 'hf_xorner/models/'; main = ['modeling_cnn_lstm_crf.py', 'tokenization_word_char.py']; \
+	print(*{each for name in main for each in [models + name, *files(models + name)]})" \
+	| xargs cp -t model_cards/english-ner-small

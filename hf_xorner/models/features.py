@@ -23,12 +23,6 @@ CHARACTER_TYPES = UNTYPED_UPPER - UPPER
 CASINGS = 4
 SHAPES = 4
 
-#: Words whose characters are computed at a time: bounds the memory of long documents.
-WORDS_AT_ONCE = 8192
-
-#: Among fewer words, such as those of one sentence, equal ones are not looked for.
-FEWEST_ROWS = 64
-
 
 class WordFeatures(nn.Module):
     """[word vector ; frozen vector ; casing ; shape ; characters ; composed vector ; encoder states], as configured.
@@ -215,8 +209,8 @@ class CharacterEncoder(nn.Module):
             used = (rows != PADDING).any(0).nonzero()
             longest = int(used[-1]) + 1 if len(used) else 0
             rows = rows[:, : max(longest + self.padding_needed(), 1)]
-        if readable(rows) and (self.dropping or len(rows) >= FEWEST_ROWS):
-            rows, place = _real_rows(rows) if self.dropping else _distinct_rows(rows)
+        if readable(rows) and not self.dropping:
+            rows, place = _distinct_rows(rows)
         words = self.encode(rows, char_types)
         if place is not None:
             words = F.embedding(place, words)
@@ -257,22 +251,18 @@ class CharacterFilters(nn.Conv1d):
         Windows centred on the characters in the mask `not_centred_on` (C,) are left out; without any window it is 0.
         """
         table = torch.einsum("cd,fdw->cwf", characters, self.weight)
+        (width,) = self.kernel_size
         if not_centred_on is not None:
-            (width,) = self.kernel_size
             centre = torch.arange(width, device=rows.device) == (width - 1) // 2
             table = table.masked_fill((not_centred_on.unsqueeze(1) & centre).unsqueeze(2), -torch.inf)
         table = table.flatten(1)
-        strongest = torch.cat([self.maxima(part, table) for part in rows.split(WORDS_AT_ONCE)])
+        if torch.is_grad_enabled() and readable(rows):
+            strongest = _Maxima.apply(rows, table, width)
+        else:
+            strongest = _responses(rows, table, width).amax(1)
         if not_centred_on is not None:
             strongest = strongest.masked_fill(strongest == -torch.inf, 0)
         return strongest if self.bias is None else strongest + self.bias
-
-    def maxima(self, rows: Tensor, table: Tensor) -> Tensor:
-        """Maxima without bias: rows (N, W), table (C, width · filters) → (N, filters)."""
-        (width,) = self.kernel_size
-        if torch.is_grad_enabled() and readable(rows):
-            return _Maxima.apply(rows, table, width)
-        return _responses(rows, table, width).amax(1)
 
 
 def _responses(rows: Tensor, table: Tensor, width: int) -> Tensor:
@@ -390,10 +380,6 @@ class CharacterLstm(CharacterEncoder):
         if self.skip_unknown:
             rows = rows.masked_fill(rows < len(RESERVED_CHARACTER_TYPES), PADDING)
             rows = rows.gather(1, torch.argsort((rows == PADDING).to(torch.uint8), dim=1, stable=True))
-        return torch.cat([self.last_states(part) for part in rows.split(WORDS_AT_ONCE)])
-
-    def last_states(self, rows: Tensor) -> Tensor:
-        """The last states of both directions: rows (N, W) → (N, output_size)."""
         lengths, vectors = (rows != PADDING).sum(1), self.vectors(rows)
         if self.boundaries is not None:
             place = torch.arange(rows.shape[1] + 2, device=rows.device).unsqueeze(1)
@@ -415,12 +401,6 @@ def _occurrences(rows: Tensor) -> tuple[Tensor, Tensor]:
     real = rows != PADDING
     places = real.flatten().cumsum(0).view_as(rows)
     return F.pad(rows[real], (1, 0), value=PADDING), places.masked_fill(~real, 0)
-
-
-def _real_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows of (N, W) that are not padding, behind one that is, and the index of every row among them."""
-    real = (rows != PADDING).any(1)
-    return F.pad(rows[real], (0, 0, 1, 0), value=PADDING), real.cumsum(0).masked_fill(~real, 0)
 
 
 def _distinct_rows(rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -213,7 +213,7 @@ class ActionScorer(nn.Module):
         batch, time, _ = words.shape
         there = actions >= 0
         sentence, step = there.nonzero(as_tuple=True)
-        position, depth, outputs, _ = (values[sentence, step] for values in self.system.trace(actions))
+        position, depth, outputs = (values[sentence, step] for values in self.system.trace(actions))
         action = actions[sentence, step]
         flat = words.flatten(0, 1)
         word = (sentence * time + position).clamp(max=max(len(flat) - 1, 0))

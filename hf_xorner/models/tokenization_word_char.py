@@ -240,13 +240,12 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
     def _save_pretrained(
         self, save_directory: Any, file_names: Any, legacy_format: Any = None, filename_prefix: Any = None
     ) -> tuple[str, ...]:
-        """Save as the base class does, but without indentation, and the pieces in a file of their own."""
+        """Save as the base class does, and the pieces in a file of their own."""
         file_names = super()._save_pretrained(save_directory, file_names, legacy_format, filename_prefix)
-        folder = f"{save_directory}/{filename_prefix}-" if filename_prefix else f"{save_directory}/"
-        self.backend_tokenizer.save(folder + self.vocab_files_names["tokenizer_file"], pretty=False)
         if self.pieces is None:
             return file_names
-        path = folder + self.vocab_files_names["piece_tokenizer_file"]
+        prefix = f"{filename_prefix}-" if filename_prefix else ""
+        path = f"{save_directory}/{prefix}{self.vocab_files_names['piece_tokenizer_file']}"
         self.pieces.tokenizer.save(path, pretty=False)
         return (*file_names, path)
 
@@ -324,7 +323,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         self,
         text: str | Sequence[str] | Sequence[Sequence[str]],
         text_pair: Any = None,
-        add_special_tokens: bool = True,
+        *,
         padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
         truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
         max_length: int | None = None,
@@ -333,14 +332,11 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         pad_to_multiple_of: int | None = None,
         padding_side: str | None = None,
         return_tensors: Any = None,
-        return_token_type_ids: bool | None = None,
         return_attention_mask: bool | None = None,
         return_overflowing_tokens: bool = False,
         return_special_tokens_mask: bool = False,
         return_offsets_mapping: bool = False,
         return_length: bool = False,
-        verbose: bool = True,
-        split_special_tokens: bool | None = None,
         **kwargs: Any,
     ) -> BatchEncoding:
         """Encode as the base class does, with character ids, and without changing the backend's state.
@@ -372,7 +368,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "char_ids": char_ids[words.place],
             "attention_mask": np.ones_like(words.place) if return_attention_mask is not False else None,
             "piece_ids": words.piece_ids[words.place] if words.piece_ids is not None else None,
-            "token_type_ids": np.zeros_like(words.place) if return_token_type_ids else None,
             "special_tokens_mask": np.zeros_like(words.place) if return_special_tokens_mask else None,
             "offset_mapping": words.offsets if return_offsets_mapping else None,
         }
@@ -508,9 +503,6 @@ def _as_list(row: Any, name: str) -> Any:
 
 def check_policies(policies: dict[str, Any]) -> None:
     """Raise if policies of a tokenizer are missing or unknown, or numbers out of range."""
-    for name in (*_CHOICES, *_WIDTHS, "fallback"):
-        if name not in policies:
-            raise ValueError(f"tokenizer_config.json lacks {name!r}; copy it again.")
     for name, choices in _CHOICES.items():
         if policies[name] not in choices:
             raise ValueError(f"{name}={policies[name]!r} is unknown; choose {choices[0]!r} or {choices[1]!r}.")

@@ -15,9 +15,6 @@ from .stack_lstm import ActionScorer, log_softmax_of_valid
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
 
-#: Steps after which finished sentences are dropped.
-STEPS_TOGETHER = 2
-
 
 class States(NamedTuple):
     """The states of N sentences.
@@ -167,7 +164,7 @@ def greedy_search(scorer: ActionScorer, words: Tensor, lengths: Tensor) -> tuple
     log_probs = words.new_zeros((2 * time, batch, scorer.system.num_actions), dtype=wide)
     for step in range(2 * time):
         unfinished = stepper.unfinished(states)
-        if not stepper.static and step % STEPS_TOGETHER == 0:
+        if not stepper.static:
             kept = unfinished.nonzero().squeeze(1)
             if len(kept) < len(rows):
                 rows, states, unfinished = rows[kept], states.select(kept), unfinished[kept]

@@ -22,12 +22,11 @@ NO_ACTION = -1
 
 
 class Trace(NamedTuple):
-    """The state before each action of sequences (N, S): four tensors (N, S)."""
+    """The state before each action of sequences (N, S): three tensors (N, S)."""
 
     position: Tensor  # words that have left the buffer
     depth: Tensor  # words on the stack
     outputs: Tensor  # chunks and single words on the output
-    shifts: Tensor  # words shifted so far
 
 
 class TransitionSystem:
@@ -83,12 +82,10 @@ class TransitionSystem:
         reduced = torch.where(actions >= FIRST_REDUCE, shifted, 0)
         if actions.shape[1]:
             reduced = reduced.cummax(1).values
-        before = shifted - shifts.long()
         return Trace(
             takes.cumsum(1) - takes.long(),
-            before - torch.cat([torch.zeros_like(reduced[:, :1]), reduced[:, :-1]], 1),
+            shifted - shifts.long() - torch.cat([torch.zeros_like(reduced[:, :1]), reduced[:, :-1]], 1),
             pushes.cumsum(1) - pushes.long(),
-            before,
         )
 
     def actions_of(self, inner: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

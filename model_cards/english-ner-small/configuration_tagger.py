@@ -299,10 +299,10 @@ class TaggerConfig(PreTrainedConfig):
     def _check_values(self) -> None:
         """Check the bounds of numbers, and choices."""
         for entry in fields(self):
-            least, most = BOUNDS.get(entry.name) or BOUNDS.get(str(entry.type), (None, None))
-            value = getattr(self, entry.name)
-            if most is None or value is None:
+            bounds, value = BOUNDS.get(entry.name) or BOUNDS.get(str(entry.type)), getattr(self, entry.name)
+            if bounds is None or value is None:
                 continue
+            least, most = bounds
             values = value if isinstance(value, (list, tuple)) else [value]
             if len(values) > _LONGEST_LIST or not all(least <= each <= most for each in values):
                 raise ValueError(f"{entry.name}={str(value)[:100]} must be from {least} to {most:,}.")

@@ -82,8 +82,6 @@ class ContextualFeatures(nn.Module):
         size = self.layers * self.output_size
         if not states.numel():  # A batch without words may have lost the size.
             states = states.new_zeros(*states.shape[:2], size)
-        if states.shape[-1] != size:
-            raise ValueError(f"context_states has {states.shape[-1]} numbers a word, and the model needs {size}.")
         if self.config.context_mix == "mean":
             return states
         layers = states.unflatten(-1, (self.layers, -1))
