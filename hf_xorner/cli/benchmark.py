@@ -236,6 +236,11 @@ def peak_mb(name: str, options: Options, folder: str) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def trained_seconds(trainer: TaggerTrainer) -> float:
+    """Train; return the seconds that it took."""
+    return trainer.train().metrics["train_runtime"]
+
+
 def time_epochs(names: list[str], options: Options, folder: str) -> Rows:
     """Measure the seconds of an epoch of the Trainer, and of a bare loop."""
     rows: Rows = {}
@@ -244,7 +249,7 @@ def time_epochs(names: list[str], options: Options, folder: str) -> Rows:
         trainer.create_optimizer()
         calls: Calls = {
             (name, "bare"): partial(update, trainer, batches_of(trainer)),
-            (name, "trainer"): lambda trainer=trainer: trainer.train().metrics["train_runtime"],
+            (name, "trainer"): partial(trained_seconds, trainer),
         }
         with contextlib.redirect_stdout(io.StringIO()):  # the losses
             bare, own = best_seconds(calls, options).values()

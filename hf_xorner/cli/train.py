@@ -135,13 +135,14 @@ def introduce(ready: TrainingRun) -> None:
 
 def use(folder: str, split: Dataset) -> None:
     """Tag a sentence of the held-out data with the saved model and the stock pipeline."""
-    rows = (row for row in split if row["tokens"])
-    row = max(rows, key=lambda row: any(row["ner_tags"]), default={"tokens": []})
-    sentence = " ".join(row["tokens"])
+    rows = [row for row in split if row["tokens"]]
+    if not rows:
+        return
+    sentence = " ".join(max(rows, key=lambda row: any(row["ner_tags"]))["tokens"])
     with without_bars():
         tagger = pipeline("ner", model=folder, aggregation_strategy="simple")
     print(sentence)
-    for entity in tagger(sentence) if sentence else []:
+    for entity in tagger(sentence):
         print(f"  {entity['entity_group']:<8} {sentence[entity['start'] : entity['end']]!r} {entity['score']:.3f}")
 
 
