@@ -245,6 +245,10 @@ def _own_peak_mb(name: str, options: Options, folder: str) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def _train_seconds(trainer: Any) -> float:
+    return trainer.train().metrics["train_runtime"]
+
+
 def time_epochs(names: list[str], options: Options, folder: str) -> Rows:
     """Measure the seconds of an epoch of the Trainer, and of a bare loop."""
     rows: Rows = {}
@@ -255,7 +259,7 @@ def time_epochs(names: list[str], options: Options, folder: str) -> Rows:
         batches = batches_of(trainer, trainer.train_dataset, trainer.args.per_device_train_batch_size)
         calls: Calls = {
             (name, "bare"): partial(update, trainer, batches),
-            (name, "trainer"): lambda trainer=trainer: trainer.train().metrics["train_runtime"],
+            (name, "trainer"): partial(_train_seconds, trainer),
         }
         with contextlib.redirect_stdout(io.StringIO()):  # the losses
             bare, own = best_seconds(calls, options).values()
