@@ -248,7 +248,6 @@ def test_faults_are_one_line(folder, script, monkeypatch, tmp_path):
         (("towns.yaml", "--override", "pos:a=1"), "'pos'"),
         (("towns.yaml", "--vectors", "glove=x"), "glove"),
         (("towns.yaml", "--only", "magic"), "magic"),
-        (("towns.yaml", "--seeds", 1, 1), "seed"),
         (("towns.yaml", "--override", "learning_rate=x"), "overrides"),
     ):
         assert fact in fault(script("reproduce.py", *arguments))
