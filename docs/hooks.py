@@ -11,7 +11,7 @@ from typing import Any
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
-from hf_xorner.cli.help import COMMANDS, help_of
+from hf_xorner.cli.help import COMMANDS, help_of, summary_of
 from hf_xorner.training.recipes import ROOT, recipe_names
 
 REPOSITORY = Path(__file__).parent.parent
@@ -41,9 +41,9 @@ def on_page_content(content: str, **_: Any) -> str:
 def command_lines() -> list[str]:
     """The page of the command line, from the help texts."""
     lines = ["# Command line", ""]
-    for command, summary in COMMANDS.items():
+    for command in COMMANDS:
         text = help_of(command, ["--help-all"]) or ""
-        lines += [f"## hf-xorner {command}", "", summary, "", "```{ .text .help }", text, "```", ""]
+        lines += [f"## hf-xorner {command}", "", summary_of(command), "", "```{ .text .help }", text, "```", ""]
     return lines
 
 

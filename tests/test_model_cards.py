@@ -87,6 +87,7 @@ def letters(text):
     return re.sub(r"[\W_]+", "", text.casefold())
 
 
+# Over 2 s, as a new process loads the model.
 def test_the_complete_model_can_be_published():
     """Its code is that of the package, and a process without the package tags its card's sentence."""
     checked = check_folder(COMPLETE)
@@ -95,6 +96,7 @@ def test_the_complete_model_can_be_published():
     assert any(entities for _, entities in checked.tagged)
 
 
+# Over 2 s, as a whole split is tagged.
 def test_the_scores_of_the_complete_model_match_its_card(corpora):
     facts = json.loads((COMPLETE / "facts.json").read_text(encoding="utf-8"))
     test = load_corpus(facts["data"]["source"], corpora)["test"]

@@ -11,9 +11,6 @@ from typing import Any, NoReturn
 from ..errors import UsageError
 from .help import COMMANDS, check_options, help_of, overview
 
-#: The commands whose result goes to standard output unless an option names a file for it.
-PRINTING = {"tag", "data", "evaluate", "vectors", "analyze", "benchmark"}
-
 
 def main(command: str | None = None, words: list[str] | None = None) -> None:
     """Run a subcommand.
@@ -25,12 +22,8 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
     words = sys.argv[1:] if words is None else words
     if command is None:
         command, *words = words or ["--help"]
-    closed = _open_closed_streams()
+    _open_closed_streams()
     try:
-        if "stdout" in closed and _prints_result(command, words):
-            raise OSError("standard output is closed; redirect it, or name a file by --output.")
-        if "stdin" in closed and "-" in words:
-            raise OSError("standard input is closed; redirect it, or name a file instead of -.")
         _run(command, words)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -60,24 +53,15 @@ def _run(command: str, words: list[str]) -> None:
         import_module(f".{command}", __name__).run(words)
 
 
-def _open_closed_streams() -> set[str]:
-    """Open the null device as each standard stream that is closed, as in a daemon, and return their names.
+def _open_closed_streams() -> None:
+    """Open the null device as each standard stream that is closed, as in a daemon.
 
     Otherwise the next file that is opened would get the stream's number, and with it what libraries write there.
     """
-    closed = set()
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            closed.add(name)
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
-    return closed
-
-
-def _prints_result(command: str, words: list[str]) -> bool:
-    if command in ("-h", "--help", "--version") or {"-h", "--help", "--help-all"} & set(words):
-        return True
-    return command in PRINTING and not {word.partition("=")[0] for word in words} & {"--output", "--json"}
 
 
 def _discard(stream: Any) -> None:

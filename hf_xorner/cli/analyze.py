@@ -14,7 +14,7 @@ from ..evaluation.chunk_tags import raw_chunk_tags
 from ..files import write_whole
 from ..options import Commands, option, run_command
 from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
-from ..papers.xor_demonstration import CONTENDERS, PATTERNS, Outcome, demonstrate, draw_demonstration
+from ..papers.xor_demonstration import PATTERNS, Outcome, demonstrate, draw_demonstration
 from ..papers.xor_proof import DECODERS, Proof, decide, inequalities
 from ..tagger import Tagger
 
@@ -108,17 +108,13 @@ def proof_figures(proof: Proof) -> dict[str, Any]:
 
 
 def demonstration(options: ProofOptions) -> list[dict[str, Any]]:
-    """Say what is expected of each model, and train it."""
-    print("\nexpected, of 4 phrases:")
-    for contender in CONTENDERS:
-        fails = ", ".join(f"{pattern} {'at most 3' if pattern in contender.fails else 4}" for pattern in PATTERNS)
-        print(f"  {contender.name:<20}{fails:<34}{contender.why}")
-    print("found:")
+    """Train the models; print how many of the four phrases each one learns, with what was expected and why."""
     outcomes: list[Outcome] = []
     for outcome in demonstrate(options.seed):
         outcomes.append(outcome)
-        judged = "as expected" if outcome.as_expected else "NOT as expected"
-        print(f"  {outcome.contender.name:<20}{outcome.pattern}  {outcome.right} of 4, {judged}", flush=True)
+        name, why = outcome.contender.name, outcome.contender.why
+        judged = "as expected" if outcome.as_expected else f"NOT as expected, {outcome.expected}"
+        print(f"{name:<20}{outcome.pattern}  {outcome.right} of 4, {judged}: {why}", flush=True)
     if options.output:
         print(f"written: {draw_demonstration(outcomes, Path(options.output) / 'xor-models.png')}")
     return [

@@ -14,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,10 +40,10 @@ CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS
     "cnn-lstm-crf/small": ("cnn-lstm-crf", {**CHEN2019, "char_dim": 50, "char_filters": 50, "hidden_size": 100}),
     "cnn-lstm-crf/chen2019": ("cnn-lstm-crf", CHEN2019),
 }
-#: By default, the sentences that are measured; those of a batch of training; those that are tagged one by one.
-SENTENCES, BATCH, SINGLE = 1280, 32, 300
-#: Updates of a model, and of spaCy's, before they are timed, after which they find entities.
-UPDATES = 100
+#: By default, the sentences that are measured; those that are tagged one by one.
+SENTENCES, SINGLE = 1280, 300
+#: Updates of a model, and of spaCy's, before they are timed, after which they find entities; spaCy's batches.
+UPDATES, BATCH = 100, 32
 
 EXAMPLES = (
     "hf-xorner benchmark",
@@ -59,8 +60,6 @@ DESCRIPTION = (
 
 #: The words of each sentence, and their tags in IOB2.
 Sentences = list[tuple[list[str], list[str]]]
-#: Encoded batches.
-Batches = list[dict[str, torch.Tensor]]
 #: Figures by model and by name.
 Rows = dict[str, dict[str, float]]
 #: Calls to be timed, by model and kind of work; a call that times itself returns its seconds.
@@ -91,7 +90,7 @@ class Options:
         None, f"Number of sentences; by default {SENTENCES}, against spaCy all.", bounds=(1, math.inf)
     )
     rounds: int = option(5, "Number of rounds.", bounds=(1, math.inf))
-    device: str = option("cpu", "The device: cpu, cuda, …")
+    device: str = option("cpu", "The device: cpu or cuda.")
     json: str | None = option(None, "Write the figures to this JSON file.")
 
 
@@ -155,7 +154,7 @@ TAKEN_BACK = ("average_epochs", "early_stopping", "vectors", "composed", "vector
 
 
 def trainer_for(name: str, options: Options, folder: str) -> TaggerTrainer:
-    """Return the Trainer of a recipe or a model, which writes into a folder."""
+    """Return the Trainer of a recipe or a model over some sentences, which writes into a folder."""
     values: dict[str, Any] = {**QUIET, "dataset": options.dataset, "data_dir": options.data_dir}
     values |= {"output_dir": f"{folder}/{name}", "use_cpu": options.device == "cpu"}
     if name in CONTESTANTS:
@@ -166,21 +165,18 @@ def trainer_for(name: str, options: Options, folder: str) -> TaggerTrainer:
         values |= {"context": options.context} if options.context else {}
         run, training, config_fields = arguments_of(values, name)
     run.given = None  # the defaults, whatever the size of the corpus
-    return prepare(run, training, config_fields).trainer
+    trainer = prepare(run, training, config_fields).trainer
+    count = min(options.sentences or SENTENCES, len(trainer.train_dataset))
+    trainer.train_dataset = trainer.train_dataset.select(range(count))
+    return trainer
 
 
 def fitted(name: str, options: Options, folder: str) -> TaggerTrainer:
     """Return the Trainer of a model after a few updates."""
     trainer = trainer_for(name, options, folder)
-    trainer.model.to(options.device)
     trainer.optimizer = torch.optim.Adam(trainer.model.parameters(), 0.003)
-    update(trainer, batches_of(trainer, first(trainer.train_dataset, UPDATES * BATCH)))
+    update(trainer, islice(cycle(batches_of(trainer)), UPDATES))
     return trainer
-
-
-def first(split: Dataset, count: int) -> Dataset:
-    """Return the first sentences of a split."""
-    return split.select(range(min(count, len(split))))
 
 
 def sentences_of(split: Dataset) -> Sentences:
@@ -188,13 +184,14 @@ def sentences_of(split: Dataset) -> Sentences:
     return list(zip(*words_and_tags(split), strict=True))
 
 
-def batches_of(trainer: TaggerTrainer, sentences: Dataset, size: int = BATCH) -> Batches:
-    """Return encoded batches on the device of the model."""
-    loader = DataLoader(sentences, size, collate_fn=TaggingCollator(trainer.processing_class))
+def batches_of(trainer: TaggerTrainer) -> list[dict[str, torch.Tensor]]:
+    """Return encoded batches of the sentences, on the device of the model."""
+    size, collate = trainer.args.per_device_train_batch_size, TaggingCollator(trainer.processing_class)
+    loader = DataLoader(trainer.train_dataset, size, collate_fn=collate)
     return [{key: value.to(trainer.model.device) for key, value in batch.items()} for batch in loader]
 
 
-def update(trainer: TaggerTrainer, batches: Batches) -> None:
+def update(trainer: TaggerTrainer, batches: Iterable[dict[str, torch.Tensor]]) -> None:
     """Update the model once for each batch."""
     trainer.model.train()
     for batch in batches:
@@ -203,9 +200,9 @@ def update(trainer: TaggerTrainer, batches: Batches) -> None:
         trainer.optimizer.zero_grad()
 
 
-def tag(trainer: TaggerTrainer, sentences: list[list[str]]) -> None:
-    """Tag sentences."""
-    Tagger(trainer.model, trainer.processing_class).tag(sentences)
+def tag(trainer: TaggerTrainer) -> None:
+    """Tag the sentences."""
+    Tagger(trainer.model, trainer.processing_class).tag(trainer.train_dataset["tokens"][:])
 
 
 def time_models(names: list[str], options: Options, folder: str) -> Rows:
@@ -213,40 +210,30 @@ def time_models(names: list[str], options: Options, folder: str) -> Rows:
     calls: Calls = {}
     for name in names:
         trainer = fitted(name, options, folder)
-        sentences = first(trainer.train_dataset, options.sentences or SENTENCES)
-        calls[name, "train"] = partial(update, trainer, batches_of(trainer, sentences))
-        calls[name, "tag"] = partial(tag, trainer, sentences["tokens"][:])
-    words = sum(map(len, sentences["tokens"]))
+        calls[name, "train"] = partial(update, trainer, batches_of(trainer))
+        calls[name, "tag"] = partial(tag, trainer)
+    words = sum(map(len, trainer.train_dataset["tokens"]))
     rows: Rows = {name: {} for name in names}
     for (name, kind), seconds in best_seconds(calls, options).items():
         rows[name][kind] = words / seconds
     for name, row in rows.items():
-        row["peak_mb"] = peak_mb(name, options)
+        with new_process() as process:
+            row["peak_mb"] = process.submit(peak_mb, name, options, folder).result()
     return rows
 
 
-def peak_mb(name: str, options: Options) -> float:
-    """Return the peak memory of a new process that trains and tags with the model once, in MB."""
-    with new_process() as process, tempfile.TemporaryDirectory() as folder:
-        return process.submit(_own_peak_mb, name, options, folder).result()
-
-
-def _own_peak_mb(name: str, options: Options, folder: str) -> float:
-    trainer = fitted(name, options, folder)
-    tag(trainer, first(trainer.train_dataset, options.sentences or SENTENCES)["tokens"][:])
+def peak_mb(name: str, options: Options, folder: str) -> float:
+    """Train and tag with a model; return the peak memory of this process, in MB."""
+    tag(fitted(name, options, folder))
     if options.device.startswith("cuda"):
         return torch.cuda.max_memory_allocated() / 2**20
     status = Path("/proc/self/status")
     if status.exists():
         # Linux counts into ru_maxrss what the process that started this one held at that time.
         return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 1024
-    import resource  # not on Windows
+    import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def _train_seconds(trainer: Any) -> float:
-    return trainer.train().metrics["train_runtime"]
 
 
 def time_epochs(names: list[str], options: Options, folder: str) -> Rows:
@@ -254,12 +241,10 @@ def time_epochs(names: list[str], options: Options, folder: str) -> Rows:
     rows: Rows = {}
     for name in names:
         trainer = trainer_for(name, options, folder)
-        trainer.train_dataset = first(trainer.train_dataset, options.sentences or SENTENCES)
         trainer.create_optimizer()
-        batches = batches_of(trainer, trainer.train_dataset, trainer.args.per_device_train_batch_size)
         calls: Calls = {
-            (name, "bare"): partial(update, trainer, batches),
-            (name, "trainer"): partial(_train_seconds, trainer),
+            (name, "bare"): partial(update, trainer, batches_of(trainer)),
+            (name, "trainer"): lambda trainer=trainer: trainer.train().metrics["train_runtime"],
         }
         with contextlib.redirect_stdout(io.StringIO()):  # the losses
             bare, own = best_seconds(calls, options).values()
@@ -382,14 +367,12 @@ def spacy_epoch_seconds(sentences: Sentences) -> float:
 
 
 def _examples(nlp: Any, sentences: Sentences) -> list[Any]:
-    from spacy.training import Example, biluo_tags_to_spans, iob_to_biluo
+    from spacy.training import Example, iob_to_biluo
 
-    examples = []
-    for words, tags in sentences:
-        gold = _document(nlp, words)
-        gold.ents = biluo_tags_to_spans(gold, iob_to_biluo(tags))
-        examples.append(Example(_document(nlp, words), gold))
-    return examples
+    return [
+        Example.from_dict(_document(nlp, words), {"words": words, "entities": iob_to_biluo(tags)})
+        for words, tags in sentences
+    ]
 
 
 def _document(nlp: Any, words: list[str]) -> Any:

@@ -19,31 +19,26 @@ from typing import Any
 
 from ..errors import UsageError
 
-#: The subcommands and what they do.
-COMMANDS = {
-    "train": "Train a tagger, score it and save it.",
-    "distill": "Train a small tagger with larger ones as teachers.",
-    "evaluate": "Score a model or any system's predictions.",
-    "tag": "Tag a file, a folder, a Hub dataset or standard input.",
-    "data": "Count or convert a corpus.",
-    "vectors": "Inspect, convert, join or distill word vectors.",
-    "card": "Write a model card.",
-    "publish": "Check a model and publish it on the Hub.",
-    "export": "Export a model to ONNX, to run without PyTorch.",
-    "reproduce": "Run a table of a paper again.",
-    "analyze": "Run a proof or an analysis of a paper.",
-    "benchmark": "Measure the speed of tagging and training.",
-}
+#: The subcommands.
+COMMANDS = (
+    *("train", "distill", "evaluate", "tag", "data", "vectors"),
+    *("card", "publish", "export", "reproduce", "analyze", "benchmark"),
+)
 
 
 def overview() -> str:
     """Return the help of `hf-xorner` itself."""
     width = max(map(len, COMMANDS)) + 2
-    commands = "\n".join(f"  {name:<{width}}{summary}" for name, summary in COMMANDS.items())
+    commands = "\n".join(f"  {name:<{width}}{summary_of(name)}" for name in COMMANDS)
     return (
         "usage: hf-xorner COMMAND [options]\n\nTrain, score, use and publish taggers for named entities.\n\n"
         f"{commands}\n\nhf-xorner COMMAND --help shows examples and options; --version prints the version."
     )
+
+
+def summary_of(command: str) -> str:
+    """Return a sentence about a subcommand."""
+    return _read()[command]["summary"]
 
 
 def help_of(command: str, words: Sequence[str]) -> str | None:
@@ -121,7 +116,12 @@ def generate() -> dict[str, Any]:
     entries: dict[str, Any] = {}
     for command in COMMANDS:
         module = import_module(f".{command}", __package__)
-        entries[command] = {"about": module.DESCRIPTION, "examples": list(module.EXAMPLES)}
+        summary = str(module.__doc__).partition(": ")[2]
+        entries[command] = {
+            "summary": summary[0].upper() + summary[1:],
+            "about": module.DESCRIPTION,
+            "examples": list(module.EXAMPLES),
+        }
         if hasattr(module, "LIKE"):
             entries[command]["like"] = module.LIKE
             continue

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from shlex import quote
 
 from ..hub import Checked, check_folder, publish
 from ..hub.publish import MAIN, copy_model
@@ -54,7 +52,8 @@ def run(words: Sequence[str]) -> None:
     elif options.repo_id is None or options.to is not None or not options.weights:
         raise ValueError("say where the model goes: to the Hub by --repo_id OWNER/NAME, or into a folder by --to.")
     elif options.space is not None:
-        print("\n".join(written(options, folder, options.space)))
+        for path in write_space(folder, options.repo_id, options.space, revision=options.tag or options.revision):
+            print(f"written: {path}")
     elif options.dry_run:
         print("\n".join(plan(check_folder(folder, onnx=options.onnx), options)))
     else:
@@ -69,21 +68,6 @@ def run(words: Sequence[str]) -> None:
             onnx=options.onnx,
         )
         print(f"published as {commit.commit_url}")
-
-
-def written(options: Options, folder: str, target: str) -> list[str]:
-    """Write the handler and the Space, and return a report with the next steps."""
-    assert options.repo_id is not None
-    paths = write_space(folder, options.repo_id, target, revision=options.tag or options.revision)
-    model, space = paths[0].parent, paths[-1].parent
-    return [
-        *(f"written: {path}" for path in paths),
-        f"{model}: for an Inference Endpoint; copy both files into {folder} and publish the model with them",
-        f"{space}: a Space; try it, and publish it:",
-        f"  MODEL={quote(str(Path(folder).resolve()))} python {quote(str(space / 'app.py'))}",
-        f"  hf upload {options.repo_id}-space {quote(str(space))} . --repo-type space",
-        "nothing was published",
-    ]
 
 
 def plan(checked: Checked, options: Options) -> list[str]:

@@ -66,11 +66,10 @@ class Options:
 
 def run(words: Sequence[str]) -> None:
     """Run the table; exits with 1 if a run failed."""
-    options = read_options(Options, words)
     # Ends the child processes too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        sys.exit(run_table(options))
+        sys.exit(run_table(read_options(Options, words)))
     except KeyboardInterrupt:
         fail("reproduce", "interrupted; the same command continues.", 130)
 
@@ -109,19 +108,15 @@ def lock_of(path: Path) -> Path:
 
 def settings_of(options: Options) -> Settings:
     """Return the settings of the table's runs."""
-    overrides = list(options.override)
-    if options.epochs is not None:
-        overrides.append(f"num_train_epochs={options.epochs}")
-    if len(set(options.seeds)) < len(options.seeds):
-        raise ValueError("a seed is named twice; each is one run.")
+    overrides = [*options.override, *([f"num_train_epochs={options.epochs}"] if options.epochs is not None else [])]
     vectors = {}
-    for given in options.vectors:
-        # What stands before "=" is a kind, unless the whole is a path.
-        kind, equals, file = given.partition("=")
-        vectors.update({kind: file} if equals and "/" not in kind else {"": given})
+    for word in options.vectors:
+        # The part before "=" is a kind, unless the whole is a path.
+        kind, equals, file = word.partition("=")
+        vectors.update({kind: file} if equals and "/" not in kind else {"": word})
     return Settings(
         output=Path(options.output),
-        seeds=options.seeds,
+        seeds=list(dict.fromkeys(options.seeds)),
         overrides=overrides,
         vectors=vectors,
         context=options.context,
@@ -152,9 +147,7 @@ def write(filled: Filled, base: Path, results: str | None) -> list[Path]:
             merge_results(Path(results), filled)
         written.append(Path(results))
     try:
-        picture = draw_tables(filled, base.with_name(f"{base.name}.png"))
+        written += filter(None, [draw_tables(filled, base.with_name(f"{base.name}.png"))])
     except ImportError as error:
         print(f"no picture: {error}", file=sys.stderr)
-    else:
-        written += [picture] if picture else []
     return written

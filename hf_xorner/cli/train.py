@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from datasets import DatasetDict
+from datasets import Dataset
 from huggingface_hub import HfApi
 from transformers import pipeline
 
@@ -18,7 +17,6 @@ from ..loading import without_bars
 from ..training import parse
 from ..training.advice import advice
 from ..training.arguments import RunArguments, TaggerTrainingArguments, training_parser
-from ..training.batches import CONTEXT_STATES
 from ..training.facts import read_facts
 from ..training.recipes import recipe_names
 from ..training.run import (
@@ -50,18 +48,31 @@ parser = training_parser
 
 
 def run(words: Sequence[str]) -> None:
-    """Train, score, save, and publish where asked."""
-    with ExitStack() as stack:
-        run, training, config_fields = parse(recipe_or_dataset(words))
-        # A log has a line for each epoch.
-        training.disable_tqdm = training.disable_tqdm or not sys.stderr.isatty()
-        check_seeds(run, training)
-        destination = where_to_publish(training)
-        # Held until the model is published, so that one run's model is scored, used and uploaded.
-        stack.enter_context(folder_locked(str(training.output_dir), training))
-        for one, settings in of_each_seed(run, training):
-            check_output(one, settings)
-        train_and_publish(run, training, config_fields, destination, words)
+    """Train, score, tag a sentence, and publish where asked."""
+    run, training, config_fields = parse(recipe_or_dataset(words))
+    # A log has a line for each epoch.
+    training.disable_tqdm = training.disable_tqdm or not sys.stderr.isatty()
+    check_seeds(run, training)
+    destination = where_to_publish(training)
+    folder = str(training.output_dir)
+    # Locked until the model is published, so that one run's model is scored, used and uploaded.
+    with folder_locked(folder, training):
+        for of_seed, settings in of_each_seed(run, training):
+            check_output(of_seed, settings)
+        ready, scores = train(run, training, config_fields, words)
+        if training.process_index != 0:
+            return
+        if run.seeds:
+            print(seed_table(scores))
+            folder = folder_of(folder, best_seed(scores))
+            print(f"the best by its validation scores is in {folder}")
+        use(folder, list(ready.corpus.values())[-1])
+        if destination:
+            try:
+                commit = publish(folder, **destination)
+            except ValueError as error:
+                fail("train", f"not published: {error}")
+            print(f"published as {commit.commit_url}")
 
 
 def recipe_or_dataset(words: Sequence[str]) -> list[str]:
@@ -77,31 +88,6 @@ def recipe_or_dataset(words: Sequence[str]) -> list[str]:
     return ["--dataset", *words]
 
 
-def train_and_publish(
-    run: RunArguments,
-    training: TaggerTrainingArguments,
-    config_fields: dict[str, Any],
-    destination: dict[str, Any],
-    words: Sequence[str],
-) -> None:
-    """Train, tag an example, and publish if a destination is given."""
-    ready, scores = train(run, training, config_fields, words)
-    if training.process_index != 0:
-        return
-    folder = str(training.output_dir)
-    if run.seeds:
-        print(seed_table(scores))
-        folder = folder_of(folder, best_seed(scores))
-        print(f"the best by its validation scores is in {folder}")
-    use(folder, ready.corpus)
-    if destination:
-        try:
-            commit = publish(folder, **destination)
-        except ValueError as error:
-            fail("train", "\n".join(f"not published: {line}" for line in str(error).splitlines()))
-        print(f"published as {commit.commit_url}")
-
-
 def train(
     run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], words: Sequence[str]
 ) -> tuple[TrainingRun, dict[int, dict[str, Any]]]:
@@ -114,56 +100,48 @@ def train(
         words: The words of the command line, for the advice.
     """
     scores = {}
-    for one, settings in of_each_seed(run, training):
-        ready = prepare(one, settings, config_fields)
-        introduce(ready, settings.seed if run.seeds else None)
+    for of_seed, settings in of_each_seed(run, training):
+        ready = prepare(of_seed, settings, config_fields)
+        main = ready.trainer.is_world_process_zero()
+        if main:
+            introduce(ready)
         try:
             scores[settings.seed] = ready.train()
         except KeyboardInterrupt:
             fail("train", "stopped; --resume_from_checkpoint true continues.", 130)
-        if training.process_index == 0:
+        if main:
             print(score_table(scores[settings.seed]))
             print(f"saved in {settings.output_dir}", flush=True)
-            if hint := advice(read_facts(str(settings.output_dir)), words, str(training.output_dir)):
-                print(hint, flush=True)
+            if limits := advice(read_facts(str(settings.output_dir)), words, str(training.output_dir)):
+                print(limits, flush=True)
     ready.leave()
     return ready, scores
 
 
-def introduce(ready: TrainingRun, seed: int | None) -> None:
-    """Print the model, the corpus, and the share of words with a pretrained vector."""
-    if not ready.trainer.is_world_process_zero():
-        return
+def introduce(ready: TrainingRun) -> None:
+    """Print the model, the corpus, the options that its size led to, and the share of words with a vector."""
     sizes = ", ".join(f"{len(split)} {name}" for name, split in ready.corpus.items())
-    which = "" if seed is None else f", seed {seed}"
     corpora = " + ".join([ready.run.dataset, *ready.run.more_data])
-    print(f"{ready.run.model_type} on {corpora} ({sizes} sentences){which}", flush=True)
-    if CONTEXT_STATES in ready.corpus["train"].column_names:
-        print(f"sentences encoded by {ready.run.context or ready.run.model_name_or_path}", flush=True)
+    seed = ready.trainer.args.seed
+    print(f"{ready.run.model_type} on {corpora} ({sizes} sentences), seed {seed}", flush=True)
     if ready.run.vectors == AUTO:
         print(f"vectors of {installed_encoder().name}", flush=True)
     if ready.chosen:
-        chosen = ", ".join(
-            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-            for name, value in ready.chosen.items()
-        )
+        chosen = ", ".join(f"{name} {str(value).removesuffix('.0')}" for name, value in ready.chosen.items())
         print(f"chosen for {len(ready.corpus['train'])} sentences: {chosen}", flush=True)
-    for name, found in ready.coverage.items():
-        print(f"words of {name} that have a vector\n{found}", flush=True)
+    for name, coverage in ready.coverage.items():
+        print(f"words of {name} that have a vector\n{coverage}", flush=True)
 
 
-def use(folder: str, corpus: DatasetDict) -> None:
+def use(folder: str, split: Dataset) -> None:
     """Tag a sentence of the held-out data with the saved model and the stock pipeline."""
-    rows = (row for row in list(corpus.values())[-1] if row["tokens"])
-    first = next(rows, None)
-    if first is None:
-        return
-    row = first if any(first["ner_tags"]) else next((row for row in rows if any(row["ner_tags"])), first)
+    rows = (row for row in split if row["tokens"])
+    row = max(rows, key=lambda row: any(row["ner_tags"]), default={"tokens": []})
     sentence = " ".join(row["tokens"])
     with without_bars():
         tagger = pipeline("ner", model=folder, aggregation_strategy="simple")
     print(sentence)
-    for entity in tagger(sentence):
+    for entity in tagger(sentence) if sentence else []:
         print(f"  {entity['entity_group']:<8} {sentence[entity['start'] : entity['end']]!r} {entity['score']:.3f}")
 
 

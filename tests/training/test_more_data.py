@@ -74,13 +74,11 @@ def test_facts_name_every_corpus(place):
     run = ready(place)
     run.train()
     facts = read_facts(place / "model")
-    own = load_corpus(place / "towns")
-    assert facts["data"]["source"] == "towns" and facts["data"]["fingerprint"] == corpus_fingerprint(own)
-    further = run.corpus["train"].select([42, 43])
-    assert facts["data"]["more_data"] == [
-        {"source": "further.conll", "fingerprint": split_fingerprint(further, "train"), "sentences": 2}
-    ]
-    assert facts["data"]["splits"]["train"]["sentences"] == 44
+    data, further = facts["data"], run.corpus["train"].select([42, 43])
+    assert (data["source"], data["fingerprint"]) == ("towns", corpus_fingerprint(load_corpus(place / "towns")))
+    fingerprint = split_fingerprint(further, "train")
+    assert data["more_data"] == [{"source": "further.conll", "fingerprint": fingerprint, "sentences": 2}]
+    assert data["splits"]["train"]["sentences"] == 44
     assert "--more_data further.conll" in facts["command"] and "--types" in facts["command"]
     assert str(place) not in (place / "model" / "facts.json").read_text()
 
