@@ -54,22 +54,24 @@ atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=Tr
 #: The files that take longest, longest first, so that short ones are left for the end and no core idles. Made from the
 #: sums by file of `pytest -n 0 --durations 0`.
 LONGEST = (
-    "test_readme.py",
-    "test_tag_script.py",
-    "models/test_precision_and_compilation.py",
-    "models/test_invariance.py",
-    "models/test_contextual.py",
-    "training/test_resuming.py",
-    "test_tagger.py",
-    "test_pipeline.py",
-    "test_loading_in_new_processes.py",
-    "hub/test_publish.py",
-    "hub/test_checks.py",
-    "export/test_runtime.py",
-    "models/test_loss.py",
-    "training/test_run.py",
+    "test_benchmark.py",
     "test_cli.py",
+    "models/test_precision_and_compilation.py",
+    "corpora/test_recognition.py",
+    "test_reproduce_script.py",
+    "test_docs_examples.py",
+    "training/test_run.py",
+    "test_loading_in_new_processes.py",
+    "export/test_onnx.py",
+    "models/test_stack_decoding.py",
+    "training/test_sampling.py",
+    "test_limitation.py",
     "test_site.py",
+    "test_readme.py",
+    "training/test_trainer.py",
+    "test_python_api.py",
+    "test_results.py",
+    "training/test_resuming.py",
 )
 
 

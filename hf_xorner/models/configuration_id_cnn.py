@@ -63,5 +63,3 @@ class IdCnnConfig(TaggerConfig):
                 f"filter_width={self.filter_width} must be an odd number of words, so that as many are read before a "
                 "word as after it."
             )
-        if min(self.dilations, default=0) < 1:
-            raise ValueError(f"dilations={tuple(self.dilations)} must be numbers from 1 up.")

@@ -70,11 +70,11 @@ class Decoder(nn.Module):
 
     def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
         """The mean of −log p over the paths of a teacher with the pair posterior (B, T, K, K): (B,)."""
-        raise NotImplementedError
+        raise ValueError("Only a model with a CRF or softmax can learn from a teacher; choose one.")
 
     def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
         """Posterior of the pairs of neighbouring tags, (B, T, K, K); see `crf.pair_posterior`."""
-        raise NotImplementedError
+        raise ValueError("Only a model with a CRF or softmax can be a teacher; choose one.")
 
     def forward(
         self,

@@ -523,8 +523,6 @@ class BiLayer(nn.Module):
         no_bias = torch.zeros_like(self.bias[0])
         weights = [[self.weight_ih[d], weight_hh[d], self.bias[d], no_bias] for d in range(2)]
         _, batch, time, _ = inputs.shape
-        if inputs.stride(0) == 0 and readable(lengths) and bool((lengths == time).all()):
-            return fused_recurrence(inputs[0], weights[0] + weights[1]).unflatten(-1, (2, -1)).permute(2, 0, 1, 3)
         row = torch.arange(batch, device=lengths.device).unsqueeze(1) * time
         words = (row + reversed_order(lengths, time)).flatten()  # which word direction 1 reads at each step
         backwards = inputs[1].flatten(0, 1).index_select(0, words).unflatten(0, (batch, time))
@@ -633,17 +631,14 @@ def build_layer(cell: str, input_size: int, hidden_size: int, learned_start: boo
 
 @torch.compiler.disable
 def fused_recurrence(inputs: Tensor, weights: list[Tensor]) -> Tensor:
-    """The backend's LSTM (four gates) or plain RNN (one gate), excluded from compiled graphs.
-
-    With the weights of two directions, the second one reads from the end, and the states of both are concatenated.
-    """
-    size, both = weights[1].shape[1], len(weights) == 8
+    """The backend's LSTM (four gates) or plain RNN (one gate), excluded from compiled graphs."""
+    size = weights[1].shape[1]
     weights = in_one_chunk(weights) if inputs.is_cuda else weights
-    start = inputs.new_zeros(1 + both, len(inputs), size)
+    start = inputs.new_zeros(1, len(inputs), size)
     training = torch.is_grad_enabled()  # cuDNN needs `train` for a backward pass.
     if len(weights[1]) == size:
-        return torch.rnn_tanh(inputs, start, weights, True, 1, 0.0, training, both, True)[0]
-    return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, training, both, True)[0]
+        return torch.rnn_tanh(inputs, start, weights, True, 1, 0.0, training, False, True)[0]
+    return torch.lstm(inputs, (start, start), weights, True, 1, 0.0, training, False, True)[0]
 
 
 def in_one_chunk(weights: list[Tensor]) -> list[Tensor]:

@@ -200,14 +200,6 @@ class TransitionDecoder(Decoder):
             "scorer.classifier.bias": (actions,),
         }
 
-    def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
-        """Raises: the score of a path is not a sum over pairs of tags."""
-        raise ValueError("A Stack-LSTM cannot learn from a teacher; choose a model with a CRF or softmax.")
-
-    def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
-        """Raises: the score of a path is not a sum over pairs of tags."""
-        raise ValueError("A Stack-LSTM cannot be a teacher; choose a model with a CRF or softmax.")
-
     @torch.compiler.disable
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from transformers import AutoConfig, PreTrainedConfig
 
-from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES
+from .word_ids import RESERVED_CHARACTER_TYPES
 
 #: Least and greatest values of numbers and of those in lists. Real models are far from the greatest; a file with more
 #: would take all memory or hours to load. Fields that are not listed have the bounds of their annotation.
@@ -23,6 +23,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("context_window", "attention_window"), (1, 1 << 20)),
     **dict.fromkeys(("context_overlap", "attention_overlap"), (0, 1 << 20)),
     **dict.fromkeys(("context_prefix", "context_suffix"), (0, 1 << 24)),
+    **dict.fromkeys(("char_widths", "dilations"), (1, 1 << 14)),
     "char_vocab_size": (0, 1 << 21),
     "piece_vocab_size": (0, 1 << 24),
     "max_word_chars": (1, 4096),
@@ -258,14 +259,10 @@ class TaggerConfig(PreTrainedConfig):
                 f"char_types has {len(self.char_types)} letters for char_vocab_size={self.char_vocab_size} characters; "
                 f"{_FROM_TOKENIZER}."
             )
-        if set(self.char_types) - set(CHARACTER_TYPE_CODES):
-            raise ValueError(f"char_types may hold only the letters {CHARACTER_TYPE_CODES!r}, not {self.char_types!r}.")
 
     def _check_characters(self) -> None:
         if self.char_features != "cnn":
             return
-        if min(self.char_widths, default=0) < 1:
-            raise ValueError(f"char_widths={list(self.char_widths)} must be numbers of characters from 1 up.")
         if self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
             raise ValueError(
                 f"max_word_chars={self.max_word_chars} is narrower than the character CNN's widest filter "

@@ -10,7 +10,6 @@ WRONG = [
     ("bilstm-cnn", {"decoder": "beam"}, "decoder='beam' is unknown to BiLstmCnnConfig; choose one of 'softmax', 'crf'"),
     ("bilstm-cnn", {"dropout": 1.0}, "dropout=1.0"),
     ("bilstm-cnn", {"char_types": "..U"}, "char_types has 3 letters for char_vocab_size=6"),
-    ("bilstm-cnn", {"char_types": "..Uldx"}, "char_types may hold only the letters '.UldpNn'"),
     ("bilstm-cnn", {"max_word_chars": 2}, "max_word_chars=2"),
     ("bilstm-cnn", {"singleton_dropout": 1.5}, "singleton_dropout=1.5"),
     ("bilstm-cnn", {"vocab_size": 8, "trained_vocab_size": 99}, "trained_vocab_size=99 does not fit vocab_size=8"),
