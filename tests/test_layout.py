@@ -2,8 +2,10 @@
 
 import ast
 import importlib
+import io
 import re
 import sys
+import tokenize
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.util import find_spec
@@ -17,6 +19,9 @@ PACKAGE = REPOSITORY / "hf_xorner"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MODELS = sorted((PACKAGE / "models").glob("*.py"))
 
+
+#: Lines of code without docstrings, comments and blanks. A feature may raise it, with the reason in the changelog.
+MOST_LINES = 15_500
 
 # A package or a top-level module may import itself and what is listed here. A new one is entered here.
 MAY_IMPORT = {
@@ -117,6 +122,23 @@ def test_published_code_is_one_flat_folder_of_allowed_imports():
         assert set(get_imports(path)) <= allowed, path
         # The scanner of transformers is a regular expression, which also reads docstrings and comments.
         assert set(get_relative_imports(path)) == {node.module for node in relative}, path
+
+
+def code_lines(path):
+    source = path.read_text(encoding="utf-8")
+    skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in skipped:
+            lines |= {*range(token.start[0], token.end[0] + 1)}
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            lines -= {*range(node.body[0].lineno, node.body[0].end_lineno + 1)}
+    return len(lines)
+
+
+def test_package_does_not_grow_by_accident():
+    assert sum(map(code_lines, MODULES)) <= MOST_LINES
 
 
 def test_public_names_are_in_order_documented_and_importable():

@@ -104,6 +104,16 @@ def test_tags_with_vanishing_forward_and_backward_scores_keep_their_probability(
     check(chain, lengths)
 
 
+def test_a_weight_that_underflows_and_is_favoured_at_the_end_is_not_lost():
+    emissions = torch.zeros(1, 3, 2)
+    emissions[..., 0] = 400.0
+    transitions = torch.full((2, 2), -torch.inf)
+    transitions[range(2), range(2)] = 0.0
+    chain, lengths = Chain(emissions, transitions, torch.zeros(2), torch.tensor([0.0, 1300.0])), torch.tensor([3])
+    helpers.close(log_partition(chain, lengths), [1300.0], 1e-3)
+    check(chain, lengths)
+
+
 def bioes_chain(spread, dtype=torch.float32, lengths=LENGTHS):
     """A constrained chain over the tags of two types."""
     tags = TagSpace(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"])
