@@ -8,6 +8,7 @@ import sys
 import pytest
 import tiny_encoders as tiny
 import torch
+import transformers
 from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model
 from processes import run_python
 from random_texts import TEXTS as SHORT_TEXTS
@@ -192,6 +193,9 @@ def test_a_saved_folder_has_code_and_no_pickle(folders, checkpoint):
 
 
 # Over 2 s, as only a new interpreter shows what is imported.
+@pytest.mark.skipif(
+    transformers.__version__.startswith("5.12."), reason="transformers 5.12 imports pandas and sklearn with its models"
+)
 def test_importing_and_tagging_load_nothing_that_they_do_not_need(folders):
     code = """
 import sys
