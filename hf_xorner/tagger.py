@@ -101,7 +101,7 @@ class Tagger(BaseTagger):
         return labels, probabilities
 
     def _word_states(self, words: Words, threads: int) -> Tensor | None:
-        """What the model computes of the distinct words by themselves, if that is faster than by batch."""
+        """The results of `word_states` for the distinct words; None where computing them by batch is faster."""
         model = self.model
         if len(words.place) < FEWEST_WORDS or model.device.type != "cpu" or model.features.context is not None:
             return None

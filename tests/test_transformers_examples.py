@@ -9,6 +9,7 @@ from subprocess import run
 import pytest
 import torch
 from conftest import LABELS, REPOSITORY, SENTENCES, build_model
+from transformers import AutoConfig
 
 from hf_xorner import Tagger
 
@@ -78,16 +79,37 @@ def run_script(script, folder, model, data):
     return ended.returncode, ended.stderr, folder / "out"
 
 
-@pytest.mark.parametrize("script", ["run_ner.py", "run_ner_no_trainer.py"])
-def test_the_same_labels_train_and_load_and_others_are_refused(script, tmp_path, tokenizer):
+scripts = pytest.mark.parametrize("script", ["run_ner.py", "run_ner_no_trainer.py"])
+
+
+@scripts
+def test_the_same_labels_train_and_load(script, tmp_path, tokenizer):
     model = saved_model(tmp_path / "model", tokenizer)
-    other = write_data(tmp_path, lambda tag: tag.replace("GOD", "DEITY").replace("PER", "ACTOR"))
-    status, errors, out = run_script(script, tmp_path, model, other)
-    assert status != 0 and "ignore_mismatched_sizes=True" in errors
-    assert not (out / "model.safetensors").exists()
     status, errors, out = run_script(script, tmp_path, model, write_data(tmp_path, str))
     assert status == 0, errors[-2000:]
     tagger = Tagger.from_pretrained(str(out))
     assert tagger.model.config.id2label == dict(enumerate(LABELS))
     before = Tagger.from_pretrained(str(model)).model.state_dict()
     assert any(not torch.equal(before[name], values) for name, values in tagger.model.state_dict().items())
+
+
+@scripts
+def test_other_labels_are_refused_with_the_remedy(script, tmp_path, tokenizer):
+    model = saved_model(tmp_path / "model", tokenizer)
+    data = write_data(tmp_path, lambda tag: tag.replace("GOD", "DEITY").replace("PER", "ACTOR"))
+    status, errors, out = run_script(script, tmp_path, model, data)
+    assert status != 0
+    assert "ignore_mismatched_sizes=True" in errors
+    assert not (out / "model.safetensors").exists()
+
+
+@scripts
+def test_an_untrained_model_without_labels_trains_and_loads_or_is_refused(script, tmp_path, tokenizer):
+    model = saved_model(tmp_path / "model", tokenizer, labels=[f"LABEL_{number}" for number in range(len(LABELS))])
+    status, errors, out = run_script(script, tmp_path, model, write_data(tmp_path, str))
+    if status:
+        assert "ignore_mismatched_sizes=True" in errors
+        assert not (out / "model.safetensors").exists()
+    else:
+        labels = AutoConfig.from_pretrained(out).id2label
+        assert Tagger.from_pretrained(str(out)).model.config.id2label == labels

@@ -212,7 +212,7 @@ class Card:
 
     @property
     def finds_entities(self) -> bool:
-        """Whether the labels mark spans."""
+        """True if the labels mark spans."""
         return "per_type" in self.facts["data"]["splits"]["train"]
 
     @property

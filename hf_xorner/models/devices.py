@@ -1,4 +1,4 @@
-"""Where the values of tensors may be read in Python."""
+"""Tells tensors whose values Python may read from those on a GPU."""
 
 from __future__ import annotations
 

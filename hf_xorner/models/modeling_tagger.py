@@ -351,7 +351,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         return encoded._replace(hidden_states=(features, *encoded.hidden_states)) if output_hidden_states else encoded
 
     def word_states(self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None = None) -> Tensor:
-        """What is computed of words (D,) by themselves, for `forward`: the first layer's products, or the features."""
+        """Features of distinct words (D,) for `forward`, or the products of the first layer with them."""
         pieces = None if piece_ids is None else piece_ids.unsqueeze(0)
         features = self.features(input_ids.unsqueeze(0), char_ids.unsqueeze(0), pieces).squeeze(0)
         layer = self.encoder.first_layer

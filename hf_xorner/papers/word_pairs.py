@@ -1,4 +1,4 @@
-"""What each word attends to: attention (li2020, Figure 2), relations (chen2019, Figure 4)."""
+"""Weights between pairs of words: attention (li2020, Figure 2), relations (chen2019, Figure 4)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ CONTENDERS = (
 
 
 class Outcome(NamedTuple):
-    """What a model has learnt.
+    """The result of training a model.
 
     Attributes:
         contender: The model.
@@ -69,12 +69,12 @@ class Outcome(NamedTuple):
 
     @property
     def expected(self) -> str:
-        """What had been expected, in words."""
+        """The expected result, in words."""
         return "at most 3 of 4" if self.pattern in self.contender.fails else "4 of 4"
 
     @property
     def as_expected(self) -> bool:
-        """Whether the expectation holds."""
+        """True if the expectation holds."""
         return (self.right <= 3) == (self.pattern in self.contender.fails)
 
 

@@ -202,7 +202,7 @@ class Teacher:
 
     @cached_property
     def identity(self) -> str:
-        """What its posterior depends on in addition to the words."""
+        """The weights and settings on which the posterior depends, as text."""
         weights = tensors_digest(self.model.state_dict().items())
         pieces = self.tokenizer.pieces.to_str() if self.tokenizer.pieces else ""
         settings = settings_of(self.model.config)
