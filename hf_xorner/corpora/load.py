@@ -50,14 +50,15 @@ def splits_of_folder(
     """Return the splits of a folder; files that are not read are logged in one line.
 
     Args:
-        folder: A folder of files whose names tell their splits, of a single file, or one that `save_to_disk` wrote.
+        folder: A folder of files whose names tell their splits, else of training data, or one that `save_to_disk`
+            wrote.
         reading: The options of reading.
         repairs: Where repairs are counted.
         prefix: The first characters of the names of the files that are read.
         tag_names: The names of numbered tags, if nothing else names them.
 
     Raises:
-        DataError: If no file of several tells its split, or two claim the same.
+        DataError: If there is no labelled data, or files in two folders claim one split.
     """
     if any((folder / name).is_file() for name in _SAVED):
         return {
@@ -65,7 +66,8 @@ def splits_of_folder(
             for name, dataset in open_saved(folder).items()
         }
     files = find_splits(folder, prefix=prefix)
-    if not files.splits:
+    unnamed = not files.splits
+    if unnamed:
         files = find_unnamed(folder)
     if report := files.report(folder):
         _log.warning("%s: %s.", folder, report)
@@ -73,7 +75,7 @@ def splits_of_folder(
     if reading.tag_names is None and names.is_file():
         tag_names = _tag_names_in(names)
     reading = replace(reading, tag_names=reading.tag_names or tag_names)
-    return {name: split_of_files(paths, reading, repairs) for name, paths in files.splits.items()}
+    return {name: split_of_files(paths, reading, repairs, unnamed) for name, paths in files.splits.items()}
 
 
 def _tag_names_in(path: Path) -> str:
@@ -103,19 +105,21 @@ _TEXT_READERS: dict[str, Callable[[Path, str, Reading, Repairs], Iterator[Senten
 }
 
 
-def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs) -> Split:
+def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, documents: bool = False) -> Split:
     """Return files, one after the other, as a split.
 
     Args:
         paths: The files, each of any format.
         reading: The options of reading.
         repairs: Where repairs are counted.
+        documents: Whether each of several files is a document.
     """
     # Documents of one name in different folders are different ones.
     common = Path(os.path.commonpath([path.parent for path in paths]))
     formats = set()
     sentences: list[Sentence] = []
     for path in paths:
+        document, before = path.relative_to(common).with_suffix("").as_posix(), len(sentences)
         format, text = reading.format, ""
         if format == AUTO:
             format = _FORMAT_OF_SUFFIX.get(suffix_of(path), AUTO)
@@ -126,16 +130,24 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs) ->
         if format in _TEXT_READERS:
             sentences += _TEXT_READERS[format](path, text, reading, repairs)
         elif format == "brat":
-            sentences += read_brat(path, repairs, path.relative_to(common).with_suffix("").as_posix())
+            sentences += read_brat(path, repairs, document)
         elif format == "spacy":
             sentences += read_spacy(path, reading)
         else:
             sentences += read_parquet(path, reading) if format == "parquet" else read_arrow(path, reading)
+        if documents and len(paths) > 1:
+            sentences[before:] = [sentence._replace(doc_id=document) for sentence in sentences[before:]]
     guesses_pos = reading.pos_column is None and "columns" in formats
     return Split(sentences, str(paths[0]), guesses_pos, ", ".join(sorted(formats)))
 
 
 _FORMAT_OF_SUFFIX = {".parquet": "parquet", ".arrow": "arrow", ".spacy": "spacy", ANNOTATION_SUFFIX: "brat"}
+#: The beginnings of texts in formats that are not supported; columns may have a word such as ``<s>``.
+_UNSUPPORTED = {
+    "XML": re.compile(r"<\?xml|<!DOCTYPE|<(\w+)[^<>\t]*>[^\t\n]*</\1>"),
+    "PubTator": re.compile(r"[^|\s]+\|[ta]\|"),
+    "WebAnno TSV": re.compile(r"#FORMAT=WebAnno"),
+}
 
 
 def format_of(path: Path, text: str, reading: Reading) -> str:
@@ -145,6 +157,9 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
         path: The file.
         text: Its text.
         reading: The options of reading.
+
+    Raises:
+        DataError: If it is a known format that is not supported.
     """
     suffix = suffix_of(path)
     text = text.lstrip(f" \t\r\n{BYTE_ORDER_MARK}")
@@ -154,6 +169,9 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
         # Bad records at the beginning may be left out.
         first = next(records(path, text, Repairs(reading)), None)
         return "jsonl" if first is None else kind_of_record(first.content, reading)
+    for name, beginning in _UNSUPPORTED.items():
+        if beginning.match(text):
+            raise DataError(f"{path}: {name}, a format that is not supported; convert it to CoNLL columns or JSON.")
     lines = split_lines(text[:_SAMPLE])
     if suffix == ".csv" or has_header(lines[0]):
         return "csv"

@@ -333,6 +333,16 @@ def read_from(tmp_path, caplog, names):
             "ignored a.txt, b.txt, c.txt, d.txt and 3 others (the name shows no split).",
         ),
         (
+            ["train.conll", "train.json", "train.txt", "de-test.tsv", "de-test-unlabeled.tsv", "test-masked.conll"],
+            ["train.conll", None, "de-test.tsv"],
+            "ignored train.json, train.txt, de-test-unlabeled.tsv, test-masked.conll (another file is this split).",
+        ),
+        (
+            ["a.2015.test.csv", "wiki.test.csv", "train.csv", "small_train.csv"],
+            ["train.csv", None, "a.2015.test.csv"],
+            "ignored small_train.csv, wiki.test.csv (another file is this split).",
+        ),
+        (
             ["only.conll", "README.txt"],
             ["only.conll"],
             "only.conll read as the train split; ignored README.txt (no labelled data).",
@@ -344,6 +354,15 @@ def test_every_file_is_read_or_named_with_the_reason(tmp_path, caplog, names, sp
     found, logged = read_from(tmp_path, caplog, names)
     assert found == {split: names for split, names in expected.items() if names != [None]}
     assert logged == line
+
+
+def test_files_without_splits_are_documents_of_the_training_data(tmp_path, caplog):
+    names = [f"part/{letter}.conll" for letter in "abcdefghijk"]
+    found, logged = read_from(tmp_path, caplog, [*names, "labels.txt", "more.csv"])
+    assert found == {"train": names}
+    assert logged.endswith("and 7 others read as the train split; ignored labels.txt, more.csv (no labelled data).")
+    documents = load_corpus(tmp_path / "in")["train"]["doc_id"]
+    assert list(documents) == list("abcdefghijk")
 
 
 def test_tables_in_subfolders_come_before_other_files(tmp_path, caplog):
