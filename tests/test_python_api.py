@@ -74,6 +74,19 @@ def test_evaluate_takes_a_tagger_or_its_folder(trained, corpus):
         evaluate(tagger, corpus, resamples=-1)
 
 
+def test_data_in_memory_and_short_names_of_options_are_taken(corpus, tmp_path):
+    splits = load_corpus(corpus)
+    names = splits["train"].features["ner_tags"].feature.names
+    pairs = [(row["tokens"], [names[tag] for tag in row["ner_tags"]]) for row in splits["train"]]
+    tagger = train(pairs, lr=0.01, epochs=5, bs=4, out=tmp_path / "model", disable_tqdm=True, use_cpu=True)
+    facts = json.loads((tmp_path / "model" / "facts.json").read_text())
+    assert facts["data"]["source"] == "list"
+    assert facts["options"]["learning_rate"] == 0.01 and facts["options"]["per_device_train_batch_size"] == 4
+    scores = evaluate(tagger, splits, resamples=0)
+    assert scores == evaluate(tagger, corpus, resamples=0) and scores["f1"] > 0
+    assert evaluate(tagger, splits["test"], "train", resamples=0)["f1"] == scores["f1"]
+
+
 def test_evaluate_saves_a_threshold_in_the_folder_of_the_model(trained, corpus, tmp_path):
     trained[0].save_pretrained(tmp_path / "copy")
     chosen = evaluate(tmp_path / "copy", corpus, resamples=0, min_precision=50, save_min_score=True)["min_score"]

@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 from datasets import Dataset, DatasetDict, load_dataset
+from pandas import DataFrame
 
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import BYTE_ORDER_MARK
-from .assemble import TRAIN, Split, assemble
+from .assemble import TAGS, TOKENS, TRAIN, Split, assemble
 from .formats.columns import read_columns, split_lines
 from .formats.conll2012 import BEGINS, read_conll2012
 from .formats.conllu import is_conllu, read_conllu
@@ -89,6 +91,41 @@ def _tag_names_in(path: Path) -> str:
     except (ValueError, TypeError, LookupError):
         pass
     raise DataError(f"{path}: expected an object of names and their numbers from 0; give tag_names.")
+
+
+def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[str, Split]:
+    """Return the splits of a dataset, or of a table or list in memory, which is read as the text of a file would be.
+
+    Raises:
+        DataError: If it is of another type, or its content is faulty.
+    """
+    name = type(source).__name__
+    if isinstance(source, DatasetDict):
+        return _splits_of_tables(name, source, reading)
+    if isinstance(source, Dataset):
+        return {TRAIN: _split_of_table(source, name, reading)}
+    if isinstance(source, DataFrame):
+        nested = any(isinstance(value, (list, np.ndarray)) for value in source.iloc[:1].to_numpy().flat)
+        text = source.to_json(orient="records", lines=True) if nested else source.to_csv(index=False)
+    elif isinstance(source, (list, tuple)):
+        text = json.dumps(list(map(_as_record, source)), default=_plain)
+    else:
+        raise DataError(f"{name}: no corpus; give a path, a Dataset, a DataFrame, or a list of (words, tags).")
+    path = Path(name)
+    format = format_of(path, text, reading) if reading.format == AUTO else reading.format
+    return {TRAIN: Split(list(_TEXT_READERS[format](path, text, reading, repairs)), name, False, format)}
+
+
+def _as_record(item: Any) -> Any:
+    """Return a pair of words and tags as a record; anything else as it is."""
+    if isinstance(item, (list, tuple)) and len(item) == 2 and not isinstance(item[0], str):
+        return {TOKENS: item[0], TAGS: item[1]}
+    return item
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON lacks, such as an array or number of NumPy, as one that it has."""
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
 
 
 def _split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
@@ -227,7 +264,10 @@ def splits_of_hub(name: str, reading: Reading) -> dict[str, Split]:
     Raises:
         DataError: If it cannot be loaded, or has no known split.
     """
-    found = load_hub_dataset(name)
+    return _splits_of_tables(name, load_hub_dataset(name), reading)
+
+
+def _splits_of_tables(name: str, found: Any, reading: Reading) -> dict[str, Split]:
     named = {split_of(Path(split)): split for split in found}
     splits = {
         split: _split_of_table(found[named[split]], f"{name}, {named[split]}", reading)
@@ -286,7 +326,11 @@ _EXPECTED = (
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
-def load_corpus(source: str | Path, data_dir: str | Path | None = None, **reading: Any) -> DatasetDict:
+#: What `load_corpus` reads: a name, a path, or data in memory.
+Source: TypeAlias = str | Path | Dataset | DatasetDict | DataFrame | Sequence[Any]
+
+
+def load_corpus(source: Source, data_dir: str | Path | None = None, **reading: Any) -> DatasetDict:
     """Load a corpus as splits of words and labels, in memory.
 
     A source is one of
@@ -299,7 +343,9 @@ def load_corpus(source: str | Path, data_dir: str | Path | None = None, **readin
     - a folder of files whose names tell their splits, or a single file, which becomes ``train``. A relative path is
       looked for in ``data_dir`` where one is given. A folder with the name of a corpus is written as a
       path, ``./wnut17`` or ``Path("wnut17")``;
-    - ``owner/name``: a data set on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``.
+    - ``owner/name``: a data set on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``;
+    - a ``Dataset`` or ``DatasetDict`` with such columns; a pandas ``DataFrame`` with a row for each sentence (lists of
+      words and tags) or for each word (as in CSV); a list of pairs (words, tags), or of records as in JSON.
 
     Local files are CoNLL columns, CoNLL-U, CSV or TSV with a header, CoNLL-2012 files, JSON (one object a line, or an
     array) of words and tags or of texts with character spans as annotation tools export them, all of these plain or
@@ -325,18 +371,26 @@ def load_corpus(source: str | Path, data_dir: str | Path | None = None, **readin
         DataError: If the source cannot be found, its content is faulty, or its words or tags seem to be read from a
             wrong column.
     """
-    options, name = Reading(**reading), str(source)
+    options, name = Reading(**reading), name_of(source)
     # A path is meant as one: Path("./wnut17") has lost what tells it from the name.
     if isinstance(source, str) and name == "xor":
         return xor_corpus()
     repairs = Repairs(options)
     try:
-        splits = _splits_of(source, data_dir, options, repairs)
+        if isinstance(source, (str, Path)):
+            splits = _splits_of(source, data_dir, options, repairs)
+        else:
+            splits = splits_of_object(source, options, repairs)
     except OSError as error:
         where = error.filename or source
         reason = error.strerror or first_line(error)
         raise DataError(f"{where}: cannot be read ({reason}); make it readable, or name another source.") from error
     return assemble(splits, options, repairs, name)
+
+
+def name_of(source: Source) -> str:
+    """Return the name of a source: a path or name itself, or the type of data in memory."""
+    return str(source) if isinstance(source, (str, Path)) else type(source).__name__
 
 
 def _splits_of(source: str | Path, data_dir: str | Path | None, reading: Reading, repairs: Repairs) -> dict[str, Split]:

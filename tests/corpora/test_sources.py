@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from pandas import DataFrame
 
 from hf_xorner.corpora import DataError, load_corpus
 from hf_xorner.corpora import load as hub_source
@@ -268,6 +269,29 @@ def test_loading_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     load_corpus(".")
     assert os.listdir(".") == ["train.conll"]
+
+
+# --- Data in memory ---------------------------------------------------------------------------------------------------
+
+
+def test_data_in_memory_are_corpora():
+    pairs = [(["Ann", "left"], ["B-PER", "O"]), (["in", "Oslo", "NA"], ["O", "B-LOC", "O"])]
+    records = [{"tokens": tokens, "ner_tags": tags} for tokens, tags in pairs]
+    rows = [(number, *row) for number, pair in enumerate(pairs) for row in zip(*pair, strict=True)]
+    dataset = Dataset.from_list(records)
+    spans = [["Ann left", {"entities": [(0, 3, "PER")]}], ["in Oslo NA", {"entities": [(3, 7, "LOC")]}]]
+    words = DataFrame(rows, columns=["sentence_id", "word", "tag"])
+    for source in (pairs, tuple(pairs), records, spans, words, DataFrame(records), dataset, dataset.to_pandas()):
+        assert sentences(load_corpus(source)["train"]) == [("Ann left", "B-PER O"), ("in Oslo NA", "O B-LOC O")]
+    assert list(load_corpus(DatasetDict(test=dataset, train=dataset))) == ["train", "test"]
+    for source, fact in (
+        (3, "int: no corpus"),
+        ([], "list"),
+        ([(["a"], ["O", "O"])], "list, record 1: 1 tokens"),
+        (words.drop(columns="tag"), "DataFrame:1"),
+    ):
+        with pytest.raises(DataError, match=fact):
+            load_corpus(source)
 
 
 # --- Splits -----------------------------------------------------------------------------------------------------------
