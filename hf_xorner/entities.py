@@ -28,8 +28,14 @@ WORDS_PER_SENTENCE = 32
 # --- Results ---------------------------------------------------------------------------------------------------------
 
 
-class Entity(NamedTuple):
-    """An entity of a text; the text of given words is these words joined by blanks."""
+class Entity(dict[str, Any]):
+    """An entity of a text: a dictionary, whose values are attributes, too.
+
+    The text of given words is these words joined by blanks. The score is the probability that its words have their
+    tags, B I* E or S of its type, given the sentence.
+    """
+
+    __slots__ = ()
 
     label: str
     text: str
@@ -37,7 +43,19 @@ class Entity(NamedTuple):
     end: int
     word_start: int
     word_end: int
-    score: float  # probability that its words have their tags, B I* E or S of its type, given the sentence
+    score: float
+
+    def __init__(
+        self, label: str, text: str, start: int, end: int, word_start: int, word_end: int, score: float
+    ) -> None:
+        super().__init__(
+            label=label, text=text, start=start, end=end, word_start=word_start, word_end=word_end, score=score
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(name)
 
 
 class Entities(list[Entity]):

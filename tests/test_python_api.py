@@ -1,7 +1,9 @@
 """`train`, `evaluate` and `Tagger` as a developer calls them."""
 
+import copy
 import json
 import os
+import pickle
 import runpy
 
 import pytest
@@ -109,6 +111,14 @@ def test_tag_returns_a_list_and_stream_an_iterator(trained):
     stream = tagger.stream(iter(texts))
     assert next(stream) == tagger(texts[0])
     assert [entities.text for entities in tagger.tag([*texts, ["Ann", "Smith"]])] == [*texts, "Ann Smith"]
+
+
+def test_an_entity_is_a_dictionary_with_attributes():
+    entity = Entity("PER", "Ann", 0, 3, 0, 1, 0.5)
+    assert json.loads(json.dumps([entity])) == [entity]
+    assert entity == {name: getattr(entity, name) for name in entity} and entity.text == entity["text"] == "Ann"
+    assert list(entity) == ["label", "text", "start", "end", "word_start", "word_end", "score"]
+    assert copy.copy(entity) == pickle.loads(pickle.dumps(entity)) == entity and not hasattr(entity, "other")
 
 
 def test_entities_are_shown_in_colour_and_escaped():

@@ -26,7 +26,7 @@ def model(tagger, tmp_path_factory):
 
 
 def rows_of(tagger, items, **options):
-    return [[entity._asdict() for entity in entities] for entities in tagger.tag(items, **options)]
+    return tagger.tag(items, **options)
 
 
 def assert_equal(found, expected):
