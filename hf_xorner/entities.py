@@ -45,13 +45,6 @@ class Entity(dict[str, Any]):
     word_end: int
     score: float
 
-    def __init__(
-        self, label: str, text: str, start: int, end: int, word_start: int, word_end: int, score: float
-    ) -> None:
-        super().__init__(
-            label=label, text=text, start=start, end=end, word_start=word_start, word_end=word_end, score=score
-        )
-
     def __getattr__(self, name: str) -> Any:
         if name in self:
             return self[name]
@@ -289,7 +282,8 @@ class BaseTagger(ABC):
         )
         for number, label, start, end, word_start, word_end, score in zip(*(c.tolist() for c in columns), strict=True):
             text = texts[number][start:end]
-            yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
+            offsets = {"start": start, "end": end, "word_start": word_start, "word_end": word_end}
+            yield number, Entity(label=self.types[label], text=text, **offsets, score=score)
 
 
 def _ahead(items: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:

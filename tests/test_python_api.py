@@ -114,7 +114,7 @@ def test_tag_returns_a_list_and_stream_an_iterator(trained):
 
 
 def test_an_entity_is_a_dictionary_with_attributes():
-    entity = Entity("PER", "Ann", 0, 3, 0, 1, 0.5)
+    entity = Entity(label="PER", text="Ann", start=0, end=3, word_start=0, word_end=1, score=0.5)
     assert json.loads(json.dumps([entity])) == [entity]
     assert entity == {name: getattr(entity, name) for name in entity} and entity.text == entity["text"] == "Ann"
     assert list(entity) == ["label", "text", "start", "end", "word_start", "word_end", "score"]
@@ -122,7 +122,10 @@ def test_an_entity_is_a_dictionary_with_attributes():
 
 
 def test_entities_are_shown_in_colour_and_escaped():
-    entities = Entities([Entity("A&B", "<i>Ann</i>", 3, 13, 1, 2, 0.5)], "is <i>Ann</i> & co")
+    entities = Entities(
+        [Entity(label="A&B", text="<i>Ann</i>", start=3, end=13, word_start=1, word_end=2, score=0.5)],
+        "is <i>Ann</i> & co",
+    )
     shown = entities._repr_html_()
     assert "&lt;i&gt;Ann&lt;/i&gt;" in shown
     assert "A&amp;B" in shown

@@ -340,9 +340,9 @@ def load_corpus(source: Source, data_dir: str | Path | None = None, **reading: A
       folder of that name (``conll2002`` for both languages); without ``data_dir``, in the folder that the environment
       variable ``HF_XORNER_CORPORA`` names. Where there are none and ``data_dir`` is not given, the first two come from
       a copy on the Hub;
-    - a folder of files whose names tell their splits, or a single file, which becomes ``train``. A relative path is
-      looked for in ``data_dir`` where one is given. A folder with the name of a corpus is written as a
-      path, ``./wnut17`` or ``Path("wnut17")``;
+    - a folder of files whose names tell their splits, or of training data where no name does, or a single file, which
+      becomes ``train``. A relative path is looked for in ``data_dir`` where one is given. A folder with the name of a
+      corpus is written as a path, ``./wnut17`` or ``Path("wnut17")``;
     - ``owner/name``: a data set on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``;
     - a ``Dataset`` or ``DatasetDict`` with such columns; a pandas ``DataFrame`` with a row for each sentence (lists of
       words and tags) or for each word (as in CSV); a list of pairs (words, tags), or of records as in JSON.

@@ -215,7 +215,13 @@ def test_the_last_split_has_tables_of_errors_and_confidence(facts):
 def test_examples_cover_different_types():
     class Tags:
         def tag(self, sentences):
-            return [[Entity(label, "x", 0, 1, 0, 1, 0.9) for label in sentence.split()] for sentence in sentences]
+            return [
+                [
+                    Entity(label=label, text="x", start=0, end=1, word_start=0, word_end=1, score=0.9)
+                    for label in sentence.split()
+                ]
+                for sentence in sentences
+            ]
 
     assert varied(Tags(), ["A A", "B", "A A A B", "C", "A C D", "", "C D"]) == ["A C D", "A A A B"]
     assert varied(Tags(), ["", ""]) == [""]
