@@ -34,7 +34,7 @@ _OTHER_SUFFIX = re.compile(
     r"|ini|lock|xml|npy|npz|pkl|pickle|pt|bin|safetensors|h5|vec|db|bak|orig|md5|sha256|zip|tar|tgz|bz2|xz|zst|7z|rar)"
 )
 _OTHER_NAME = re.compile(
-    r"(read_?me|licen[cs]e|copying|changelog|citation|makefile|dataset_infos?)(\.\w+)?", re.IGNORECASE
+    r"(read_?me|licen[cs]e|copying|changelog|citation|makefile|requirements|dataset_infos?)(\.\w+)?", re.IGNORECASE
 )
 # Names of files whose labels were removed.
 _UNLABELLED = re.compile(r"un_?-?labell?ed|no_?labels|mask|blind|raw")
