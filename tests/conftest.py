@@ -41,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import reference_encoders
 from processes import run_python
 
-from hf_xorner import WordCharTokenizer
+from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.registration import CONFIGS, MODELS
 
 # Models this small are slower with several threads, most of all on a busy machine.
@@ -201,6 +201,30 @@ def draw_varied_actions(model) -> None:
 def tokenizer() -> WordCharTokenizer:
     """The tokenizer of the words in SENTENCES."""
     return WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10)
+
+
+@pytest.fixture(scope="session")
+def tagger(tokenizer) -> Tagger:
+    """A tagger with a CRF that finds many entities in the texts of random_texts.py."""
+    from random_texts import lively_model  # which imports this file
+
+    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
+
+
+@pytest.fixture(scope="session")
+def tagger_folder(tagger, tmp_path_factory) -> str:
+    """The folder in which that tagger is saved."""
+    folder = tmp_path_factory.mktemp("tagger")
+    tagger.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def towns(tmp_path_factory) -> Path:
+    """The folder of a small corpus in columns, which no test changes."""
+    from helpers import write_towns
+
+    return write_towns(tmp_path_factory.mktemp("towns") / "towns")
 
 
 @pytest.fixture(scope="session")
