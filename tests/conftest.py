@@ -34,8 +34,9 @@ from filelock import FileLock
 # No test uses the network: a name that is not found locally must fail at once.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
-# The cache of datasets is a temporary folder, which the processes that tests start share.
+# The caches of datasets and of models' code are temporary folders, which the processes that tests start share.
 os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="hf_xorner_tests_")
+os.environ["HF_MODULES_CACHE"] = f"{os.environ['HF_DATASETS_CACHE']}/modules"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import reference_encoders
@@ -267,7 +268,7 @@ def forked_offline():
 
 @pytest.fixture
 def script(tmp_path, monkeypatch, capsys):
-    """Run a script in this process, which saves the imports; returns the exit code, output and errors."""
+    """Run a script of scripts/ or by its path in this process; returns the exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
 

@@ -341,9 +341,10 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
 def test_memory_does_not_grow_with_the_input(tmp_path, tagger_folder):
-    """Over 2 s, as growth only shows in large inputs: with records of 5 kB, keeping them would be measured."""
+    """Growth only shows in large inputs: with records of 5 kB, keeping them would be measured."""
     draw, peaks = random.Random(0), []
     for count in (1000, 6000):
         records = ({"text": " ".join(draw.choice(SENTENCES)), "more": draw.randbytes(2500).hex()} for _ in range(count))

@@ -3,7 +3,6 @@
 import threading
 from functools import partial
 
-import pytest
 from helpers import fault, lock_holder, ok, posix
 from transformers import TrainerCallback
 
