@@ -246,7 +246,7 @@ class TaggerForTokenClassification(PreTrainedModel):
 
         Args:
             input_ids: Word ids (B, T), 0 for padding on either side.
-            char_ids: Character ids (B, T, max_word_chars).
+            char_ids: Character ids (B, T, max_word_chars), or as many as the longest word has.
             attention_mask: (B, T), 1 for words and 0 for padding; by default, where `input_ids` is not 0.
             labels: Public labels (B, T), −100 for words without label.
             piece_ids: Pieces of the words (B, T, max_word_pieces), for models that make features of them.
@@ -422,9 +422,11 @@ class TaggerForTokenClassification(PreTrainedModel):
         if piece_ids is None or not config.max_word_pieces:
             piece_ids = input_ids.new_zeros(0, config.max_word_pieces)
         for name, ids, field in (("char_ids", char_ids, "max_word_chars"), ("piece_ids", piece_ids, "max_word_pieces")):
-            if ids.shape[-1] != getattr(config, field):
+            # Characters may be cut to the longest word, with at least one column.
+            width, most = ids.shape[-1], getattr(config, field)
+            if width != most and not (name == "char_ids" and 0 < width < most):
                 raise ValueError(
-                    f"{name} is {ids.shape[-1]} wide and the model's {field} is {getattr(config, field)}; "
+                    f"{name} is {width} wide and the model's {field} is {most}; "
                     "use the tokenizer that was saved with the model."
                 )
         # Elsewhere, embeddings report ids out of range.
