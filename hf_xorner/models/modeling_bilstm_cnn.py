@@ -6,11 +6,37 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .attention import WindowedSelfAttention
 from .configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
-from .dropout import VariationalDropout
+from .layers import WindowedSelfAttention
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .recurrent import BiLstmLayer, DistinctWords, both_directions, concatenated
+
+
+class VariationalDropout(nn.Module):
+    """Dropout with one mask for all words of a sentence (Gal and Ghahramani 2016)."""
+
+    def __init__(self, rate: float, shared: bool = False) -> None:
+        super().__init__()
+        self.rate = rate
+        self.shared = shared
+
+    @property
+    def active(self) -> bool:
+        """True if values are dropped now."""
+        return self.training and self.rate > 0
+
+    def mask(self, like: Tensor, *shape: int) -> Tensor:
+        """A mask of the shape (…, B, d): zeros, and elsewhere 1 / (1 - rate); (…, 1, d) if the batch shares it."""
+        *leading, batch, size = shape
+        keep = like.new_empty(*leading, 1 if self.shared else batch, size)
+        return keep.bernoulli_(1 - self.rate).div_(1 - self.rate)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Drop features of (2, B, T, d), with one mask per direction and sentence."""
+        if not self.active:
+            return values
+        directions, batch, _, size = values.shape
+        return values * self.mask(values, directions, batch, size).unsqueeze(2)
 
 
 class BaselineEncoder(Encoder):

@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .configuration_id_cnn import IdCnnConfig
-from .convolutions import Layout
-from .dropout import dropout
+from .layers import Layout, dropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 

@@ -11,9 +11,8 @@ from torch.autograd.function import once_differentiable
 
 from .configuration_tagger import TaggerConfig
 from .contextual import ContextualFeatures
-from .devices import readable
-from .dropout import dropout
 from .frozen_vectors import ComposedVectors, StaticVectors, draw_vectors
+from .layers import dropout, readable
 from .recurrent import build_layer
 from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, UNKNOWN_ID
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .attention import WindowedSelfAttention
 from .configuration_cnn_lstm_crf import CnnLstmCrfConfig
-from .dropout import dropout
+from .layers import WindowedSelfAttention, dropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 from .recurrent import BiLayer, BiLstmLayer, DistinctWords, both_directions, build_layer, concatenated
 

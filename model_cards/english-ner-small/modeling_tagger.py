@@ -11,12 +11,11 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
-from .attention import HeadProjections
 from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
-from .devices import readable
 from .features import WordFeatures, first_added_id, word_rows
 from .frozen_vectors import draw_vectors
+from .layers import HeadProjections, readable
 from .recurrent import BiLayer, DistinctWords
 from .tags import IGNORED, TagSpace
 

@@ -8,7 +8,7 @@ import torch
 from test_stack_lstm import LABEL_SETS, LENGTHS, VARIANTS, build, reference_of
 
 from hf_xorner import Tagger
-from hf_xorner.models.transition_decoder import greedy_search
+from hf_xorner.models.modeling_stack_lstm import greedy_search
 from hf_xorner.models.transitions import NO_ACTION, TransitionSystem
 
 
