@@ -391,17 +391,17 @@ class TaggerForTokenClassification(PreTrainedModel):
         config = self.config
         limits = [
             ("input_ids", input_ids, input_ids.shape[-1], config.vocab_size),
-            ("char_ids", char_ids, config.max_word_chars, config.char_vocab_size),
+            ("char_ids", char_ids, min(char_ids.shape[-1], config.max_word_chars), config.char_vocab_size),
         ]
         if piece_ids is not None and config.max_word_pieces:
             limits.append(("piece_ids", piece_ids, config.max_word_pieces, config.piece_vocab_size + 1))
         for name, ids, width, size in limits:
-            if ids.shape[-1] > width or _beyond(ids, size):
+            if ids.shape[-1] != width or _beyond(ids, size):
                 raise ValueError(
-                    f"{name} must have up to {width} ids below {size} in each row; use the tokenizer that was saved with "
-                    "the model."
+                    f"{name} must have {width} ids below {size} in each row; use the tokenizer that was saved with the "
+                    "model."
                 )
-        if labels is not None and _beyond(labels.masked_fill(labels == IGNORED, 0), config.num_labels):
+        if labels is not None and readable(labels) and _beyond(labels.masked_fill(labels == IGNORED, 0), config.num_labels):
             raise ValueError(
                 f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "
                 "words without label; build the config with the id2label of the data."
