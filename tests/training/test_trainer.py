@@ -4,8 +4,6 @@ import pytest
 import torch
 from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
-from helpers import folders_for
-from processes import run_in_two_processes
 from runs import settings
 
 from hf_xorner.training import TaggerTrainer, TaggingCollator
@@ -41,29 +39,6 @@ def test_accumulated_gradients_match_a_large_batch(tmp_path, tokenizer):
         parts = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=1, gradient_accumulation_steps=4)
         assert largest_difference(whole, start) > 1e-3
         assert largest_difference(whole, parts) < 1e-6, reduction
-
-
-TWO_PROCESSES = """
-import sys, torch
-sys.path[:0] = {paths!r}
-from test_trainer import REDUCTIONS, one_step
-from conftest import SENTENCES
-from hf_xorner import WordCharTokenizer
-tokenizer = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10)
-weights = {{r: one_step({folder!r}, tokenizer, r, per_device_train_batch_size=2) for r in REDUCTIONS}}
-assert torch.distributed.get_world_size() == 2
-if torch.distributed.get_rank() == 0:
-    torch.save(weights, {folder!r} + "/weights.pt")
-"""
-
-
-# Over 2 s, as new processes form a group.
-def test_two_processes_take_the_same_step_as_one(tmp_path, tokenizer):
-    run_in_two_processes(TWO_PROCESSES.format(paths=folders_for(__file__), folder=str(tmp_path)), tmp_path)
-    together = torch.load(tmp_path / "weights.pt", weights_only=True)
-    for reduction in REDUCTIONS:
-        alone = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=4)
-        assert largest_difference(alone, together[reduction]) < 1e-6, reduction
 
 
 @pytest.mark.parametrize(("columns", "remove"), [(("tokens", "ner_tags"), True), (("words", "tags"), False)])
