@@ -37,6 +37,9 @@ _CODE_POINTS = 0x110000
 #: All letters with case, digits and punctuation lie below; what is above is other (CJK, private use, unassigned).
 _TYPED_CODE_POINTS = 0x20000
 
+#: Words whose pieces are kept.
+WORDS_KEPT = 2**14
+
 _DIGIT = re.compile(r"\d")
 
 
@@ -114,7 +117,7 @@ class WordLookup(NamedTuple):
         table = character_ids(self.policies["characters"], self.policies["digits"] == "zero")
         # One more code point, so that there is one even without words.
         ids = table[np.append(code_points("".join(words)), 0)]
-        return np.where(places < stops[:, None], ids[np.minimum(places, len(ids) - 1)], 0)
+        return np.where(places < stops[:, None], ids[np.minimum(places, len(ids) - 1)], 0).astype(np.int64)
 
 
 def fold(word: str, casing: str, digits: str) -> str:
@@ -157,7 +160,7 @@ def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
     """Return the id of every code point: known characters by their place, others by their type."""
     by_type = [max(RESERVED_CHARACTER_TYPES.find(code), UNKNOWN_ID) for code in CHARACTER_TYPE_CODES]
     types = character_types()
-    ids = np.array(by_type, dtype=np.int64)[types]
+    ids = np.array(by_type, dtype=np.int32)[types]
     ids[code_points(characters)] = np.arange(len(characters)) + len(RESERVED_CHARACTER_TYPES)
     if zero_digits and "0" in characters:
         ids[types == CHARACTER_TYPE_CODES.index("d")] = ids[ord("0")]
@@ -192,6 +195,7 @@ class WordPieces:
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = True
+        self._ids_of = lru_cache(WORDS_KEPT)(self._ids)
 
     def __getstate__(self) -> str:
         """Pickle the JSON: the tokenizer itself would lose `encode_special_tokens`."""
@@ -224,13 +228,14 @@ class WordPieces:
 
         A word of which the tokenizer leaves nothing (a control character, say) has no piece.
         """
-        texts = [self.blank + word if word else word for word in words] if self.blank else list(words)
-        encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        ids = [encoding.ids[:width] for encoding in encodings]
+        ids = [self._ids_of(word)[:width] for word in words]
         counts = np.fromiter(map(len, ids), np.int64, len(ids))
         rows = np.zeros((len(ids), width), dtype=np.int64)
         rows[np.arange(width) < counts[:, None]] = np.fromiter(chain.from_iterable(ids), np.int64, counts.sum()) + 1
         return rows
+
+    def _ids(self, word: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer.encode(word and self.blank + word, add_special_tokens=False).ids)
 
 
 def _disable_prefix_space(pre_tokenizer: Any) -> bool:
