@@ -272,6 +272,8 @@ class BaseTagger(ABC):
         path_log_probs: np.ndarray,
     ) -> Iterator[tuple[int, Entity]]:
         """Entities, each with the number of its text."""
+        if self._outside[labels].all():
+            return
         sentence = np.arange(len(texts)).repeat(counts)
         first_word = (counts.cumsum() - counts)[sentence]
         firsts, ends, _ = chunks_of(self._kind[labels], self._type[labels], counts)

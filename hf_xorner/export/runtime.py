@@ -171,7 +171,10 @@ def _inputs(words: Words, mask: np.ndarray, place: np.ndarray) -> dict[str, np.n
 
     A graph computes each distinct word of a batch once: it reads their ids, and the index among them of every word.
     """
-    rows, index = np.unique(words.place[place], return_inverse=True)
+    index = words.place[place]
+    rows: Any = slice(None)
+    if len(index) < len(words.place):  # more batches
+        rows, index = np.unique(index, return_inverse=True)
     word_index = np.zeros(mask.shape, dtype=np.int64)
     word_index[mask] = index
     inputs = {"input_ids": words.input_ids[rows], "word_index": word_index, "attention_mask": mask.astype(np.int64)}

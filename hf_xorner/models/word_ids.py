@@ -88,8 +88,8 @@ class WordLookup(NamedTuple):
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
         place = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
         distinct = list(numbers)
-        ids = np.fromiter(map(self.word_id, distinct), np.int64, len(distinct))
-        ids[ids == 0] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
+        # A given word "[PAD]" pads nothing.
+        ids = np.fromiter((self.word_id(word) or UNKNOWN_ID for word in distinct), np.int64, len(distinct))
         piece_ids = None if self.pieces is None else self.pieces.of(distinct, self.policies["max_word_pieces"])
         return Words(counts, offsets, place, ids, self.character_ids_of(distinct), piece_ids)
 
@@ -109,15 +109,9 @@ class WordLookup(NamedTuple):
 
     def character_ids_of(self, words: Sequence[str]) -> np.ndarray:
         """Return the character ids (N, W) of words; see `Words`."""
-        lengths = np.fromiter(map(len, words), np.int64, len(words))
-        stops = lengths.cumsum()
-        starts = stops - lengths
-        width = min(self.policies["max_word_chars"], int(lengths.max(initial=1)))
-        places = starts[:, None] + np.arange(width)
+        words = [word[: self.policies["max_word_chars"]] for word in words]
         table = character_ids(self.policies["characters"], self.policies["digits"] == "zero")
-        # One more code point, so that there is one even without words.
-        ids = table[np.append(code_points("".join(words)), 0)]
-        return np.where(places < stops[:, None], ids[np.minimum(places, len(ids) - 1)], 0).astype(np.int64)
+        return _padded(table[code_points("".join(words))], words, max(map(len, words), default=1) or 1)
 
 
 def fold(word: str, casing: str, digits: str) -> str:
@@ -139,6 +133,14 @@ def check_text(text: str, number: int) -> None:
             f"Text {number} holds a lone surrogate, U+{ord(text[error.start]):04X}, at character {error.start}; "
             "decode the text's source with errors='replace'."
         ) from None
+
+
+def _padded(values: np.ndarray, rows: Sequence[Any], width: int) -> np.ndarray:
+    """Return the values of rows, one row after the other, as an array (rows, width) that is padded with 0."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    padded = np.zeros((len(rows), width), dtype=np.int64)
+    padded[np.arange(width) < lengths[:, None]] = values
+    return padded
 
 
 # --- Characters ------------------------------------------------------------------------------------------------------
@@ -229,10 +231,7 @@ class WordPieces:
         A word of which the tokenizer leaves nothing (a control character, say) has no piece.
         """
         ids = [self._ids_of(word)[:width] for word in words]
-        counts = np.fromiter(map(len, ids), np.int64, len(ids))
-        rows = np.zeros((len(ids), width), dtype=np.int64)
-        rows[np.arange(width) < counts[:, None]] = np.fromiter(chain.from_iterable(ids), np.int64, counts.sum()) + 1
-        return rows
+        return _padded(np.array(list(chain.from_iterable(ids)), dtype=np.int64) + 1, ids, width)
 
     def _ids(self, word: str) -> tuple[int, ...]:
         return tuple(self.tokenizer.encode(word and self.blank + word, add_special_tokens=False).ids)
