@@ -1,10 +1,23 @@
-"""The methods of HfApi that publishing calls, on repositories in memory."""
+"""The methods of HfApi that publishing calls, on repositories in memory, and a folder to publish."""
 
+import shutil
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from huggingface_hub.utils import filter_repo_objects
+
+TEXT = "Ann Smith met Zeus in New York ."
+CARD = f"---\nlicense: mit\nwidget:\n- text: {TEXT}\n---\n# A tagger\n"
+
+
+@pytest.fixture
+def folder(tagger_folder, tmp_path):
+    """A saved tagger with a card."""
+    folder = Path(shutil.copytree(tagger_folder, tmp_path / "tagger"))
+    (folder / "README.md").write_text(CARD, encoding="utf-8")
+    return folder
 
 
 class FakeHub:

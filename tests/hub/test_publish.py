@@ -2,41 +2,29 @@
 
 import inspect
 import json
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from fake_hub import FakeHub
+from fake_hub import CARD, TEXT, FakeHub
 from huggingface_hub import HfApi
-from random_texts import lively_model
 from transformers import pipeline
 
 from hf_xorner.hub import check_folder, prepare_repository, publish
 from hf_xorner.hub.publish import copy_model
 
 pytestmark = pytest.mark.usefixtures("forked_offline")
+pytest_plugins = "fake_hub"
 
-TEXT = "Ann Smith met Zeus in New York ."
-CARD = f"---\nlicense: mit\nwidget:\n- text: {TEXT}\n---\n# A tagger\n"
 NAME = "ann/tagger"
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory, tokenizer):
-    folder = tmp_path_factory.mktemp("saved") / "tagger"
-    lively_model("cross-bilstm-cnn", tokenizer, "crf").save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    (folder / "README.md").write_text(CARD, encoding="utf-8")
+@pytest.fixture(autouse=True)
+def left_here(folder):
+    """Files of the folder that are not published."""
     (folder / "training_args.bin").write_bytes(b"a pickle")
     (folder / "checkpoint-3").mkdir()
     (folder / "checkpoint-3" / "model.safetensors").write_bytes(b"weights")
-    return folder
-
-
-@pytest.fixture
-def folder(saved, tmp_path):
-    return Path(shutil.copytree(saved, tmp_path / "tagger"))
 
 
 @pytest.fixture
