@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 from conftest import ARCHITECTURES, SENTENCES, build_model
-from fake_hub import TEXT
 
 from hf_xorner import Tagger
 from hf_xorner.export.onnx import export_onnx
@@ -13,6 +12,8 @@ from hf_xorner.hub import check_folder
 from hf_xorner.hub.checks import example_sentences
 
 pytest_plugins = "fake_hub"
+
+TEXT = " ".join(SENTENCES[0])
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """Publishing to a fake of the Hub's client and into folders: what is uploaded, deleted and refused."""
 
 import inspect
-import json
 import sys
 from pathlib import Path
 
 import pytest
-from fake_hub import CARD, TEXT, FakeHub
+from conftest import SENTENCES
 from huggingface_hub import HfApi
 from transformers import pipeline
 
@@ -16,7 +15,7 @@ from hf_xorner.hub.publish import copy_model
 pytestmark = pytest.mark.usefixtures("forked_offline")
 pytest_plugins = "fake_hub"
 
-NAME = "ann/tagger"
+NAME, TEXT = "ann/tagger", " ".join(SENTENCES[0])
 
 
 @pytest.fixture(autouse=True)
@@ -27,21 +26,14 @@ def left_here(folder):
     (folder / "checkpoint-3" / "model.safetensors").write_bytes(b"weights")
 
 
-@pytest.fixture
-def hub(monkeypatch):
-    """The client; that the model works in a new process is tested elsewhere."""
-    monkeypatch.setattr("hf_xorner.hub.checks.run_without_package", lambda *_: json.dumps([[TEXT, []]]))
-    return FakeHub()
-
-
 def content(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.suffix != ".bin"}
 
 
-def test_the_fake_has_the_signatures_of_the_client():
+def test_the_fake_has_the_signatures_of_the_client(hub):
     for name in ("create_repo", "create_branch", "model_info", "upload_folder", "create_tag"):
         assert (
-            inspect.signature(getattr(FakeHub, name)).parameters.keys()
+            inspect.signature(getattr(hub, name)).parameters.keys()
             <= inspect.signature(getattr(HfApi, name)).parameters.keys()
         )
 
@@ -64,7 +56,8 @@ def test_overwriting_is_asked_for_and_deletes_only_the_earlier_model(hub, folder
     old += ("handler.py", "model.onnx", "onnx_tagger.py", "modeling_grn.py")
     kept = ("notes.txt", "LICENSE", "onnx/model.onnx", "old.png", "train.py", "a/tags.py", "requirements.txt")
     hub.repositories[NAME].branches["main"] |= dict.fromkeys([*old, *kept], b"x")
-    (folder / "README.md").write_text(CARD + "second", encoding="utf-8")
+    with (folder / "README.md").open("a", encoding="utf-8") as file:
+        file.write("second")
     publish(folder, NAME, overwrite=True, api=hub)
     assert hub.files(NAME) == {**content(folder), **dict.fromkeys(kept, b"x")}
     assert ".gitattributes" in hub.repositories[NAME].branches["main"]
