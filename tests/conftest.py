@@ -312,7 +312,7 @@ def as_on_a_gpu(monkeypatch):
     """Return a function that switches models to the paths of a GPU, on which Python reads no values."""
 
     def switch():
-        for name in ("convolutions", "crf", "features", "modeling_grn", "modeling_tagger", "recurrent"):
+        for name in ("layers", "crf", "features", "modeling_grn", "modeling_tagger", "recurrent"):
             monkeypatch.setattr(f"hf_xorner.models.{name}.readable", lambda values: False)
 
     return switch

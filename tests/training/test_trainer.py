@@ -75,7 +75,7 @@ def test_the_collator_pads_words_characters_and_labels(tokenizer):
         [{"tokens": ["Ann", ""], "ner_tags": [1, 0]}, {"tokens": ["x"], "ner_tags": [5]}]
     )
     assert batch["input_ids"].shape == (2, 2)
-    assert batch["char_ids"].shape == (2, 2, tokenizer.max_word_chars)
+    assert batch["char_ids"].shape == (2, 2, len("Ann"))
     assert batch["labels"].tolist() == [[1, 0], [5, -100]]
     assert "labels" not in TaggingCollator(tokenizer)([{"tokens": ["Ann"]}])
 
