@@ -144,7 +144,10 @@ class BaseTagger(ABC):
     Attributes:
         types: The type of entity of every label.
         min_score: The argument, or its default, or 0; the methods that find entities take another one.
+        batches_ahead: Batches that are read ahead to group sentences of similar length.
     """
+
+    batches_ahead = BATCHES_AHEAD
 
     def __init__(
         self,
@@ -218,13 +221,28 @@ class BaseTagger(ABC):
         if isinstance(items, str):
             raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
         least = self.min_score if min_score is None else self._checked(min_score)
-        return chain.from_iterable(self._annotate(ahead, batch_size, least) for ahead in _ahead(items, batch_size))
+        return chain.from_iterable(self._annotate(ahead, batch_size, least) for ahead in self._ahead(items, batch_size))
 
     def label(
         self, sentences: Iterable[Sequence[str]], batch_size: int = 128
     ) -> Iterator[tuple[list[str], np.ndarray]]:
         """Yield the label of every word and its probability, for sentences of given words, whatever `min_score` is."""
-        return chain.from_iterable(self._label(ahead, batch_size) for ahead in _ahead(sentences, batch_size))
+        return chain.from_iterable(self._label(ahead, batch_size) for ahead in self._ahead(sentences, batch_size))
+
+    def _ahead(self, items: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:
+        """Checked items of a stream, some batches at a time."""
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size} must be at least 1.")
+
+        def blocks() -> Iterator[list[Any]]:
+            stream, count = iter(items), 0
+            while block := list(islice(stream, batch_size * self.batches_ahead)):
+                for number, item in enumerate(block, count):
+                    _check_item(item, number)
+                count += len(block)
+                yield block
+
+        return blocks()
 
     def _label(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
         if any(isinstance(item, str) for item in items):
@@ -265,6 +283,8 @@ class BaseTagger(ABC):
         path_log_probs: np.ndarray,
     ) -> Iterator[tuple[int, Entity]]:
         """Entities, each with the number of its text."""
+        if self._outside[labels].all():
+            return
         sentence = np.arange(len(texts)).repeat(counts)
         first_word = (counts.cumsum() - counts)[sentence]
         firsts, ends, _ = chunks_of(self._kind[labels], self._type[labels], counts)
@@ -284,22 +304,6 @@ class BaseTagger(ABC):
             text = texts[number][start:end]
             offsets = {"start": start, "end": end, "word_start": word_start, "word_end": word_end}
             yield number, Entity(label=self.types[label], text=text, **offsets, score=score)
-
-
-def _ahead(items: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:
-    """Checked items of a stream, `batch_size * BATCHES_AHEAD` at a time."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size={batch_size} must be at least 1.")
-
-    def blocks() -> Iterator[list[Any]]:
-        stream, count = iter(items), 0
-        while block := list(islice(stream, batch_size * BATCHES_AHEAD)):
-            for number, item in enumerate(block, count):
-                _check_item(item, number)
-            count += len(block)
-            yield block
-
-    return blocks()
 
 
 def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
