@@ -46,7 +46,7 @@ NOT_RUN = {
     "analyze": "needs models with attention and relations; tests/papers runs every analysis",
     "--to web": "needs npm packages; test_web writes the page",
     "$part": "one of many jobs, as the folder before it",
-    "zcat": "reads standard input, as test_tag_script does",
+    "| hf-xorner tag": "reads standard input, as test_tag_script does",
     "benchmark": "takes minutes; test_benchmark runs it on a few sentences",
     "conll2003": "needs CoNLL-2003; test_data_script counts other corpora",
     "--repo_id me/my-tagger --private": "needs the Hub; test_publishing publishes to a local one",
