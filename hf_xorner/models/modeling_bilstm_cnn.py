@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from .configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
 from .layers import WindowedSelfAttention
-from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLstmLayer, DistinctWords, both_directions, concatenated
+from .modeling_tagger import Encoded, Encoder, Features, TaggerForTokenClassification
+from .recurrent import BiLstmLayer, both_directions, concatenated
 
 
 class VariationalDropout(nn.Module):
@@ -68,11 +68,7 @@ class BaselineEncoder(Encoder):
         return self.layers[0]
 
     def forward(
-        self,
-        features: Tensor | DistinctWords,
-        lengths: Tensor,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
+        self, features: Features, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
         """features (B, T, d) → H (B, T, 2 · hidden_size), also of the lower layers as hidden states."""
         states: Any = both_directions(features)
@@ -112,11 +108,7 @@ class AttEncoder(BaselineEncoder):
         self.output_size += self.attention.output_size
 
     def forward(
-        self,
-        features: Tensor | DistinctWords,
-        lengths: Tensor,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
+        self, features: Features, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
         """features (B, T, d) → [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
         below = super().forward(features, lengths, output_hidden_states=output_hidden_states)

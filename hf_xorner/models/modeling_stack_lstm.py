@@ -44,7 +44,6 @@ class Stepper:
 
     def __init__(self, scorer: ActionScorer, words: Tensor, lengths: Tensor) -> None:
         self.scorer, self.words, self.lengths = scorer, words, lengths
-        self.static = torch.compiler.is_compiling()  # shapes must not depend on values
         self.time = words.shape[1]
         output, stack, history = self.lstms = (scorer.output, scorer.stack, scorer.history)
         flat = words.flatten(0, 1)
@@ -100,17 +99,17 @@ class Stepper:
         return log_softmax_of_valid(scores, self.scorer.system.valid(states.position, states.depth, length))
 
     def push(self, states: States, action: Tensor) -> States:
-        """Execute an action (N,) each, or NO_ACTION."""
+        """Execute an action (N,) each."""
         shifts, outs, reduces = action == SHIFT, action == OUT, action >= FIRST_REDUCE
         word = states.sentence * self.time + states.position.clamp(max=self.time - 1)
         gates = torch.stack(
             [
                 self.gates_of_chunks(states, action, self.gates_of_outs.index_select(0, word)),
                 self.gates_of_shifts.index_select(0, word),
-                self.gates_of_actions.index_select(0, action.clamp(min=0)),
+                self.gates_of_actions.index_select(0, action),
             ]
         )
-        pushes = torch.stack([action >= OUT, shifts, action >= 0]).unsqueeze(-1)
+        pushes = torch.stack([~shifts, shifts, torch.ones_like(shifts)]).unsqueeze(-1)
         empties = torch.stack([torch.zeros_like(reduces), reduces, torch.zeros_like(reduces)]).unsqueeze(-1)
         below, hidden, cells = None, [], []
         for layer, weight in enumerate(self.weights):
@@ -129,9 +128,6 @@ class Stepper:
     def gates_of_chunks(self, states: States, action: Tensor, gates: Tensor) -> Tensor:
         """Input products of the output's lowest layer for the chunks of REDUCE, else `gates` (N, gates · H)."""
         reduces = action >= FIRST_REDUCE
-        if self.static:
-            chunks = self.composed(states, action.clamp(min=FIRST_REDUCE), self.time)
-            return torch.where(reduces.unsqueeze(1), chunks, gates)
         index = reduces.nonzero().squeeze(1)
         if not len(index):
             return gates
@@ -164,16 +160,14 @@ def greedy_search(scorer: ActionScorer, words: Tensor, lengths: Tensor) -> tuple
     actions = lengths.new_full((2 * time, batch), NO_ACTION)
     log_probs = words.new_zeros((2 * time, batch, scorer.system.num_actions), dtype=wide)
     for step in range(2 * time):
-        unfinished = stepper.unfinished(states)
-        if not stepper.static:
-            kept = unfinished.nonzero().squeeze(1)
-            if len(kept) < len(rows):
-                rows, states, unfinished = rows[kept], states.select(kept), unfinished[kept]
-            if not len(rows):
-                actions, log_probs = actions[:step], log_probs[:step]
-                break
+        unfinished = stepper.unfinished(states).nonzero().squeeze(1)
+        if not len(unfinished):
+            actions, log_probs = actions[:step], log_probs[:step]
+            break
+        if len(unfinished) < len(rows):
+            rows, states = rows[unfinished], states.select(unfinished)
         here = stepper.log_probs(states)
-        action = here.max(-1).indices.masked_fill(~unfinished, NO_ACTION)
+        action = here.max(-1).indices
         states = stepper.push(states, action)
         actions[step, rows], log_probs[step, rows] = action, here
     return actions.t(), log_probs.transpose(0, 1)

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from .configuration_cnn_lstm_crf import CnnLstmCrfConfig
 from .layers import WindowedSelfAttention, dropout
-from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLayer, BiLstmLayer, DistinctWords, both_directions, build_layer, concatenated
+from .modeling_tagger import Encoded, Encoder, Features, TaggerForTokenClassification
+from .recurrent import BiLayer, BiLstmLayer, both_directions, build_layer, concatenated
 
 
 class CnnLstmCrfEncoder(Encoder):
@@ -28,11 +28,7 @@ class CnnLstmCrfEncoder(Encoder):
         return self.layer if isinstance(self.layer, BiLstmLayer) else None
 
     def forward(
-        self,
-        features: Tensor | DistinctWords,
-        lengths: Tensor,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
+        self, features: Features, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
         """features (B, T, d) → H (B, T, 2 · hidden_size) or [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
         directions = self.layer(both_directions(features), lengths)

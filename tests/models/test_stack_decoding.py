@@ -178,16 +178,6 @@ def test_tagger_finds_the_chunks_with_their_probabilities(tokenizer):
             assert entity.score == pytest.approx(score, abs=1e-5)
 
 
-@helpers.can_export
-def test_a_stack_lstm_can_be_exported(tokenizer):
-    model = build(tokenizer)
-    model.config.return_dict = False
-    batch = helpers.pad(helpers.random_sentences(model.config, (3, 1, 2)))
-    exported = torch.export.export(model, (), batch).module()
-    word = batch["attention_mask"].bool()
-    torch.testing.assert_close(exported(**batch)[0][word], model(**batch)[0][word])
-
-
 def test_the_decoder_raises_without_states(tokenizer):
     model = build(tokenizer)
     _, lengths = words_of(model, (3, 1))
