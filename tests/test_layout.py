@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "vectors": {"corpora", "errors", "files", "models"},
     "export": {"entities", "errors", "files", "loading", "models"},
     "evaluation": {"options", "corpora", "entities", "errors", "files", "models", "registration", "tagger"},
-    "tagging": {"options", "corpora", "entities", "errors", "files", "models", "tagger"},
+    "tagging": {"options", "corpora", "entities", "errors", "files", "loading", "models", "tagger"},
     "training": {
         *("corpora", "errors", "evaluation", "files", "loading", "models", "registration", "tagger"),
         *("options", "vectors"),
