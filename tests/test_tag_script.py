@@ -171,14 +171,14 @@ def test_a_dataset_on_the_hub_is_streamed(tag, tagger, monkeypatch):
     assert "a/two: has the splits train, test" in fault(tag("a/two"))
 
 
-def test_standard_input_is_read(tag, script, model, tagger, monkeypatch):
+def test_standard_input_is_read(tag, script, tagger_folder, tagger, monkeypatch):
     texts = "\n".join(TEXTS).encode()
     lines = "\n".join(json.dumps({"text": text}) for text in TEXTS).encode()
     for content, items in ((texts, TEXTS), (gzip.compress(texts), TEXTS), (lines, TEXTS), (b"", [])):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
         check(objects(ok(tag("-"))), tagger, items)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"Ann Smith"))))
-    check(objects(ok(script("tag.py", "--model", model))), tagger, ["Ann Smith"])
+    check(objects(ok(script("tag.py", "--model", tagger_folder))), tagger, ["Ann Smith"])
 
 
 def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, tagger, tmp_path, monkeypatch):
