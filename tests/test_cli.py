@@ -126,7 +126,7 @@ def test_unknown_names_are_reported_with_a_suggestion(capsys):
         (["tag", "x", "--zzzz"], "unknown option --zzzz; hf-xorner tag --help-all"),
         (["vectors", "convert", "x", "--ouput", "y"], "did you mean --output"),
         (["data", "convrt", "x"], "name a command: stats, convert"),
-        (["tag", "x"], "--model"),
+        (["export", "m"], "--output"),
         (["tag", "x", "--model", "m", "--batch_size", "many"], "--batch_size"),
     ):
         with pytest.raises(SystemExit) as stop:
