@@ -28,8 +28,14 @@ WORDS_PER_SENTENCE = 32
 # --- Results ---------------------------------------------------------------------------------------------------------
 
 
-class Entity(NamedTuple):
-    """An entity of a text; the text of given words is these words joined by blanks."""
+class Entity(dict[str, Any]):
+    """An entity of a text: a dictionary, whose values are attributes, too.
+
+    The text of given words is these words joined by blanks. The score is the probability that its words have their
+    tags, B I* E or S of its type, given the sentence.
+    """
+
+    __slots__ = ()
 
     label: str
     text: str
@@ -37,7 +43,12 @@ class Entity(NamedTuple):
     end: int
     word_start: int
     word_end: int
-    score: float  # probability that its words have their tags, B I* E or S of its type, given the sentence
+    score: float
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(name)
 
 
 class Entities(list[Entity]):
@@ -291,7 +302,8 @@ class BaseTagger(ABC):
         )
         for number, label, start, end, word_start, word_end, score in zip(*(c.tolist() for c in columns), strict=True):
             text = texts[number][start:end]
-            yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
+            offsets = {"start": start, "end": end, "word_start": word_start, "word_end": word_end}
+            yield number, Entity(label=self.types[label], text=text, **offsets, score=score)
 
 
 def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
