@@ -71,11 +71,20 @@ class Alignment:
 
     def __init__(self, lengths: Tensor, time: int) -> None:
         self.time, self.batch = time, len(lengths)
-        self.last = (lengths - 1).clamp(min=0)  # (B,)
+        self.lengths = lengths
         self.step = torch.arange(time, device=lengths.device).unsqueeze(1)  # (T, 1)
         self.inside = self.step < lengths  # (T, B)
         self.inside_pairs = self.inside[1:]  # (T − 1, B) words that have a word before them
-        self.rows = torch.arange(self.batch, device=lengths.device)
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """The numbers of the sentences, (B,)."""
+        return torch.arange(self.batch, device=self.lengths.device)
+
+    @cached_property
+    def last(self) -> Tensor:
+        """The last word of each sentence, (B,)."""
+        return (self.lengths - 1).clamp(min=0)
 
     @cached_property
     def words(self) -> Tensor:
@@ -470,7 +479,9 @@ def pair_posterior(chain: Chain, lengths: Tensor) -> Tensor:
 
 
 @torch.compiler.disable
-def posterior(chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True) -> tuple[Tensor | None, Tensor]:
+def posterior(
+    chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True, dtype: torch.dtype | None = None
+) -> tuple[Tensor | None, Tensor]:
     """Log posterior marginals (B, T, K), if of all tags, and log probabilities (B, T, 2) of those of a path (B, T).
 
     The latter are those of each tag by itself and given the tag before it on the path (by itself for the first word).
@@ -479,29 +490,23 @@ def posterior(chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True
     """
     if chain.emissions.shape[1] == 0:
         return torch.zeros_like(chain.emissions), chain.emissions.new_zeros(*path.shape, 2)
-    sums, like = messages(chain, lengths), chain.emissions
-    marginals = _log_marginals(sums, like) if all_tags else None
+    sums, dtype = messages(chain, lengths), dtype or chain.emissions.dtype
+
+    def finite(log_probs: Tensor) -> Tensor:
+        """(T, B, …) as (B, T, …)."""
+        return log_probs.to(dtype).clamp(min=IMPOSSIBLE).transpose(0, 1)
+
     inside = sums.alignment.inside.t()
-    if marginals is None:
-        alone = _finite(sums.log_marginals(path.t()), like).t()
-    else:
+    if all_tags:
+        even = -math.log(chain.emissions.shape[2])
+        marginals = finite(sums.log_marginals()).where(inside.unsqueeze(2), even)
         alone = marginals.gather(2, path.unsqueeze(2)).squeeze(2)
-    alone = alone.where(inside, 0)
+    else:
+        marginals, alone = None, finite(sums.log_marginals(path.t()))
     # NaN after a forbidden tag.
-    following = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
-    following = torch.cat([alone[:, :1], _finite(following, like).t()], 1).where(inside, 0)
-    return marginals, torch.stack([alone, following], 2)
-
-
-def _log_marginals(sums: ScaledMessages | LogMessages, like: Tensor) -> Tensor:
-    """(B, T, K) in the dtype of the emissions."""
-    inside = sums.alignment.inside.t().unsqueeze(2)
-    return _finite(sums.log_marginals(), like).transpose(0, 1).where(inside, -math.log(like.shape[2]))
-
-
-def _finite(log_probs: Tensor, like: Tensor) -> Tensor:
-    """Log probabilities made finite, in the dtype of the emissions."""
-    return log_probs.to(like.dtype).clamp(min=IMPOSSIBLE)
+    following = finite(sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE))
+    steps = torch.stack([alone, torch.cat([alone[:, :1], following], 1)], 2)
+    return marginals, steps.where(inside.unsqueeze(2), 0)
 
 
 class _LogPartition(torch.autograd.Function):
