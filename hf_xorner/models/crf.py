@@ -176,6 +176,7 @@ class LogMessages:
         sums = scan(ends, torch.stack([self.pairs, self.pairs.flip(0).mT], 1), torch.logsumexp)
         self.forward, self.backward = sums[:, 0], sums[:, 1].flip(0)
         self.total = (self.forward[-1] + chain.end).logsumexp(1)
+        self.finite_total = self.total.clamp(min=torch.finfo(self.total.dtype).min)  # −∞ − −∞ would be NaN
 
     def log_partition(self) -> Tensor:
         """Log of the summed exponentiated scores of all paths: (B,)."""
@@ -183,16 +184,12 @@ class LogMessages:
 
     def log_marginals(self, path: Tensor | None = None) -> Tensor:
         """Log probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
-        both = self.forward + self.backward - self._finite_total().unsqueeze(1)
+        both = self.forward + self.backward - self.finite_total.unsqueeze(1)
         return both if path is None else both.gather(2, path.unsqueeze(2)).squeeze(2)
 
     def marginals(self) -> Tensor:
         """Probability of each tag of each word, (T, B, K); 0 where no path is possible at all."""
         return self.log_marginals().exp()
-
-    def _finite_total(self) -> Tensor:
-        """The log partition; −∞ − −∞ would be NaN."""
-        return self.total.clamp(min=torch.finfo(self.total.dtype).min)
 
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
@@ -204,7 +201,7 @@ class LogMessages:
     def pair_counts(self, weight: Tensor) -> Tensor:
         """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
         scores = self.forward[:-1].unsqueeze(3) + self.pairs + self.backward[1:].unsqueeze(2)
-        counts = (scores - self._finite_total()[:, None, None]).exp() * weight[:, None, None]
+        counts = (scores - self.finite_total[:, None, None]).exp() * weight[:, None, None]
         counts = torch.where(self.alignment.inside_pairs[..., None, None], counts, 0)
         return F.pad(counts.transpose(0, 1), (0, 0, 0, 0, 1, 0)) if self.chain.conditioned else counts.sum((0, 1))
 
