@@ -28,8 +28,14 @@ WORDS_PER_SENTENCE = 32
 # --- Results ---------------------------------------------------------------------------------------------------------
 
 
-class Entity(NamedTuple):
-    """An entity of a text; the text of given words is these words joined by blanks."""
+class Entity(dict[str, Any]):
+    """An entity of a text: a dictionary, whose values are attributes, too.
+
+    The text of given words is these words joined by blanks. The score is the probability that its words have their
+    tags, B I* E or S of its type, given the sentence.
+    """
+
+    __slots__ = ()
 
     label: str
     text: str
@@ -37,7 +43,17 @@ class Entity(NamedTuple):
     end: int
     word_start: int
     word_end: int
-    score: float  # probability that its words have their tags, B I* E or S of its type, given the sentence
+    score: float
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(name)
+
+
+def hue_of(label: str) -> int:
+    """Return the hue of a label, from 0 to 359; those of persons, places and organisations are far apart."""
+    return sum(map(ord, label)) * 131 % 360
 
 
 class Entities(list[Entity]):
@@ -51,10 +67,20 @@ class Entities(list[Entity]):
         super().__init__(entities)
         self.text = text
 
+    def in_colour(self) -> str:
+        """Return the text for a terminal, with each entity in colour and its label behind it."""
+        parts, end = [], 0
+        for entity in self:
+            colour = f"\x1b[{31 + hue_of(entity.label) // 60}"
+            marked = f"{colour};1m{self.text[entity.start : entity.end]}{colour};22m {entity.label}\x1b[0m"
+            parts += [self.text[end : entity.start], marked]
+            end = entity.end
+        return "".join([*parts, self.text[end:]])
+
     def _repr_html_(self) -> str:
         parts, end = [], 0
         for entity in self:
-            hue = sum(map(ord, entity.label)) * 47 % 360
+            hue = hue_of(entity.label)
             parts += [
                 escape(self.text[end : entity.start]),
                 f'<mark style="background: hsl({hue}, 80%, 85%); color: black; border-radius: 4px; padding: 0 3px" '
@@ -291,7 +317,8 @@ class BaseTagger(ABC):
         )
         for number, label, start, end, word_start, word_end, score in zip(*(c.tolist() for c in columns), strict=True):
             text = texts[number][start:end]
-            yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
+            offsets = {"start": start, "end": end, "word_start": word_start, "word_end": word_end}
+            yield number, Entity(label=self.types[label], text=text, **offsets, score=score)
 
 
 def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
