@@ -7,6 +7,7 @@ from statistics import mean, stdev
 import pytest
 import tiny_encoders as tiny
 from conftest import REPOSITORY
+from helpers import ok
 from processes import run_python
 
 from hf_xorner import Tagger
@@ -111,3 +112,11 @@ def test_the_documented_sentences_are_tagged_as_shown():
     for (sentence, shown), entities in zip(rows, tagger.tag([sentence for sentence, _ in rows]), strict=True):
         found = ", ".join(f"{entity.label} {entity.text} {entity.score:.2f}" for entity in entities)
         assert shown == (found or "–"), sentence
+
+
+def test_the_documented_false_alarms_are_the_measured_ones(script, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    rows = ok(script("false_alarms.py", REPOSITORY / "model_cards" / "english-ner-small")).splitlines()
+    page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
+    assert len(rows) == 13  # ten genres
+    assert [row for row in rows if row not in page] == []

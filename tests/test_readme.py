@@ -40,7 +40,7 @@ print(json.dumps(outputs))
 
 def missing_package(code):
     """Return the optional package that a block imports and that is not installed."""
-    packages = re.findall(r"^(?:import|from) (spacy|ray|pyspark)\b", code, flags=re.MULTILINE)
+    packages = re.findall(r"^(?:import|from) (spacy|ray|pyspark|fastapi)\b", code, flags=re.MULTILINE)
     return next((package for package in packages if find_spec(package) is None), None)
 
 
