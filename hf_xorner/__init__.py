@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus
     from .entities import Entities, Entity
     from .evaluation.evaluate import evaluate
+    from .files import english
     from .hub import publish
     from .models.configuration_tagger import TaggerConfig
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
@@ -29,6 +30,7 @@ __all__ = [
     "TaggerOutput",
     "TaggerTrainer",
     "WordCharTokenizer",
+    "english",
     "evaluate",
     "load_corpus",
     "publish",
@@ -46,6 +48,7 @@ _LAZY = {
     "TaggerOutput": "models.modeling_tagger",
     "TaggerTrainer": "training",
     "WordCharTokenizer": "models.tokenization_word_char",
+    "english": "files",
     "evaluate": "evaluation.evaluate",
     "load_corpus": "corpora",
     "publish": "hub",

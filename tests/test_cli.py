@@ -47,7 +47,7 @@ NOT_RUN = {
     "analyze": "needs models with attention and relations; tests/papers runs every analysis",
     "--to web": "needs npm packages; test_web writes the page",
     "$part": "one of many jobs, as the folder before it",
-    "zcat": "reads standard input, as test_tag_script does",
+    "| hf-xorner tag": "reads standard input, as test_tag_script does",
     "benchmark": "takes minutes; test_benchmark runs it on a few sentences",
     "conll2003": "needs CoNLL-2003; test_data_script counts other corpora",
     "--repo_id me/my-tagger --private": "needs the Hub; test_publishing publishes to a local one",
@@ -126,7 +126,7 @@ def test_unknown_names_are_reported_with_a_suggestion(capsys):
         (["tag", "x", "--zzzz"], "unknown option --zzzz; hf-xorner tag --help-all"),
         (["vectors", "convert", "x", "--ouput", "y"], "did you mean --output"),
         (["data", "convrt", "x"], "name a command: stats, convert"),
-        (["tag", "x"], "--model"),
+        (["export", "m"], "--output"),
         (["tag", "x", "--model", "m", "--batch_size", "many"], "--batch_size"),
     ):
         with pytest.raises(SystemExit) as stop:
@@ -224,7 +224,7 @@ def test_no_progress_bars_are_written_to_a_file_but_to_a_terminal(workplace, mon
     small = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu --output_dir"
     evaluation = "evaluate --model my_tagger --dataset my_corpus --resamples 0"
     code = "import sys\nfrom hf_xorner.cli import main\nfor line in sys.argv[1:]: main(None, line.split())"
-    done = run_python(["-c", code, f"{small} small", evaluation], cwd=workplace, env=ENVIRONMENT)
+    done = run_python(["-c", code, f"{small} small", evaluation], cwd=workplace, env=ENVIRONMENT, trains=True)
     assert done.returncode == 0, done.stderr
     assert not any(sign in done.stdout + done.stderr for sign in ("\r", "it/s", "examples/s", "Loading weights"))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -256,5 +256,5 @@ def test_closed_and_full_streams_end_in_one_sentence_unless_they_are_not_needed(
         assert done.returncode == code
         assert sentence in done.stderr and len(done.stderr.splitlines()) == bool(sentence) and not done.stdout
     words = "tag --model my_tagger texts.txt --output daemon.jsonl".split()
-    assert run_python(["-c", CLOSED, *words], cwd=workplace, env=ENVIRONMENT).returncode == 0
+    assert run_python(["-c", CLOSED, *words], cwd=workplace, env=ENVIRONMENT, trains=True).returncode == 0
     assert len((workplace / "daemon.jsonl").read_text(encoding="utf-8").splitlines()) == 2

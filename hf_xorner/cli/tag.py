@@ -1,4 +1,4 @@
-"""`hf-xorner tag`: tag a file, a folder, a Hub dataset or standard input as a stream."""
+"""`hf-xorner tag`: tag a text, a file, a folder, a Hub dataset or standard input as a stream."""
 
 from __future__ import annotations
 
@@ -6,22 +6,30 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 
+from .. import __version__
+from ..errors import UsageError
+from ..export.runtime import GRAPH_FILE, OnnxTagger
 from ..options import option, read_options
-from ..tagging import TaggingOptions, tag_source
+from ..tagging import STDIN, TaggingOptions, tag_source
 from . import fail
 
 EXAMPLES = (
+    'hf-xorner tag "Imran Vale flew to Oslo."',
     "hf-xorner tag texts.txt --model my_tagger --output entities.jsonl",
     "zcat corpus.conll.gz | hf-xorner tag - --model my_tagger --input_format columns",
 )
 
 
 DESCRIPTION = (
-    "Tag texts (one a line), CoNLL columns, JSON (an object a line, or an array), CSV or Parquet, also compressed by "
-    "gzip: a file, a folder of files, - for standard input, or owner/name on the Hub. Writes one record for each that "
-    "it reads, in order. An output is called NAME.partial until it is complete. A folder of inputs becomes a folder of "
-    "outputs; a second run writes those that are missing."
+    "Tag a text, or texts (one a line), CoNLL columns, JSON (an object a line, or an array), CSV or Parquet, also "
+    "compressed by gzip: a file, a folder of files, - for standard input, or owner/name on the Hub. An argument that "
+    "holds a blank and is not the name of a file is a text. Writes one record for each that it reads, in order; a "
+    "terminal shows texts with their entities in colour. An output is called NAME.partial until it is complete. A "
+    "folder of inputs becomes a folder of outputs; a second run writes those that are missing."
 )
 
 
@@ -29,15 +37,21 @@ DESCRIPTION = (
 class Options(TaggingOptions):
     """The options of tagging, with the source."""
 
-    source: str = option(help="A file, a folder, - for standard input, or owner/name on the Hub.", positional=True)
+    source: str | None = option(
+        None,
+        "A text that holds a blank, a file, a folder, or owner/name on the Hub; by default, and for -, standard input.",
+        positional=True,
+    )
 
 
 def run(words: Sequence[str]) -> None:
     """Tag what the options name, and print a summary."""
     start = time.monotonic()
     options = read_options(Options, words)
+    if options.source is None and sys.stdin.isatty():
+        raise UsageError("name a text, a file or a folder; --help shows examples.")
     try:
-        tally = tag_source(options.source, options)
+        tally = tag_source(options.source or STDIN, options, _exported(options))
     except KeyboardInterrupt:
         fail("tag", "interrupted.", 130)
     except RuntimeError as error:
@@ -54,3 +68,20 @@ def run(words: Sequence[str]) -> None:
         kept = f"; {tally.existing} files were complete already" if tally.existing else ""
         figures = f"{tally.records:,} records, {tally.words:,} words, {time.monotonic() - start:.1f} s"
         print(f"written: {options.output} ({figures}{kept})")
+
+
+def _exported(options: Options) -> OnnxTagger | None:
+    """Return the tagger of an exported folder, or of the installed package of the English model: without PyTorch."""
+    folder = _english_package() if options.model is None else Path(options.model)
+    if options.device or not folder or not (folder / GRAPH_FILE).is_file() or not find_spec("onnxruntime"):
+        return None
+    return OnnxTagger.from_pretrained(folder, min_score=options.least_score())
+
+
+def _english_package() -> Path | None:
+    """Return the folder of the package `english_ner` of this version, which a release has."""
+    try:
+        found = find_spec("english_ner") if version("english_ner") == __version__ else None
+    except PackageNotFoundError:
+        return None
+    return Path(found.origin).parent if found and found.origin else None
