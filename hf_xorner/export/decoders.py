@@ -181,14 +181,14 @@ def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair
     continued = continues(kind, type_, before(kind), before(type_))
     inside = ~(kind == OUTSIDE)
     if not repair:
-        inside = inside & _well_formed(graph, kind, continued)
+        inside = inside & _well_formed(graph, kind, continued, tags.scheme)
     type_ = graph.Max(type_, 0)
     label = graph.Where(continued, graph.Gather(tables.inside_label, type_), graph.Gather(tables.begin_label, type_))
     return graph.Where(inside, label, tags.outside[1])
 
 
-def _well_formed(graph: Graph, kind: Value, continued: Value) -> Value:
-    """True for words (T, B) in a chunk B I* E or S, where `continued` says which words continue the word before."""
+def _well_formed(graph: Graph, kind: Value, continued: Value, scheme: str) -> Value:
+    """True for words (T, B) in a chunk B I* E or S, in IOB2 B I*, where `continued` says which words continue the word before."""
     starts = graph.cast(~continued, "int64")
     chunk = graph.CumSum(starts, 0) - 1  # each word's chunk in its sentence
     ends = graph.concat(
@@ -202,6 +202,8 @@ def _well_formed(graph: Graph, kind: Value, continued: Value) -> Value:
         return graph.GatherElements(sums, chunk, axis=0)
 
     first, last = of_chunk(kind * starts), of_chunk(kind * ends)
+    if scheme == "iob2":
+        return first == BEGIN
     alone = of_chunk(kind * 0 + 1) == 1
     return ((first == BEGIN) & (last == END)) | ((first == SINGLE) & alone)
 

@@ -134,7 +134,7 @@ class CrfDecoder(Decoder):
 
     Args:
         tags: The inner tags.
-        constrained: Forbid the transitions that BIOES forbids.
+        constrained: Forbid the transitions that the tag scheme forbids.
         boundaries: Also score "both" start and end (lample2016), the "start" (ma2016), or "none".
     """
 
