@@ -19,7 +19,9 @@ def li2020(weights: Weights, config, x: Array) -> Array:
 def lstm_crf(weights: Weights, config, x: Array) -> Array:
     """A tanh layer, if any, over both directions of an LSTM (lample2016, sections 2.1 and 2.4): (T, d) to (T, h)."""
     states = np.concatenate([ref.bidirectional(weights, "encoder.lstm", direction, x) for direction in range(2)], 1)
-    return states if not config.tanh_size else np.tanh(states @ weights["encoder.hidden.weight"].T + weights["encoder.hidden.bias"])
+    if not config.tanh_size:
+        return states
+    return np.tanh(states @ weights["encoder.hidden.weight"].T + weights["encoder.hidden.bias"])
 
 
 def cnn_lstm_crf(weights: Weights, config, x: Array) -> Array:

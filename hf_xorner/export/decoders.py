@@ -188,7 +188,10 @@ def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair
 
 
 def _well_formed(graph: Graph, kind: Value, continued: Value, scheme: str) -> Value:
-    """True for words (T, B) in a chunk B I* E or S, in IOB2 B I*, where `continued` says which words continue the word before."""
+    """True for words (T, B) in a chunk B I* E or S, or B I* in IOB2.
+
+    `continued` says which words continue the word before.
+    """
     starts = graph.cast(~continued, "int64")
     chunk = graph.CumSum(starts, 0) - 1  # each word's chunk in its sentence
     ends = graph.concat(

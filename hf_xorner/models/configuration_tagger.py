@@ -132,8 +132,8 @@ class TaggerConfig(PreTrainedConfig):
         crf_boundaries: Which ends of a sentence the CRF scores: "both" (lample2016), "start" (ma2016) or "none".
         constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O in BIOES.
         tag_scheme: The tags inside the model, "bioes" or "iob2"; its labels are IOB2 in either case.
-        malformed_spans: "drop" decoded spans that are not B I* E or S of one type, or B I* in IOB2 (li2020), or "repair"
-            them as the conlleval script does.
+        malformed_spans: "drop" decoded spans that are not B I* E or S of one type, or B I* in IOB2 (li2020), or
+            "repair" them as the conlleval script does.
         loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
             "sum" adds up sentences (lample2016).
         initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020),

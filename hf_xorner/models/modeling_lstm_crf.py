@@ -10,7 +10,10 @@ from .recurrent import BiLayer, both_directions, build_layer, concatenated
 
 
 class LstmCrfEncoder(Encoder):
-    """tanh(W [H→ ; H←] + b), or [H→ ; H←] itself with a tanh_size of 0, H→ and H← the states of one bidirectional LSTM layer over [word ; characters]."""
+    """tanh(W [H→ ; H←] + b), or [H→ ; H←] with a tanh_size of 0.
+
+    H→ and H← are the states of one bidirectional LSTM layer over [word ; characters].
+    """
 
     def __init__(self, config: LstmCrfConfig, input_size: int) -> None:
         super().__init__()

@@ -28,8 +28,8 @@ def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
 
     A result has `work` (paper, table and row), `dataset`, `split`, `model_type`, `features` (none, static, contextual
     or static+contextual), `seeds`, `f1_mean` and `f1_std` in percent (for plain tags `accuracy_mean` and
-    `accuracy_std`), `dev_mean` and `dev_std` (the same on the validation split), `published` and `published_with` (its other data, vectors
-    or encoder, with which it cannot be compared), `p` (against the row
+    `accuracy_std`), `dev_mean` and `dev_std` (the same on the validation split), `published` and
+    `published_with` (its other data, vectors or encoder, with which it cannot be compared), `p` (against the row
     `baseline` of the same table), `seconds` of training (the mean over seeds, of `threads` threads on `device`) and
     `command`. What is not known is null.
 
