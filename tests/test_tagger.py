@@ -204,7 +204,9 @@ def test_equal_entities_are_redacted_with_the_same_number():
     places = {"PER": [(0, 3), (9, 11), (16, 19)], "LOC": [(23, 27)]}
     text = "Ann, who Bo saw Ann in Oslo."
     entities = [
-        Entity(label, text[start:end], start, end, 0, 0, 1.0) for label in places for start, end in places[label]
+        Entity(label=label, text=text[start:end], start=start, end=end)
+        for label in places
+        for start, end in places[label]
     ]
     for template, expected in (
         ("[{label}_{number}]", "[PER_1], who [PER_2] saw [PER_1] in [LOC_1]."),
