@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from huggingface_hub.utils import are_progress_bars_disabled
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedConfig
 from transformers.utils import logging
 
@@ -123,19 +122,12 @@ def _reading(source: str, part: str) -> Iterator[None]:
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """Disable the progress bars of datasets, huggingface_hub and transformers, unless the user has done so."""
-    import datasets  # at the top, it would double the time to import a tagger
-
-    shown = logging.is_progress_bar_enabled() and not are_progress_bars_disabled()
-    datasets_shown = not datasets.are_progress_bars_disabled()
+    """Disable the progress bars of transformers and huggingface_hub, unless the user has done so."""
+    shown = logging.is_progress_bar_enabled()
     if shown:
         logging.disable_progress_bar()
-    if datasets_shown:
-        datasets.disable_progress_bars()
     try:
         yield
     finally:
         if shown:
             logging.enable_progress_bar()
-        if datasets_shown:
-            datasets.enable_progress_bars()

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from .corpora.load import load_hub_dataset
 from .entities import BATCHES_AHEAD, Annotation, number_by_label
 from .errors import DataError, first_line
-from .files import BYTE_ORDER_MARK, check_apart, decompressed, flush_to_disk, locked, open_bytes
+from .files import BYTE_ORDER_MARK, check_apart, decompressed, locked, open_bytes
 from .options import check_values, option
 from .tagger import Tagger
 
@@ -210,7 +210,6 @@ def _write_file(output: Path, contents: Iterator[bytes]) -> None:
         with opened(partial, "wb") as file:
             for content in contents:
                 file.write(content)
-        flush_to_disk(partial)
         os.replace(partial, output)
 
 

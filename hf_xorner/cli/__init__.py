@@ -11,6 +11,9 @@ from typing import Any, NoReturn
 from ..errors import UsageError
 from .help import COMMANDS, check_options, help_of, overview
 
+#: The extras with which packages are installed that are not always needed.
+EXTRAS = {"matplotlib": "plots", "onnx": "onnx", "onnxruntime": "onnx", "onnxscript": "onnx", "spacy": "spacy"}
+
 
 def main(command: str | None = None, words: list[str] | None = None) -> None:
     """Run a subcommand.
@@ -30,7 +33,10 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         _discard(sys.stdout)  # The reader of the output, such as head, has closed it.
     except UsageError as error:
         fail(command, error, 2)
-    except (ValueError, OSError, ImportError) as error:
+    except ImportError as error:
+        extra = EXTRAS.get(str(error.name))
+        fail(command, f"{error}; run: pip install 'hf_xorner[{extra}]'" if extra else error)
+    except (ValueError, OSError) as error:
         fail(command, error)
 
 
@@ -48,8 +54,10 @@ def _run(command: str, words: list[str]) -> None:
     import_module("..registration", __name__)
     # A word or a label that the terminal cannot encode must not end a run.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    # Progress bars are for terminals.
-    with nullcontext() if sys.stderr.isatty() else import_module("..loading", __name__).without_bars():
+    # Progress bars are for terminals. Datasets reads the variable when it is imported.
+    bars = sys.stderr.isatty()
+    os.environ |= {} if bars else {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+    with nullcontext() if bars else import_module("..loading", __name__).without_bars():
         import_module(f".{command}", __name__).run(words)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,22 +57,12 @@ class ConvertOptions(Reading):
     overwrite: bool = option(False, "Replace files that exist.", group="output")
 
 
-@contextmanager
-def formats_shown() -> Iterator[None]:
-    """Log the format that each split is read as, which other commands do not show."""
-    logging.basicConfig(format="%(message)s")
-    logger = logging.getLogger(assemble.__module__)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.setLevel(logging.NOTSET)
-
-
 def stats(options: StatsOptions) -> None:
     """Count what a corpus holds."""
-    with formats_shown():
-        corpus = load_corpus(options.dataset, options.data_dir, **options.reading())
+    # The format of each split, which other commands do not show.
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger(assemble.__module__).setLevel(logging.INFO)
+    corpus = load_corpus(options.dataset, options.data_dir, **options.reading())
     statistics = corpus_statistics(corpus)
     if options.json:
         check_apart(options.json, *inputs_of(options.dataset, options.data_dir))

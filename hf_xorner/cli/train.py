@@ -16,20 +16,10 @@ from ..hub import prepare_repository, publish
 from ..loading import without_bars
 from ..training import parse
 from ..training.advice import advice
-from ..training.arguments import RunArguments, TaggerTrainingArguments, training_parser
+from ..training.arguments import TaggerTrainingArguments, training_parser
 from ..training.facts import read_facts
 from ..training.recipes import recipe_names
-from ..training.run import (
-    TrainingRun,
-    best_seed,
-    check_output,
-    check_seeds,
-    folder_locked,
-    folder_of,
-    of_each_seed,
-    prepare,
-    seed_table,
-)
+from ..training.run import TrainingRun, best_seed, each_run, folder_locked, folder_of, seed_table
 from ..vectors.distill import AUTO, installed_encoder
 from . import fail
 
@@ -52,14 +42,13 @@ def run(words: Sequence[str]) -> None:
     run, training, config_fields = parse(recipe_or_dataset(words))
     # A log has a line for each epoch.
     training.disable_tqdm = training.disable_tqdm or not sys.stderr.isatty()
-    check_seeds(run, training)
     destination = where_to_publish(training)
     folder = str(training.output_dir)
+    scores = {}
     # Locked until the model is published, so that one run's model is scored, used and uploaded.
     with folder_locked(folder, training):
-        for of_seed, settings in of_each_seed(run, training):
-            check_output(of_seed, settings)
-        ready, scores = train(run, training, config_fields, words)
+        for ready in each_run(run, training, config_fields):
+            scores[ready.trainer.args.seed] = train(ready, words, folder)
         if training.process_index != 0:
             return
         if run.seeds:
@@ -88,34 +77,21 @@ def recipe_or_dataset(words: Sequence[str]) -> list[str]:
     return ["--dataset", *words]
 
 
-def train(
-    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], words: Sequence[str]
-) -> tuple[TrainingRun, dict[int, dict[str, Any]]]:
-    """Train once, or once for each seed; return the last run, and the scores by seed.
-
-    Args:
-        run: The arguments of the run.
-        training: Those of the Trainer.
-        config_fields: The given fields of the model's config.
-        words: The words of the command line, for the advice.
-    """
-    scores = {}
-    for of_seed, settings in of_each_seed(run, training):
-        ready = prepare(of_seed, settings, config_fields)
-        main = ready.trainer.is_world_process_zero()
-        if main:
-            introduce(ready)
-        try:
-            scores[settings.seed] = ready.train()
-        except KeyboardInterrupt:
-            fail("train", "stopped; --resume_from_checkpoint true continues.", 130)
-        if main:
-            print(score_table(scores[settings.seed]))
-            print(f"saved in {settings.output_dir}", flush=True)
-            if limits := advice(read_facts(str(settings.output_dir)), words, str(training.output_dir)):
-                print(limits, flush=True)
-    ready.leave()
-    return ready, scores
+def train(ready: TrainingRun, words: Sequence[str], folder: str) -> dict[str, Any]:
+    """Train, and return the scores; the words and the output folder of the command line are for the advice."""
+    main = ready.trainer.is_world_process_zero()
+    if main:
+        introduce(ready)
+    try:
+        scores = ready.train()
+    except KeyboardInterrupt:
+        fail("train", "stopped; --resume_from_checkpoint true continues.", 130)
+    if main:
+        print(score_table(scores))
+        print(f"saved in {ready.trainer.args.output_dir}", flush=True)
+        if limits := advice(read_facts(ready.trainer.args.output_dir), words, folder):
+            print(limits, flush=True)
+    return scores
 
 
 def introduce(ready: TrainingRun) -> None:

@@ -45,6 +45,11 @@ DERIVED = {
 #: Those that --help shows; --help-all shows the rest, too.
 _SHOWN = ("decoder", "hidden_size", "dropout", "singleton_dropout")
 
+#: Entries of a saved config that describe its file or the program that wrote it, or that were chosen after training.
+_OF_THE_FILE = (
+    *("_name_or_path", "transformers_version", "architectures", "auto_map", "torch_dtype", "dtype", "min_score"),
+)
+
 
 @dataclass
 class RunArguments(Reading):
@@ -276,7 +281,7 @@ def arguments_of(
     values = {name: value for name, value in values.items() if value is not None}
     given = set(values)
     run = RunArguments(**_taken(values, RunArguments))
-    run.recipe, run.given = read.name if read else None, given
+    run.recipe, run.given, run.seeds = read.name if read else None, given, list(dict.fromkeys(run.seeds))
     if run.model_name_or_path:
         adopt(run, given)
     values.setdefault("output_dir", str(Path("runs") / f"{Path(run.dataset).name}-{run.model_type}"))
@@ -291,6 +296,12 @@ def arguments_of(
         near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; --help-all lists them all."
         raise ValueError(f"{name!r} is no option of {run.model_type} or the Trainer{hint}")
+    if run.seeds and training.push_to_hub:
+        raise ValueError("push_to_hub publishes one model; train with seeds, then publish one by `hf-xorner publish`.")
+    if run.seeds and str(training.resume_from_checkpoint).casefold() not in ("none", "true", "false"):
+        raise ValueError(
+            "resume_from_checkpoint names one run's checkpoint; with seeds, use true for the newest one of each run."
+        )
     return run, training, values
 
 
@@ -396,6 +407,11 @@ def adopt(run: RunArguments, given: Collection[str] | None = None) -> None:
         if name in given:
             check_same(name, getattr(run, name), value)
         setattr(run, name, value)
+
+
+def settings_of(config: PreTrainedConfig) -> dict[str, Any]:
+    """Return the entries of a config that describe the model."""
+    return {name: value for name, value in config.to_dict().items() if name not in _OF_THE_FILE}
 
 
 def use_of_vectors(config: TaggerConfig) -> str | None:

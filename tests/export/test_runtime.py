@@ -19,7 +19,7 @@ from tokenizers import AddedToken
 
 from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.entities import batches_of
-from hf_xorner.export.bundle import runtime_code
+from hf_xorner.export import runtime_code
 from hf_xorner.export.onnx import export_onnx
 from hf_xorner.export.runtime import OnnxTagger, read_lookup
 

@@ -9,8 +9,7 @@ import pytest
 from random_texts import GIVEN, TEXTS, lively_model
 
 from hf_xorner import Tagger
-from hf_xorner.integrations.ray import TagTables
-from hf_xorner.integrations.spark import ENTITIES_TYPE, tag_frames
+from hf_xorner.integrations.ray_and_spark import ENTITIES_TYPE, TagTables, tag_frames
 
 
 @pytest.fixture(scope="module")
