@@ -64,9 +64,10 @@ def _architectures() -> dict[str, Any]:
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
-# The command line checks its options first, as transformers takes two seconds to import. Everywhere else, importing the
+# The command line imports what it needs, as transformers takes two seconds to import. Everywhere else, importing the
 # package registers the architectures with transformers.
-if [Path(program).stem for program in getattr(sys, "argv", [])[:1]] != ["hf-xorner"]:  # embedded, there may be no argv
+_PROGRAM = [Path(program).stem for program in getattr(sys, "argv", [])[:1]]  # embedded, there may be no argv
+if _PROGRAM != ["hf-xorner"] and sys.orig_argv[1:3] != ["-m", "hf_xorner"]:
     __all__ += _architectures()
     __all__.sort()
 

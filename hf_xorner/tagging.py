@@ -30,13 +30,13 @@ from .tagger import Tagger
 STDIN = "-"
 AUTO = "auto"
 OUTPUTS = ("jsonl", "conll", "csv")
-INPUTS = ("text", "columns", "jsonl", "csv", "parquet")
+INPUTS = ("text", "conll", "jsonl", "csv", "parquet")
 #: The format of files with a suffix; plain text with an object or -DOCSTART- in its first line is JSON or columns.
 KINDS = {
     **dict.fromkeys(("", ".txt"), "text"),
     **dict.fromkeys((".jsonl", ".json", ".ndjson"), "jsonl"),
-    **dict.fromkeys((".conll", ".conll03", ".conllu", ".conllup", ".tsv", ".tab", ".col", ".data"), "columns"),
-    **dict.fromkeys((".bio", ".bio2", ".iob", ".iob1", ".iob2", ".bioes", ".bilou", ".ner"), "columns"),
+    **dict.fromkeys((".conll", ".conll03", ".conllu", ".conllup", ".tsv", ".tab", ".col", ".data"), "conll"),
+    **dict.fromkeys((".bio", ".bio2", ".iob", ".iob1", ".iob2", ".bioes", ".bilou", ".ner"), "conll"),
     ".csv": "csv",
     ".parquet": "parquet",
 }
@@ -70,10 +70,11 @@ class TaggingOptions:
     split: str | None = option(None, "The split of a dataset on the Hub.")
     skip_bad_lines: bool = option(False, "Write bad records without entities, and count them.")
     overwrite: bool = option(False, "Replace outputs that exist.")
-    min_score: str | None = option(
-        None,
+    min_score: list[str] = option(
+        [],
         "Leave out entities with a lower score: a number from 0 to 1, or a number for each label, such as "
-        "PER=0.9,LOC=0.8; by default the min_score in the model's config.json, or else 0.",
+        "PER=0.9 LOC=0.8; by default the min_score in the model's config.json, or else 0.",
+        aliases=("--threshold",),
     )
     batch_size: int = option(64, "Texts in a batch.", bounds=(1, math.inf))
     device: str | None = option(None, "The device of the model; by default a GPU if there is one.")
@@ -144,7 +145,7 @@ def tag_source(source: str, options: TaggingOptions) -> Tally:
     for name, target in pairs:
         for path in (target, target.with_name(f"{target.name}.partial")) if target else ():
             check_apart(path, "/dev/stdin" if name == STDIN else name, options.model)
-    min_score = None if options.min_score is None else number_by_label(options.min_score, "min_score")
+    min_score = number_by_label(options.min_score, "min_score") if options.min_score else None
     tagger = Tagger.from_pretrained(options.model, options.device, min_score=min_score)
     for name, target in pairs:
         kind, records = _records(name, options)
@@ -192,9 +193,9 @@ def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
     suffix = _suffix_of(output) if output else ""
     if suffix == ".csv":
         return "csv"
-    if KINDS.get(suffix) in ("jsonl", "columns"):
+    if KINDS.get(suffix) in ("jsonl", "conll"):
         kind = KINDS[suffix]
-    return "conll" if kind == "columns" else "jsonl"
+    return "conll" if kind == "conll" else "jsonl"
 
 
 def _suffix_of(path: Path) -> str:
@@ -263,10 +264,10 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
     lines = chain(head, stream)
     if kind == "text" and options.input_format == AUTO:
         if _BLANKS.split(first.rstrip("\r\n"), maxsplit=1)[0] == _DOCUMENT_START:
-            kind = "columns"
+            kind = "conll"
         elif re.match(r'\{\s*"|\[\s*\{\s*"', first):
             kind = "jsonl"
-    if kind == "columns":
+    if kind == "conll":
         return kind, _sentences(lines, name, options.field)
     if kind == "jsonl":
         return kind, _objects(lines, first.lstrip().startswith("["), name, options.field)

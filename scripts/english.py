@@ -57,7 +57,7 @@ def main() -> None:
         student = [*data, "--composed", pieces, "--seed", seed, *further]
         with_teacher, alone = here / f"student-{seed}", here / f"alone-{seed}"
         learn = ["--teacher", teacher, "--teacher_text", here / "text.txt", *options.text, "--output_dir", with_teacher]
-        step(with_teacher / "facts.json", "distill", "english/ner-small", *student, *learn)
+        step(with_teacher / "facts.json", "train", "english/ner-small", *student, *learn)
         if options.alone:
             step(alone / "facts.json", "train", "english/ner-small", *student, "--output_dir", alone)
 

@@ -35,13 +35,13 @@ def test_statistics_are_printed_and_written(run, folder, tmp_path):
 
 
 def test_conversion_through_every_format_is_lossless(run, folder, tmp_path):
-    written = ok(run("convert", folder, "--to", "columns", "--output", "start", "--as_scheme", "bioes"))
+    written = ok(run("convert", folder, "--to", "conll", "--output", "start", "--as_scheme", "bioes"))
     assert written.splitlines() == ["written: start/train.conll", "written: start/dev.conll"]
     text = (tmp_path / "start" / "train.conll").read_text()
     assert text == "-DOCSTART-\t-X-\tO\n\nAnn\tNNP\tS-PER\nLee\tNNP\tS-PER\nleft\tVBD\tO\n\nOslo\tNNP\tS-LOC\n\n"
     before = "start"
-    for format in ("jsonl", "spans", "parquet", "arrow", "columns"):
-        scheme = ["--as_scheme", "bioes"] if format == "columns" else []
+    for format in ("jsonl", "spans", "parquet", "arrow", "conll"):
+        scheme = ["--as_scheme", "bioes"] if format == "conll" else []
         ok(run("convert", before, "--to", format, "--output", f"by_{format}", *scheme))
         before = f"by_{format}"
     for name in ("train.conll", "dev.conll"):
@@ -68,7 +68,7 @@ def test_errors_are_one_line(run, folder, tmp_path):
 
 
 def test_files_are_overwritten_with_overwrite(run, folder):
-    convert = ("convert", folder, "--to", "columns", "--output", "out")
+    convert = ("convert", folder, "--to", "conll", "--output", "out")
     ok(run(*convert))
     assert "out/train.conll: exists already" in fault(run(*convert))
     ok(run(*convert, "--overwrite", "true"))
@@ -81,7 +81,7 @@ def test_a_conversion_never_replaces_its_input(run, tmp_path, spelling):
     path = tmp_path / "mine" / "train.conll"
     path.write_text("Ada S-PER\nleft O\n")
     for source in ("mine", "mine/train.conll"):
-        message = fault(run("convert", source, "--to", "columns", "--output", spelling, "--overwrite"))
+        message = fault(run("convert", source, "--to", "conll", "--output", spelling, "--overwrite"))
         assert "train.conll" in message and path.read_text() == "Ada S-PER\nleft O\n"
     ok(run("convert", "mine", "--to", "arrow", "--output", "saved"))
     before = {path: path.read_bytes() for path in (tmp_path / "saved").rglob("*") if path.is_file()}

@@ -222,7 +222,7 @@ def test_invalid_items_are_reported_by_their_position(crf_tagger):
         list(crf_tagger.label(["Ann saw"]))
     for method in (crf_tagger.tag, crf_tagger.label):
         with pytest.raises(ValueError, match="batch_size=0"):
-            method([["Ann"]], batch_size=0)
+            list(method([["Ann"]], batch_size=0))
 
 
 @settings(max_examples=25, deadline=None)

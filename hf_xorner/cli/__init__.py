@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -51,14 +51,18 @@ def _run(command: str, words: list[str]) -> None:
         print(text)
         return
     words = check_options(command, words)
-    import_module("..registration", __name__)
     # A word or a label that the terminal cannot encode must not end a run.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    # Progress bars are for terminals. Datasets reads the variable when it is imported.
-    bars = sys.stderr.isatty()
-    os.environ |= {} if bars else {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
-    with nullcontext() if bars else import_module("..loading", __name__).without_bars():
-        import_module(f".{command}", __name__).run(words)
+    if not sys.stderr.isatty():
+        _hide_bars()
+    import_module(f".{command}", __name__).run(words)
+
+
+def _hide_bars() -> None:
+    """Disable progress bars, which are for terminals; libraries read the variables when they are imported."""
+    os.environ |= {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    if "transformers" in sys.modules:
+        import_module("transformers.utils.logging").disable_progress_bar()
 
 
 def _open_closed_streams() -> None:

@@ -89,9 +89,10 @@ def run(words: Iterable[str]) -> None:
     """Measure, and print a table."""
     options = read_options(Options, list(words))
     names = options.models or list(CONFIGS)
-    known = [*CONTESTANTS, *recipe_names()]
-    if unknown := set(names) - set(known):
-        raise ValueError(f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(known)}.")
+    if unknown := {*names}.difference(CONTESTANTS, recipe_names()):
+        raise ValueError(
+            f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONTESTANTS)} and the package's recipes."
+        )
     for package in (options.against, "onnx" if options.onnx else None):
         if package:  # a missing one is an error before anything is trained
             import_module(package)

@@ -17,6 +17,7 @@ from ..files import check_apart
 from ..options import Commands, option, run_command
 
 EXAMPLES = (
+    "hf-xorner data my_corpus/",
     "hf-xorner data stats conll2003 --data_dir corpora/",
     "hf-xorner data convert my_corpus/ --to spans --output as_spans/",
 )
@@ -24,7 +25,8 @@ EXAMPLES = (
 
 DESCRIPTION = (
     "Count what a corpus contains, or write it in another format. DATASET is a corpus by name (xor, wnut17, conll2003, "
-    "conll2002-es, conll2002-nl, ontonotes5), a file, a folder of files, or owner/name on the Hub."
+    "conll2002-es, conll2002-nl, ontonotes5), a file, a folder of files, or owner/name on the Hub. `data DATASET` is "
+    "the same as `data stats DATASET`."
 )
 
 
@@ -81,6 +83,8 @@ def convert(options: ConvertOptions) -> None:
         print(f"written: {path}")
 
 
+#: The command if none is named.
+DEFAULT = "stats"
 COMMANDS: Commands = {"stats": (StatsOptions, stats), "convert": (ConvertOptions, convert)}
 
 

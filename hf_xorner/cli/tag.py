@@ -13,7 +13,7 @@ from . import fail
 
 EXAMPLES = (
     "hf-xorner tag texts.txt --model my_tagger --output entities.jsonl",
-    "zcat corpus.conll.gz | hf-xorner tag - --model my_tagger --input_format columns",
+    "zcat corpus.conll.gz | hf-xorner tag - --model my_tagger --input_format conll",
 )
 
 

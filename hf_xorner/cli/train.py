@@ -26,12 +26,13 @@ from . import fail
 EXAMPLES = (
     "hf-xorner train my_corpus/ --model_type cnn-lstm-crf --output_dir my_tagger",
     "hf-xorner train li2020/table1/cross --vectors glove.6B.300d.txt --seeds 1 2 3",
+    "hf-xorner train my_corpus/ --teacher large_tagger --teacher_text sentences.txt --output_dir small_tagger",
 )
 DESCRIPTION = (
     "RECIPE is a recipe of the package, such as ma2016/table7/no-dropout, or a YAML file of options. CORPUS is the "
-    "same as --dataset. Without either, Cross-BiLSTM-CNN is trained on the XOR corpus. Also runs under `accelerate "
-    "launch scripts/train.py` and `torchrun`. Every argument of the Transformers Trainer and every field of the "
-    "architecture's config is an option."
+    "same as --dataset. Without either, Cross-BiLSTM-CNN is trained on the XOR corpus. With --teacher, the "
+    "model also learns from what larger taggers find. Also runs under `accelerate launch scripts/train.py` and "
+    "`torchrun`. Every argument of the Transformers Trainer and every field of the architecture's config is an option."
 )
 DEFAULT_RECIPE = "xor/cross"
 parser = training_parser

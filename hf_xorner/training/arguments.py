@@ -18,7 +18,7 @@ from transformers import PreTrainedConfig, TrainingArguments
 from transformers.hf_argparser import string_to_bool
 
 from ..corpora import Reading
-from ..loading import load_config, load_tokenizer
+from ..loading import check_fit, load_config, load_tokenizer
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS
@@ -92,8 +92,16 @@ class RunArguments(Reading):
         bounds=(0, 0.999),
     )
     min_count: int = option(1, "Words seen less often in training are unknown words.")
-    casing: str = option("keep", '"keep", or "lower" to look words up in lower case.', choices=("keep", "lower"))
-    digits: str = option("keep", '"keep", or "zero" to read every digit as 0.', choices=("keep", "zero"))
+    casing: str = option(
+        "keep",
+        '"keep", or "lower" to look words up in lower case, by default without pretrained vectors.',
+        choices=("keep", "lower"),
+    )
+    digits: str = option(
+        "keep",
+        '"keep", or "zero" to read every digit as 0, by default without pretrained vectors.',
+        choices=("keep", "zero"),
+    )
     fallback: list[str] = option([], f"Further forms to look a word up by, in order: {', '.join(FALLBACKS)}.")
     character_types: str = option(
         "unicode",
@@ -181,10 +189,18 @@ class TaggerTrainingArguments(TrainingArguments):
         None, "By default, runs/DATASET-MODEL_TYPE.", group="output", aliases=("--output", "--out")
     )
     num_train_epochs: float = option(
-        10.0, "Passes over the training data.", group="training", bounds=(1e-6, math.inf), aliases=("--epochs",)
+        10.0,
+        "Passes over the training data; by default 10 to 40, fewer for more data.",
+        group="training",
+        bounds=(1e-6, math.inf),
+        aliases=("--epochs",),
     )
     per_device_train_batch_size: int = option(
-        32, "Sentences in a batch.", group="training", bounds=(1, math.inf), aliases=("--batch_size", "--bs")
+        32,
+        "Sentences in a batch; by default 8, from 5,000 sentences on 16, from 10,000 on 32.",
+        group="training",
+        bounds=(1, math.inf),
+        aliases=("--batch_size", "--bs"),
     )
     per_device_eval_batch_size: int = option(64, "Sentences in a batch of the evaluation.", bounds=(1, math.inf))
     # li2020: 1e-3 over 400 epochs and more. On the XOR corpus, twice that learns in half the epochs.
@@ -394,6 +410,7 @@ def adopt(run: RunArguments, given: Collection[str] | None = None) -> None:
             raise ValueError(f"{name} cannot be added to an existing model; leave it out, or train afresh.")
     source = str(run.model_name_or_path)
     config, tokenizer = run.origin = load_config(source), load_tokenizer(source)
+    check_fit(config, tokenizer)
     own = {
         "model_type": config.model_type,
         "casing": tokenizer.init_kwargs["casing"],
