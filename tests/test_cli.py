@@ -40,6 +40,7 @@ NOT_RUN = {
     "train ma2016": "needs GloVe's full file and CoNLL-2003; test_recipes reads every recipe",
     "reproduce ma2016": "trains for hours; test_reproduce_script runs a small table",
     "--min_precision": "test_thresholds runs it with a model that finds entities",
+    "another_tagger": "needs a second model; test_evaluate_script compares two",
     "--more_data": "needs a second corpus; test_more_data trains with one",
     "english.py": "trains for hours; test_english_scripts runs it on tiny corpora",
     "--teacher": "needs a trained teacher; test_teacher runs it",
@@ -125,7 +126,8 @@ def test_unknown_names_are_reported_with_a_suggestion(capsys):
         (["tag", "x", "--zzzz"], "unknown option --zzzz; hf-xorner tag --help-all"),
         (["vectors", "convert", "x", "--ouput", "y"], "did you mean --output"),
         (["data", "convrt", "x"], "unknown command 'convrt'; did you mean 'convert'"),
-        (["tag", "x"], "--model"),
+        (["tag", "x"], "--model is missing"),
+        (["data", "stats", "--json", "x"], "dataset"),
         (["tag", "x", "--model", "m", "--batch_size", "many"], "--batch_size"),
     ):
         with pytest.raises(SystemExit) as stop:
@@ -158,15 +160,33 @@ def test_switches_stand_alone_or_have_a_truth_value():
         assert (options.source, (options.overwrite, options.sizes)) == ("a", expected)
 
 
-def test_invalid_options_are_reported_before_torch_is_imported(tmp_path):
-    entry = tmp_path / "hf-xorner"
-    entry.write_text(
+def test_positional_arguments_may_have_names_and_any_place():
+    @dataclass
+    class Options:
+        model: str = option(positional=True)
+        sources: list[str] = option([], positional=True, aliases=("--files",))
+        size: int = option(1)
+
+    for words in ("m a b", "--size 1 m a b", "--model m a b", "a b --model=m", "m --files a b"):
+        options = read_options(Options, words.split())
+        assert (options.model, options.sources) == ("m", ["a", "b"]), words
+
+
+def test_what_needs_no_torch_does_not_import_it(tmp_path):
+    (tmp_path / "corpus.conll").write_text("Ann B-PER\nsaw O\n")
+    code = (
         "import sys\nfrom hf_xorner.cli import main\ntry:\n    main()\nexcept SystemExit as stop:\n"
-        "    print(stop.code, 'torch' in sys.modules, 'transformers' in sys.modules)\n"
+        "    print(stop.code)\nprint(*sorted({'torch', 'transformers'} & {*sys.modules}))\n"
     )
-    result = subprocess.run([sys.executable, entry, "train", "--epcohs", "3"], capture_output=True, text=True)
-    assert result.stdout.split() == ["2", "False", "False"], result.stderr
-    assert "--epochs" in result.stderr
+    (tmp_path / "hf-xorner").write_text(code)
+    for words, end, fact in (
+        (["train", "--epcohs", "3"], ["2"], "--epochs"),
+        (["tag", "texts.txt"], ["2"], "--model is missing"),
+        (["data", "corpus.conll"], ["transformers"], "read as conll"),
+    ):
+        command = [sys.executable, tmp_path / "hf-xorner", *words]
+        result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert result.stdout.split()[-1:] == end and fact in result.stderr, result
 
 
 @pytest.fixture(scope="module")
