@@ -73,7 +73,7 @@ class Options:
         "Architectures, cnn-lstm-crf/small, cnn-lstm-crf/chen2019, or recipes; by default the architectures.",
         positional=True,
     )
-    train: bool = option(False, "Also time an epoch of the Trainer, with --against also of spaCy.")
+    train: bool = option(False, "Also time an epoch of the Trainer.")
     against: str | None = option(None, "spacy: also measure spaCy's NER.", choices=("spacy",))
     onnx: bool = option(False, "Also measure the ONNX export of each model.")
     dataset: str = option("xor", "The corpus whose training split and test split are used.")
@@ -130,11 +130,10 @@ def measure(names: list[str], options: Options, folder: str) -> Rows:
     with new_process() as process:
         if options.against:
             process.submit(prepare_spacy, train).result()
+            calls["spacy", "train"] = lambda: process.submit(spacy_update).result()
             calls["spacy", "tag"] = lambda: process.submit(spacy_tag_seconds, test).result()
             calls["spacy", "sentence_ms"] = lambda: process.submit(spacy_single_seconds, single).result()
         seconds = best_seconds(calls, options)
-        if options.against and options.train:
-            seconds["spacy", "trainer"] = process.submit(spacy_epoch_seconds, train).result()
     rows: Rows = {name: {} for name, _ in calls}
     for (name, kind), least in seconds.items():
         rows[name][kind] = count[kind] / least if kind in count else 1000 * least
@@ -263,20 +262,31 @@ def peak_mb(name: str, options: Options, folder: str) -> float:
 # These functions run in a process of their own.
 
 _pipeline: Any = None
+_examples: list[Any] = []
 
 
 def prepare_spacy(sentences: Sentences) -> None:
     """Train spaCy's default NER for CPUs for a few updates, for the functions below."""
     global _pipeline
     import spacy
-    from spacy.util import minibatch
+    from spacy.training import Example, iob_to_biluo
 
     _pipeline = spacy.blank("en")
     _pipeline.add_pipe("ner")
-    examples = _examples(_pipeline, sentences[: UPDATES * BATCH])
-    optimizer = _pipeline.initialize(lambda: examples)
-    for batch in minibatch(examples, BATCH):
-        _pipeline.update(batch, sgd=optimizer)
+    _examples.extend(
+        Example.from_dict(_document(words), {"words": words, "entities": iob_to_biluo(tags)})
+        for words, tags in sentences
+    )
+    _pipeline.initialize(lambda: _examples)
+    spacy_update(UPDATES)
+
+
+def spacy_update(most: int | None = None) -> None:
+    """Update spaCy's NER once for each batch of the sentences."""
+    from spacy.util import minibatch
+
+    for batch in islice(minibatch(_examples, BATCH), most):
+        _pipeline.update(batch)
 
 
 def spacy_tag_seconds(sentences: list[list[str]]) -> float:
@@ -284,7 +294,7 @@ def spacy_tag_seconds(sentences: list[list[str]]) -> float:
     seconds = []
     for processes in (1, 2):
         start = time.perf_counter()
-        docs = (_document(_pipeline, words) for words in sentences)
+        docs = (_document(words) for words in sentences)
         for doc in _pipeline.pipe(docs, batch_size=256, n_process=processes):
             _entities(doc)
         seconds.append(time.perf_counter() - start)
@@ -293,48 +303,13 @@ def spacy_tag_seconds(sentences: list[list[str]]) -> float:
 
 def spacy_single_seconds(sentences: list[list[str]]) -> float:
     """Return the median of the seconds of sentences that are tagged one by one."""
-    return single_seconds(lambda words: _entities(_pipeline(_document(_pipeline, words))), sentences)
+    return single_seconds(lambda words: _entities(_pipeline(_document(words))), sentences)
 
 
-def spacy_epoch_seconds(sentences: Sentences) -> float:
-    """Return the seconds of the second epoch of `spacy train` with its default configuration for CPUs."""
-    import spacy
-    from spacy.cli.init_config import init_config
-    from spacy.tokens import DocBin
-    from spacy.training.initialize import init_nlp
-    from spacy.training.loop import train
-
-    begun: dict[int, float] = {}
-
-    def note(_: Any, info: dict[str, Any]) -> None:
-        begun.setdefault(info["epoch"], time.perf_counter())
-
-    spacy.registry.callbacks("hf_xorner.note", func=lambda: note)
-    config = init_config(lang="en", pipeline=["ner"], optimize="efficiency")
-    limits = {"max_epochs": 3, "max_steps": 0, "patience": 0, "eval_frequency": 10**9}
-    config["training"] |= {**limits, "before_update": {"@callbacks": "hf_xorner.note"}}
-    docs = [example.reference for example in _examples(spacy.blank("en"), sentences)]
-    with tempfile.TemporaryDirectory() as folder:
-        for name, part in (("train", docs), ("dev", docs[:50])):
-            config["paths"][name] = f"{folder}/{name}.spacy"
-            DocBin(docs=part).to_disk(config["paths"][name])
-        train(init_nlp(config), None, stdout=io.StringIO())
-    return begun[2] - begun[1]
-
-
-def _examples(nlp: Any, sentences: Sentences) -> list[Any]:
-    from spacy.training import Example, iob_to_biluo
-
-    return [
-        Example.from_dict(_document(nlp, words), {"words": words, "entities": iob_to_biluo(tags)})
-        for words, tags in sentences
-    ]
-
-
-def _document(nlp: Any, words: list[str]) -> Any:
+def _document(words: list[str]) -> Any:
     from spacy.tokens import Doc
 
-    return Doc(nlp.vocab, words=words)
+    return Doc(_pipeline.vocab, words=words)
 
 
 def _entities(doc: Any) -> list[tuple[str, str, int, int]]:

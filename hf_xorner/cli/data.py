@@ -63,8 +63,12 @@ def stats(options: StatsOptions) -> None:
     """Count what a corpus holds."""
     # The format of each split, which other commands do not show.
     logging.basicConfig(format="%(message)s")
-    logging.getLogger(assemble.__module__).setLevel(logging.INFO)
-    corpus = load_corpus(options.dataset, options.data_dir, **options.reading())
+    logger = logging.getLogger(assemble.__module__)
+    logger.setLevel(logging.INFO)
+    try:
+        corpus = load_corpus(options.dataset, options.data_dir, **options.reading())
+    finally:
+        logger.setLevel(logging.NOTSET)
     statistics = corpus_statistics(corpus)
     if options.json:
         check_apart(options.json, *inputs_of(options.dataset, options.data_dir))

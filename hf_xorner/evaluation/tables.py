@@ -138,7 +138,8 @@ def _confusion(confusion: Mapping[str, Any]) -> list[str]:
 def _sentences(title: str, rows: Iterable[Mapping[str, Any]], sides: Sequence[str]) -> list[str]:
     lines = [title]
     for row in rows:
-        lines.append(f"  {' '.join(row['words'])}")
+        probability = f"{row['probability']:.2f}  " if "probability" in row else ""
+        lines.append(f"  {probability}{' '.join(row['words'])}")
         for side in sides:
             entities = ", ".join(f"{kind} {text!r}" for kind, text in row[side]) or "nothing"
             lines.append(f"    {side + ':':<10} {entities}")
