@@ -45,7 +45,7 @@ def test_conversion_through_every_format_is_lossless(run, folder, tmp_path):
         ok(run("convert", before, "--to", format, "--output", f"by_{format}", *scheme))
         before = f"by_{format}"
     for name in ("train.conll", "dev.conll"):
-        assert (tmp_path / "by_columns" / name).read_text() == (tmp_path / "start" / name).read_text()
+        assert (tmp_path / "by_conll" / name).read_text() == (tmp_path / "start" / name).read_text()
 
 
 def test_options_for_reading_the_source(run, folder, tmp_path):
@@ -60,8 +60,8 @@ def test_errors_are_one_line(run, folder, tmp_path):
     for words, fact in (
         (["convert", "bad.txt", "--to", "jsonl", "--output", "out"], "bad.txt:1: unknown tag 'X-PER'"),
         (["stats", "nowhere.txt"], "nowhere.txt: no such file or folder"),
-        (["stats", folder, "--format", "xml"], "format='xml' is unknown; choose one of auto, columns"),
-        (["convert", folder, "--to", "brat", "--output", "out"], "to='brat' is unknown; choose one of columns"),
+        (["stats", folder, "--format", "xml"], "format='xml' is unknown; choose one of auto, conll"),
+        (["convert", folder, "--to", "brat", "--output", "out"], "to='brat' is unknown; choose one of conll"),
         (["stats", folder, "--json", "no/such/folder.json"], "No such file or directory: 'no/such/folder.json'"),
     ):
         assert fact in fault(run(*words))
