@@ -119,12 +119,12 @@ def measure(names: list[str], options: Options, folder: str) -> Rows:
         calls[name, "train"] = partial(update, trainer, batches_of(trainer))
         if options.train:
             calls[name, "trainer"] = partial(epoch_seconds, trainer)
-        calls[name, "tag"] = lambda trainer=trainer: tagger_of(trainer).tag(test)
-        calls[name, "sentence_ms"] = lambda trainer=trainer: single_seconds(tagger_of(trainer), single)
+        taggers: dict[str, Any] = {name: tagger_of(trainer)}
         if options.onnx:
-            exported = exported_tagger(trainer, f"{folder}/{name}/onnx")
-            calls[f"{name} onnx", "tag"] = partial(exported.tag, test)
-            calls[f"{name} onnx", "sentence_ms"] = partial(single_seconds, exported, single)
+            taggers[f"{name} onnx"] = exported_tagger(trainer, f"{folder}/{name}/onnx")
+        for key, tagger in taggers.items():
+            calls[key, "tag"] = partial(tagger.tag, test)
+            calls[key, "sentence_ms"] = partial(single_seconds, tagger, single)
     train = list(zip(*words_and_tags(trainer.train_dataset), strict=True))
     count = {"tag": sum(map(len, test)), **dict.fromkeys(("train", "trainer"), sum(len(words) for words, _ in train))}
     with new_process() as process:
@@ -215,12 +215,15 @@ def update(trainer: TaggerTrainer, batches: Iterable[dict[str, torch.Tensor]]) -
         trainer.model(**batch).loss.backward()
         trainer.optimizer.step()
         trainer.optimizer.zero_grad()
+    trainer.model.eval()  # for the calls that tag
 
 
 def epoch_seconds(trainer: TaggerTrainer) -> float:
     """Train for an epoch; return the seconds that it took."""
     with contextlib.redirect_stdout(io.StringIO()):  # the losses
-        return trainer.train().metrics["train_runtime"]
+        seconds = trainer.train().metrics["train_runtime"]
+    trainer.model.eval()
+    return seconds
 
 
 def tagger_of(trainer: TaggerTrainer) -> Tagger:
