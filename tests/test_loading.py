@@ -7,12 +7,11 @@ import os
 import pytest
 import tiny_encoders as tiny
 import torch
-from conftest import REPOSITORY, SENTENCES, build_model
+from conftest import REPOSITORY, build_model
 from processes import run_python
 from safetensors.torch import load_file, save_file
 
-from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.models.word_ids import WordPieces
+from hf_xorner import Tagger
 from hf_xorner.registration import CONFIGS
 
 FOREIGN_CODE = """
@@ -139,15 +138,6 @@ def test_padding_and_truncation_of_a_tokenizer_file_are_ignored(folder):
         for padding in ({"strategy": {"Fixed": size}}, {"strategy": "BatchLongest", "pad_to_multiple_of": size}):
             edit(folder / "tokenizer.json", padding={**rest, **padding}, truncation=truncation)
             assert Tagger.from_pretrained(str(folder))("Ann Smith met Zeus in New York .") == expected
-
-
-def test_a_piece_with_a_huge_id_is_refused(tmp_path):
-    parts = json.loads(tiny.bert_tokenizer().backend_tokenizer.to_str())
-    WordCharTokenizer.from_corpus(SENTENCES, pieces=WordPieces(json.dumps(parts))).save_pretrained(tmp_path)
-    parts["model"]["vocab"]["zz"] = 4_000_000_000
-    (tmp_path / "piece_tokenizer.json").write_text(json.dumps(parts))
-    with pytest.raises(ValueError, match=r"piece_tokenizer\.json .*numbered"):
-        WordCharTokenizer.from_pretrained(tmp_path)
 
 
 def edit(path, **changes):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .devices import readable
+from .layers import readable
 from .tags import IGNORED
 
 #: Replaces −∞ where a number must be finite: the lowest log probability returned, and that of forbidden gold tags.

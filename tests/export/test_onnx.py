@@ -161,13 +161,6 @@ def test_all_features_of_words_match_pytorch(name):
     assert ("piece_ids" in [each.name for each in session.get_inputs()]) == bool(model.config.composed_dim)
 
 
-def test_added_tokens_match_pytorch(tokenizer):
-    model = build_model("bilstm-cnn", WITH_VECTORS)
-    model.resize_token_embeddings(model.config.vocab_size + 3, mean_resizing=False)
-    model.features.words.weight.data.normal_(generator=torch.Generator().manual_seed(1))
-    assert_graph_matches(model, ((30, 9),))
-
-
 @pytest.mark.parametrize("window", [3, 7])
 def test_attention_in_windows_matches_pytorch(window, tokenizer):
     fields = {"attention_window": window, "attention_overlap": window // 2}

@@ -287,14 +287,6 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, packages):
         find_packages(["onnxruntime-web"], packages)
 
 
-def test_added_tokens_are_refused(tmp_path, packages):
-    tokenizer = WordCharTokenizer.from_corpus(SENTENCES)
-    tokenizer.add_tokens(["<user>"])
-    with pytest.raises(ValueError, match="tokens that were added"):
-        write_page(tmp_path / "site", config_of(tokenizer), tokenizer, b"model", packages)
-    assert not (tmp_path / "site").exists()
-
-
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """A server of files that logs nothing."""
 
