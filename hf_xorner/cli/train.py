@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
@@ -18,7 +17,6 @@ from ..training import parse
 from ..training.advice import advice
 from ..training.arguments import TaggerTrainingArguments, training_parser
 from ..training.facts import read_facts
-from ..training.recipes import recipe_names
 from ..training.run import TrainingRun, best_seed, each_run, folder_locked, folder_of, seed_table
 from ..vectors.distill import AUTO, installed_encoder
 from . import fail
@@ -40,7 +38,7 @@ parser = training_parser
 
 def run(words: Sequence[str]) -> None:
     """Train, score, tag a sentence, and publish where asked."""
-    run, training, config_fields = parse(recipe_or_dataset(words))
+    run, training, config_fields = parse(words, DEFAULT_RECIPE)
     # A log has a line for each epoch.
     training.disable_tqdm = training.disable_tqdm or not sys.stderr.isatty()
     destination = where_to_publish(training)
@@ -63,19 +61,6 @@ def run(words: Sequence[str]) -> None:
             except ValueError as error:
                 fail("train", f"not published: {error}")
             print(f"published as {commit.commit_url}")
-
-
-def recipe_or_dataset(words: Sequence[str]) -> list[str]:
-    """Return the words with a recipe or `--dataset` in front: if they name no data and model, the recipe of XOR."""
-    if not words or words[0].startswith("-"):
-        named = {word.partition("=")[0] for word in words}
-        return [*words] if named & {"--dataset", "--model_type", "--model_name_or_path"} else [DEFAULT_RECIPE, *words]
-    first, known = words[0], recipe_names()
-    papers = {name.partition("/")[0] for name in known}
-    misspelt = first.count("/") > 1 and first.partition("/")[0] in papers and not Path(first).exists()
-    if first in known or misspelt or first.endswith((".yaml", ".yml")):
-        return list(words)
-    return ["--dataset", *words]
 
 
 def train(ready: TrainingRun, words: Sequence[str], folder: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from ..models.word_ids import FALLBACKS
 from ..options import Parser, check_values, option
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO
-from .recipes import read_recipe
+from .recipes import is_recipe, read_recipe
 
 EVERYTHING, HEAD = "everything", "head"
 
@@ -332,8 +332,15 @@ def config_options(config: type[TaggerConfig]) -> dict[str, Any]:
     return {entry.name: entry.type for entry in fields(config) if entry.name not in inherited | DERIVED}
 
 
-def parse(words: Sequence[str]) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
-    """Read the command line `[RECIPE] [--option value …]`; see `arguments_of`. `null` is None."""
+def parse(
+    words: Sequence[str], default: str | None = None
+) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
+    """Read the command line `[RECIPE|CORPUS] [--option value …]`; see `arguments_of`. `null` is None.
+
+    Args:
+        words: The words of the command line.
+        default: The recipe if they name no data and no model.
+    """
     words, removed = list(words), []
     while "null" in words[1:]:
         place = words.index("null", 1)
@@ -344,6 +351,11 @@ def parse(words: Sequence[str]) -> tuple[RunArguments, TaggerTrainingArguments, 
         action.default = SUPPRESS
     options = vars(parser.parse_args(words))
     recipe = options.pop("recipe", None)
+    if recipe is None and not {"dataset", "model_type", "model_name_or_path"} & options.keys():
+        recipe = default
+    elif recipe is not None and not is_recipe(recipe):
+        options.setdefault("dataset", recipe)
+        recipe = None
     return arguments_of(dict.fromkeys(removed) | options, recipe)
 
 
