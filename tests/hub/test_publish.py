@@ -69,7 +69,8 @@ def test_the_files_of_the_model_are_uploaded_and_tagged(hub, folder):
 def test_a_model_without_a_card_gets_one(hub, folder, monkeypatch):
     (folder / "README.md").unlink()
     (folder / "facts.json").write_text("{}")
-    monkeypatch.setattr("hf_xorner.hub.publish.write_card", lambda path: (Path(path) / "README.md").write_text(CARD))
+    write = lambda path: (Path(path) / "README.md").write_text(CARD)  # noqa: E731
+    monkeypatch.setattr(sys.modules["hf_xorner.hub.publish"], "write_card", write)
     publish(folder, NAME, api=hub)
     assert hub.files(NAME)["README.md"] == CARD.encode()
 
