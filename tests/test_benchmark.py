@@ -21,7 +21,7 @@ def benchmark(script, tmp_path):
 
 
 def test_speeds_memory_and_epochs_are_measured(benchmark):
-    printed, rows = benchmark("cross-bilstm-cnn", "li2020/table1/cross", "--train", "--sentences", 320)
+    printed, rows = benchmark("cross-bilstm-cnn", "li2020/table1/cross", "--train", "--sentences", 64)
     assert list(rows) == ["cross-bilstm-cnn", "li2020/table1/cross"]
     for row in rows.values():
         assert all(row[name] > 0 for name in ("train", "trainer", "tag", "sentence_ms"))

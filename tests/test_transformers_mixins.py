@@ -57,6 +57,8 @@ NOT_FOR_TOKENIZERS = {
     "test_offsets_mapping": _PAIRS,
     "test_sequence_ids": _PAIRS,
     "test_special_tokens_mask_input_pairs": _PAIRS,
+    "test_token_type_ids": "Single texts have no types of tokens.",
+    "test_tokenize_special_tokens": "Special tokens in a text are text, added ones included.",
     "test_batch_encode_dynamic_overflowing": "Wants every column in two dimensions; char_ids has three.",
     "test_maximum_encoding_length_single_input": (
         "Wants the warning that a text of more than model_max_length tokens fails in the model; here it does not."

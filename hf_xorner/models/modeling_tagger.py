@@ -218,7 +218,7 @@ class TaggerForTokenClassification(PreTrainedModel):
 
         Args:
             input_ids: Word ids (B, T), 0 for padding on either side.
-            char_ids: Character ids (B, T, max_word_chars).
+            char_ids: Character ids (B, T, max_word_chars), or as many as the longest word has.
             attention_mask: (B, T), 1 for words and 0 for padding; by default, where `input_ids` is not 0.
             labels: Public labels (B, T), −100 for words without label.
             piece_ids: Pieces of the words (B, T, max_word_pieces), for models that make features of them.
@@ -391,7 +391,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         config = self.config
         limits = [
             ("input_ids", input_ids, input_ids.shape[-1], config.vocab_size),
-            ("char_ids", char_ids, config.max_word_chars, config.char_vocab_size),
+            ("char_ids", char_ids, min(char_ids.shape[-1], config.max_word_chars), config.char_vocab_size),
         ]
         if piece_ids is not None and config.max_word_pieces:
             limits.append(("piece_ids", piece_ids, config.max_word_pieces, config.piece_vocab_size + 1))
@@ -401,7 +401,11 @@ class TaggerForTokenClassification(PreTrainedModel):
                     f"{name} must have {width} ids below {size} in each row; use the tokenizer that was saved with the "
                     "model."
                 )
-        if labels is not None and _beyond(labels.masked_fill(labels == IGNORED, 0), config.num_labels):
+        if (
+            labels is not None
+            and readable(labels)
+            and _beyond(labels.masked_fill(labels == IGNORED, 0), config.num_labels)
+        ):
             raise ValueError(
                 f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "
                 "words without label; build the config with the id2label of the data."

@@ -53,7 +53,7 @@ def _is_list(path: Path) -> bool:
 
 
 def with_foldings(words: Iterable[str]) -> set[str]:
-    """Return words with all forms that a tokenizer may look them up by; see `WordCharTokenizer.forms`.
+    """Return words with all forms that a tokenizer may look them up by; see `WordLookup.forms`.
 
     Args:
         words: Words as they are spelt.
@@ -160,7 +160,7 @@ def join(tables: Sequence[Vectors], fallback: Sequence[str] = ()) -> Vectors:
     if len(tables) < 2:
         raise DataError("name at least two sources of vectors to join.")
     words = list(dict.fromkeys(word for table in tables for word in table.words))
-    forms = WordCharTokenizer.from_corpus([], fallback=fallback).forms
+    forms = WordCharTokenizer.from_corpus([], fallback=fallback).lookup.forms
     return Vectors(words, np.concatenate([_laid_out(table, [forms(word) for word in words]) for table in tables], 1))
 
 

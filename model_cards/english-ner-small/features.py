@@ -178,6 +178,7 @@ class CharacterEncoder(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(config.char_vocab_size, config.char_dim)
         self.dropout = config.char_dropout
+        self.max_word_chars = config.max_word_chars
 
     @property
     def dropping(self) -> bool:
@@ -185,12 +186,14 @@ class CharacterEncoder(nn.Module):
         return self.training and self.dropout > 0
 
     def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
-        """char_ids (B, T, W), char_types (characters,) → (B, T, output_size)."""
+        """char_ids (B, T, up to max_word_chars), char_types (characters,) → (B, T, output_size)."""
         rows, place = char_ids.flatten(0, 1), None
+        longest = rows.shape[1]
         if self.narrows(rows):
             used = (rows != PADDING).any(0).nonzero()
             longest = int(used[-1]) + 1 if len(used) else 0
-            rows = rows[:, : max(longest + self.padding_needed(), 1)]
+        width = min(longest + max(self.padding_needed(), 1), self.max_word_chars)
+        rows = F.pad(rows, (0, width - rows.shape[1]), value=PADDING)
         if readable(rows) and not self.dropping:
             rows, place = _distinct_rows(rows)
         words = self.encode(rows, char_types)
@@ -350,8 +353,9 @@ class CharacterLstm(CharacterEncoder):
             draw_vectors(self.boundaries, self.config)
 
     def narrows(self, rows: Tensor) -> bool:
-        """On a GPU as well: to wait for the host costs less than steps through padding."""
-        return not (rows.is_meta or torch.compiler.is_compiling())
+        """On a GPU as well, unless the collator did it: to wait for the host costs less than steps through padding."""
+        whole = rows.shape[1] == self.max_word_chars
+        return super().narrows(rows) or (whole and not (rows.is_meta or torch.compiler.is_compiling()))
 
     def padding_needed(self) -> int:
         """One column, so that words without characters have one."""
