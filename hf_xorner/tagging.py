@@ -30,6 +30,7 @@ from .tagger import Tagger
 STDIN = "-"
 AUTO = "auto"
 OUTPUTS = ("jsonl", "conll", "csv")
+_ROWS = "rows"  # CSV made from CSV
 INPUTS = ("text", "conll", "jsonl", "csv", "parquet")
 #: The format of files with a suffix; plain text with an object or -DOCSTART- in its first line is JSON or columns.
 KINDS = {
@@ -61,8 +62,8 @@ class TaggingOptions:
     format: str = option(
         AUTO,
         "The format to write: jsonl (the record and its entities in one object), conll (a line for each word and its "
-        "tag) or csv (a line for each entity); by default by the suffix of the output, or else conll for columns and "
-        "jsonl for other inputs.",
+        "tag) or csv (a line for each entity; from CSV, its rows with a column of entities); by default by the suffix "
+        "of the output, or else conll for columns and jsonl for other inputs.",
         choices=(AUTO, *OUTPUTS),
     )
     input_format: str = option(AUTO, f"The format to read: {', '.join(INPUTS)}.", choices=(AUTO, *INPUTS))
@@ -150,7 +151,8 @@ def tag_source(source: str, options: TaggingOptions) -> Tally:
     for name, target in pairs:
         kind, records = _records(name, options)
         shown = tqdm(records, desc=name, unit=" records", disable=None, mininterval=0.5)
-        outputs = _outputs(iter(shown), _format_of(target, kind, options), tagger, options, tally)
+        format = _format_of(target, kind, options)
+        outputs = _outputs(iter(shown), _ROWS if format == kind == "csv" else format, tagger, options, tally)
         if target is None:
             for content in outputs:
                 sys.stdout.buffer.write(content)
@@ -329,8 +331,9 @@ def _csv_rows(lines: Iterator[tuple[int, str]], header: str, name: str, field: s
     csv.field_size_limit(1 << 30)  # of a text; the default is 128 kB
     reader = csv.DictReader((line for _, line in lines), delimiter=max(",;\t", key=header.count))
     for row in reader:
-        too_long = Record({}, None, f"{name}:{reader.line_num}: has more fields than the header; quote the text.")
-        yield too_long if None in row else _record(row, field, f"{name}:{reader.line_num}")
+        place, more = f"{name}:{reader.line_num}", row.pop(None, None)
+        too_long = Record(row, None, f"{place}: has more fields than the header; quote the text.")
+        yield too_long if more else _record(row, field, place)
 
 
 def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
@@ -370,17 +373,21 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
 # --- Writing ---------------------------------------------------------------------------------------------------------
 
 
-def _json_line(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
-    """Return the record as an object with its entities."""
+def _entities(record: Record, annotation: Annotation | None) -> dict[str, list[dict[str, Any]]]:
+    """Return the entities of a record, as a field of it."""
     of_words = ("word_start", "word_end") if isinstance(record.item, list) else ()
     entities = [
-        {name: getattr(entity, name) for name in ("label", "start", "end", "text", *of_words)}
+        {name: entity[name] for name in ("label", "start", "end", "text", *of_words)}
         | {"score": round(entity.score, _SCORE_DIGITS)}
         for entity in (annotation.entities if annotation else ())
     ]
+    return {"predicted_entities" if "entities" in record.fields else "entities": entities}
+
+
+def _json_line(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+    """Return the record as an object with its entities."""
     fault = {"error": record.fault} if record.fault else {}
-    field = "predicted_entities" if "entities" in record.fields else "entities"
-    line = json.dumps({**record.fields, **fault, field: entities}, ensure_ascii=False, default=str)
+    line = json.dumps({**record.fields, **fault, **_entities(record, annotation)}, ensure_ascii=False, default=str)
     return f"{line}\n".encode("utf-8", "backslashreplace")  # lone surrogates as JSON writes them
 
 
@@ -394,6 +401,15 @@ def _csv_lines(record: Record, annotation: Annotation | None, number: int, label
     return text.getvalue().encode()
 
 
+def _row(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+    """Return the row of a record with its entities as JSON in one more column, after the header if it is the first."""
+    text = io.StringIO()
+    ((field, entities),) = _entities(record, annotation).items()
+    row = {**record.fields, field: json.dumps(entities, ensure_ascii=False)}
+    csv.writer(text, lineterminator="\n").writerows([*([row] if number == 1 else []), row.values()])
+    return text.getvalue().encode("utf-8", "surrogateescape")  # bytes that are not UTF-8 stay
+
+
 def _columns(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
     """Return a line for each word with its tag, and an empty line."""
     item, lines = record.item, []
@@ -403,4 +419,4 @@ def _columns(record: Record, annotation: Annotation | None, number: int, labels:
     return "".join([*lines, "\n"]).encode()
 
 
-_WRITERS = {"jsonl": _json_line, "conll": _columns, "csv": _csv_lines}
+_WRITERS = {"jsonl": _json_line, "conll": _columns, "csv": _csv_lines, _ROWS: _row}

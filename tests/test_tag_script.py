@@ -152,6 +152,10 @@ def test_rows_of_csv_and_parquet(tag, tagger, tmp_path):
         records = objects(ok(tag(name)))
         assert [{"id": record["id"], "text": record["text"]} for record in records] == rows
         check(records, tagger, [row["text"] for row in rows])
+    ok(tag("in.csv", "--field", "text", "--output", "out.csv"))
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        table = [row | {"entities": json.loads(row["entities"])} for row in csv.DictReader(file)]
+    assert table == [row | {"entities": record["entities"]} for row, record in zip(rows, records, strict=True)]
     words = [{"day": pa.scalar(0, pa.date32()).as_py(), "words": words} for words in random_sentences(20)]
     pq.write_table(pa.Table.from_pylist(words), tmp_path / "words.parquet")
     records = objects(ok(tag("words.parquet")))

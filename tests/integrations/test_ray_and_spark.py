@@ -12,7 +12,7 @@ from hf_xorner.integrations.ray_and_spark import ENTITIES_TYPE, TagTables, tag_f
 
 
 def rows_of(tagger, items, **options):
-    return [[entity._asdict() for entity in entities] for entities in tagger.tag(items, **options)]
+    return tagger.tag(items, **options)
 
 
 def assert_equal(found, expected):
