@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .entities import Entities, Entity
     from .evaluation.evaluate import evaluate
     from .hub import publish
+    from .loading import english
     from .models.configuration_tagger import TaggerConfig
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
     from .models.tokenization_word_char import WordCharTokenizer
@@ -29,6 +30,7 @@ __all__ = [
     "TaggerOutput",
     "TaggerTrainer",
     "WordCharTokenizer",
+    "english",
     "evaluate",
     "load_corpus",
     "publish",
@@ -42,6 +44,7 @@ _LAZY = {
     "entities": ("Entities", "Entity"),
     "evaluation.evaluate": ("evaluate",),
     "hub": ("publish",),
+    "loading": ("english",),
     "models.configuration_tagger": ("TaggerConfig",),
     "models.modeling_tagger": ("TaggerForTokenClassification", "TaggerOutput"),
     "models.tokenization_word_char": ("WordCharTokenizer",),

@@ -51,6 +51,11 @@ class Entity(dict[str, Any]):
         raise AttributeError(name)
 
 
+def hue_of(label: str) -> int:
+    """Return the hue of a label, from 0 to 359; those of persons, places and organisations are far apart."""
+    return sum(map(ord, label)) * 131 % 360
+
+
 class Entities(list[Entity]):
     """The entities of a text, shown in colour in notebooks.
 
@@ -62,10 +67,20 @@ class Entities(list[Entity]):
         super().__init__(entities)
         self.text = text
 
+    def in_colour(self) -> str:
+        """Return the text for a terminal, with each entity in colour and its label behind it."""
+        parts, end = [], 0
+        for entity in self:
+            colour = f"\x1b[{31 + hue_of(entity.label) // 60}"
+            marked = f"{colour};1m{self.text[entity.start : entity.end]}{colour};22m {entity.label}\x1b[0m"
+            parts += [self.text[end : entity.start], marked]
+            end = entity.end
+        return "".join([*parts, self.text[end:]])
+
     def _repr_html_(self) -> str:
         parts, end = [], 0
         for entity in self:
-            hue = sum(map(ord, entity.label)) * 47 % 360
+            hue = hue_of(entity.label)
             parts += [
                 escape(self.text[end : entity.start]),
                 f'<mark style="background: hsl({hue}, 80%, 85%); color: black; border-radius: 4px; padding: 0 3px" '

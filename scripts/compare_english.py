@@ -40,16 +40,20 @@ def main() -> None:
     parser.add_argument("systems", nargs="+", help="Folders of models, or spacy:NAME.")
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
     parser.add_argument("--split", default="test", help="The split: validation or test.")
-    parser.add_argument("--corpora", nargs="+", default=["conll2003", "wnut17", "wikiann-en"], help="Their names.")
+    parser.add_argument(
+        "--corpora", nargs="+", default=["conll2003", "wnut17", "wikiann-en"], help="Their names; or a file."
+    )
     parser.add_argument("--output", type=Path, help="A file for the figures.")
     parser.add_argument("--no_speed", action="store_true", help="Do not measure speed.")
     options = parser.parse_args()
     systems = {name: spacy_system(name[6:]) if name[:6] == "spacy:" else own_system(name) for name in options.systems}
     found: dict[str, dict[str, Any]] = {name: {} for name in systems}
     for corpus in options.corpora:
-        named = corpus != "wikiann-en"
+        named = corpus in ("conll2003", "wnut17")
         source = (corpus, str(options.data_dir)) if named else (str(options.data_dir / corpus),)
-        split = load_corpus(*source, strip="^en:")[options.split]
+        splits = load_corpus(*source, strip="^en:")
+        split = splits["train"] if list(splits) == ["train"] else splits[options.split]  # a file is one split
+        corpus = Path(corpus).stem
         names = split.features["ner_tags"].feature.names
         words, gold = list(split["tokens"]), [[names[tag] for tag in row] for row in split["ner_tags"]]
         for case, change in CASES.items():

@@ -48,7 +48,7 @@ NOT_RUN = {
     "analyze": "needs models with attention and relations; tests/papers runs every analysis",
     "--to web": "needs npm packages; test_web writes the page",
     "$part": "one of many jobs, as the folder before it",
-    "zcat": "reads standard input, as test_tag_script does",
+    "| hf-xorner tag": "reads standard input, as test_tag_script does",
     "benchmark": "takes minutes; test_benchmark runs it on a few sentences",
     "conll2003": "needs CoNLL-2003; test_data_script counts other corpora",
     "--repo_id me/my-tagger --private": "needs the Hub; test_publishing publishes to a local one",
@@ -128,7 +128,7 @@ def test_unknown_names_are_reported_with_a_suggestion(capsys):
         (["tag", "x", "--zzzz"], "unknown option --zzzz; hf-xorner tag --help-all"),
         (["vectors", "convert", "x", "--ouput", "y"], "did you mean --output"),
         (["data", "convrt", "x"], "unknown command 'convrt'; did you mean 'convert'"),
-        (["tag", "x"], "--model is missing"),
+        (["export", "m"], "--output is missing"),
         (["data", "stats", "--json", "x"], "dataset"),
         (["tag", "x", "--model", "m", "--batch_size", "many"], "--batch_size"),
     ):
@@ -183,7 +183,7 @@ def test_what_needs_no_torch_does_not_import_it(tmp_path):
     (tmp_path / "hf-xorner").write_text(code)
     for words, end, fact in (
         (["train", "--epcohs", "3"], ["2"], "--epochs"),
-        (["tag", "texts.txt"], ["2"], "--model is missing"),
+        (["export", "my_tagger"], ["2"], "--output is missing"),
         (["data", "corpus.conll"], ["transformers"], "read as conll"),
     ):
         command = [sys.executable, tmp_path / "hf-xorner", *words]

@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pickle
+import re
 import runpy
 
 import pytest
@@ -133,6 +134,9 @@ def test_entities_are_shown_in_colour_and_escaped():
     assert "<i>" not in shown
     assert shown.count("<mark") == shown.count("</mark>") == 1
     assert Entities([], "<b>")._repr_html_().count("&lt;b&gt;") == 1
+    in_colour = entities.in_colour()
+    assert re.sub(r"\x1b\[[\d;]+m", "", in_colour) == "is <i>Ann</i> A&B & co"
+    assert in_colour.endswith("\x1b[0m & co")
 
 
 def test_repository_and_package_have_one_version():

@@ -175,12 +175,29 @@ def test_a_dataset_on_the_hub_is_streamed(tag, tagger, monkeypatch):
     assert "a/two: has the splits train, test" in fault(tag("a/two"))
 
 
-def test_standard_input_is_read(tag, tagger, monkeypatch):
+def test_standard_input_is_read(tag, script, tagger_folder, tagger, monkeypatch):
     texts = "\n".join(TEXTS).encode()
     lines = "\n".join(json.dumps({"text": text}) for text in TEXTS).encode()
     for content, items in ((texts, TEXTS), (gzip.compress(texts), TEXTS), (lines, TEXTS), (b"", [])):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
         check(objects(ok(tag("-"))), tagger, items)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"Ann Smith"))))
+    check(objects(ok(script("tag.py", "--model", tagger_folder))), tagger, ["Ann Smith"])
+
+
+def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, tagger, tmp_path, monkeypatch):
+    text, long = "Ann Smith saw Zeus", "~Ann\nsaw Zeus " * 1000
+    for each in (text, long):
+        check(objects(ok(tag(each))), tagger, [each])
+    (tmp_path / "Ann Smith").write_text("Zeus\n")
+    check(objects(ok(tag("Ann Smith"))), tagger, ["Zeus"])
+    assert "blank" in fault(tag("Zeus"))
+    (entity,) = json.loads(ok(script("tag.py", "He flew to Oslo.")))["entities"]  # by the English model
+    assert (entity["label"], entity["text"]) == ("LOC", "Oslo")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert ok(tag(text)) == f"{tagger(text).in_colour()}\n"
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert script("tag.py")[0] == 2
 
 
 GOOD = {".jsonl": '{"text": "Ann"}\n', ".txt": "Ann\n", ".conll": "Ann O\n\n", ".csv": "Ann,1\n"}
