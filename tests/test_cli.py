@@ -210,6 +210,7 @@ def workplace(default_run, tmp_path_factory):
         for text in (f"Ann met Zeus {number} times ." for number in range(30))
     ]
     (folder / "export.json").write_text(json.dumps(tasks), encoding="utf-8")
+    (folder / "reviews.csv").write_text("id,review\n1,Ann met Zeus .\n", encoding="utf-8")
     rows = (
         f"{word} {' '.join(map(str, np.arange(100) / (100 + place)))}\n" for place, word in enumerate(("ann", "zeus"))
     )
