@@ -174,7 +174,8 @@ def test_nonsense_of_a_graph_is_refused(folder, label, probability, message):
 # --- Alone -----------------------------------------------------------------------------------------------------------
 
 
-ALONE = """
+#: Lets a new process import the folder of its first argument, and nothing else that is not needed.
+REFUSED = """
 import sys
 
 class Refused:
@@ -184,11 +185,13 @@ class Refused:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Refused())
-folder = sys.argv[1]
+folder = sys.argv.pop(1)
 sys.path.insert(0, folder)
+"""
+ALONE = f"""{REFUSED}
 from onnx_tagger import OnnxTagger
 
-print(OnnxTagger.from_pretrained(folder)(sys.argv[2]))
+print(OnnxTagger.from_pretrained(folder)(sys.argv[1]))
 """
 
 
