@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus
     from .entities import Entities, Entity
     from .evaluation.evaluate import evaluate
+    from .files import english
     from .hub import publish
-    from .loading import english
     from .models.configuration_tagger import TaggerConfig
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
     from .models.tokenization_word_char import WordCharTokenizer
@@ -43,8 +43,8 @@ _LAZY = {
     "corpora": ("load_corpus", "xor_corpus"),
     "entities": ("Entities", "Entity"),
     "evaluation.evaluate": ("evaluate",),
+    "files": ("english",),
     "hub": ("publish",),
-    "loading": ("english",),
     "models.configuration_tagger": ("TaggerConfig",),
     "models.modeling_tagger": ("TaggerForTokenClassification", "TaggerOutput"),
     "models.tokenization_word_char": ("WordCharTokenizer",),
