@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from .entities import BaseTagger, NumberByLabel, batches_of
@@ -121,9 +120,7 @@ class Tagger(BaseTagger):
     def _inputs(self, words: Words) -> dict[str, Tensor]:
         """The inputs of the model for distinct words."""
         arrays = {"input_ids": words.input_ids, "char_ids": words.char_ids, "piece_ids": words.piece_ids}
-        inputs = {name: torch.from_numpy(values) for name, values in arrays.items() if values is not None}
-        missing = self.tokenizer.max_word_chars - inputs["char_ids"].shape[1]
-        return inputs | {"char_ids": F.pad(inputs["char_ids"], (0, missing))}
+        return {name: torch.from_numpy(values) for name, values in arrays.items() if values is not None}
 
     def score(self, of_spans: bool, **inputs: Any) -> tuple[Tensor, Tensor]:
         """Return the labels (B, T) of a batch, and their probabilities (B, T) or `path_log_probs` (B, T, 2)."""

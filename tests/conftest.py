@@ -34,14 +34,15 @@ from filelock import FileLock
 # No test uses the network: a name that is not found locally must fail at once.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
-# The cache of datasets is a temporary folder, which the processes that tests start share.
+# The caches of datasets and of models' code are temporary folders, which the processes that tests start share.
 os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="hf_xorner_tests_")
+os.environ["HF_MODULES_CACHE"] = f"{os.environ['HF_DATASETS_CACHE']}/modules"
 sys.path.insert(0, str(Path(__file__).parent))
 
 import reference_encoders
 from processes import run_python
 
-from hf_xorner import WordCharTokenizer
+from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.registration import CONFIGS, MODELS
 
 # Models this small are slower with several threads, most of all on a busy machine.
@@ -204,6 +205,30 @@ def tokenizer() -> WordCharTokenizer:
 
 
 @pytest.fixture(scope="session")
+def tagger(tokenizer) -> Tagger:
+    """A tagger with a CRF that finds many entities in the texts of random_texts.py."""
+    from random_texts import lively_model  # which imports this file
+
+    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
+
+
+@pytest.fixture(scope="session")
+def tagger_folder(tagger, tmp_path_factory) -> str:
+    """The folder in which that tagger is saved."""
+    folder = tmp_path_factory.mktemp("tagger")
+    tagger.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def towns(tmp_path_factory) -> Path:
+    """The folder of a small corpus in columns, which no test changes."""
+    from helpers import write_towns
+
+    return write_towns(tmp_path_factory.mktemp("towns") / "towns")
+
+
+@pytest.fixture(scope="session")
 def corpora() -> Path:
     """The folder of real corpora, with the subfolders wnut17 and conll2003; the test is skipped without it."""
     folder = os.environ.get("HF_XORNER_CORPORA")
@@ -243,7 +268,7 @@ def forked_offline():
 
 @pytest.fixture
 def script(tmp_path, monkeypatch, capsys):
-    """Run a script in this process, which saves the imports; returns the exit code, output and errors."""
+    """Run a script of scripts/ or by its path in this process; returns the exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
 
@@ -288,7 +313,7 @@ def as_on_a_gpu(monkeypatch):
     """Return a function that switches models to the paths of a GPU, on which Python reads no values."""
 
     def switch():
-        for name in ("convolutions", "crf", "features", "modeling_grn", "modeling_tagger", "recurrent"):
+        for name in ("layers", "crf", "features", "modeling_grn", "modeling_tagger", "recurrent"):
             monkeypatch.setattr(f"hf_xorner.models.{name}.readable", lambda values: False)
 
     return switch

@@ -23,6 +23,7 @@ from hf_xorner.cli.help import COMMANDS, check_options, generate, help_of
 from hf_xorner.options import option, read_options
 
 HELP_FILE = REPOSITORY / "hf_xorner" / "cli" / "help.json"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 
 #: Examples that are not run here, and why.
@@ -220,30 +221,40 @@ def test_documented_commands_run(workplace, monkeypatch, capsys):
 
 def test_no_progress_bars_are_written_to_a_file_but_to_a_terminal(workplace, monkeypatch, capsys):
     monkeypatch.chdir(workplace)
-    small = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu --output_dir".split()
-    evaluation = "evaluate --model my_tagger --dataset my_corpus --resamples 0".split()
-    for words in ([*small, "small"], evaluation, "card my_tagger --overwrite".split()):
-        done = run_python(["-m", "hf_xorner", *words], cwd=workplace, env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
-        assert done.returncode == 0, done.stderr
-        for sign in ("\r", "it/s", "examples/s", "Loading weights"):
-            assert sign not in done.stdout + done.stderr
+    small = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu --output_dir"
+    evaluation = "evaluate --model my_tagger --dataset my_corpus --resamples 0"
+    code = "import sys\nfrom hf_xorner.cli import main\nfor line in sys.argv[1:]: main(None, line.split())"
+    done = run_python(["-c", code, f"{small} small", evaluation], cwd=workplace, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
+    assert not any(sign in done.stdout + done.stderr for sign in ("\r", "it/s", "examples/s", "Loading weights"))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    for words, sign in (([*small, "other"], "2/2"), (evaluation, "Loading weights")):
-        main(None, words)
+    for line, sign in ((f"{small} other", "2/2"), (evaluation, "Loading weights")):
+        main(None, line.split())
         assert sign in capsys.readouterr().err
+
+
+#: Runs a command as it begins where the standard streams are closed.
+CLOSED = """
+import os, sys
+sys.stdin = sys.stdout = sys.stderr = None
+for number in range(3):
+    os.close(number)
+from hf_xorner.cli import main
+main(None, sys.argv[1:])
+"""
 
 
 @posix
 def test_closed_and_full_streams_end_in_one_sentence_unless_they_are_not_needed(workplace):
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     for line, code, sentence in (
         ("--version > /dev/full", 1, "No space left"),
         ("train --help-all | true", 0, ""),
         ("train --epcohs 3 2>&-", 2, ""),
-        ("tag --model my_tagger texts.txt --output daemon.jsonl <&- >&- 2>&-", 0, ""),
     ):
         words = ["bash", "-c", f"{shlex.quote(sys.executable)} -m hf_xorner {line}"]
-        done = subprocess.run(words, cwd=workplace, env=environment, capture_output=True, text=True)
+        done = subprocess.run(words, cwd=workplace, env=ENVIRONMENT, capture_output=True, text=True)
         assert done.returncode == code
         assert sentence in done.stderr and len(done.stderr.splitlines()) == bool(sentence) and not done.stdout
+    words = "tag --model my_tagger texts.txt --output daemon.jsonl".split()
+    assert run_python(["-c", CLOSED, *words], cwd=workplace, env=ENVIRONMENT).returncode == 0
     assert len((workplace / "daemon.jsonl").read_text(encoding="utf-8").splitlines()) == 2

@@ -2,12 +2,16 @@
 
 import os
 import re
+import runpy
 
 import pytest
 from conftest import REPOSITORY
 from processes import run_python
 
+from hf_xorner import train
+
 EXAMPLES = REPOSITORY / "docs" / "examples"
+MODEL = str(REPOSITORY / "model_cards" / "english-ner-small")
 F1 = re.compile(r"F1 ([\d.]+)")
 
 
@@ -17,6 +21,16 @@ def printed_by(script, *arguments, folder):
     done = run_python([EXAMPLES / script, *arguments], cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return [line for line in done.stdout.splitlines() if not line.startswith("epoch ")]
+
+
+def test_every_example_runs(monkeypatch, tmp_path):
+    """With two steps a training; the slow tests check what they print."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hf_xorner.train", lambda *given, **options: train(*given, **{**options, "max_steps": 2}))
+    for name, *arguments in (["compare_taggers.py"], ["distil.py"], ["error_analysis.py"], ["fine_tune.py", MODEL]):
+        monkeypatch.setattr("sys.argv", [name, *arguments])
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
 
 
 def scores(lines):
@@ -33,6 +47,7 @@ def test_two_taggers_are_compared(tmp_path):
     assert float(p) < 0.01
 
 
+@pytest.mark.slow
 def test_errors_are_counted_and_drawn(tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
     lines = printed_by("error_analysis.py", folder=tmp_path)
@@ -43,9 +58,9 @@ def test_errors_are_counted_and_drawn(tmp_path):
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
 
 
+@pytest.mark.slow
 def test_a_published_model_learns_new_types(tmp_path):
-    model = REPOSITORY / "model_cards" / "english-ner-small"
-    lines = printed_by("fine_tune.py", str(model), folder=tmp_path)
+    lines = printed_by("fine_tune.py", MODEL, folder=tmp_path)
     types = {line.split(":")[0]: set(line.split(":")[1].split()) for line in lines if line.startswith("types")}
     assert {"ORG", "LOC"} <= types["types before"]
     assert types["types after"] == {"LINK", "PER", "WORK"}

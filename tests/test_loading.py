@@ -2,17 +2,15 @@
 
 import io
 import json
-import os
 
 import pytest
 import tiny_encoders as tiny
 import torch
-from conftest import REPOSITORY, SENTENCES, build_model
+from conftest import REPOSITORY, build_model
 from processes import run_python
 from safetensors.torch import load_file, save_file
 
-from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.models.word_ids import WordPieces
+from hf_xorner import Tagger
 from hf_xorner.registration import CONFIGS
 
 FOREIGN_CODE = """
@@ -58,8 +56,7 @@ def foreign(tmp_path):
 def test_tagging_standard_input_runs_no_code_of_the_model(foreign, tmp_path):
     path, mark = foreign
     command = [REPOSITORY / "scripts" / "tag.py", "-", "--model", path]
-    environment = {**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")}
-    done = run_python(command, cwd=tmp_path, env=environment, given="y\n" * 20)
+    done = run_python(command, cwd=tmp_path, given="y\n" * 20)
     assert not mark.exists()
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert str(path) in done.stderr.strip().splitlines()[-1]
@@ -77,16 +74,14 @@ def test_tagging_standard_input_runs_no_code_of_the_model(foreign, tmp_path):
 def test_no_command_runs_code_of_a_model(command, foreign, script, monkeypatch, tmp_path):
     path, mark = foreign
     (tmp_path / "words.txt").write_text("Oslo\n")
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 20))
     code, _, errors = script(*command.split(), path)
     assert not mark.exists()
     assert code == 1 and str(path) in errors.strip().splitlines()[-1]
 
 
-def test_code_runs_with_trust_remote_code(foreign, monkeypatch, tmp_path):
+def test_code_runs_with_trust_remote_code(foreign):
     path, mark = foreign
-    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
     with pytest.raises(ValueError):
         Tagger.from_pretrained(str(path))
     assert not mark.exists()
@@ -95,20 +90,10 @@ def test_code_runs_with_trust_remote_code(foreign, monkeypatch, tmp_path):
     assert mark.exists()
 
 
-# Over 2 s, as a new process loads the code.
 def test_trusted_published_code_matches_the_package(tokenizer, tmp_path):
-    build_model("grn", tokenizer).save_pretrained(tmp_path / "model")
-    tokenizer.save_pretrained(tmp_path / "model")
-    program = (
-        "import sys; from transformers import AutoConfig\n"
-        "from hf_xorner import Tagger\n"
-        "taggers = [Tagger.from_pretrained(sys.argv[1], trust_remote_code=trust) for trust in (False, True)]\n"
-        "print([type(one.model).__module__.split('.')[0] for one in taggers])\n"
-        "print(len({str(one('Ann Smith met Zeus in New York .')) for one in taggers}))"
-    )
-    environment = {**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")}
-    done = run_python(["-c", program, tmp_path / "model"], env=environment)
-    assert done.stdout.split("\n")[-2] == "1", done.stderr
+    Tagger(build_model("grn", tokenizer), tokenizer).save_pretrained(tmp_path / "model")
+    taggers = [Tagger.from_pretrained(tmp_path / "model", trust_remote_code=trust) for trust in (False, True)]
+    assert len({str(tagger("Ann Smith met Zeus in New York .")) for tagger in taggers}) == 1
 
 
 def test_weights_in_a_pickle_are_not_read(folder):
@@ -139,15 +124,6 @@ def test_padding_and_truncation_of_a_tokenizer_file_are_ignored(folder):
         for padding in ({"strategy": {"Fixed": size}}, {"strategy": "BatchLongest", "pad_to_multiple_of": size}):
             edit(folder / "tokenizer.json", padding={**rest, **padding}, truncation=truncation)
             assert Tagger.from_pretrained(str(folder))("Ann Smith met Zeus in New York .") == expected
-
-
-def test_a_piece_with_a_huge_id_is_refused(tmp_path):
-    parts = json.loads(tiny.bert_tokenizer().backend_tokenizer.to_str())
-    WordCharTokenizer.from_corpus(SENTENCES, pieces=WordPieces(json.dumps(parts))).save_pretrained(tmp_path)
-    parts["model"]["vocab"]["zz"] = 4_000_000_000
-    (tmp_path / "piece_tokenizer.json").write_text(json.dumps(parts))
-    with pytest.raises(ValueError, match=r"piece_tokenizer\.json .*numbered"):
-        WordCharTokenizer.from_pretrained(tmp_path)
 
 
 def edit(path, **changes):

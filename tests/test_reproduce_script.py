@@ -7,11 +7,13 @@ import statistics
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conftest import REPOSITORY
 from helpers import fault, lock_holder, posix
+from processes import run_python
 from seqeval.metrics import f1_score
 
 from hf_xorner import Tagger, load_corpus
@@ -81,6 +83,18 @@ def folder(tmp_path_factory):
     return folder
 
 
+class Forked:
+    """What `subprocess.Popen` returns for a process, which is forked and has ended."""
+
+    def __init__(self, command, *, stdout, env, **_):
+        done = run_python(command[1:], env=env)
+        stdout.write((done.stdout + done.stderr).encode())
+        self.returncode = done.returncode
+
+    def poll(self):
+        return self.returncode
+
+
 @pytest.fixture(scope="module")
 def reproduced(folder):
     """The table, interrupted once and then run to its end, which takes over 2 s: each of the runs is a process."""
@@ -103,8 +117,9 @@ def reproduced(folder):
     (folder / "results.json").write_text('[{"work": "else", "dataset": "d", "split": "test", "f1_mean": 1.5}]')
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as stop:
         patch.chdir(folder)
-        # In this process, as most of the time goes into imports.
-        main("reproduce", ["towns.yaml", "--seeds", "1", "2", "--jobs", "2", "--results", "results.json"])
+        # In this process and in forked ones, as most of the time goes into imports.
+        patch.setattr("hf_xorner.papers.jobs.subprocess", SimpleNamespace(Popen=Forked, STDOUT=subprocess.STDOUT))
+        main("reproduce", ["towns.yaml", "--seeds", "1", "2", "--results", "results.json"])
     assert stop.value.code == 0
     assert len(begun) == 1
     assert all(path.stat().st_mtime_ns == written for path, written in begun.items()), "a finished run was run again"

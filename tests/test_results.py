@@ -1,12 +1,11 @@
 """model_cards/results.json: the command of every score matches its fields, and the pages show every score."""
 
 import json
-import os
 import shlex
 import shutil
 
 from conftest import REPOSITORY
-from processes import run_python
+from helpers import fault, ok
 
 from hf_xorner.training import parse
 
@@ -37,20 +36,14 @@ def test_results_are_unique_and_their_commands_match_their_fields():
         assert bool(run.vectors or run.composed) == ("static" in row["features"]), row["work"]
 
 
-def run_script(root, *options):
-    return run_python(
-        [root / "scripts" / "results_page.py", *options], env={**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    )
-
-
-# Over 2 s, as a page is checked and written by new processes.
-def test_pages_are_generated_from_the_results(tmp_path):
-    assert (done := run_script(REPOSITORY, "--check")).returncode == 0, done.stderr
+def test_pages_are_generated_from_the_results(script, tmp_path):
+    ok(script("results_page.py", "--check"))
     for name in ("scripts/results_page.py", "model_cards/results.json", "docs/results.md", "README.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(REPOSITORY / name, tmp_path / name)
     text = (tmp_path / "docs/results.md").read_text(encoding="utf-8")
     (tmp_path / "docs/results.md").write_text(text.replace("91.21", "99.99"), encoding="utf-8")
-    assert "docs/results.md differs" in run_script(tmp_path, "--check").stderr
-    assert run_script(tmp_path).returncode == 0
+    copy = tmp_path / "scripts" / "results_page.py"
+    assert "docs/results.md differs" in fault(script(copy, "--check"))
+    ok(script(copy))
     assert (tmp_path / "docs/results.md").read_text(encoding="utf-8") == text

@@ -18,9 +18,7 @@ from conftest import REPOSITORY, SENTENCES
 from datasets import Dataset, IterableDatasetDict
 from helpers import fault, lock_holder, ok, posix
 from processes import run_python
-from random_texts import TEXTS, lively_model, random_sentences
-
-from hf_xorner import Tagger
+from random_texts import TEXTS, random_sentences
 
 TAG = str(REPOSITORY / "scripts" / "tag.py")
 HOSTILE = [
@@ -37,25 +35,11 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory, tokenizer):
-    """The folder of a model that predicts many entities."""
-    folder = tmp_path_factory.mktemp("model")
-    lively_model("cross-bilstm-cnn", tokenizer, "crf").save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
-def tagger(model):
-    return Tagger.from_pretrained(model, "cpu")
-
-
 @pytest.fixture
-def tag(script, model):
+def tag(script, tagger_folder):
     """Run the script with the model in this process."""
     return lambda source, *options: script(
-        "tag.py", source, "--model", model, "--device", "cpu", "--batch_size", 2, *options
+        "tag.py", source, "--model", tagger_folder, "--device", "cpu", "--batch_size", 2, *options
     )
 
 
@@ -285,7 +269,7 @@ def test_an_output_that_exists_is_kept_without_overwrite(tag, tmp_path):
 
 
 @posix
-def test_the_input_is_never_the_output(tag, model, tmp_path):
+def test_the_input_is_never_the_output(tag, tagger_folder, tmp_path):
     gold = tmp_path / "g.conll"
     gold.write_text("Ann B-PER\n\n")
     (tmp_path / "link.conll").symlink_to(gold)
@@ -294,14 +278,14 @@ def test_the_input_is_never_the_output(tag, model, tmp_path):
     (tmp_path / "texts" / "g.conll").hardlink_to(gold)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "g.conll").symlink_to(gold)
-    config = (Path(model) / "config.json").read_bytes()
+    config = (Path(tagger_folder) / "config.json").read_bytes()
     for source, output in (
         (gold, "g.conll"),
         (gold, "link.conll"),
         ("link.conll", gold),
         (gold, "h.conll"),
         ("texts", "out"),
-        (gold, f"{model}/config.json"),
+        (gold, f"{tagger_folder}/config.json"),
     ):
         assert "is an input" in fault(tag(source, "--output", output, "--overwrite")), output
     stdin = os.dup(0)
@@ -310,7 +294,7 @@ def test_the_input_is_never_the_output(tag, model, tmp_path):
         assert "is an input" in fault(tag("-", "--output", gold, "--overwrite"))
         os.dup2(stdin, 0)
     assert gold.read_text() == "Ann B-PER\n\n"
-    assert (Path(model) / "config.json").read_bytes() == config
+    assert (Path(tagger_folder) / "config.json").read_bytes() == config
 
 
 def many(path, count):
@@ -320,10 +304,12 @@ def many(path, count):
 
 
 # Over 2 s, as only a process can be killed.
-def test_a_killed_process_leaves_a_partial_file_that_is_written_again(tag, tmp_path, model):
+def test_a_killed_process_leaves_a_partial_file_that_is_written_again(tag, tmp_path, tagger_folder):
     source = many(tmp_path / "in.txt", 1200)
     partial, output = tmp_path / "out.jsonl.partial", tmp_path / "out.jsonl"
-    process = subprocess.Popen(command(model, source, "--output", output, "--batch_size", 1), stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command(tagger_folder, source, "--output", output, "--batch_size", 1), stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 120
     while not (partial.exists() and partial.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -337,9 +323,9 @@ def test_a_killed_process_leaves_a_partial_file_that_is_written_again(tag, tmp_p
 
 # Over 2 s, as only a process has a pipe that can be closed.
 @posix
-def test_a_closed_pipe_ends_the_run_without_an_error(tmp_path, model):
+def test_a_closed_pipe_ends_the_run_without_an_error(tmp_path, tagger_folder):
     source = many(tmp_path / "in.txt", 20_000)
-    words = command(model, source, "--batch_size", 1)
+    words = command(tagger_folder, source, "--batch_size", 1)
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert json.loads(process.stdout.readline())["entities"] is not None
     process.stdout.close()
@@ -355,15 +341,16 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
-def test_memory_does_not_grow_with_the_input(tmp_path, model):
-    """Over 2 s, as growth only shows in large inputs: with records of 5 kB, keeping them would be measured."""
+def test_memory_does_not_grow_with_the_input(tmp_path, tagger_folder):
+    """Growth only shows in large inputs: with records of 5 kB, keeping them would be measured."""
     draw, peaks = random.Random(0), []
     for count in (1000, 6000):
         records = ({"text": " ".join(draw.choice(SENTENCES)), "more": draw.randbytes(2500).hex()} for _ in range(count))
         source = tmp_path / f"{count}.jsonl"
         source.write_text("".join(f"{json.dumps(record)}\n" for record in records))
-        words = command(model, source, "--output", tmp_path / f"out{count}.jsonl", "--batch_size", 16)[1:]
+        words = command(tagger_folder, source, "--output", tmp_path / f"out{count}.jsonl", "--batch_size", 16)[1:]
         done = run_python(["-c", PEAK, *words])
         assert done.returncode == 0, done.stderr[-3000:]
         peaks.append(int(done.stdout.split()[-1]) / 1024)

@@ -22,20 +22,15 @@ from hf_xorner.models.word_ids import INSIDE
 
 
 @pytest.fixture(scope="module", params=list(zip(ARCHITECTURES, cycle(DECODERS))), ids="-".join)
-def tagger(request, tokenizer):
+def each_tagger(request, tokenizer):
     """Every architecture with one decoder in turn."""
     kind, decoder = request.param
     return Tagger(lively_model(kind, tokenizer, decoder), tokenizer)
 
 
 @pytest.fixture(scope="module")
-def crf_tagger(tokenizer):
-    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
-
-
-@pytest.fixture(scope="module")
-def pipe(tagger):
-    return pipeline("ner", model=tagger.model, tokenizer=tagger.tokenizer, aggregation_strategy="simple")
+def pipe(each_tagger):
+    return pipeline("ner", model=each_tagger.model, tokenizer=each_tagger.tokenizer, aggregation_strategy="simple")
 
 
 def nearly_the_same(tagged, expected):
@@ -52,20 +47,20 @@ def same_entities(found, shown):
 
 
 @pytest.mark.parametrize("items", [TEXTS, GIVEN], ids=["texts", "words"])
-def test_entities_match_the_pipeline(tagger, pipe, items):
+def test_entities_match_the_pipeline(each_tagger, pipe, items):
     shown = pipe(items, is_split_into_words=items is GIVEN)
     assert sum(map(len, shown)) > 10
     for batch_size in (1, 7, 64):
-        for entities, expected in zip(tagger.tag(items, batch_size=batch_size), shown, strict=True):
+        for entities, expected in zip(each_tagger.tag(items, batch_size=batch_size), shown, strict=True):
             same_entities(entities, expected)
 
 
-def test_character_and_word_offsets_match_the_surface_form(tagger, tokenizer):
+def test_character_and_word_offsets_match_the_surface_form(each_tagger, tokenizer):
     for item in [*TEXTS, *GIVEN]:
         words = tokenizer.tokenize(item) if isinstance(item, str) else item
         text = " ".join(words)  # the texts are their words joined by blanks
         position = 0
-        for entity in tagger(item):
+        for entity in each_tagger(item):
             assert entity.text == text[entity.start : entity.end]
             assert entity.text == " ".join(words[entity.word_start : entity.word_end])
             assert position <= entity.word_start < entity.word_end <= len(words)
@@ -169,28 +164,28 @@ def test_plain_labels_are_grouped_like_in_the_pipeline_with_the_score_of_all_wor
         same_entities(entities, shown)
 
 
-def test_texts_and_words_may_be_mixed_and_keep_their_order(tagger):
+def test_texts_and_words_may_be_mixed_and_keep_their_order(each_tagger):
     items = [*TEXTS, *GIVEN, *(tuple(words) for words in GIVEN), "", [], " ", [""], "Ann"]
     random.Random(0).shuffle(items)
-    alone = [tagger(item) for item in items]
+    alone = [each_tagger(item) for item in items]
     for batch_size in (1, 3, 200):
-        nearly_the_same(tagger.tag(iter(items), batch_size=batch_size), alone)
+        nearly_the_same(each_tagger.tag(iter(items), batch_size=batch_size), alone)
 
 
-def test_annotations_are_entities_labels_and_offsets(tagger, tokenizer):
-    names = tagger.model.config.labels
+def test_annotations_are_entities_labels_and_offsets(each_tagger, tokenizer):
+    names = each_tagger.model.config.labels
     items = [*TEXTS[:6], *GIVEN[:6], "", []]
-    for item, annotation in zip(items, tagger.annotate(items, batch_size=3), strict=True):
+    for item, annotation in zip(items, each_tagger.annotate(items, batch_size=3), strict=True):
         words = tokenizer.tokenize(item) if isinstance(item, str) else item
         text = item if isinstance(item, str) else " ".join(item)
         assert [text[start:end] for start, end in annotation.places] == words
-        assert [names[label] for label in annotation.labels] == next(tagger.label([words]))[0]
-        assert [one[:-1] for one in annotation.entities] == [one[:-1] for one in tagger(item)]
+        assert [names[label] for label in annotation.labels] == next(each_tagger.label([words]))[0]
+        assert [one[:-1] for one in annotation.entities] == [one[:-1] for one in each_tagger(item)]
     with pytest.raises(TypeError, match="list of texts"):
-        tagger.annotate("Ann")
+        each_tagger.annotate("Ann")
 
 
-def test_an_infinite_stream_is_read_lazily(crf_tagger):
+def test_an_infinite_stream_is_read_lazily(tagger):
     read = 0
 
     def endless():
@@ -198,7 +193,7 @@ def test_an_infinite_stream_is_read_lazily(crf_tagger):
         for read in count(1):
             yield TEXTS[read % len(TEXTS)]
 
-    results = crf_tagger.stream(endless(), batch_size=2)
+    results = tagger.stream(endless(), batch_size=2)
     assert read == 0
     assert len(list(islice(results, 5))) == 5
     assert read == 2 * BATCHES_AHEAD
@@ -206,7 +201,7 @@ def test_an_infinite_stream_is_read_lazily(crf_tagger):
     assert read == 4 * BATCHES_AHEAD
 
 
-def test_invalid_items_are_reported_by_their_position(crf_tagger):
+def test_invalid_items_are_reported_by_their_position(tagger):
     for item, error, message in (
         (None, TypeError, "Text 40 is a NoneType"),
         (b"Ann", TypeError, "Text 40 is a bytes"),
@@ -215,24 +210,22 @@ def test_invalid_items_are_reported_by_their_position(crf_tagger):
         (["Ann", "\ud800"], ValueError, "Text 40 holds a lone surrogate"),
     ):
         with pytest.raises(error, match=message):
-            list(crf_tagger.tag([*(["Ann"] * 40), item, "Ann"], batch_size=1))
+            list(tagger.tag([*(["Ann"] * 40), item, "Ann"], batch_size=1))
     with pytest.raises(TypeError, match=r"tagger\(text\)"):
-        crf_tagger.tag("Ann Smith")
+        tagger.tag("Ann Smith")
     with pytest.raises(TypeError, match=r"label\(\) reads lists of words"):
-        list(crf_tagger.label(["Ann saw"]))
-    for method in (crf_tagger.tag, crf_tagger.label):
+        list(tagger.label(["Ann saw"]))
+    for method in (tagger.tag, tagger.label):
         with pytest.raises(ValueError, match="batch_size=0"):
             method([["Ann"]], batch_size=0)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=4))
-def test_entities_of_any_text_are_its_words_and_those_of_the_pipeline(crf_tagger, texts):
-    pipe = pipeline(
-        "ner", model=crf_tagger.model, tokenizer=crf_tagger.tokenizer, aggregation_strategy="simple", device="cpu"
-    )
-    for text, entities in zip(texts, crf_tagger.tag(texts, batch_size=2), strict=True):
-        offsets = crf_tagger.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+def test_entities_of_any_text_are_its_words_and_those_of_the_pipeline(tagger, texts):
+    pipe = pipeline("ner", model=tagger.model, tokenizer=tagger.tokenizer, aggregation_strategy="simple", device="cpu")
+    for text, entities in zip(texts, tagger.tag(texts, batch_size=2), strict=True):
+        offsets = tagger.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
         for entity in entities:
             assert (entity.start, entity.end) == (offsets[entity.word_start][0], offsets[entity.word_end - 1][1])
             assert entity.text and text[entity.start : entity.end] == entity.text
@@ -256,30 +249,30 @@ def test_the_tokenizer_of_another_model_is_refused(tokenizer):
             Tagger(model, other)
 
 
-def test_results_do_not_depend_on_the_number_of_threads(tagger, two_threads):
+def test_results_do_not_depend_on_the_number_of_threads(each_tagger, two_threads):
     items = [*TEXTS, *GIVEN] * 8
     torch.set_num_threads(1)
-    alone = tagger.tag(items, batch_size=4)
+    alone = each_tagger.tag(items, batch_size=4)
     torch.set_num_threads(3)
-    assert tagger.tag(items, batch_size=4) == alone
+    assert each_tagger.tag(items, batch_size=4) == alone
     assert torch.get_num_threads() == 3
 
 
-def test_words_computed_once_and_in_each_batch_give_the_same_results(tagger, monkeypatch):
+def test_words_computed_once_and_in_each_batch_give_the_same_results(each_tagger, monkeypatch):
     items = [*TEXTS, *GIVEN]
     monkeypatch.setattr("hf_xorner.tagger.DISTINCT_AT_ONCE", 5)
     found = []
     for few in (0, 10**9):
         monkeypatch.setattr("hf_xorner.tagger.FEWEST_WORDS", few)
-        found.append(tagger.tag(items, batch_size=4))
+        found.append(each_tagger.tag(items, batch_size=4))
     nearly_the_same(*found)
 
 
-def test_threads_may_share_a_tagger(crf_tagger):
+def test_threads_may_share_a_tagger(tagger):
     items = [*TEXTS, *GIVEN] * 4
-    alone = crf_tagger.tag(items, batch_size=4)
+    alone = tagger.tag(items, batch_size=4)
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda _: crf_tagger.tag(items, batch_size=4), range(8))) == [alone] * 8
+        assert list(pool.map(lambda _: tagger.tag(items, batch_size=4), range(8))) == [alone] * 8
 
 
 def test_an_error_in_a_thread_is_raised(tokenizer, two_threads, monkeypatch):

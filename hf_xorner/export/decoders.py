@@ -9,9 +9,9 @@ import torch
 
 from ..models.crf import IMPOSSIBLE
 from ..models.decoders import ConditionedCrfDecoder, CrfDecoder
+from ..models.modeling_stack_lstm import TransitionDecoder
 from ..models.modeling_tagger import MARGIN, TaggerForTokenClassification
 from ..models.tags import TagSpace
-from ..models.transition_decoder import TransitionDecoder
 from ..models.word_ids import BEGIN, END, NO_TYPE, OUTSIDE, SINGLE, continues
 from .graph import Graph, Value
 from .recurrent import reversed_words

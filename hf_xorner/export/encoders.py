@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..models.attention import WindowedSelfAttention
+from ..models.layers import WindowedSelfAttention
 from ..models.modeling_bilstm_cnn import AttEncoder, BaselineEncoder, CrossEncoder
 from ..models.modeling_cnn_lstm_crf import CnnLstmCrfEncoder
 from ..models.modeling_grn import DirectRelation, GatedRelation, GrnEncoder, Relation

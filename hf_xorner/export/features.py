@@ -18,7 +18,6 @@ from ..models.features import (
     CharacterCnn,
     CharacterLstm,
     WordFeatures,
-    first_added_id,
     one_hot,
     trained_words,
 )
@@ -75,9 +74,7 @@ def _add_word_features(
 
 
 def _rows_of_words(graph: Graph, config: TaggerConfig, words: Value) -> Value:
-    trained, first_added = trained_words(config), first_added_id(config)
-    rows = graph.Where(words >= trained, UNKNOWN_ID, words)
-    return graph.Where(words < first_added, rows, words - (first_added - trained)) if config.added_vocab_size else rows
+    return graph.Where(words >= trained_words(config), UNKNOWN_ID, words)
 
 
 def _frozen(graph: Graph, table: FrozenVectors, index: Value) -> Value:

@@ -1,4 +1,4 @@
-"""The greedy search of a Stack-LSTM as a loop in an ONNX graph (see `models/transition_decoder.py`)."""
+"""The greedy search of a Stack-LSTM as a loop in an ONNX graph (see `models/modeling_stack_lstm.py`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ..models.modeling_stack_lstm import TransitionDecoder
 from ..models.stack_lstm import SpanComposition, StackLstm
-from ..models.transition_decoder import TransitionDecoder
 from ..models.transitions import FIRST_REDUCE, NO_ACTION, OUT, SHIFT, TransitionSystem
 from ..models.word_ids import BEGIN, END, INSIDE, SINGLE
 from .graph import Graph, Value
@@ -262,7 +262,7 @@ def _tags(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
 
 
 def _word_log_probs(graph: Graph, steps: _Steps) -> Value:
-    """The log probability (T, B) of each word's actions; see `word_log_probs` of `models/transition_decoder.py`."""
+    """The log probability (T, B) of each word's actions; see `word_log_probs` of `models/modeling_stack_lstm.py`."""
     done = graph.pick(steps.history.log_probs, graph.Max(steps.history.actions, 0))
     end = steps.at(steps.end, steps.own)
     last = steps.shifted & (steps.at(steps.shifts, end) == steps.at(steps.shifts, steps.own) + 1)
@@ -271,7 +271,7 @@ def _word_log_probs(graph: Graph, steps: _Steps) -> Value:
 
 
 def _posterior(graph: Graph, system: TransitionSystem, steps: _Steps) -> Value:
-    """Probabilities (T, B, L) of public labels; see `local_posterior` of `models/transition_decoder.py`."""
+    """Probabilities (T, B, L) of public labels; see `local_posterior` of `models/modeling_stack_lstm.py`."""
     tags, tables, types = system.tags, system.tags.on(torch.device("cpu")), system.num_types
     before = graph.Max(steps.own - 1, 0)
     ended = (steps.own > 0) & (steps.at(steps.history.actions, before) >= FIRST_REDUCE)  # a chunk, before the word

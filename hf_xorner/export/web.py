@@ -55,8 +55,6 @@ def write_page(
     folder: Path, config: TaggerConfig, tokenizer: WordCharTokenizer, model: bytes, node_modules: str | Path | None
 ) -> list[Path]:
     """Write the files of a page for the ONNX model of a tagger; see `export_page`."""
-    if len(tokenizer) > tokenizer.vocab_size:
-        raise ValueError("the page does not know tokens that were added to a tokenizer; export a model without them.")
     names = [RUNTIME, *([TOKENIZERS] if tokenizer.pieces else [])]
     contents = {
         file.name: file.read_bytes() for file in files(__package__).joinpath("page").iterdir() if file.is_file()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from .configuration_lstm_crf import LstmCrfConfig
 from .configuration_tagger import TaggerConfig
 
 
@@ -45,14 +46,7 @@ class StackLstmConfig(TaggerConfig):
     """
 
     model_type = "stack-lstm"
-    citation = """\
-@inproceedings{lample2016,
-  title     = {Neural Architectures for Named Entity Recognition},
-  author    = {Lample, Guillaume and Ballesteros, Miguel and Subramanian, Sandeep and Kawakami, Kazuya and Dyer, Chris},
-  booktitle = {Proceedings of NAACL-HLT},
-  year      = {2016},
-}"""
-
+    citation = LstmCrfConfig.citation
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {
         "cell": ("coupled", "standard"),
         "composition": ("token", "guarded"),

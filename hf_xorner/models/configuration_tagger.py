@@ -17,7 +17,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "int | None": (0, 1 << 27),
     "float": (0, 0.99),
     "list[int] | tuple[int, ...]": (0, 1 << 14),
-    **dict.fromkeys(("vocab_size", "added_vocab_size"), (0, 1 << 27)),
+    "vocab_size": (0, 1 << 27),
     **dict.fromkeys(("hidden_size", "composition_size", "char_lstm_size"), (1, 1 << 14)),
     **dict.fromkeys(("num_hidden_layers", "composition_layers", "char_lstm_layers", "iterations"), (1, 100)),
     **dict.fromkeys(("context_window", "attention_window"), (1, 1 << 20)),
@@ -75,8 +75,6 @@ class TaggerConfig(PreTrainedConfig):
         static_bits: Bits of a number of the frozen vectors: 32, 16, or 8 or 4 with a scale for each vector.
         trained_vocab_size: Ids from here on belong to words with a pretrained vector that were not seen in training.
             Unless `pretrained_words`, their trained vector is that of the unknown word. None: all words were seen.
-        added_vocab_size: Number of the last ids, those of tokens added to a tokenizer (`add_tokens`) or to a model
-            (`resize_token_embeddings`). They have trained vectors.
         first_singleton_id: Ids from here up to `trained_vocab_size` belong to words seen once in training.
         singleton_dropout: Probability of replacing such a word by the unknown word in training (lample2016: 0.5).
         char_vocab_size: Number of character ids; 0 pads, 1 is unknown, 2 to 5 are unknown characters of a known type.
@@ -174,7 +172,6 @@ class TaggerConfig(PreTrainedConfig):
     static_dim: int = 0
     static_bits: int = 32
     trained_vocab_size: int | None = None
-    added_vocab_size: int = 0
     first_singleton_id: int | None = None
     singleton_dropout: float = 0.0
     char_vocab_size: int = len(RESERVED_CHARACTER_TYPES)
@@ -233,7 +230,6 @@ class TaggerConfig(PreTrainedConfig):
         self._check_values()
         if not self.char_types:
             self.char_types = RESERVED_CHARACTER_TYPES.ljust(self.char_vocab_size, ".")
-        self._check_vocabularies()
         self._check_characters()
         if self.pairs_only and self.crf_boundaries == "none":
             raise ValueError(
@@ -247,33 +243,15 @@ class TaggerConfig(PreTrainedConfig):
         if self.context_encoder is not None:
             self._check_context()
 
-    def _check_vocabularies(self) -> None:
-        words = self.vocab_size - self.added_vocab_size
-        if self.trained_vocab_size is not None and not 2 <= self.trained_vocab_size <= words:
-            raise ValueError(
-                f"trained_vocab_size={self.trained_vocab_size} does not fit vocab_size={self.vocab_size} with "
-                f"added_vocab_size={self.added_vocab_size}; {_FROM_TOKENIZER}."
-            )
+    def _check_characters(self) -> None:
         if len(self.char_types) != self.char_vocab_size:
             raise ValueError(
                 f"char_types has {len(self.char_types)} letters for char_vocab_size={self.char_vocab_size} characters; "
                 f"{_FROM_TOKENIZER}."
             )
-
-    def _check_characters(self) -> None:
-        if self.char_features != "cnn":
-            return
-        if self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
-            raise ValueError(
-                f"max_word_chars={self.max_word_chars} is narrower than the character CNN's widest filter "
-                f"({max(self.char_widths)}); raise max_word_chars or narrow char_widths."
-            )
-        if self.char_windows == "centred" and self.char_padding < max(self.char_widths) // 2:
-            raise ValueError(
-                f'char_windows="centred" needs char_padding={max(self.char_widths) // 2} for filters of '
-                f"{max(self.char_widths)} characters, so that there is a window on every character; "
-                f"char_padding={self.char_padding} is less."
-            )
+        reach = max(self.char_widths) // 2
+        if self.char_features == "cnn" and self.char_windows == "centred" and self.char_padding < reach:
+            raise ValueError(f'char_windows="centred" needs char_padding={reach} for a window on every character.')
 
     def _check_context(self) -> None:
         encoder = encoder_config(self.context_encoder or {})

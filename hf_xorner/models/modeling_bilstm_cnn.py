@@ -6,11 +6,37 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .attention import WindowedSelfAttention
 from .configuration_bilstm_cnn import AttBiLstmCnnConfig, BiLstmCnnConfig, CrossBiLstmCnnConfig
-from .dropout import VariationalDropout
-from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLstmLayer, DistinctWords, both_directions, concatenated
+from .layers import WindowedSelfAttention
+from .modeling_tagger import Encoded, Encoder, Features, TaggerForTokenClassification
+from .recurrent import BiLstmLayer, both_directions, concatenated
+
+
+class VariationalDropout(nn.Module):
+    """Dropout with one mask for all words of a sentence (Gal and Ghahramani 2016)."""
+
+    def __init__(self, rate: float, shared: bool = False) -> None:
+        super().__init__()
+        self.rate = rate
+        self.shared = shared
+
+    @property
+    def active(self) -> bool:
+        """True if values are dropped now."""
+        return self.training and self.rate > 0
+
+    def mask(self, like: Tensor, *shape: int) -> Tensor:
+        """A mask of the shape (…, B, d): zeros, and elsewhere 1 / (1 - rate); (…, 1, d) if the batch shares it."""
+        *leading, batch, size = shape
+        keep = like.new_empty(*leading, 1 if self.shared else batch, size)
+        return keep.bernoulli_(1 - self.rate).div_(1 - self.rate)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Drop features of (2, B, T, d), with one mask per direction and sentence."""
+        if not self.active:
+            return values
+        directions, batch, _, size = values.shape
+        return values * self.mask(values, directions, batch, size).unsqueeze(2)
 
 
 class BaselineEncoder(Encoder):
@@ -42,11 +68,7 @@ class BaselineEncoder(Encoder):
         return self.layers[0]
 
     def forward(
-        self,
-        features: Tensor | DistinctWords,
-        lengths: Tensor,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
+        self, features: Features, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
         """features (B, T, d) → H (B, T, 2 · hidden_size), also of the lower layers as hidden states."""
         states: Any = both_directions(features)
@@ -86,11 +108,7 @@ class AttEncoder(BaselineEncoder):
         self.output_size += self.attention.output_size
 
     def forward(
-        self,
-        features: Tensor | DistinctWords,
-        lengths: Tensor,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
+        self, features: Features, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
         """features (B, T, d) → [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
         below = super().forward(features, lengths, output_hidden_states=output_hidden_states)

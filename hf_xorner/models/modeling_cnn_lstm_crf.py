@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .attention import WindowedSelfAttention
 from .configuration_cnn_lstm_crf import CnnLstmCrfConfig
-from .dropout import dropout
-from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLayer, BiLstmLayer, DistinctWords, both_directions, build_layer, concatenated
+from .layers import WindowedSelfAttention, dropout
+from .modeling_tagger import Encoded, Encoder, Features, TaggerForTokenClassification
+from .recurrent import BiLayer, BiLstmLayer, both_directions, build_layer, concatenated
 
 
 class CnnLstmCrfEncoder(Encoder):
@@ -29,11 +28,7 @@ class CnnLstmCrfEncoder(Encoder):
         return self.layer if isinstance(self.layer, BiLstmLayer) else None
 
     def forward(
-        self,
-        features: Tensor | DistinctWords,
-        lengths: Tensor,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
+        self, features: Features, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
         """features (B, T, d) → H (B, T, 2 · hidden_size) or [H ; C] (B, T, 2 · hidden_size + heads · head_dim)."""
         directions = self.layer(both_directions(features), lengths)

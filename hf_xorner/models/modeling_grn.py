@@ -11,9 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from .configuration_grn import GrnConfig
-from .convolutions import Layout
-from .devices import readable
-from .dropout import dropout
+from .layers import Layout, dropout, readable
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 #: Elements of a slice of the computation over pairs of words, to fit a CPU's caches and to occupy a GPU.

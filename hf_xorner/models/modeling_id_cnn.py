@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .configuration_id_cnn import IdCnnConfig
-from .convolutions import Layout
-from .dropout import dropout
+from .layers import Layout, dropout
 from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
 
 
@@ -52,11 +51,7 @@ class IdCnnEncoder(Encoder):
         self.output_size = config.hidden_size
 
     def forward(
-        self,
-        features: Tensor,
-        lengths: Tensor,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
+        self, features: Tensor, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
         """features (B, T, d) → states (B, T, hidden_size) of the last iteration; earlier ones are for the loss."""
         layout = Layout.of(lengths, features.shape[1], gap=self.reach)

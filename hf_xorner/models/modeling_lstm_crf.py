@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from .configuration_lstm_crf import LstmCrfConfig
-from .modeling_tagger import Encoded, Encoder, TaggerForTokenClassification
-from .recurrent import BiLayer, DistinctWords, both_directions, build_layer, concatenated
+from .modeling_tagger import Encoded, Encoder, Features, TaggerForTokenClassification
+from .recurrent import BiLayer, both_directions, build_layer, concatenated
 
 
 class LstmCrfEncoder(Encoder):
@@ -24,11 +24,7 @@ class LstmCrfEncoder(Encoder):
         return self.lstm
 
     def forward(
-        self,
-        features: Tensor | DistinctWords,
-        lengths: Tensor,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
+        self, features: Features, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
         """features (B, T, d) → (B, T, tanh_size)."""
         below = concatenated(self.lstm(both_directions(features), lengths))

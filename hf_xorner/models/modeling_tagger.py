@@ -11,14 +11,16 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
-from .attention import HeadProjections
 from .configuration_tagger import TaggerConfig
 from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
-from .devices import readable
-from .features import WordFeatures, first_added_id, word_rows
+from .features import WordFeatures
 from .frozen_vectors import draw_vectors
+from .layers import HeadProjections, readable
 from .recurrent import BiLayer, DistinctWords
 from .tags import IGNORED, TagSpace
+
+#: The features of words (B, T, d), as a tensor or as those of the distinct words.
+Features = Tensor | DistinctWords
 
 #: Margin of the logit of a decoded label above all others, so that argmax is the decoded path.
 MARGIN = 1e-3
@@ -94,7 +96,6 @@ class TaggerForTokenClassification(PreTrainedModel):
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__(config)
         self.tags = TagSpace(config.labels)
-        self._id2label = dict(config.id2label or {})
         self.features = WordFeatures(config)
         self.encoder = self.encoder_class(config, self.features.output_size)
         self.build_head(config)
@@ -109,7 +110,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         Raises:
             ValueError: If the new labels need other weights.
         """
-        if torch.compiler.is_compiling() or self.config.id2label == self._id2label:
+        if torch.compiler.is_compiling() or self.config.labels == self.tags.labels:
             return
         try:
             self.tags.rename(self.config.labels)
@@ -119,7 +120,6 @@ class TaggerForTokenClassification(PreTrainedModel):
                 "model with from_pretrained(..., id2label=..., label2id=..., ignore_mismatched_sizes=True), or build "
                 "it from a config with these labels."
             ) from None
-        self._id2label = dict(self.config.id2label or {})
 
     def save_pretrained(self, *args: Any, **kwargs: Any) -> None:
         """Save as the base class does, with labels that the weights fit."""
@@ -191,37 +191,9 @@ class TaggerForTokenClassification(PreTrainedModel):
         """Replace the word vectors."""
         self.features.words = value
 
-    def resize_token_embeddings(
-        self, new_num_tokens: int | None = None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
-    ) -> nn.Embedding:
-        """Change the number of word ids: `model.resize_token_embeddings(len(tokenizer))` after `tokenizer.add_tokens`.
-
-        New ids come last and have trained vectors, even in models with frozen ones. Removed ids are the last ones.
-
-        Args:
-            new_num_tokens: The new number of ids; by default as many as there are.
-            pad_to_multiple_of: Round that number up to a multiple of this one.
-            mean_resizing: Start new vectors near the mean of the others, otherwise as those of a new model.
-        """
-        config = self.config
-        size = config.vocab_size if new_num_tokens is None else new_num_tokens
-        if pad_to_multiple_of is not None:
-            if not isinstance(pad_to_multiple_of, int):  # in the words of transformers
-                raise ValueError(
-                    f"Asking to pad the embedding matrix to a multiple of `{pad_to_multiple_of}`, which is not and "
-                    "integer. Please make sure to pass an integer"
-                )
-            size = -(-size // pad_to_multiple_of) * pad_to_multiple_of
-        if size < 2:
-            raise ValueError(f"{size} word ids are too few: ids 0 and 1 are those of padding and of unknown words.")
-        words = min(size, first_added_id(config))
-        if config.trained_vocab_size is not None:
-            config.trained_vocab_size = min(words, config.trained_vocab_size)
-        config.vocab_size, config.added_vocab_size = size, size - words
-        self.vocab_size = size  # as transformers has it
-        if self.features.static is not None:
-            self.features.static.resize(size)
-        return self._get_resized_embeddings(self.features.words, word_rows(config), mean_resizing=mean_resizing)
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
+        """Raise: word ids are those of the tokenizer, which learns words from a corpus."""
+        raise NotImplementedError("For more words, continue training with a corpus that holds them.")
 
     @can_return_tuple
     def forward(
@@ -246,7 +218,7 @@ class TaggerForTokenClassification(PreTrainedModel):
 
         Args:
             input_ids: Word ids (B, T), 0 for padding on either side.
-            char_ids: Character ids (B, T, max_word_chars).
+            char_ids: Character ids (B, T, max_word_chars), or as many as the longest word has.
             attention_mask: (B, T), 1 for words and 0 for padding; by default, where `input_ids` is not 0.
             labels: Public labels (B, T), −100 for words without label.
             piece_ids: Pieces of the words (B, T, max_word_pieces), for models that make features of them.
@@ -413,45 +385,36 @@ class TaggerForTokenClassification(PreTrainedModel):
     def check_inputs(
         self, input_ids: Tensor, char_ids: Tensor | None, piece_ids: Tensor | None, labels: Tensor | None
     ) -> None:
-        """Raise on ids outside the vocabularies, wrong widths, and tracing."""
-        if torch.jit.is_tracing():
-            raise ValueError("torch.jit.trace is not supported; use torch.compile or torch.export.export.")
+        """Raise on ids outside the vocabularies, wrong widths and unknown labels."""
         if char_ids is None:
             raise ValueError("char_ids is missing; give all that the tokenizer returns.")
         config = self.config
-        if piece_ids is None or not config.max_word_pieces:
-            piece_ids = input_ids.new_zeros(0, config.max_word_pieces)
-        for name, ids, field in (("char_ids", char_ids, "max_word_chars"), ("piece_ids", piece_ids, "max_word_pieces")):
-            if ids.shape[-1] != getattr(config, field):
+        limits = [
+            ("input_ids", input_ids, input_ids.shape[-1], config.vocab_size),
+            ("char_ids", char_ids, min(char_ids.shape[-1], config.max_word_chars), config.char_vocab_size),
+        ]
+        if piece_ids is not None and config.max_word_pieces:
+            limits.append(("piece_ids", piece_ids, config.max_word_pieces, config.piece_vocab_size + 1))
+        for name, ids, width, size in limits:
+            if ids.shape[-1] != width or _beyond(ids, size):
                 raise ValueError(
-                    f"{name} is {ids.shape[-1]} wide and the model's {field} is {getattr(config, field)}; "
-                    "use the tokenizer that was saved with the model."
+                    f"{name} must have {width} ids below {size} in each row; use the tokenizer that was saved with the "
+                    "model."
                 )
-        # Elsewhere, embeddings report ids out of range.
-        if not readable(input_ids) or not input_ids.numel():
-            return
-        for name, ids, size, field in (
-            ("input_ids", input_ids, config.vocab_size, "vocab_size"),
-            ("char_ids", char_ids, config.char_vocab_size, "char_vocab_size"),
-            ("piece_ids", piece_ids, config.piece_vocab_size + 1, "piece_vocab_size + 1"),
+        if (
+            labels is not None
+            and readable(labels)
+            and _beyond(labels.masked_fill(labels == IGNORED, 0), config.num_labels)
         ):
-            if not ids.numel():
-                continue
-            lowest, highest = ids.aminmax()
-            if lowest < 0 or highest >= size:
-                raise ValueError(
-                    f"{name} holds {int(lowest if lowest < 0 else highest)} and the model's {field} is {size}; "
-                    "use the tokenizer that was saved with the model."
-                )
-        if labels is None:
-            return
-        wrong = labels[((labels < 0) & (labels != IGNORED)) | (labels >= config.num_labels)]
-        if wrong.numel():
             raise ValueError(
-                f"labels holds {int(wrong[0])}; the config has labels 0 to {config.num_labels - 1} "
-                f"({', '.join(config.labels)}) and {IGNORED} for words without label; "
-                "build the config with the id2label of the data."
+                f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "
+                "words without label; build the config with the id2label of the data."
             )
+
+
+def _beyond(ids: Tensor, size: int) -> bool:
+    """True if ids are not all from 0 to size - 1; on a GPU false, where embeddings report it."""
+    return readable(ids) and not torch.equal(ids, ids.clamp(0, size - 1))
 
 
 def _one_word(values: Tensor, fill: int = 0) -> Tensor:

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from transformers import initialization as init
 
 from .configuration_stack_lstm import StackLstmConfig
-from .dropout import dropout
 from .frozen_vectors import draw_vectors
+from .layers import dropout
 from .recurrent import Packing, build_layer, coupled_states, in_one_chunk, lstm_cell, reversed_order
 from .tags import TagSpace
 from .transitions import FIRST_REDUCE, OUT, SHIFT, TransitionSystem

@@ -214,6 +214,8 @@ class TaggerTrainingArguments(TrainingArguments):
     save_strategy: str = option("epoch", "When to write a checkpoint.")
     save_total_limit: int | None = option(1, "Checkpoints kept in addition to the best one.")
     logging_strategy: str = option("epoch", "When to log the loss.")
+    # Would read the loss of every step, for which a GPU would have to be waited for.
+    logging_nan_inf_filter: bool = option(False, "Log the mean of earlier losses in place of NaN and infinite ones.")
     load_best_model_at_end: bool = option(True, "Load the best epoch's weights at the end.")
     restore_callback_states_from_checkpoint: bool = option(True, "Restore the counts of early_stopping.")
     resume_from_checkpoint: str | None = option(

@@ -38,10 +38,11 @@ class WordRows:
         self.columns: dict[str, np.ndarray] = {}
 
     def encode(self, sentences: list[list[str]]) -> dict[str, Tensor]:
-        """Encode sentences, padded to the longest of them."""
+        """Encode sentences, padded to the longest of them, and their characters to the longest word."""
         words = self._cached_words(sentences)
         if not words:
-            return self._by_tokenizer(sentences)
+            batch = self._by_tokenizer(sentences)
+            return batch | {"char_ids": batch["char_ids"][..., : longest_word(batch["char_ids"].flatten(0, 1))]}
         rows = np.fromiter(map(self.place.__getitem__, words), np.int64, len(words))
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         width = lengths.max()
@@ -51,8 +52,11 @@ class WordRows:
         batch = {"attention_mask": torch.from_numpy(mask.astype(np.int64))}
         for name, column in self.columns.items():
             padding = self.tokenizer.pad_token_id if name == "input_ids" else 0
-            padded = np.full((*mask.shape, *column.shape[1:]), padding, column.dtype)
-            padded[mask] = column[rows]
+            values = column[rows]
+            if name == "char_ids":
+                values = values[:, : longest_word(values)]
+            padded = np.full((*mask.shape, *values.shape[1:]), padding, values.dtype)
+            padded[mask] = values
             batch[name] = torch.from_numpy(padded)
         return batch
 
@@ -88,6 +92,11 @@ class WordRows:
             column[first:last] = new
             self.columns[name] = column
         self.place.update(zip(words, range(first, last), strict=True))
+
+
+def longest_word(char_ids: Any) -> int:
+    """Return the length of the longest of words (N, max_word_chars), at least 1; their characters come first."""
+    return max(int(char_ids.any(0).sum()), 1)
 
 
 #: Batches whose sentences are sorted by length together.

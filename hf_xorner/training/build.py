@@ -18,7 +18,7 @@ from ..errors import DataError
 from ..loading import load_model
 from ..models.configuration_tagger import TaggerConfig
 from ..models.contextual import ContextualFeatures
-from ..models.features import WordFeatures, rows_of_words, trained_words, words_of_rows
+from ..models.features import WordFeatures, rows_of_words, trained_words
 from ..models.frozen_vectors import ComposedVectors
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer, known_forms, may_be_known
@@ -172,7 +172,7 @@ def _vocabulary_places(
     """Return the places of all tensors that depend on words and characters."""
     words = _words_before(old_tokenizer, new_tokenizer)
     characters = _characters_before(old_tokenizer, new_tokenizer)
-    with_own = rows_of_words(words[words_of_rows(new.config)], old.config)
+    with_own = rows_of_words(words[: trained_words(new.config)], old.config)
     return {
         "features.words.weight": (with_own, None),
         "features.static.weight": (words, None),

@@ -53,7 +53,7 @@ def _is_list(path: Path) -> bool:
 
 
 def with_foldings(words: Iterable[str]) -> set[str]:
-    """Return words with all forms that a tokenizer may look them up by; see `WordCharTokenizer.forms`.
+    """Return words with all forms that a tokenizer may look them up by; see `WordLookup.forms`.
 
     Args:
         words: Words as they are spelt.
@@ -99,7 +99,8 @@ def look_up(tokenizer: WordCharTokenizer, words: Sequence[str]) -> _Found:
         words: The words that have a vector, by row.
     """
     known = ((word, index) for word, index in tokenizer.get_vocab().items() if index > UNKNOWN_ID)
-    return look_up_forms(((index, tokenizer.forms(word)) for word, index in known), words)
+    forms = tokenizer.lookup.forms
+    return look_up_forms(((index, forms(word)) for word, index in known), words)
 
 
 def look_up_forms(forms: Iterable[tuple[int, Sequence[str]]], words: Sequence[str]) -> _Found:
@@ -129,11 +130,10 @@ def coverage_of(tokenizer: WordCharTokenizer, words: Iterable[str], sentences: I
     """
     known = set(words)
     counts = Counter(chain.from_iterable(sentences))
-    steps = [*tokenizer.steps, "none"]
-    tokens, types = dict.fromkeys(steps, 0), dict.fromkeys(steps, 0)
+    forms, steps = tokenizer.lookup.forms, ["exact", "folded", *tokenizer.init_kwargs["fallback"]]
+    tokens, types = dict.fromkeys([*steps, "none"], 0), dict.fromkeys([*steps, "none"], 0)
     for word, count in counts.items():
-        forms = zip(tokenizer.steps, tokenizer.forms(word), strict=True)
-        step = next((step for step, form in forms if form in known), "none")
+        step = next((step for step, form in zip(steps, forms(word), strict=True) if form in known), "none")
         tokens[step] += count
         types[step] += 1
     return Coverage(_shares(tokens), _shares(types))
@@ -160,7 +160,7 @@ def join(tables: Sequence[Vectors], fallback: Sequence[str] = ()) -> Vectors:
     if len(tables) < 2:
         raise DataError("name at least two sources of vectors to join.")
     words = list(dict.fromkeys(word for table in tables for word in table.words))
-    forms = WordCharTokenizer.from_corpus([], fallback=fallback).forms
+    forms = WordCharTokenizer.from_corpus([], fallback=fallback).lookup.forms
     return Vectors(words, np.concatenate([_laid_out(table, [forms(word) for word in words]) for table in tables], 1))
 
 

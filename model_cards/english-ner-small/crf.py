@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .devices import readable
+from .layers import readable
 from .tags import IGNORED
 
 #: Replaces −∞ where a number must be finite: the lowest log probability returned, and that of forbidden gold tags.
@@ -46,6 +46,10 @@ class Chain(NamedTuple):
     def to(self, dtype: torch.dtype) -> Chain:
         """The same scores in another dtype."""
         return Chain(*(scores.to(dtype) for scores in self))
+
+    def widened(self) -> Chain:
+        """The same scores in float64, which MPS lacks."""
+        return self if self.emissions.device.type == "mps" else self.to(torch.float64)
 
     @property
     def conditioned(self) -> bool:
@@ -115,7 +119,7 @@ def scannable(emissions: Tensor) -> bool:
 
 
 def scan(first: Tensor, moves: Tensor, emissions: Tensor, reduce: Callable[..., Tensor]) -> Tensor:
-    """Scores of the paths to each tag of each word, (T, …, K), in O(log T) operations.
+    """Scores of the paths to each tag of each word, (T, …, K), less the word's maximum, in O(log T) operations.
 
     The table of all pairs of tags at the two ends of 1, 2, 4, … words is joined with its neighbour's.
 
@@ -125,8 +129,6 @@ def scan(first: Tensor, moves: Tensor, emissions: Tensor, reduce: Callable[..., 
         emissions: (T, …, K).
         reduce: `torch.logsumexp` for the sum of all paths, `torch.amax` for the best.
     """
-    if emissions.device.type != "mps":  # which has no float64
-        emissions = emissions.double()
     start = (first + emissions[:1]).unsqueeze(-2)
     paths = moves + emissions[1:].unsqueeze(-2)
     paths = torch.cat([start.expand(1, *paths.shape[1:]), paths])
@@ -134,7 +136,7 @@ def scan(first: Tensor, moves: Tensor, emissions: Tensor, reduce: Callable[..., 
     while words < len(paths):
         reduce(paths[:-words].unsqueeze(-1) + paths[words:].unsqueeze(-3), -2, out=paths[words:])
         words *= 2
-    return paths[..., 0, :].to(first.dtype)
+    return _normalized(paths[..., 0, :])[1]
 
 
 def _normalized(scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -178,8 +180,8 @@ class LogMessages(Messages):
         first = torch.stack([scores.expand(emissions[0, 0].shape) for scores in (chain.start, chain.end)])
         if not torch.is_grad_enabled() and scannable(emissions):
             pairs = self.alignment.all_moves(chain.transitions) if moves is None else moves
-            _, before = _normalized(scan(first, pairs, emissions, torch.logsumexp)[:-1])
-            self.arriving = torch.cat([first.unsqueeze(0), (before.unsqueeze(-1) + pairs).logsumexp(-2)])
+            before = scan(first, pairs, emissions, torch.logsumexp)[:-1].unsqueeze(-1)
+            self.arriving = torch.cat([first.unsqueeze(0), (before + pairs).logsumexp(-2)])
             self.tops, self.leaving = _normalized(self.arriving + emissions)
             return
         steps, score = [], emissions[0]
@@ -349,10 +351,11 @@ def messages(chain: Chain, lengths: Tensor) -> ScaledMessages | LogMessages:
         # Gradients of the posterior go through the graph of the recursion, in which −∞ would make them NaN.
         finite = (scores.clamp(min=IMPOSSIBLE) for scores in chain[1:])
         return LogMessages(Chain(chain.emissions, *finite), lengths)
-    if not readable(chain.emissions):
-        return LogMessages(chain, lengths)
-    scaled = ScaledMessages(chain, lengths)
-    return scaled if scaled.exact() else LogMessages(chain.to(torch.float64), lengths)
+    if readable(chain.emissions):
+        scaled = ScaledMessages(chain, lengths)
+        if scaled.exact():
+            return scaled
+    return LogMessages(chain.widened(), lengths)
 
 
 def moves_along(transitions: Tensor, path: Tensor) -> Tensor:
@@ -428,9 +431,10 @@ def best_scores(chain: Chain) -> Tensor:
     emissions, transitions, start, _ = chain
     batch, _, tags = emissions.shape
     if scannable(emissions):
+        emissions, transitions, start, _ = chain.widened()
         first, words = start.expand(batch, tags), emissions.transpose(0, 1)
         moves = transitions[:, 1:].transpose(0, 1) if chain.conditioned else transitions
-        return _normalized(scan(first, moves, words, torch.amax))[1].mT
+        return scan(first, moves, words, torch.amax).mT
     # Sentences last, so that sums and maxima run over contiguous memory.
     words = emissions.permute(1, 2, 0).contiguous()  # (T, K, B)
     words = words - words.amax(1, keepdim=True)

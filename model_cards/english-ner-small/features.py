@@ -11,9 +11,8 @@ from torch.autograd.function import once_differentiable
 
 from .configuration_tagger import TaggerConfig
 from .contextual import ContextualFeatures
-from .devices import readable
-from .dropout import dropout
 from .frozen_vectors import ComposedVectors, StaticVectors, draw_vectors
+from .layers import dropout, readable
 from .recurrent import build_layer
 from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, UNKNOWN_ID
 
@@ -35,7 +34,7 @@ class WordFeatures(nn.Module):
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__()
         self.config = config
-        self.words = nn.Embedding(word_rows(config), config.word_dim, padding_idx=config.pad_token_id)
+        self.words = nn.Embedding(trained_words(config), config.word_dim, padding_idx=config.pad_token_id)
         if not config.word_dim:
             # Not a weight: torch.save refuses models in which an empty tensor was read from a file of weights.
             weight = self.words.weight.detach()
@@ -102,36 +101,19 @@ class WordFeatures(nn.Module):
 # --- Word vectors ----------------------------------------------------------------------------------------------------
 
 
-def first_added_id(config: TaggerConfig) -> int:
-    """The first id of an added token, behind those of words."""
-    return config.vocab_size - config.added_vocab_size
-
-
 def _seen_words(config: TaggerConfig) -> int:
     """Number of word ids seen in training; words that only have a pretrained vector come after them."""
-    return first_added_id(config) if config.trained_vocab_size is None else config.trained_vocab_size
+    return config.vocab_size if config.trained_vocab_size is None else config.trained_vocab_size
 
 
 def trained_words(config: TaggerConfig) -> int:
     """Number of words with a trained vector: all if these start from pretrained ones, else those seen in training."""
-    return first_added_id(config) if config.pretrained_words else _seen_words(config)
-
-
-def word_rows(config: TaggerConfig) -> int:
-    """Rows of the table of trained vectors: words, then added tokens."""
-    return trained_words(config) + config.added_vocab_size
+    return config.vocab_size if config.pretrained_words else _seen_words(config)
 
 
 def rows_of_words(ids: Tensor, config: TaggerConfig) -> Tensor:
     """The rows of word ids in the table of trained vectors; that of the unknown word for words that have none."""
-    trained, first_added = trained_words(config), first_added_id(config)
-    rows = ids.masked_fill(ids >= trained, UNKNOWN_ID)
-    return rows if not config.added_vocab_size else torch.where(ids < first_added, rows, ids - first_added + trained)
-
-
-def words_of_rows(config: TaggerConfig) -> Tensor:
-    """The word ids of the rows of that table."""
-    return torch.cat([torch.arange(trained_words(config)), torch.arange(first_added_id(config), config.vocab_size)])
+    return ids.masked_fill(ids >= trained_words(config), UNKNOWN_ID)
 
 
 # --- Casing and shape ------------------------------------------------------------------------------------------------
@@ -196,6 +178,7 @@ class CharacterEncoder(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(config.char_vocab_size, config.char_dim)
         self.dropout = config.char_dropout
+        self.max_word_chars = config.max_word_chars
 
     @property
     def dropping(self) -> bool:
@@ -203,12 +186,14 @@ class CharacterEncoder(nn.Module):
         return self.training and self.dropout > 0
 
     def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
-        """char_ids (B, T, W), char_types (characters,) → (B, T, output_size)."""
+        """char_ids (B, T, up to max_word_chars), char_types (characters,) → (B, T, output_size)."""
         rows, place = char_ids.flatten(0, 1), None
+        longest = rows.shape[1]
         if self.narrows(rows):
             used = (rows != PADDING).any(0).nonzero()
             longest = int(used[-1]) + 1 if len(used) else 0
-            rows = rows[:, : max(longest + self.padding_needed(), 1)]
+        width = min(longest + max(self.padding_needed(), 1), self.max_word_chars)
+        rows = F.pad(rows, (0, width - rows.shape[1]), value=PADDING)
         if readable(rows) and not self.dropping:
             rows, place = _distinct_rows(rows)
         words = self.encode(rows, char_types)
@@ -368,8 +353,9 @@ class CharacterLstm(CharacterEncoder):
             draw_vectors(self.boundaries, self.config)
 
     def narrows(self, rows: Tensor) -> bool:
-        """On a GPU as well: to wait for the host costs less than steps through padding."""
-        return not (rows.is_meta or torch.compiler.is_compiling())
+        """On a GPU as well, unless the collator did it: to wait for the host costs less than steps through padding."""
+        whole = rows.shape[1] == self.max_word_chars
+        return super().narrows(rows) or (whole and not (rows.is_meta or torch.compiler.is_compiling()))
 
     def padding_needed(self) -> int:
         """One column, so that words without characters have one."""

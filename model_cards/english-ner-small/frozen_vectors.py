@@ -82,13 +82,6 @@ class StaticVectors(FrozenVectors):
         self.store(rows, vectors)
         self.has_vector[rows] = True
 
-    def resize(self, size: int) -> None:
-        """Change the number of words; new ones have no vector."""
-        added = size - len(self.weight)
-        self.weight, self.has_vector = F.pad(self.weight, (0, 0, 0, added)), F.pad(self.has_vector, (0, added))
-        if self.scale is not None:
-            self.scale = F.pad(self.scale, (0, 0, 0, added))
-
     def forward(self, input_ids: Tensor) -> Tensor:
         """input_ids (B, T) → (B, T, static_dim)."""
         vectors = self.read(input_ids, self.unknown.dtype)

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from transformers import initialization as init
 from transformers.utils.generic import maybe_autocast
 
-from .devices import readable
+from .layers import readable
 
 #: Words whose products are in memory at a time, in inference.
 WORDS_IN_BLOCK = 1 << 14

@@ -5,10 +5,11 @@ from __future__ import annotations
 import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 import numpy as np
-from tokenizers import AddedToken, Encoding, Regex, Tokenizer
+from tokenizers import Encoding, Regex, Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import Split
 from transformers import BatchEncoding, PreTrainedTokenizerFast
@@ -22,7 +23,6 @@ from .word_ids import (
     PAD,
     RESERVED_CHARACTER_TYPES,
     UNKNOWN,
-    UNKNOWN_ID,
     WordLookup,
     WordPieces,
     Words,
@@ -170,30 +170,21 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         """Load a tokenizer with its pieces, since the folder may be gone when they are first needed.
 
         Raises:
-            ValueError: If its files do not describe a tokenizer of this class.
+            ValueError: If its policies are unknown, or the pieces' file is missing or broken.
         """
         tokenizer = super().from_pretrained(*args, **kwargs)
-        if not isinstance(tokenizer, cls):  # transformers returns another class where the files name one
-            return tokenizer
-        check_policies(tokenizer.init_kwargs)
-        backend, ids = tokenizer.backend_tokenizer, tokenizer.get_vocab()
-        # The tokenizers library goes through all numbers up to the highest.
-        numbered = (ids.get(PAD), ids.get(UNKNOWN)) == (0, UNKNOWN_ID) and max(ids.values()) < len(ids)
-        if not numbered or getattr(backend.model, "unk_token", None) != UNKNOWN:
-            raise ValueError(f"tokenizer.json must number its words from 0, {PAD} and {UNKNOWN} first; copy it again.")
-        # A file may ask for padding to any length.
-        backend.no_padding()
-        backend.no_truncation()
-        _ = tokenizer.pieces
+        if isinstance(tokenizer, cls):  # transformers returns another class where the files name one
+            check_policies(tokenizer.init_kwargs)
+            # A file may ask for padding or truncation.
+            tokenizer.backend_tokenizer.no_padding()
+            tokenizer.backend_tokenizer.no_truncation()
+            _ = tokenizer.pieces
         return tokenizer
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a pickle or a copy, whose backend has lost `encode_special_tokens`."""
         self.__dict__.update(state)
         self._tokenizer.encode_special_tokens = self.split_special_tokens
-
-    # The calls of older programs.
-    encode_plus = batch_encode_plus = PreTrainedTokenizerFast.__call__
 
     @property
     def characters(self) -> str:
@@ -226,12 +217,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
                 name = self.vocab_files_names["piece_tokenizer_file"]
                 raise ValueError(f"{name} is missing beside tokenizer.json; copy the whole folder of the model.")
             try:
-                backend = Tokenizer.from_file(path)
-                # `to_str` goes through all numbers up to the highest.
-                most = BOUNDS["piece_vocab_size"][1]
-                if max(backend.get_vocab().values(), default=0) > most:
-                    raise ValueError(f"its pieces must be numbered from 0 to at most {most}")
-                self._pieces = WordPieces(backend.to_str())
+                self._pieces = WordPieces(Tokenizer.from_file(path).to_str())
             # What the tokenizers library raises has no type of its own.
             except Exception as error:
                 raise ValueError(f"{path} is not a tokenizer ({error}); copy it again.") from None
@@ -252,9 +238,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
     def model_fields(self) -> dict[str, Any]:
         """The fields of a tagger's config that follow from its tokenizer: `Config(**tokenizer.model_fields(), …)`."""
         return {
-            "vocab_size": len(self),
+            "vocab_size": self.vocab_size,
             "trained_vocab_size": self.init_kwargs["trained_vocab_size"],
-            "added_vocab_size": len(self) - self.vocab_size,
             "first_singleton_id": self.init_kwargs["first_singleton_id"],
             "pad_token_id": self.pad_token_id,
             "char_vocab_size": len(RESERVED_CHARACTER_TYPES) + len(self.characters),
@@ -263,36 +248,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "max_word_pieces": self.max_word_pieces,
             "piece_vocab_size": self.pieces.size if self.pieces else 0,
         }
-
-    def _add_tokens(self, new_tokens: list[str | AddedToken], special_tokens: bool = False) -> int:
-        """Add tokens to the backend, where only "[PAD]" and "[UNK]" are special.
-
-        The backend finds either all special tokens in a text or none. "[PAD]" in a text is text, and a user's special
-        tokens are to be found there, so they are special only for this class (`all_special_tokens`).
-        """
-        tokens = [AddedToken(token, normalized=False) if isinstance(token, str) else token for token in new_tokens]
-        special = [token for token in tokens if token.content in (PAD, UNKNOWN)]
-        others = [
-            AddedToken(
-                token.content,
-                single_word=token.single_word,
-                lstrip=token.lstrip,
-                rstrip=token.rstrip,
-                normalized=token.normalized,
-                special=False,
-            )
-            for token in tokens
-            if token.content not in (PAD, UNKNOWN)
-        ]
-        return self._tokenizer.add_special_tokens(special) + self._tokenizer.add_tokens(others)
-
-    def _decode(self, token_ids: Any, skip_special_tokens: bool = False, **kwargs: Any) -> str:
-        """Decode ids as the base class does, and skip a user's special tokens too where they are not wanted."""
-        text_ids = token_ids["input_ids"] if isinstance(token_ids, dict) else token_ids
-        if skip_special_tokens and not isinstance(text_ids, int):
-            special = set(self.all_special_ids)
-            text_ids = [index for index in text_ids if index not in special]
-        return super()._decode(text_ids, skip_special_tokens=skip_special_tokens, **kwargs)
 
     def tokenize(
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
@@ -309,15 +264,6 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
     def lookup(self) -> WordLookup:
         """Splits texts into words and finds their ids, as it does in the ONNX runtime."""
         return WordLookup(self._tokenizer, self.init_kwargs, self.pieces)
-
-    @property
-    def steps(self) -> list[str]:
-        """The steps of looking a word up, in this order; see `forms`."""
-        return ["exact", "folded", *self.init_kwargs["fallback"]]
-
-    def forms(self, word: str) -> list[str]:
-        """The form under which each step looks a word up; the same for ids and for pretrained vectors."""
-        return self.lookup.forms(word)
 
     def _encode_plus(
         self,
@@ -351,15 +297,14 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             check_sentence(sentence, is_split_into_words, number)
         encodings = self._encode_words(batch, is_split_into_words)
         words = self.lookup.words_of(batch, is_split_into_words, encodings)
-        limit = None if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE else max_length
-        if limit and stride >= limit:
-            raise ValueError(f"stride={stride} must be smaller than max_length={limit}, or no part would be new.")
-        rows = _rows_of(encodings, limit, stride, self.truncation_side, return_overflowing_tokens)
-        width = _padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
-        side = padding_side or self.padding_side
-        if width is not None:
+        if truncation_strategy != TruncationStrategy.DO_NOT_TRUNCATE and max_length is not None:
+            _truncate(encodings, max_length, stride, self.truncation_side)
+        parts = [[each, *each.overflowing] if return_overflowing_tokens else [each] for each in encodings]
+        rows, sentences = list(chain(*parts)), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        if padding_strategy != PaddingStrategy.DO_NOT_PAD:
+            width = _padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
             for row in rows:
-                row.encoding.pad(width, direction=side, pad_id=self.pad_token_id, pad_token=PAD)
+                row.pad(width, direction=padding_side or self.padding_side, pad_id=self.pad_token_id, pad_token=PAD)
 
         # The stock pipeline joins only outputs of one width.
         char_ids = np.pad(words.char_ids, ((0, 0), (0, self.max_word_chars - words.char_ids.shape[1])))
@@ -371,20 +316,22 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             "special_tokens_mask": np.zeros_like(words.place) if return_special_tokens_mask else None,
             "offset_mapping": words.offsets if return_offsets_mapping else None,
         }
+        begins = (words.counts.cumsum() - words.counts)[sentences]
+        numbers = [_word_numbers(row, begin) for row, begin in zip(rows, begins, strict=True)]
         data: dict[str, Any] = {
-            name: _cut(values, rows, width, side, fill=int(name == "special_tokens_mask"))
+            name: _gathered(values, numbers, fill=int(name == "special_tokens_mask"))
             for name, values in columns.items()
             if values is not None
         }
         if return_tensors is None:
             data = {name: [_as_list(row, name) for row in values] for name, values in data.items()}
         if return_length:
-            data["length"] = [row.last - row.first if width is None else width for row in rows]
+            data["length"] = [len(row) for row in rows]
         if return_overflowing_tokens:
-            data["overflow_to_sample_mapping"] = [row.sentence for row in rows]
+            data["overflow_to_sample_mapping"] = sentences.tolist()
         elif not batched and return_tensors is None:
             data = {name: values[0] for name, values in data.items()}
-        return BatchEncoding(data, [row.encoding for row in rows], tensor_type=return_tensors)
+        return BatchEncoding(data, rows, tensor_type=return_tensors)
 
     def words_of(self, batch: Sequence[Any], is_split_into_words: bool) -> Words:
         """The words of texts, or of lists of words, as arrays over the batch; `check_sentence` must accept each."""
@@ -421,15 +368,6 @@ WordCharTokenizer.register_for_auto_class("AutoTokenizer")
 # --- Output rows ----------------------------------------------------------------------------------------------------
 
 
-class WordRow(NamedTuple):
-    """One output row: the words first … last − 1 of a batch, a sentence or a part of one."""
-
-    encoding: Encoding
-    sentence: int
-    first: int
-    last: int
-
-
 def _as_batch(text: Any, is_split_into_words: bool) -> tuple[list[Any], bool]:
     """The input as a batch, and whether it was one."""
     batched = isinstance(text, (list, tuple))
@@ -438,63 +376,39 @@ def _as_batch(text: Any, is_split_into_words: bool) -> tuple[list[Any], bool]:
     return list(text) if batched else [text], batched
 
 
-def _rows_of(
-    encodings: list[Encoding], limit: int | None, stride: int, side: str, with_overflow: bool
-) -> list[WordRow]:
-    """The output rows of a batch: its sentences, truncated at the limit if there is one."""
-    rows = []
-    begin = 0
-    for sentence, encoding in enumerate(encodings):
-        size = len(encoding)
-        parts = [encoding]
-        if limit is not None and size > limit:
-            encoding.truncate(limit, stride=stride, direction=side)
-            parts += encoding.overflowing if with_overflow else []
-        for part in parts:
-            first = begin + ((part.word_ids[0] or 0) if 0 < len(part) < size else 0)
-            rows.append(WordRow(part, sentence, first, first + len(part)))
-        begin += size
-    return rows
+def _truncate(encodings: list[Encoding], limit: int, stride: int, side: str) -> None:
+    """Truncate sentences; the rest of each is its `overflowing` parts, which overlap by `stride` words."""
+    if stride >= max(limit, 1):
+        raise ValueError(f"stride={stride} must be smaller than max_length={limit}, or no part would be new.")
+    for encoding in encodings:
+        encoding.truncate(limit, stride=stride, direction=side)
 
 
-def _padded_width(
-    rows: list[WordRow], strategy: PaddingStrategy, max_length: int | None, multiple: int | None
-) -> int | None:
-    """The width that all rows are padded to, or None if each keeps its own."""
-    if strategy == PaddingStrategy.DO_NOT_PAD:
-        return None
+def _padded_width(rows: list[Encoding], strategy: PaddingStrategy, max_length: int | None, multiple: int | None) -> int:
+    """The width that all rows are padded to."""
+    width = max(map(len, rows), default=0)
     if strategy == PaddingStrategy.MAX_LENGTH:
         if max_length is None or max_length >= NO_LIMIT:
             raise ValueError('padding="max_length" needs max_length=…, since sentences have no longest length.')
         width = max_length
-    else:
-        width = max((row.last - row.first for row in rows), default=0)
     return width if not multiple else -(-width // multiple) * multiple
 
 
-def _cut(values: np.ndarray, rows: list[WordRow], width: int | None, side: str, fill: int) -> Any:
-    """Split the values of all words (N, …) into rows: arrays of their own lengths, or one array (rows, width, …)."""
-    if width is None and rows:
-        parts = [values[row.first : row.last] for row in rows]
-        same = len({len(part) for part in parts}) == 1
-        return np.stack(parts) if same else parts
-    width = width or 0
-    padded = np.full((len(rows), width, *values.shape[1:]), fill, dtype=values.dtype)
-    for number, row in enumerate(rows):
-        size = row.last - row.first
-        start = width - size if side == "left" else 0
-        if size > width:
-            raise ValueError(
-                f"Text {row.sentence} has {size} words, more than max_length={width}; add truncation=True to cut it."
-            )
-        padded[number, start : start + size] = values[row.first : row.last]
-    return padded
+def _word_numbers(row: Encoding, begin: int) -> np.ndarray:
+    """The number of each word of a row among all words, where its sentence begins at `begin`; -1 for padding."""
+    return np.array([-1 if word is None else begin + word for word in row.word_ids], dtype=np.int64)
 
 
-def _as_list(row: Any, name: str) -> Any:
+def _gathered(values: np.ndarray, rows: list[np.ndarray], fill: int) -> Any:
+    """The values of words (N, …) in rows of their numbers, `fill` for −1: one array if the rows are equally wide."""
+    padded = np.concatenate([values, np.full_like(values, fill, shape=(1, *values.shape[1:]))])
+    parts = [padded[row] for row in rows] or [padded[:0]]
+    equal = len({len(part) for part in parts}) == 1
+    return np.stack(parts)[: len(rows)] if equal else parts
+
+
+def _as_list(row: np.ndarray, name: str) -> list[Any]:
     """A row as plain Python: offsets as pairs, all else as (lists of) integers."""
-    if not isinstance(row, np.ndarray):
-        return row
     return [tuple(pair) for pair in row.tolist()] if name == "offset_mapping" else row.tolist()
 
 

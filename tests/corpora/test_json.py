@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from hf_xorner.corpora import DataError, load_corpus
 from hf_xorner.corpora.assemble import words_and_tags
-from hf_xorner.corpora.formats.json_lines import JSON, kind_of_record
-from hf_xorner.corpora.source import Reading
 
 pytest_plugins = "corpus_files"
 
@@ -80,23 +78,6 @@ def test_any_words_are_read(tmp_path_factory, sentences, escaped, newline):
     path = tmp_path_factory.mktemp("round") / "trip.jsonl"
     path.write_bytes(newline.join(json.dumps(row, ensure_ascii=escaped) for row in rows).encode())
     assert list(load_corpus(path, scheme="iob2", token_column="tokens")["train"]["tokens"]) == sentences
-
-
-def test_the_kind_of_records_is_recognised():
-    for line, kind in (
-        ('{"tokens": ["Ann"], "ner_tags": ["O"]}', "jsonl"),
-        ('\ufeff {"words": [], "tags": []}\r\n', "jsonl"),
-        ('{"text": "Ann", "tokens": ["Ann"], "labels": ["O"]}', "jsonl"),
-        ('{"text": "", "tokens": [], "tags": []}', "jsonl"),
-        ("{}", "jsonl"),
-        ('{"text": "Ann", "label": [[0, 3, "PER"]]}', "spans"),
-        ('{"text": "Ann", "spans": [], "tokens": [[0, 3]]}', "spans"),
-        ('{"text": "", "spans": [], "tokens": []}', "spans"),
-        ('{"text": "Ann"}', "spans"),
-    ):
-        assert JSON.match(line) and kind_of_record(json.loads(line.strip("\ufeff")), Reading()) == kind
-    assert kind_of_record({"body": "Ann"}, Reading(token_column="body")) == "spans"
-    assert not any(map(JSON.match, ("{ O", "{\tO", "{}\tO", "Ann B-PER", '["Ann"]', "3", "", "[ O\n[ O\n")))
 
 
 BAD = [

@@ -8,7 +8,6 @@ from math import ceil
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value, concatenate_datasets
 
-from hf_xorner.corpora import DataError
 from hf_xorner.corpora.statistics import corpus_statistics, statistics_table
 
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
@@ -159,8 +158,3 @@ def test_statistics_table():
         "entities                  3       1",
     ]
     assert lines[-1] == "  entity forms            -    0.00"
-
-
-def test_datasets_without_class_labels_are_refused():
-    with pytest.raises(DataError, match="load_corpus"):
-        corpus_statistics(DatasetDict(train=Dataset.from_dict({"tokens": [["a"]], "ner_tags": [["O"]]})))

@@ -215,10 +215,3 @@ def test_plain_tags_round_trip(tmp_path, format):
     corpus = train_of([[("a", "NN"), ("(", "-LRB-")], [("go", "VB")]], labels=["NN", "VB", "-LRB-"])
     write_corpus(corpus, tmp_path, format)
     assert rows_of(load_corpus(tmp_path, pos_column="none")) == rows_of(corpus)
-
-
-@pytest.mark.parametrize("format", WRITTEN_FORMATS)
-def test_real_corpora_round_trip(corpora, tmp_path, format):
-    corpus = load_corpus("wnut17", corpora)
-    write_corpus(corpus, tmp_path, format)
-    assert rows_of(load_corpus(tmp_path)) == rows_of(corpus)

@@ -114,30 +114,6 @@ def test_breakdowns_match_loops_over_the_spans(scheme, data):
     assert confusion(comparison) == confusion_by_loop(gold, predicted, comparison.tag_set.types)
 
 
-def test_a_hand_computed_confusion():
-    gold = [
-        ["B-X", "I-X", "O", "B-X", "O"],  # found; missed
-        ["B-Y", "O", "B-X", "I-X", "I-X"],  # taken for X; cut in two, of which one has the type
-        ["B-Y", "I-Y", "O", "O", "O"],  # too long, and of another type
-    ]
-    predicted = [
-        ["B-X", "I-X", "O", "O", "B-Y"],
-        ["B-X", "O", "B-Y", "B-X", "I-X"],
-        ["B-X", "I-X", "I-X", "O", "B-Y"],
-    ]
-    assert confusion(Comparison.of(gold, predicted)) == {
-        "types": ["X", "Y"],
-        "matrix": [[1, 0], [1, 0]],
-        "boundary": {"X": 1, "Y": 0},
-        "boundary_and_type": {"X": 0, "Y": 1},
-        "missed": {"X": 1, "Y": 0},
-        "support": {"X": 3, "Y": 2},
-        "inexact": {"X": 2, "Y": 1},
-        "spurious": {"X": 0, "Y": 2},
-        "predicted": {"X": 4, "Y": 3},
-    }
-
-
 # --- Surface forms ---------------------------------------------------------------------------------------------------
 
 

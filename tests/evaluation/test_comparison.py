@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from span_oracle import POLICIES, SCHEMES, corpus_spans, pairs, ratios_by_loop, tuples_of
+from span_oracle import POLICIES, SCHEMES, corpus_spans, pairs, tuples_of
 
 from hf_xorner.evaluation.comparison import Comparison
 
@@ -27,25 +27,6 @@ def test_a_comparison_matches_the_definitions(scheme, data):
         ]
         for index in range(len(gold))
     ]
-
-
-@settings(deadline=None, max_examples=25)
-@given(pairs("iob2"), st.integers(1, 4))
-def test_spans_are_scored_by_group(pair, odd):
-    comparison = Comparison.of(*pair)
-
-    def group_of(spans):  # any function of the ends and the type
-        return (spans.start + spans.end + odd * spans.type) % 3
-
-    sides = [
-        list(zip(group_of(spans).tolist(), tuples_of(spans, comparison), strict=True))
-        for spans in (comparison.gold, comparison.predicted)
-    ]
-    found = comparison.ratios_by(group_of, "abc")
-    assert list(found) == ["a", "b", "c"]
-    for index, name in enumerate("abc"):
-        expected = ratios_by_loop(*([span for group, span in side if group == index] for side in sides))
-        assert found[name] == pytest.approx(expected, abs=1e-10)
 
 
 def test_mismatched_pairs_are_refused():

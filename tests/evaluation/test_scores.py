@@ -10,8 +10,6 @@ from span_oracle import POLICIES, SCHEMES, in_bioes, pairs
 from transformers import EvalPrediction
 
 from hf_xorner.evaluation import compute_metrics_for, span_scores
-from hf_xorner.evaluation.comparison import Comparison
-from hf_xorner.evaluation.scores import scores_of
 
 STRICT = {"iob1": IOB1, "iob2": IOB2, "bioes": IOBES, "bilou": BILOU}
 
@@ -75,26 +73,6 @@ def test_scores_on_real_tags_match_seqeval(corpora, split, scheme, support, poli
     assert 30 < found["f1"] < 95
     strict = {"mode": "strict", "scheme": IOB2} if policy == "strict" and scheme == "auto" else {}
     assert_matches_seqeval(found, gold, predicted, **strict)
-
-
-def test_hand_computed_scores():
-    gold = [["B-X", "I-X", "O", "B-Y"], ["B-X"], ["O", "B-Y"]]
-    predicted = [["B-X", "I-X", "O", "B-X"], ["B-X"], ["B-Y", "I-Y"]]
-    found = span_scores(gold, predicted)
-    assert found == scores_of(Comparison.of(gold, predicted))
-    assert found == {
-        "precision": 50.0,
-        "recall": 50.0,
-        "f1": 50.0,
-        "support": 4,
-        "accuracy": pytest.approx(100 * 4 / 7),
-        "macro": {"precision": pytest.approx(100 / 3), "recall": 50.0, "f1": 40.0},
-        "per_type": {
-            "X": {"precision": pytest.approx(200 / 3), "recall": 100.0, "f1": 80.0, "support": 2},
-            "Y": {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 2},
-        },
-    }
-    assert list(found) == ["precision", "recall", "f1", "support", "accuracy", "macro", "per_type"]
 
 
 class TestComputeMetrics:

@@ -8,7 +8,7 @@ from seqeval.scheme import BILOU, IOB2, IOBES, Entities
 from span_oracle import LETTERS, POLICIES, SCHEMES, all_tags, corpus_spans, in_bioes, pairs, tags_of_spans, tuples_of
 
 from hf_xorner.corpora.schemes import TagSet, scheme_of
-from hf_xorner.evaluation.comparison import Comparison, Spans
+from hf_xorner.evaluation.comparison import Comparison
 
 STRICT = {"iob2": IOB2, "bioes": IOBES, "bilou": BILOU, "bmes": IOBES}
 
@@ -186,11 +186,3 @@ def test_tags_of_no_scheme_are_refused():
             TagSet.of(tags, scheme)
     with pytest.raises(ValueError, match="unknown policy 'loose'"):
         spans([["O"]], "loose")
-
-
-# --- Words of spans --------------------------------------------------------------------------------------------------
-
-
-def test_a_span_is_flagged_by_any_of_its_words():
-    found = Spans(np.array([1, 5, 7]), np.array([3, 6, 9]), np.array([0, 0, 0]))
-    assert found.any_word(np.isin(np.arange(9), [0, 2, 4, 6])).tolist() == [True, False, False]

@@ -10,18 +10,13 @@ from conftest import LABELS
 from helpers import fault, ok
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_texts import GIVEN, TEXTS, lively_model
+from random_texts import GIVEN, TEXTS
 from span_oracle import spans_by_loop
 
 from hf_xorner import Tagger, evaluate
 from hf_xorner.evaluation.thresholds import ScoredEntities, choose_min_score
 
 TYPES = ["PER", "LOC", "GOD"]
-
-
-@pytest.fixture(scope="module")
-def tagger(tokenizer):
-    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
 
 
 def ratios_of(kept, gold):

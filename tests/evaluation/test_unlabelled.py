@@ -81,20 +81,6 @@ def test_what_is_predicted_without_a_labelled_word_changes_nothing(pair):
     assert whole == reduced
 
 
-def test_a_span_counts_if_one_of_its_words_has_a_label():
-    for gold, predicted, counts in (  # correct, predicted and gold spans
-        ("? ?", "B-X I-X", [0, 0, 0]),
-        ("B-X ?", "B-X O", [1, 1, 1]),
-        ("B-X ?", "B-X B-X", [1, 1, 1]),
-        ("B-X ?", "B-X I-X", [0, 1, 1]),
-        ("O ?", "B-X I-X", [0, 1, 0]),
-        ("? B-X", "B-X I-X", [0, 1, 1]),
-        ("B-X ? B-X", "B-X O B-X", [2, 2, 2]),
-        ("B-X ? B-X", "B-X I-X I-X", [0, 1, 2]),
-    ):
-        assert Comparison.of([gold.split()], [predicted.split()]).counts_by_sentence().tolist() == [counts]
-
-
 @settings(deadline=None, max_examples=25)
 @given(partly_labelled("iob2"), st.integers(0, 3))
 def test_metrics_of_the_trainer_are_the_same(pair, padding):

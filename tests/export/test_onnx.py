@@ -108,17 +108,6 @@ def test_every_architecture_and_decoder_matches_pytorch(kind, decoder, tokenizer
     assert_graph_matches(build_model(kind, tokenizer, **helpers.DECODERS[decoder]))
 
 
-@pytest.mark.parametrize("kind", ["bilstm-cnn", "lstm-crf", "cnn-lstm-crf attention", "grn", "id-cnn", "stack-lstm"])
-def test_a_sentence_in_a_batch_gets_the_result_that_it_gets_alone(kind, tokenizer):
-    model = build_model(kind, tokenizer)
-    session = session_of(model)
-    batch = batch_of(model, (9, 1, 30, 4))
-    together = run(session, batch)
-    for row, length in enumerate(batch["attention_mask"].sum(1)):
-        alone = {name: values[row : row + 1, :length] for name, values in batch.items()}
-        assert_equal([values[row : row + 1, :length] for values in together], run(session, alone), alone)
-
-
 @pytest.mark.parametrize("kind", EXPORTED)
 def test_columns_behind_the_longest_word_can_be_cut_off(kind, tokenizer):
     model = build_model(kind, tokenizer)
@@ -138,14 +127,6 @@ def test_every_kind_of_labels_matches_pytorch(kind, labels, malformed_spans, tok
     assert_graph_matches(model, ((1,), (40, 13, 2)))
 
 
-def test_dropped_and_repaired_spans_differ_in_these_tests(tokenizer):
-    dropping, repairing = (
-        build_model("bilstm-cnn", tokenizer, decoder="softmax", malformed_spans=policy) for policy in ("drop", "repair")
-    )
-    batch = batch_of(dropping, (40, 13, 2))
-    assert (run(session_of(dropping), batch)[0] != run(session_of(repairing), batch)[0]).any()
-
-
 @pytest.mark.parametrize("name", FEATURES)
 def test_all_features_of_words_match_pytorch(name):
     tokenizer, kind, fields = FEATURES[name]
@@ -159,13 +140,6 @@ def test_all_features_of_words_match_pytorch(name):
         model.features.composed.fill(*(2 * torch.randn(shape, generator=generator) for shape in shapes))
     session = assert_graph_matches(model, ((1,), (20, 5)))
     assert ("piece_ids" in [each.name for each in session.get_inputs()]) == bool(model.config.composed_dim)
-
-
-def test_added_tokens_match_pytorch(tokenizer):
-    model = build_model("bilstm-cnn", WITH_VECTORS)
-    model.resize_token_embeddings(model.config.vocab_size + 3, mean_resizing=False)
-    model.features.words.weight.data.normal_(generator=torch.Generator().manual_seed(1))
-    assert_graph_matches(model, ((30, 9),))
 
 
 @pytest.mark.parametrize("window", [3, 7])

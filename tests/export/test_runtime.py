@@ -1,6 +1,5 @@
 """OnnxTagger finds the entities of Tagger, from files that need neither PyTorch nor transformers."""
 
-import ast
 import json
 import random
 import subprocess
@@ -15,11 +14,8 @@ from conftest import ARCHITECTURES, LABELS, SENTENCES
 from random_texts import DECODERS, GIVEN, TEXTS, lively_model
 from tokenizer_oracle import GIVEN as ODD_GIVEN
 from tokenizer_oracle import TEXTS as ODD_TEXTS
-from tokenizers import AddedToken
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.entities import batches_of
-from hf_xorner.export.bundle import runtime_code
 from hf_xorner.export.onnx import export_onnx
 from hf_xorner.export.runtime import OnnxTagger, read_lookup
 
@@ -36,7 +32,6 @@ OPTIONS = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_saved_tokenizer_gives_the_same_words_without_transformers(name, tmp_path):
     tokenizer = WordCharTokenizer.from_corpus(SENTENCES, **OPTIONS[name])
-    tokenizer.add_tokens(["zeus!", AddedToken("xx", lstrip=True, single_word=True), "İ"])
     tokenizer.save_pretrained(tmp_path)
     truncation = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
     edit(tmp_path / "tokenizer.json", truncation=truncation)
@@ -116,16 +111,6 @@ def test_threads_and_least_scores_give_the_results_of_tagger(tokenizer, tmp_path
     assert OnnxTagger.from_pretrained(folder, "small.onnx", min_score=0).tag(items, 4) == alone
 
 
-def test_batches_have_sentences_of_similar_length_and_few_long_ones():
-    counts = np.array([1, 100, 2, 99, 3, 0, 500])
-    batches = list(batches_of(counts, 4))
-    assert [mask.shape for mask, _ in batches] == [(1, 500), (1, 100), (1, 99), (3, 3)]
-    assert sorted(np.concatenate([place for _, place in batches])) == list(range(counts.sum()))
-    mask, place = batches[-1]
-    assert mask.sum(1).tolist() == [3, 2, 1]
-    assert place.tolist() == [202, 203, 204, 101, 102, 0]
-
-
 # --- Faults ----------------------------------------------------------------------------------------------------------
 
 
@@ -187,20 +172,6 @@ def test_nonsense_of_a_graph_is_refused(folder, label, probability, message):
 
 
 # --- Alone -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_joined_modules_import_only_what_is_needed_and_share_no_names():
-    tree = ast.parse(runtime_code())
-    modules = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            assert not node.level
-            modules.append(node.module)
-    tops = {name.split(".")[0] for name in modules}
-    assert tops - set(sys.stdlib_module_names) == {"numpy", "onnxruntime", "tokenizers"}
-    nodes = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom, ast.AugAssign))]
-    names = [getattr(node, "name", None) or ast.unparse(getattr(node, "targets", [node])[0]) for node in nodes]
-    assert len(set(names)) == len(names)
 
 
 ALONE = """

@@ -1,19 +1,10 @@
-"""The handler of an endpoint and the Space: their files, and that they run without this package.
-
-The slow tests of the page need Debian's packages chromium and chromium-driver, and
-
-    pip install ".[test,space]" selenium && pytest -n 0 -m slow tests/hub/test_space.py
-"""
+"""The handler of an endpoint and the Space: their files, and that they run without this package."""
 
 import ast
 import json
 import os
 import re
 import shutil
-import socket
-import subprocess
-import sys
-import time
 from html import unescape
 from importlib.util import find_spec
 
@@ -22,7 +13,7 @@ import torch
 import yaml
 from conftest import REPOSITORY
 from packaging.requirements import Requirement
-from processes import free_port, run_python
+from processes import run_python
 from random_texts import lively_model
 from transformers import pipeline
 
@@ -226,83 +217,3 @@ def check_heat_map(html, tagger, text, word, head):
     surfaces = [cell.partition(">")[2].partition("<small>")[0] for cell in cells]
     assert [unescape(surface) for surface in surfaces] == tagger.tokenizer.tokenize(text)
     assert not any(mark in "".join(surfaces) for mark in "<>\"'")
-
-
-# --- The page in a browser --------------------------------------------------------------------------------------------
-
-
-def absent():
-    modules = [name for name in ("gradio", "selenium") if find_spec(name) is None]
-    return modules + [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
-
-
-@pytest.fixture
-def browser(tmp_path):
-    """A headless Chromium that reaches no other machine."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    rules = "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-    for option in (
-        "headless",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-dev-shm-usage",
-        rules,
-        f"user-data-dir={tmp_path}",
-    ):
-        options.add_argument(f"--{option}")
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
-    browser = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
-    yield browser
-    browser.quit()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(bool(absent()), reason=f"not installed: {', '.join(absent())}; see this file's head")
-def test_the_page_in_a_browser(browser, places, models, taggers, tmp_path):
-    """Entities are highlighted and listed, hostile text is text, and no other machine is asked."""
-    port, home = free_port(), tmp_path / "home"
-    home.mkdir()
-    environment = environment_in(home, MODEL=str(models["grn"]), GRADIO_SERVER_PORT=str(port))
-    code = WITHOUT_PACKAGE + "import runpy\nrunpy.run_path('app.py', run_name='__main__')\n"
-    server = subprocess.Popen([sys.executable, "-c", code], cwd=places / "space", env=environment)
-    script = "return [...document.querySelectorAll(arguments[0])].map(node => node.textContent.trim())"
-
-    def texts(selector):
-        return browser.execute_script(script, selector)
-
-    def wait_for(condition, seconds=30):
-        end = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < end and server.poll() is None
-            time.sleep(0.2)
-
-    def answers():
-        with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", port)) == 0
-
-    try:
-        wait_for(answers, 120)
-        browser.get(f"http://127.0.0.1:{port}/")
-        wait_for(lambda: texts("#text textarea"))
-        title = browser.title
-        for text in (TEXT, HOSTILE):
-            area = browser.find_element("css selector", "#text textarea")
-            area.send_keys("\ue009a\ue000", "\ue017", text)  # select all, delete, type
-            browser.find_element("css selector", "#find").click()
-            rows = [text[entity["start"] : entity["end"]] for entity in taggers["grn"](text)]
-            wait_for(lambda rows=rows: texts('#table [data-testid^="cell-"]')[::3] == rows)
-            wait_for(lambda rows=rows: len(texts("#entities .label")) == len(rows))
-        assert browser.title == title
-        for place in ("#entities", "#table", "#heat", "#word"):
-            assert texts(f"{place} img, {place} script, {place} b, {place} [onerror]") == []
-        messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-        sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-        local = (f"http://127.0.0.1:{port}/", "data:", "blob:", "chrome:")
-        assert sent and not [url for url in sent if not url.startswith(local)]
-    finally:
-        server.terminate()
-        server.wait(30)

@@ -4,9 +4,7 @@ import runpy
 
 import pytest
 from conftest import REPOSITORY
-from random_texts import TEXTS, lively_model
-
-from hf_xorner import Tagger
+from random_texts import TEXTS
 
 EXAMPLES = REPOSITORY / "docs" / "examples"
 NAMES = {"PER": "PERSON", "LOC": "LOCATION"}
@@ -18,26 +16,14 @@ CONFIG = """
 """
 
 
-@pytest.fixture(scope="module")
-def tagger(tokenizer):
-    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
-
-
-@pytest.fixture(scope="module")
-def model(tagger, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    tagger.save_pretrained(folder)
-    return str(folder)
-
-
-def test_a_presidio_recognizer(model, tagger):
+def test_a_presidio_recognizer(tagger_folder, tagger):
     presidio = pytest.importorskip(
         "presidio_analyzer", reason="Presidio is not installed: pip install presidio-analyzer"
     )
     spacy = pytest.importorskip("spacy")
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
-    recognizer = runpy.run_path(str(EXAMPLES / "presidio.py"))["TaggerRecognizer"](model, NAMES, min_score=0.3)
+    recognizer = runpy.run_path(str(EXAMPLES / "presidio.py"))["TaggerRecognizer"](tagger_folder, NAMES, min_score=0.3)
     engine = SpacyNlpEngine()
     engine.nlp = {"en": spacy.blank("en")}
     registry = presidio.RecognizerRegistry(recognizers=[recognizer])
@@ -53,10 +39,10 @@ def test_a_presidio_recognizer(model, tagger):
     assert count > 10
 
 
-def test_a_label_studio_backend(model, tagger, monkeypatch):
+def test_a_label_studio_backend(tagger_folder, tagger, monkeypatch):
     reason = "label-studio-ml is not installed: pip install label-studio-ml redis rq"
     pytest.importorskip("label_studio_ml.model", reason=reason)
-    monkeypatch.setenv("MODEL", model)
+    monkeypatch.setenv("MODEL", tagger_folder)
     backend = runpy.run_path(str(EXAMPLES / "label_studio.py"))["TaggerBackend"](label_config=CONFIG)
     predictions = backend.predict([{"data": {"sentence": text}} for text in TEXTS])
     count = 0

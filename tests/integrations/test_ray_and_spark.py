@@ -6,23 +6,10 @@ import sys
 import pandas as pd
 import pyarrow as pa
 import pytest
-from random_texts import GIVEN, TEXTS, lively_model
+from random_texts import GIVEN, TEXTS
 
-from hf_xorner import Tagger
 from hf_xorner.integrations.ray import TagTables
 from hf_xorner.integrations.spark import ENTITIES_TYPE, tag_frames
-
-
-@pytest.fixture(scope="module")
-def tagger(tokenizer):
-    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
-
-
-@pytest.fixture(scope="module")
-def model(tagger, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    tagger.save_pretrained(folder)
-    return str(folder)
 
 
 def rows_of(tagger, items, **options):
@@ -35,19 +22,19 @@ def assert_equal(found, expected):
         assert [{**entity, "score": pytest.approx(entity["score"], abs=1e-5)} for entity in entities] == row
 
 
-def test_tables_of_ray_get_a_column_of_entities(model, tagger):
+def test_tables_of_ray_get_a_column_of_entities(tagger_folder, tagger):
     texts = [*TEXTS, None, ""]
-    table = TagTables(model)(pa.table({"id": range(len(texts)), "text": texts}))
+    table = TagTables(tagger_folder)(pa.table({"id": range(len(texts)), "text": texts}))
     assert table["entities"].to_pylist() == rows_of(tagger, [*TEXTS, "", ""])
     assert table["text"].to_pylist() == texts
     assert table.column_names == ["id", "text", "entities"]
-    empty = TagTables(model)(pa.table({"text": [""]}))
+    empty = TagTables(tagger_folder)(pa.table({"text": [""]}))
     assert empty.schema.field("entities") == table.schema.field("entities")
-    named = TagTables(model, column="words", output="found", min_score=0.5)(pa.table({"words": GIVEN}))
+    named = TagTables(tagger_folder, column="words", output="found", min_score=0.5)(pa.table({"words": GIVEN}))
     assert named["found"].to_pylist() == rows_of(tagger, GIVEN, min_score=0.5)
 
 
-def test_two_actors_of_ray_give_the_entities_of_one_process(model, tagger):
+def test_two_actors_of_ray_give_the_entities_of_one_process(tagger_folder, tagger):
     ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "hf_xorner[ray]"')
     pytest.importorskip("ray.data", reason='Ray Data is not installed: pip install "hf_xorner[ray]"')
     ray.init(num_cpus=2, include_dashboard=False, ignore_reinit_error=True)
@@ -55,7 +42,7 @@ def test_two_actors_of_ray_give_the_entities_of_one_process(model, tagger):
         rows = [{"id": number, "text": text} for number, text in enumerate(TEXTS * 20)]
         tagged = ray.data.from_items(rows, override_num_blocks=8).map_batches(
             TagTables,
-            fn_constructor_kwargs={"model": model},
+            fn_constructor_kwargs={"model": tagger_folder},
             batch_format="pyarrow",
             batch_size=50,
             compute=ray.data.ActorPoolStrategy(size=2),
@@ -66,17 +53,17 @@ def test_two_actors_of_ray_give_the_entities_of_one_process(model, tagger):
     assert_equal([row["entities"] for row in found], rows_of(tagger, TEXTS) * 20)
 
 
-def test_frames_of_spark_get_a_column_of_entities(model, tagger):
+def test_frames_of_spark_get_a_column_of_entities(tagger_folder, tagger):
     frames = [pd.DataFrame({"text": TEXTS[:9]}), pd.DataFrame({"text": [*TEXTS[9:], None]})]
-    tagged = pd.concat(tag_frames(model)(iter(frames)))
+    tagged = pd.concat(tag_frames(tagger_folder)(iter(frames)))
     assert list(tagged.columns) == ["text", "entities"]
     assert list(tagged["entities"]) == rows_of(tagger, [*TEXTS, ""])
     words = pd.DataFrame({"words": [pd.array(row, dtype=object) for row in GIVEN]})
-    (frame,) = tag_frames(model, column="words", output="found", min_score=0.5)(iter([words]))
+    (frame,) = tag_frames(tagger_folder, column="words", output="found", min_score=0.5)(iter([words]))
     assert list(frame["found"]) == rows_of(tagger, GIVEN, min_score=0.5)
 
 
-def test_two_workers_of_spark_give_the_entities_of_one_process(model, tagger, monkeypatch):
+def test_two_workers_of_spark_give_the_entities_of_one_process(tagger_folder, tagger, monkeypatch):
     pyspark_sql = pytest.importorskip("pyspark.sql", reason='Spark is not installed: pip install "hf_xorner[spark]"')
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
@@ -85,7 +72,7 @@ def test_two_workers_of_spark_give_the_entities_of_one_process(model, tagger, mo
     try:
         rows = list(enumerate([*TEXTS, None] * 20))
         frame = session.createDataFrame(rows, "id long, text string").repartition(4)
-        tagged = frame.mapInPandas(tag_frames(model), f"id long, text string, entities {ENTITIES_TYPE}")
+        tagged = frame.mapInPandas(tag_frames(tagger_folder), f"id long, text string, entities {ENTITIES_TYPE}")
         found = sorted((row.asDict(recursive=True) for row in tagged.collect()), key=lambda row: row["id"])
     finally:
         session.stop()

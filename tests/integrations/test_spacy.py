@@ -6,38 +6,26 @@ import sys
 
 import pytest
 from conftest import SENTENCES
-from random_texts import GIVEN, TEXTS, lively_model
+from random_texts import GIVEN, TEXTS
 
 spacy = pytest.importorskip("spacy", reason='spaCy is not installed: pip install "hf_xorner[spacy]"')
 
 import srsly  # noqa: E402
 from spacy.tokens import Doc, Span  # noqa: E402
 
-from hf_xorner import Entity, Tagger  # noqa: E402
+from hf_xorner import Entity  # noqa: E402
 from hf_xorner.integrations.spacy import TaggerComponent  # noqa: E402
 
 TEXT = "Ann Smith met Zeus in New York . zeus saw LONDON and Ann"
 
 
-@pytest.fixture(scope="module")
-def tagger(tokenizer):
-    return Tagger(lively_model("cross-bilstm-cnn", tokenizer, "crf"), tokenizer)
-
-
-@pytest.fixture(scope="module")
-def model(tagger, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    tagger.save_pretrained(folder)
-    return str(folder)
-
-
 @pytest.fixture
-def pipeline(model):
+def pipeline(tagger_folder):
     """Make a blank pipeline with the component."""
 
     def make(**config):
         nlp = spacy.blank("en")
-        nlp.add_pipe("hf_xorner", config={"model": model, **config})
+        nlp.add_pipe("hf_xorner", config={"model": tagger_folder, **config})
         return nlp
 
     return make
@@ -181,7 +169,7 @@ def test_spans_of_a_key(pipeline, tagger):
     assert found_in(doc, anew(doc).spans["sc"]) == found
 
 
-def test_a_saved_pipeline_contains_the_model(pipeline, tmp_path, model):
+def test_a_saved_pipeline_contains_the_model(pipeline, tmp_path):
     nlp = pipeline(min_score=0.4, spans_key="sc", overwrite=True)
     expected = [found_in(doc, doc.spans["sc"]) for doc in nlp.pipe(TEXTS)]
     assert any(expected)
@@ -226,9 +214,9 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods()[:2])
-def test_two_processes_give_the_entities_of_one(model, method, tmp_path):
+def test_two_processes_give_the_entities_of_one(tagger_folder, method, tmp_path):
     (tmp_path / "two.py").write_text(SCRIPT)
     # The package is found by its entry point: the script does not import it.
-    command = [sys.executable, str(tmp_path / "two.py"), model, method]
+    command = [sys.executable, str(tmp_path / "two.py"), tagger_folder, method]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]

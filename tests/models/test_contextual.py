@@ -266,8 +266,8 @@ def test_missing_or_invalid_piece_ids_raise():
     ids = batch.pop("piece_ids")
     faults = [
         ({}, "piece_ids"),
-        ({"piece_ids": ids[..., :3]}, "piece_ids is 3 wide"),
-        ({"piece_ids": ids - 99}, "holds -"),
+        ({"piece_ids": ids[..., :3]}, "piece_ids must have"),
+        ({"piece_ids": ids - 99}, "piece_ids must have"),
     ]
     for wrong, fact in faults:
         with pytest.raises(ValueError, match=fact):

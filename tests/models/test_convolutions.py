@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from hf_xorner.models import convolutions
-from hf_xorner.models.convolutions import Layout
+from hf_xorner.models import layers
+from hf_xorner.models.layers import Layout
 
 # Expected number of rows: one if that saves much padding, else one per sentence.
 LENGTHS = {(7, 2, 0, 3): 1, (7, 0, 0): 1, (1, 9): 1, (7, 7, 6): 3, (5,): 1, (0, 0): 2, (): 0}
@@ -59,7 +59,7 @@ def test_one_row_and_many_rows_give_the_same_gradients(monkeypatch):
     lengths = torch.tensor([6, 1, 0, 3])
     gradients = []
     for share in (0.0, 1.0):
-        monkeypatch.setattr(convolutions, "WORTH_A_ROW", share)
+        monkeypatch.setattr(layers, "WORTH_A_ROW", share)
         states = torch.randn(4, 6, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
         layout = layout_of(lengths, states)
         assert (layout.words is None) == (share == 0)

@@ -4,7 +4,8 @@ import helpers
 import pytest
 import torch
 
-from hf_xorner.models.dropout import VariationalDropout, dropout
+from hf_xorner.models.layers import dropout
+from hf_xorner.models.modeling_bilstm_cnn import VariationalDropout
 
 RATES = [0.05, 0.35, 0.5, 0.68, 0.9]
 

@@ -90,3 +90,16 @@ def test_batches_without_words_are_supported(model, batch_size, width, training)
     assert loss.item() == 0
     loss.backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+def test_characters_may_end_with_the_longest_word(variant, tokenizer, as_on_a_gpu):
+    """On the processor, and on the paths of a GPU."""
+    model = build_model(variant, tokenizer)
+    sentences = helpers.random_sentences(model.config, (4, 1, 3))
+    for sentence in sentences:
+        sentence["char_ids"][:, 7:] = 0
+    batch = helpers.pad(sentences)
+    words, short = batch["attention_mask"].bool(), {**batch, "char_ids": batch["char_ids"][..., :7]}
+    for switch in (lambda: None, as_on_a_gpu):
+        switch()
+        torch.testing.assert_close(model(**short).logits[words], model(**batch).logits[words])

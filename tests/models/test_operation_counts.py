@@ -26,8 +26,8 @@ MOST = {
     "bilstm-cnn": (134, 246),
     "cross-bilstm-cnn": (135, 248),
     "att-bilstm-cnn": (156, 288),
-    "cnn-lstm-crf": (191, 274),
-    "grn": (216, 343),
+    "cnn-lstm-crf": (195, 281),
+    "grn": (220, 350),
     "id-cnn": (104, 203),
 }
 

@@ -81,15 +81,10 @@ def test_models_compiled_with_inductor_match_eager_mode(one_of_each):
     assert_compiled_is_eager(one_of_each, "inductor")
 
 
-def test_tracing_is_refused(tokenizer):
-    model = build_model("bilstm-cnn", tokenizer)
-    batch = labelled_batch(model)
-    with pytest.raises(ValueError, match=r"torch\.jit\.trace is not supported; use torch\.compile"):
-        torch.jit.trace(model, example_kwarg_inputs=batch)
-
-
 @helpers.can_export
 def test_the_whole_model_can_be_exported(one_of_each):
+    if one_of_each.config.model_type == "stack-lstm":
+        pytest.skip("the shapes of its search depend on what is decoded")
     one_of_each.config.return_dict = False
     batch = helpers.pad(helpers.random_sentences(one_of_each.config, LENGTHS))
     exported = torch.export.export(one_of_each, (), batch).module()

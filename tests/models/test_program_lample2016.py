@@ -14,8 +14,7 @@ import torch
 
 from hf_xorner import LstmCrfConfig, StackLstmConfig
 from hf_xorner.models.modeling_lstm_crf import LstmCrfForTokenClassification
-from hf_xorner.models.modeling_stack_lstm import StackLstmForTokenClassification
-from hf_xorner.models.transition_decoder import greedy_search
+from hf_xorner.models.modeling_stack_lstm import StackLstmForTokenClassification, greedy_search
 
 LSTM_CRF = {"learned_start": True}
 STACK_LSTM = {

@@ -14,7 +14,7 @@ from conftest import LI2020
 from torch.func import functional_call
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.models.dropout import VariationalDropout
+from hf_xorner.models.modeling_bilstm_cnn import VariationalDropout
 from hf_xorner.registration import CONFIGS, MODELS
 
 #: The options that make ours the program; all others are defaults.

@@ -8,7 +8,7 @@ import torch
 from test_stack_lstm import LABEL_SETS, LENGTHS, VARIANTS, build, reference_of
 
 from hf_xorner import Tagger
-from hf_xorner.models.transition_decoder import greedy_search
+from hf_xorner.models.modeling_stack_lstm import greedy_search
 from hf_xorner.models.transitions import NO_ACTION, TransitionSystem
 
 
@@ -176,16 +176,6 @@ def test_tagger_finds_the_chunks_with_their_probabilities(tokenizer):
         for entity, (kind, first, end, score) in zip(entities, expected, strict=True):
             assert (entity.label, entity.word_start, entity.word_end) == (kind, first, end)
             assert entity.score == pytest.approx(score, abs=1e-5)
-
-
-@helpers.can_export
-def test_a_stack_lstm_can_be_exported(tokenizer):
-    model = build(tokenizer)
-    model.config.return_dict = False
-    batch = helpers.pad(helpers.random_sentences(model.config, (3, 1, 2)))
-    exported = torch.export.export(model, (), batch).module()
-    word = batch["attention_mask"].bool()
-    torch.testing.assert_close(exported(**batch)[0][word], model(**batch)[0][word])
 
 
 def test_the_decoder_raises_without_states(tokenizer):

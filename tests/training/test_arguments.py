@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from helpers import fault, ok, write_towns
+from helpers import fault, ok
 from transformers import TrainingArguments
 
 from hf_xorner.training import RunArguments, TaggerTrainingArguments, parse
@@ -83,9 +83,8 @@ def test_processes_without_a_distributed_backend_are_refused(tmp_path, monkeypat
         TaggerTrainingArguments(str(tmp_path))
 
 
-def test_the_command_prints_one_line_errors_and_leaves_nothing(script, tmp_path):
-    corpus = write_towns(tmp_path / "corpus")
-    words = [corpus, "--output_dir", tmp_path / "out", "--hidden_size", "4", "--word_dim", "4", "--max_steps", "1"]
+def test_the_command_prints_one_line_errors_and_leaves_nothing(script, towns, tmp_path):
+    words = [towns, "--output_dir", tmp_path / "out", "--hidden_size", "4", "--word_dim", "4", "--max_steps", "1"]
     for option in ("learning_rate=nan", "metric_for_best_model=bleu", "dropout=nan", "report_to=nothing"):
         errors = fault(script("train.py", *words, f"--{option}"))
         assert errors.startswith("hf-xorner train: ") and option.partition("=")[2] in errors

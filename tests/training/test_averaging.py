@@ -5,15 +5,14 @@ import copy
 import pytest
 import runs
 import torch
-from helpers import write_towns
 
 from hf_xorner.training.optimization import EpochAverage, keep_the_better, trained_weights
 
 
 @pytest.fixture
-def ready(tmp_path):
+def ready(towns, tmp_path):
     options = {"average_epochs": 2, "num_train_epochs": 3, "hidden_size": 4, "word_dim": 6}
-    return runs.ready(write_towns(tmp_path / "corpus"), tmp_path / "out", **options)
+    return runs.ready(towns, tmp_path / "out", **options)
 
 
 def test_the_last_epochs_are_averaged(ready):

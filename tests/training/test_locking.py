@@ -3,8 +3,7 @@
 import threading
 from functools import partial
 
-import pytest
-from helpers import fault, lock_holder, ok, posix, write_towns
+from helpers import fault, lock_holder, ok, posix
 from transformers import TrainerCallback
 
 from hf_xorner.files import LockedError
@@ -13,11 +12,6 @@ from hf_xorner.training.run import LOCK, checkpoints_in
 
 SMALL = ["--hidden_size", "4", "--word_dim", "4", "--num_train_epochs", "1", "--use_cpu", "true"]
 SMALL += ["--per_device_train_batch_size", "8", "--disable_tqdm", "true"]
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_towns(tmp_path_factory.mktemp("locking") / "corpus")
 
 
 class DuringTraining(TrainerCallback):
@@ -39,8 +33,8 @@ class DuringTraining(TrainerCallback):
             self.error = str(error)
 
 
-def test_a_second_run_is_refused_while_the_first_trains(corpus, tmp_path):
-    options = ["--dataset", str(corpus), "--output_dir", str(tmp_path / "out"), *SMALL]
+def test_a_second_run_is_refused_while_the_first_trains(towns, tmp_path):
+    options = ["--dataset", str(towns), "--output_dir", str(tmp_path / "out"), *SMALL]
     second, third = prepare(*parse([*options, "--seed", "1"])), parse(options)
     first = prepare(*parse(options))
     started = DuringTraining(second.train)
@@ -55,8 +49,8 @@ def test_a_second_run_is_refused_while_the_first_trains(corpus, tmp_path):
 
 
 @posix
-def test_the_script_respects_locks_and_takes_over_those_of_killed_processes(script, corpus, tmp_path):
-    options = ["--dataset", corpus, "--output_dir", tmp_path / "out", *SMALL]
+def test_the_script_respects_locks_and_takes_over_those_of_killed_processes(script, towns, tmp_path):
+    options = ["--dataset", towns, "--output_dir", tmp_path / "out", *SMALL]
     with lock_holder(tmp_path / "out" / LOCK) as other:
         sentence = fault(script("train.py", *options, "--resume_from_checkpoint", "true"))
         assert f"hf-xorner train: {tmp_path / 'out'} is being written by process {other.pid} on " in sentence
@@ -68,9 +62,9 @@ def test_the_script_respects_locks_and_takes_over_those_of_killed_processes(scri
     assert not [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith((".", "_"))]
 
 
-def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, corpus, tmp_path):
+def test_runs_of_several_seeds_are_refused_before_the_first_is_trained(script, towns, tmp_path):
     out = tmp_path / "out"
-    words = ["train.py", "--dataset", corpus, "--output_dir", out, *SMALL, "--seeds", "1", "2"]
+    words = ["train.py", "--dataset", towns, "--output_dir", out, *SMALL, "--seeds", "1", "2"]
     for held in (".", "seed-2"):
         with lock_holder(out / held / LOCK) as other:
             assert f"is being written by process {other.pid} on " in fault(script(*words))

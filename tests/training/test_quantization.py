@@ -91,18 +91,17 @@ def test_the_encoder_and_decoder_are_unchanged(model_type, batch):
     torch.testing.assert_close(quantized(model, 8)(**batch).logits, model(**batch).logits, rtol=0, atol=1e-4)
 
 
-def test_a_run_scores_and_saves_the_quantized_model(tmp_path):
-    helpers.write_towns(tmp_path / "towns")
+def test_a_run_scores_and_saves_the_quantized_model(towns, tmp_path):
     options = {"model_type": "lstm-crf", "hidden_size": 8, "word_dim": 6, "num_train_epochs": 6, "learning_rate": 0.02}
-    run = runs.ready(tmp_path / "towns", tmp_path / "out", quantize="int4", average_epochs=2, **options)
+    run = runs.ready(towns, tmp_path / "out", quantize="int4", average_epochs=2, **options)
     scores = run.train()
     tensors = load_file(tmp_path / "out" / "model.safetensors")
     assert tensors["features.static.weight"].dtype == torch.uint8
     assert "features.words.weight" not in tensors
-    scores_of_the_folder = evaluate(tmp_path / "out", tmp_path / "towns", resamples=0)
+    scores_of_the_folder = evaluate(tmp_path / "out", towns, resamples=0)
     assert scores["test"]["f1"] == pytest.approx(scores_of_the_folder["f1"]) and scores["test"]["f1"] > 0
     assert read_facts(tmp_path / "out")["config"]["static_bits"] == 4
     # Training can go on from it: the vectors stay, and new words share the vector of unknown words.
-    more = runs.ready(tmp_path / "towns", tmp_path / "more", model_name_or_path=tmp_path / "out", num_train_epochs=1)
+    more = runs.ready(towns, tmp_path / "more", model_name_or_path=tmp_path / "out", num_train_epochs=1)
     assert torch.equal(more.trainer.model.features.static.weight, tensors["features.static.weight"])
     more.train()

@@ -11,7 +11,6 @@ import pytest
 import runs
 import torch
 from conftest import REPOSITORY
-from helpers import write_towns
 from runs import words_of
 from safetensors.torch import load_file
 from transformers import TrainerCallback
@@ -21,11 +20,6 @@ from hf_xorner.training import TrainingError
 SMALL = {"hidden_size": 6, "word_dim": 6, "char_dim": 3, "num_train_epochs": 3, "model_type": "lstm-crf"}
 SMALL |= {"per_device_train_batch_size": 4, "learning_rate": 0.01}
 STEPS = {"save_strategy": "steps", "save_steps": 7, "eval_strategy": "steps", "eval_steps": 7}
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_towns(tmp_path_factory.mktemp("resuming") / "corpus")
 
 
 class Killed(BaseException):
@@ -71,23 +65,23 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_resumed_run_reaches_the_weights_of_an_uninterrupted_one(corpus, tmp_path, variant):
+def test_a_resumed_run_reaches_the_weights_of_an_uninterrupted_one(towns, tmp_path, variant):
     """State of the optimizer, the schedule and the random numbers, and the order of the sentences go on."""
     options = VARIANTS[variant]
     if "gradient_accumulation_steps" in options:
         options = {**options, "save_steps": 2, "eval_steps": 2}
-    whole = ready(corpus, tmp_path / "whole", **options)
+    whole = ready(towns, tmp_path / "whole", **options)
     whole.train()
-    kill(corpus, tmp_path / "out", 7 if "gradient_accumulation_steps" in options else 17, **options)
-    resumed = ready(corpus, tmp_path / "out", **options, resume_from_checkpoint="true")
+    kill(towns, tmp_path / "out", 7 if "gradient_accumulation_steps" in options else 17, **options)
+    resumed = ready(towns, tmp_path / "out", **options, resume_from_checkpoint="true")
     resumed.train()
     assert resumed.trainer.state.global_step == whole.trainer.state.global_step
     assert resumed.trainer.state.best_global_step == whole.trainer.state.best_global_step
     assert_same_weights(tmp_path / "out", tmp_path / "whole")
 
 
-def test_the_newest_complete_checkpoint_is_used(corpus, tmp_path):
-    kill(corpus, tmp_path, 25, **STEPS, save_total_limit=4)
+def test_the_newest_complete_checkpoint_is_used(towns, tmp_path):
+    kill(towns, tmp_path, 25, **STEPS, save_total_limit=4)
     # The Trainer writes this file last.
     (tmp_path / "checkpoint-21" / "trainer_state.json").unlink()
     (tmp_path / "checkpoint-21" / "optimizer.pt").write_bytes(b"cut")
@@ -97,39 +91,39 @@ def test_the_newest_complete_checkpoint_is_used(corpus, tmp_path):
         def on_train_begin(self, args, state, control, **kwargs):
             steps.append(state.global_step)
 
-    run = ready(corpus, tmp_path, **STEPS, save_total_limit=4, resume_from_checkpoint="true")
+    run = ready(towns, tmp_path, **STEPS, save_total_limit=4, resume_from_checkpoint="true")
     run.trainer.add_callback(Begin())
     run.train()
     assert steps == [14] and run.trainer.state.global_step == 33
 
 
-def test_an_unfinished_run_is_neither_replaced_nor_forgotten(corpus, tmp_path):
+def test_an_unfinished_run_is_neither_replaced_nor_forgotten(towns, tmp_path):
     out = tmp_path / "out"
-    kill(corpus, out, 14)
+    kill(towns, out, 14)
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     with pytest.raises(TrainingError, match=r"checkpoint-11 of an unfinished run: .*--resume_from_checkpoint true"):
-        ready(corpus, out)
+        ready(towns, out)
     # A checkpoint of another folder is not this folder's run.
-    kill(corpus, tmp_path / "other", 14)
+    kill(towns, tmp_path / "other", 14)
     with pytest.raises(TrainingError, match="unfinished run"):
-        ready(corpus, out, resume_from_checkpoint=tmp_path / "other" / "checkpoint-11")
+        ready(towns, out, resume_from_checkpoint=tmp_path / "other" / "checkpoint-11")
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     # A new run removes the checkpoints, also incomplete ones, from which it would otherwise be resumed.
     (out / "checkpoint-99").mkdir()
-    kill(corpus, out, 5, overwrite=True, hidden_size=4)
+    kill(towns, out, 5, overwrite=True, hidden_size=4)
     assert not list(out.glob("checkpoint-*"))
-    ready(corpus, out, hidden_size=4, num_train_epochs=1, resume_from_checkpoint="true").train()
+    ready(towns, out, hidden_size=4, num_train_epochs=1, resume_from_checkpoint="true").train()
     with pytest.raises(TrainingError, match="holds a trained model"):
-        ready(corpus, out, hidden_size=4)
-    kill(corpus, out, 14, overwrite=True)
+        ready(towns, out, hidden_size=4)
+    kill(towns, out, 14, overwrite=True)
     with pytest.raises(TrainingError, match="checkpoint-11 of an unfinished run"):
-        ready(corpus, out)
+        ready(towns, out)
 
 
-def test_a_finished_run_can_become_longer(corpus, tmp_path):
-    ready(corpus, tmp_path / "longer", num_train_epochs=2).train()
-    ready(corpus, tmp_path / "short", num_train_epochs=1).train()
-    ready(corpus, tmp_path / "short", num_train_epochs=2, resume_from_checkpoint="true").train()
+def test_a_finished_run_can_become_longer(towns, tmp_path):
+    ready(towns, tmp_path / "longer", num_train_epochs=2).train()
+    ready(towns, tmp_path / "short", num_train_epochs=1).train()
+    ready(towns, tmp_path / "short", num_train_epochs=2, resume_from_checkpoint="true").train()
     assert_same_weights(tmp_path / "short", tmp_path / "longer")
 
 
@@ -149,21 +143,21 @@ def train_in_process(corpus, out, seen, number):
 
 # 8 s, as only a process can be killed.
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
-def test_a_run_killed_while_it_writes_a_checkpoint_is_resumed(corpus, tmp_path):
+def test_a_run_killed_while_it_writes_a_checkpoint_is_resumed(towns, tmp_path):
     out = tmp_path / "out"
-    code, errors = train_in_process(corpus, out, (out / "checkpoint-22").exists, signal.SIGKILL)
+    code, errors = train_in_process(towns, out, (out / "checkpoint-22").exists, signal.SIGKILL)
     assert code == -signal.SIGKILL, errors[-2000:]
-    ready(corpus, out, resume_from_checkpoint="true").train()
-    ready(corpus, tmp_path / "whole").train()
+    ready(towns, out, resume_from_checkpoint="true").train()
+    ready(towns, tmp_path / "whole").train()
     assert_same_weights(out, tmp_path / "whole")
     shutil.rmtree(out)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
-def test_an_interrupted_run_ends_with_one_sentence(corpus, tmp_path):
+def test_an_interrupted_run_ends_with_one_sentence(towns, tmp_path):
     out = tmp_path / "out"
-    code, errors = train_in_process(corpus, out, (out / "checkpoint-11" / "trainer_state.json").exists, signal.SIGINT)
+    code, errors = train_in_process(towns, out, (out / "checkpoint-11" / "trainer_state.json").exists, signal.SIGINT)
     assert code == 130 and "Traceback" not in errors
     assert "stopped; --resume_from_checkpoint true continues." in errors.strip().splitlines()[-1]
-    ready(corpus, out, resume_from_checkpoint="true").train()
+    ready(towns, out, resume_from_checkpoint="true").train()

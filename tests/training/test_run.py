@@ -10,7 +10,7 @@ import pytest
 import torch
 from conftest import REPOSITORY
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
-from helpers import TORCHRUN, accelerate, fault, ok, write_towns
+from helpers import TORCHRUN, accelerate, fault, ok
 from runs import ready
 from safetensors.torch import load_file
 
@@ -18,11 +18,6 @@ from hf_xorner import Tagger, train
 from hf_xorner.training import TrainingError, parse, prepare
 
 TRAIN = str(REPOSITORY / "scripts" / "train.py")
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_towns(tmp_path_factory.mktemp("corpus"))
 
 
 def test_the_script_without_arguments_trains_scores_saves_and_tags(default_run):
@@ -40,9 +35,9 @@ def test_the_script_without_arguments_trains_scores_saves_and_tags(default_run):
 
 # Over 2 s, as a launcher starts new processes.
 @pytest.mark.parametrize("launcher", ["torchrun", pytest.param("accelerate", marks=pytest.mark.slow)])
-def test_any_launcher_trains_on_a_folder_of_columns(launcher, corpus, tmp_path):
+def test_any_launcher_trains_on_a_folder_of_columns(launcher, towns, tmp_path):
     start = {"torchrun": TORCHRUN, "accelerate": accelerate()}[launcher]
-    options = ["--dataset", str(corpus), "--model_type", "bilstm-cnn", "--decoder", "crf", "--hidden_size", "16"]
+    options = ["--dataset", str(towns), "--model_type", "bilstm-cnn", "--decoder", "crf", "--hidden_size", "16"]
     options += ["--word_dim", "16", "--num_train_epochs", "8", "--per_device_train_batch_size", "4"]
     options += ["--learning_rate", "0.01", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
     result = subprocess.run(
@@ -62,8 +57,8 @@ def test_any_launcher_trains_on_a_folder_of_columns(launcher, corpus, tmp_path):
     assert [entity.label for entity in Tagger.from_pretrained(tmp_path / "model")("Doraville burns")] == ["LOC"]
 
 
-def test_a_trained_model_is_replaced_only_with_overwrite(script, corpus, tmp_path):
-    options = ["--dataset", corpus, "--output_dir", tmp_path / "out", "--hidden_size", "4", "--max_steps", "2"]
+def test_a_trained_model_is_replaced_only_with_overwrite(script, towns, tmp_path):
+    options = ["--dataset", towns, "--output_dir", tmp_path / "out", "--hidden_size", "4", "--max_steps", "2"]
     options += ["--use_cpu", "true", "--disable_tqdm", "true"]
     ok(script("train.py", *options))
     weights = (tmp_path / "out" / "model.safetensors").read_bytes()
@@ -74,7 +69,7 @@ def test_a_trained_model_is_replaced_only_with_overwrite(script, corpus, tmp_pat
         shutil.rmtree(checkpoint)
     assert "out holds a trained model" in fault(script("train.py", *other, "--resume_from_checkpoint", "true"))
     with pytest.raises(TrainingError, match="holds a trained model"):
-        train(corpus, output_dir=str(tmp_path / "out"), max_steps=2, seed=1)
+        train(towns, output_dir=str(tmp_path / "out"), max_steps=2, seed=1)
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights
     ok(script("train.py", *options, "--seed", "1", "--overwrite"))
     assert (tmp_path / "out" / "model.safetensors").read_bytes() != weights
@@ -91,8 +86,8 @@ def vectors(tmp_path):
 
 
 @pytest.mark.parametrize("use", ["tuned", "beside"])
-def test_vectors_are_used_and_their_coverage_is_printed(corpus, vectors, tmp_path, use):
-    options = ["--dataset", str(corpus), "--vectors", str(vectors), "--vectors_as", use, "--fallback", "lower"]
+def test_vectors_are_used_and_their_coverage_is_printed(towns, vectors, tmp_path, use):
+    options = ["--dataset", str(towns), "--vectors", str(vectors), "--vectors_as", use, "--fallback", "lower"]
     run, training, fields = parse([*options, "--output_dir", str(tmp_path / "out"), "--max_steps", "3"])
     ready = prepare(run, training, fields)
     assert list(ready.coverage) == ["train", "validation", "test"]
@@ -160,9 +155,9 @@ def test_validation_data_without_words_are_not_used_to_select_an_epoch(tmp_path)
     assert all(torch.equal(last[name], saved_model[name]) for name in last)
 
 
-def test_the_weights_of_the_best_epoch_are_saved(corpus, tmp_path):
+def test_the_weights_of_the_best_epoch_are_saved(towns, tmp_path):
     options = {"hidden_size": 4, "word_dim": 4, "num_train_epochs": 3, "per_device_train_batch_size": 8}
-    run = ready(corpus, tmp_path / "out", **options)
+    run = ready(towns, tmp_path / "out", **options)
     run.trainer.compute_metrics = lambda prediction: {"f1": 1 / max(1, run.trainer.state.global_step)}
     run.train()
     saved_model, best = (load_file(tmp_path / "out" / name / "model.safetensors") for name in ("", "checkpoint-6"))

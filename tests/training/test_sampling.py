@@ -1,6 +1,5 @@
 """Batches of similar length: every sentence once, in another order each epoch, the same in every process."""
 
-import json
 from itertools import chain
 
 import numpy as np
@@ -8,8 +7,6 @@ import pytest
 import torch
 from conftest import LABELS, build_model
 from datasets import Dataset
-from helpers import folders_for
-from processes import run_in_two_processes
 from runs import settings
 from torch.utils.data import RandomSampler, SequentialSampler
 from transformers import Trainer
@@ -110,40 +107,3 @@ def test_predictions_keep_the_order_of_the_data(tmp_path, words_tokenizer):
     output = trainer.predict(data)
     assert [(row != -100).sum() for row in output.label_ids] == [3, 9, 1, 4, 2, 8]
     assert output.label_ids[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
-
-
-TWO_PROCESSES = """
-import json, os, sys, torch
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
-sys.path[:0] = {paths!r}
-from test_sampling import DRAWN, data_of, seen_in_training, sentences_of, trainer_of
-from hf_xorner import WordCharTokenizer
-from hf_xorner.training import parse
-tokenizer = WordCharTokenizer.from_corpus(sentences_of([7]), max_word_chars=5)
-data = data_of(DRAWN[:200].tolist())
-batches = {{order: seen_in_training(trainer_of({folder!r}, tokenizer, data, train_sampling_strategy=order))
-           for order in ("group_by_length", "random")}}
-# Without use_cpu, each process of the stock Trainer would train alone where there is no GPU.
-training = parse(["--output_dir", {folder!r}])[1]
-assert training.world_size == 2 or torch.accelerator.is_available()
-with open({folder!r} + f"/{{torch.distributed.get_rank()}}.json", "w") as file:
-    json.dump(batches, file)
-"""
-
-
-# Over 2 s, as new processes form a group.
-def test_two_processes_split_the_sentences(tmp_path, words_tokenizer):
-    run_in_two_processes(TWO_PROCESSES.format(paths=folders_for(__file__), folder=str(tmp_path)), tmp_path)
-    found = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in (0, 1)]
-    lengths = sorted(DRAWN[:200].tolist())
-    for order in ("group_by_length", "random"):
-        first, second = (batches[order] for batches in found)
-        assert len(first) == len(second) == 50
-        for epoch in (slice(0, 25), slice(25, 50)):
-            assert sorted(chain.from_iterable(first[epoch] + second[epoch])) == lengths
-        assert first[:25] != first[25:]
-    # The batches of one step have similar lengths in both processes.
-    first, second = (batches["group_by_length"] for batches in found)
-    apart = [abs(max(left) - max(right)) for left, right in zip(first, second, strict=True)]
-    strangers = [abs(max(left) - max(right)) for left, right in zip(first, reversed(second), strict=True)]
-    assert np.mean(apart) < 0.5 * np.mean(strangers)

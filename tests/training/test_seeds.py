@@ -4,15 +4,10 @@ import json
 import statistics
 
 import pytest
-from helpers import ok, write_towns
+from helpers import ok
 
 from hf_xorner.training import parse
 from hf_xorner.training.run import check_seeds
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_towns(tmp_path_factory.mktemp("seeds") / "corpus")
 
 
 def words_for(corpus, out, *options):
@@ -22,8 +17,8 @@ def words_for(corpus, out, *options):
 
 
 @pytest.fixture
-def train(script, corpus):
-    return lambda out, *options: ok(script("train.py", *words_for(corpus, out, *options)))
+def train(script, towns):
+    return lambda out, *options: ok(script("train.py", *words_for(towns, out, *options)))
 
 
 def weights(folder):

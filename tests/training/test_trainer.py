@@ -4,8 +4,6 @@ import pytest
 import torch
 from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
-from helpers import folders_for
-from processes import run_in_two_processes
 from runs import settings
 
 from hf_xorner.training import TaggerTrainer, TaggingCollator
@@ -43,29 +41,6 @@ def test_accumulated_gradients_match_a_large_batch(tmp_path, tokenizer):
         assert largest_difference(whole, parts) < 1e-6, reduction
 
 
-TWO_PROCESSES = """
-import sys, torch
-sys.path[:0] = {paths!r}
-from test_trainer import REDUCTIONS, one_step
-from conftest import SENTENCES
-from hf_xorner import WordCharTokenizer
-tokenizer = WordCharTokenizer.from_corpus(SENTENCES, max_word_chars=10)
-weights = {{r: one_step({folder!r}, tokenizer, r, per_device_train_batch_size=2) for r in REDUCTIONS}}
-assert torch.distributed.get_world_size() == 2
-if torch.distributed.get_rank() == 0:
-    torch.save(weights, {folder!r} + "/weights.pt")
-"""
-
-
-# Over 2 s, as new processes form a group.
-def test_two_processes_take_the_same_step_as_one(tmp_path, tokenizer):
-    run_in_two_processes(TWO_PROCESSES.format(paths=folders_for(__file__), folder=str(tmp_path)), tmp_path)
-    together = torch.load(tmp_path / "weights.pt", weights_only=True)
-    for reduction in REDUCTIONS:
-        alone = one_step(tmp_path, tokenizer, reduction, per_device_train_batch_size=4)
-        assert largest_difference(alone, together[reduction]) < 1e-6, reduction
-
-
 @pytest.mark.parametrize(("columns", "remove"), [(("tokens", "ner_tags"), True), (("words", "tags"), False)])
 def test_stock_arguments_keep_the_columns_of_the_collator(tmp_path, tokenizer, columns, remove):
     """Others are removed as the stock Trainer does, or are left."""
@@ -100,7 +75,7 @@ def test_the_collator_pads_words_characters_and_labels(tokenizer):
         [{"tokens": ["Ann", ""], "ner_tags": [1, 0]}, {"tokens": ["x"], "ner_tags": [5]}]
     )
     assert batch["input_ids"].shape == (2, 2)
-    assert batch["char_ids"].shape == (2, 2, tokenizer.max_word_chars)
+    assert batch["char_ids"].shape == (2, 2, len("Ann"))
     assert batch["labels"].tolist() == [[1, 0], [5, -100]]
     assert "labels" not in TaggingCollator(tokenizer)([{"tokens": ["Ann"]}])
 

@@ -14,7 +14,10 @@ ODD = ["[PAD]", "[UNK]", "", "İ", "ß" * 40, "\ue000x", "１２", "zeus", "ZEUS
 
 
 def same(found, expected):
+    """Compare batches; characters end with the longest word."""
     assert found.keys() == expected.keys()
+    used = expected["char_ids"].flatten(0, 1).any(0).sum()
+    expected["char_ids"] = expected["char_ids"][..., : max(used, 1)]
     for name, values in expected.items():
         assert found[name].dtype == values.dtype
         assert torch.equal(found[name], values), name

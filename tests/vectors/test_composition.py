@@ -18,7 +18,6 @@ from hf_xorner.vectors.distill import (
     encoder_of,
     fit_composition,
     read_composition,
-    roles_of,
     write_composition,
 )
 
@@ -53,15 +52,6 @@ def plain_mean():
 
 
 # --- The fit ----------------------------------------------------------------------------------------------------------
-
-
-def test_roles_are_the_first_the_mean_and_the_last():
-    draw = np.random.default_rng(1)
-    vectors, ids = draw.normal(size=(9, DIM)), random_pieces(draw, 50, 9)
-    for row, found in zip(ids, roles_of(vectors, ids), strict=True):
-        own = [vectors[index - 1] for index in row if index]
-        assert found == pytest.approx(np.concatenate([own[0], np.mean(own, 0), own[-1]]))
-    assert roles_of(vectors, ids[:0]).shape == (0, 3 * DIM)
 
 
 def test_fit_is_least_squares_regularised_towards_the_plain_mean():

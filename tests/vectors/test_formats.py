@@ -1,13 +1,9 @@
 """Reading word vectors from text and safetensors, writing safetensors, and errors."""
 
 import gzip
-import json
 import pickle
 import random
 import re
-import subprocess
-import sys
-import textwrap
 import zipfile
 from pathlib import Path
 
@@ -335,33 +331,3 @@ def test_faulty_tensors_raise(tmp_path):
         spoil()
         with pytest.raises(DataError, match=re.escape(message)):
             read_vectors(tmp_path)
-
-
-# --- Cost -------------------------------------------------------------------------------------------------------------
-
-MEASURED = """
-    import json, sys, time
-    from hf_xorner.vectors.formats import read_vectors
-
-    def memory(name):
-        # Not `resource.getrusage`, whose peak a process inherits from the one that started it.
-        with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith(name)) * 1024
-
-    before, start = memory("VmRSS"), time.process_time()
-    found = read_vectors(sys.argv[1])
-    print(json.dumps([len(found), time.process_time() - start, (memory("VmHWM") - before) / found.matrix.nbytes]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_400_000_words_are_read_in_a_minute_and_twice_their_memory(tmp_path):
-    rng = np.random.default_rng(0)
-    rests = [" ".join(f"{value:.5f}" for value in row) for row in rng.normal(0, 0.4, (1000, 300)).tolist()]
-    with (tmp_path / "x.txt").open("w") as file:
-        for start in range(0, 400_000, 1000):
-            file.write("".join(f"word{start + at} {rest}\n" for at, rest in enumerate(rests)))
-    command = [sys.executable, "-c", textwrap.dedent(MEASURED), str(tmp_path / "x.txt")]
-    words, seconds, times = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert words == 400_000 and seconds < 60 and times < 2

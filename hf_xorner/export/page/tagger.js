@@ -50,7 +50,7 @@ export class WordTokenizer {
     return Array.from(text.matchAll(this.pattern), (match) => [match.index, match.index + match[0].length]);
   }
 
-  /** The id of a word; the forms of a word are those of `WordCharTokenizer.forms`. */
+  /** The id of a word; the forms of a word are those of `WordLookup.forms`. */
   wordId(word) {
     let id = this.ids.get(word);
     for (let n = 0; id === undefined && n < this.forms.length; n++) {
