@@ -41,8 +41,10 @@ def corpora(tmp_path_factory):
             lines = ["\n".join(sentence) for sentence in sentences + draw.choices(sentences, k=10)]
             (folder / name / f"{split}{ending}").write_text("\n\n".join(lines) + "\n")
     (folder / "open").mkdir()
+    (folder / "test-only").mkdir()
     for name, text in OPEN.items():
         (folder / "open" / name).write_text(text)
+    (folder / "test-only" / "pud.iob2").write_text(OPEN["ewt-dev.iob2"])
     tiny.save_encoder(folder / "encoder")
     words = {
         word.split()[0].removeprefix("en:").lower() for corpus in (NEWS, TWEETS, SILVER) for s in corpus for word in s
@@ -112,7 +114,7 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     done = run_python(list(map(str, compare)))
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(figures.read_text())
-    assert {"wnut17, lower case", "words_per_second", "megabytes"} <= found[models[0]].keys()
+    assert {"wnut17, lower case", "pud, capitals", "words_per_second", "megabytes"} <= found[models[0]].keys()
 
 
 #: Rows of the table in docs/english.md, and where model_cards/english-comparison.json has their figures.
