@@ -1,4 +1,4 @@
-.PHONY: setup test lint format typecheck docs help pictures results published-code
+.PHONY: setup test lint format typecheck docs try-it help pictures results published-code
 
 setup:
 	pip install -e ".[dev,docs]"
@@ -21,13 +21,20 @@ typecheck:
 docs:
 	mkdocs build --strict
 
+# The page "Try it" of the site: the English model in the browser, from npm packages.
+try-it:
+	npm install --no-save --prefix build/npm onnxruntime-web@1.30.0 @huggingface/tokenizers@0.2.0
+	hf-xorner export "$$(python -c 'import hf_xorner; print(hf_xorner.english())')" --to web --output site/try \
+	--node_modules build/npm/node_modules
+
 # The help texts and option names of the command line, from the fields of its options.
 help:
 	python -c "from hf_xorner.cli.help import write_help; write_help()"
 
-# The diagrams of the architectures.
+# The diagrams of the architectures, and the pictures of the README.
 pictures:
 	python scripts/diagrams.py
+	python scripts/readme_pictures.py
 
 # The tables of docs/results.md and README.md, from model_cards/results.json.
 results:

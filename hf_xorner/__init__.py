@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .entities import Entities, Entity
     from .evaluation.evaluate import evaluate
     from .hub import publish
+    from .loading import english
     from .models.configuration_tagger import TaggerConfig
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
     from .models.tokenization_word_char import WordCharTokenizer
@@ -29,6 +30,7 @@ __all__ = [
     "TaggerOutput",
     "TaggerTrainer",
     "WordCharTokenizer",
+    "english",
     "evaluate",
     "load_corpus",
     "publish",
@@ -46,6 +48,7 @@ _LAZY = {
     "TaggerOutput": "models.modeling_tagger",
     "TaggerTrainer": "training",
     "WordCharTokenizer": "models.tokenization_word_char",
+    "english": "loading",
     "evaluate": "evaluation.evaluate",
     "load_corpus": "corpora",
     "publish": "hub",

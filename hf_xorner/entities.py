@@ -28,8 +28,14 @@ WORDS_PER_SENTENCE = 32
 # --- Results ---------------------------------------------------------------------------------------------------------
 
 
-class Entity(NamedTuple):
-    """An entity of a text; the text of given words is these words joined by blanks."""
+class Entity(dict[str, Any]):
+    """An entity of a text: a dictionary, whose values are attributes, too.
+
+    The text of given words is these words joined by blanks. The score is the probability that its words have their
+    tags, B I* E or S of its type, given the sentence.
+    """
+
+    __slots__ = ()
 
     label: str
     text: str
@@ -37,7 +43,17 @@ class Entity(NamedTuple):
     end: int
     word_start: int
     word_end: int
-    score: float  # probability that its words have their tags, B I* E or S of its type, given the sentence
+    score: float
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(name)
+
+
+def hue_of(label: str) -> int:
+    """Return the hue of a label, from 0 to 359; those of persons, places and organisations are far apart."""
+    return sum(map(ord, label)) * 131 % 360
 
 
 class Entities(list[Entity]):
@@ -51,10 +67,20 @@ class Entities(list[Entity]):
         super().__init__(entities)
         self.text = text
 
+    def in_colour(self) -> str:
+        """Return the text for a terminal, with each entity in colour and its label behind it."""
+        parts, end = [], 0
+        for entity in self:
+            colour = f"\x1b[{31 + hue_of(entity.label) // 60}"
+            marked = f"{colour};1m{self.text[entity.start : entity.end]}{colour};22m {entity.label}\x1b[0m"
+            parts += [self.text[end : entity.start], marked]
+            end = entity.end
+        return "".join([*parts, self.text[end:]])
+
     def _repr_html_(self) -> str:
         parts, end = [], 0
         for entity in self:
-            hue = sum(map(ord, entity.label)) * 47 % 360
+            hue = hue_of(entity.label)
             parts += [
                 escape(self.text[end : entity.start]),
                 f'<mark style="background: hsl({hue}, 80%, 85%); color: black; border-radius: 4px; padding: 0 3px" '
@@ -133,7 +159,10 @@ class BaseTagger(ABC):
     Attributes:
         types: The type of entity of every label.
         min_score: The argument, or its default, or 0; the methods that find entities take another one.
+        batches_ahead: Batches that are read ahead to group sentences of similar length.
     """
+
+    batches_ahead = BATCHES_AHEAD
 
     def __init__(
         self,
@@ -207,13 +236,28 @@ class BaseTagger(ABC):
         if isinstance(items, str):
             raise TypeError("a list of texts is needed; for one text, call the tagger: tagger(text).")
         least = self.min_score if min_score is None else self._checked(min_score)
-        return chain.from_iterable(self._annotate(ahead, batch_size, least) for ahead in _ahead(items, batch_size))
+        return chain.from_iterable(self._annotate(ahead, batch_size, least) for ahead in self._ahead(items, batch_size))
 
     def label(
         self, sentences: Iterable[Sequence[str]], batch_size: int = 128
     ) -> Iterator[tuple[list[str], np.ndarray]]:
         """Yield the label of every word and its probability, for sentences of given words, whatever `min_score` is."""
-        return chain.from_iterable(self._label(ahead, batch_size) for ahead in _ahead(sentences, batch_size))
+        return chain.from_iterable(self._label(ahead, batch_size) for ahead in self._ahead(sentences, batch_size))
+
+    def _ahead(self, items: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:
+        """Checked items of a stream, some batches at a time."""
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size} must be at least 1.")
+
+        def blocks() -> Iterator[list[Any]]:
+            stream, count = iter(items), 0
+            while block := list(islice(stream, batch_size * self.batches_ahead)):
+                for number, item in enumerate(block, count):
+                    _check_item(item, number)
+                count += len(block)
+                yield block
+
+        return blocks()
 
     def _label(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
         if any(isinstance(item, str) for item in items):
@@ -254,6 +298,8 @@ class BaseTagger(ABC):
         path_log_probs: np.ndarray,
     ) -> Iterator[tuple[int, Entity]]:
         """Entities, each with the number of its text."""
+        if self._outside[labels].all():
+            return
         sentence = np.arange(len(texts)).repeat(counts)
         first_word = (counts.cumsum() - counts)[sentence]
         firsts, ends, _ = chunks_of(self._kind[labels], self._type[labels], counts)
@@ -271,23 +317,8 @@ class BaseTagger(ABC):
         )
         for number, label, start, end, word_start, word_end, score in zip(*(c.tolist() for c in columns), strict=True):
             text = texts[number][start:end]
-            yield number, Entity(self.types[label], text, start, end, word_start, word_end, score)
-
-
-def _ahead(items: Iterable[Any], batch_size: int) -> Iterator[list[Any]]:
-    """Checked items of a stream, `batch_size * BATCHES_AHEAD` at a time."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size={batch_size} must be at least 1.")
-
-    def blocks() -> Iterator[list[Any]]:
-        stream, count = iter(items), 0
-        while block := list(islice(stream, batch_size * BATCHES_AHEAD)):
-            for number, item in enumerate(block, count):
-                _check_item(item, number)
-            count += len(block)
-            yield block
-
-    return blocks()
+            offsets = {"start": start, "end": end, "word_start": word_start, "word_end": word_end}
+            yield number, Entity(label=self.types[label], text=text, **offsets, score=score)
 
 
 def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from typing import Any, NoReturn, TypeVar
 
@@ -112,6 +112,17 @@ class Parser(HfArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise the error."""
         raise UsageError(f"{message}; --help shows examples and options.")
+
+
+def full_names(options: Mapping[str, Any], *kinds: type) -> dict[str, Any]:
+    """Return options by the names of their fields; short ones of the command line, such as ``lr``, are replaced."""
+    names = {
+        alias.removeprefix("--"): entry.name
+        for kind in kinds
+        for entry in fields(kind)
+        for alias in entry.metadata.get("aliases", ())
+    }
+    return {names.get(name, name): value for name, value in options.items()}
 
 
 def read_options(kind: type[Options], words: Sequence[str]) -> Options:

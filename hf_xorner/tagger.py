@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .entities import BaseTagger, NumberByLabel, batches_of
 from .errors import first_line
-from .loading import check_fit, load
+from .loading import check_fit, english, load
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
 from .models.word_ids import Words
@@ -56,7 +56,7 @@ class Tagger(BaseTagger):
     @classmethod
     def from_pretrained(
         cls,
-        source: str,
+        source: str | None = None,
         device: str | torch.device | None = None,
         min_score: NumberByLabel | None = None,
         **options: Any,
@@ -64,7 +64,7 @@ class Tagger(BaseTagger):
         """Load a folder or a repository on the Hub with safetensors weights.
 
         Args:
-            source: The folder, or the repository as owner/name.
+            source: The folder, or the repository as owner/name; by default the English model of the package.
             device: A device such as "cpu" or "cuda:0".
             min_score: See `Tagger`.
             options: Those of transformers' `from_pretrained`. Code in the folder runs only with
@@ -73,7 +73,7 @@ class Tagger(BaseTagger):
         Raises:
             ValueError: If a file is missing or broken, the device is not available, or `min_score` does not fit.
         """
-        return cls(*load(source, **options), device, min_score)
+        return cls(*load(source or english(), **options), device, min_score)
 
     def __repr__(self) -> str:
         return (

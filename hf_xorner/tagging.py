@@ -17,19 +17,19 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from .corpora.load import load_hub_dataset
 from .entities import BATCHES_AHEAD, Annotation, number_by_label
 from .errors import DataError, first_line
 from .files import BYTE_ORDER_MARK, check_apart, decompressed, flush_to_disk, locked, open_bytes
+from .loading import english
 from .options import check_values, option
 from .tagger import Tagger
 
 STDIN = "-"
 AUTO = "auto"
-OUTPUTS = ("jsonl", "conll", "csv")
+OUTPUTS = ("jsonl", "conll", "csv", "colour")
+_ROWS = "rows"  # CSV made from CSV
 INPUTS = ("text", "columns", "jsonl", "csv", "parquet")
 #: The format of files with a suffix; plain text with an object or -DOCSTART- in its first line is JSON or columns.
 KINDS = {
@@ -54,15 +54,18 @@ _SCORE_DIGITS = 6  # the digits after these may depend on the number of threads
 class TaggingOptions:
     """Options of tagging."""
 
-    model: str = option(help="The model: a folder, or a repository on the Hub.")
+    model: str | None = option(
+        None, "The model: a folder, or a repository on the Hub; by default the English model of the package."
+    )
     output: str | None = option(
         None, "The file to write, or the folder for the outputs of a folder; by default standard output."
     )
     format: str = option(
         AUTO,
         "The format to write: jsonl (the record and its entities in one object), conll (a line for each word and its "
-        "tag) or csv (a line for each entity); by default by the suffix of the output, or else conll for columns and "
-        "jsonl for other inputs.",
+        "tag), csv (a line for each entity; from CSV, its rows with a column of entities) or colour (the text with its "
+        "entities, for a terminal); by default by the suffix of the output, or else conll for columns, colour in a "
+        "terminal, and jsonl.",
         choices=(AUTO, *OUTPUTS),
     )
     input_format: str = option(AUTO, f"The format to read: {', '.join(INPUTS)}.", choices=(AUTO, *INPUTS))
@@ -127,7 +130,7 @@ def tag_source(source: str, options: TaggingOptions) -> Tally:
     run writes those that are missing.
 
     Args:
-        source: A file, a folder, ``-`` for standard input, or ``owner/name`` of the Hub.
+        source: A file, a folder, a text that holds a blank, ``-`` for standard input, or ``owner/name`` of the Hub.
         options: The options.
 
     Raises:
@@ -137,19 +140,22 @@ def tag_source(source: str, options: TaggingOptions) -> Tally:
     tally = Tally()
     output = Path(options.output).expanduser() if options.output else None
     pairs: list[tuple[str, Path | None]] = [(source, output)]
-    if source != STDIN and Path(source).expanduser().is_dir():
+    if source != STDIN and not _is_text(source) and Path(source).expanduser().is_dir():
         pairs = list(_pairs_of_folder(Path(source).expanduser(), output, options, tally))
     elif output and output.exists() and (output.is_dir() or not options.overwrite):
         raise DataError(f"{output}: exists already; choose another output, or set overwrite.")
     for name, target in pairs:
         for path in (target, target.with_name(f"{target.name}.partial")) if target else ():
-            check_apart(path, "/dev/stdin" if name == STDIN else name, options.model)
+            check_apart(path, "/dev/stdin" if name == STDIN or _is_text(name) else name, options.model or english())
     min_score = None if options.min_score is None else number_by_label(options.min_score, "min_score")
     tagger = Tagger.from_pretrained(options.model, options.device, min_score=min_score)
     for name, target in pairs:
         kind, records = _records(name, options)
-        shown = tqdm(records, desc=name, unit=" records", disable=None, mininterval=0.5)
-        outputs = _outputs(iter(shown), _format_of(target, kind, options), tagger, options, tally)
+        format = _format_of(target, kind, options)
+        # A bar on the terminal would run through texts that are shown there.
+        hidden = True if format == "colour" else None
+        shown = tqdm(records, desc=name, unit=" records", disable=hidden, mininterval=0.5)
+        outputs = _outputs(iter(shown), _ROWS if format == kind == "csv" else format, tagger, options, tally)
         if target is None:
             for content in outputs:
                 sys.stdout.buffer.write(content)
@@ -194,7 +200,9 @@ def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
         return "csv"
     if KINDS.get(suffix) in ("jsonl", "columns"):
         kind = KINDS[suffix]
-    return "conll" if kind == "columns" else "jsonl"
+    if kind == "columns":
+        return "conll"
+    return "jsonl" if output or not sys.stdout.isatty() else "colour"
 
 
 def _suffix_of(path: Path) -> str:
@@ -241,20 +249,36 @@ def _outputs(
 # --- Reading ---------------------------------------------------------------------------------------------------------
 
 
+def _is_text(source: str) -> bool:
+    """Return whether a source is itself the text: it holds a blank, and is not the name of a file or folder."""
+    return bool(re.search(r"\s", source)) and not os.path.exists(os.path.expanduser(source))
+
+
+def _rows_on_the_hub(source: str, options: TaggingOptions) -> Iterator[Record]:
+    """Return the records of a split of a dataset on the Hub."""
+    if not _HUB_NAME.fullmatch(source):
+        raise DataError(f"{source}: there is no such file; a text on the command line holds a blank.")
+    from .corpora.load import load_hub_dataset  # imports datasets
+
+    splits = load_hub_dataset(source, streaming=True)
+    split = options.split or (next(iter(splits)) if len(splits) == 1 else None)
+    if split not in splits:
+        raise DataError(f"{source}: has the splits {', '.join(splits)}; name one of them as split.")
+    place = f"{source}, {split}, row "
+    return (_record(row, options.field, f"{place}{number}") for number, row in enumerate(splits[split]))
+
+
 def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record]]:
     """Return the format of a source, and its records."""
+    if _is_text(source):
+        return "text", iter([_record({"text": source}, "text", "the text")])
     path = Path(source).expanduser()
     if source != STDIN and not path.exists():
-        if not _HUB_NAME.fullmatch(source):
-            raise DataError(f"{source}: there is no such file.")
-        splits = load_hub_dataset(source, streaming=True)
-        split = options.split or (next(iter(splits)) if len(splits) == 1 else None)
-        if split not in splits:
-            raise DataError(f"{source}: has the splits {', '.join(splits)}; name one of them as split.")
-        place = f"{source}, {split}, row "
-        return "parquet", (_record(row, options.field, f"{place}{number}") for number, row in enumerate(splits[split]))
+        return "parquet", _rows_on_the_hub(source, options)
     kind = KINDS.get(_suffix_of(path), "text") if options.input_format == AUTO else options.input_format
     if kind == "parquet":
+        import pyarrow.parquet as pq
+
         rows = (row for batch in pq.ParquetFile(path).iter_batches(64) for row in batch.to_pylist())
         return kind, (_record(row, options.field, f"{path}, row {number}") for number, row in enumerate(rows))
     name = "standard input" if source == STDIN else source
@@ -329,8 +353,9 @@ def _csv_rows(lines: Iterator[tuple[int, str]], header: str, name: str, field: s
     csv.field_size_limit(1 << 30)  # of a text; the default is 128 kB
     reader = csv.DictReader((line for _, line in lines), delimiter=max(",;\t", key=header.count))
     for row in reader:
-        too_long = Record({}, None, f"{name}:{reader.line_num}: has more fields than the header; quote the text.")
-        yield too_long if None in row else _record(row, field, f"{name}:{reader.line_num}")
+        place, more = f"{name}:{reader.line_num}", row.pop(None, None)
+        too_long = Record(row, None, f"{place}: has more fields than the header; quote the text.")
+        yield too_long if more else _record(row, field, place)
 
 
 def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -> Iterator[Record]:
@@ -370,17 +395,21 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
 # --- Writing ---------------------------------------------------------------------------------------------------------
 
 
-def _json_line(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
-    """Return the record as an object with its entities."""
+def _entities(record: Record, annotation: Annotation | None) -> dict[str, list[dict[str, Any]]]:
+    """Return the entities of a record, as a field of it."""
     of_words = ("word_start", "word_end") if isinstance(record.item, list) else ()
     entities = [
-        {name: getattr(entity, name) for name in ("label", "start", "end", "text", *of_words)}
+        {name: entity[name] for name in ("label", "start", "end", "text", *of_words)}
         | {"score": round(entity.score, _SCORE_DIGITS)}
         for entity in (annotation.entities if annotation else ())
     ]
+    return {"predicted_entities" if "entities" in record.fields else "entities": entities}
+
+
+def _json_line(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+    """Return the record as an object with its entities."""
     fault = {"error": record.fault} if record.fault else {}
-    field = "predicted_entities" if "entities" in record.fields else "entities"
-    line = json.dumps({**record.fields, **fault, field: entities}, ensure_ascii=False, default=str)
+    line = json.dumps({**record.fields, **fault, **_entities(record, annotation)}, ensure_ascii=False, default=str)
     return f"{line}\n".encode("utf-8", "backslashreplace")  # lone surrogates as JSON writes them
 
 
@@ -394,6 +423,15 @@ def _csv_lines(record: Record, annotation: Annotation | None, number: int, label
     return text.getvalue().encode()
 
 
+def _row(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+    """Return the row of a record with its entities as JSON in one more column, after the header if it is the first."""
+    text = io.StringIO()
+    ((field, entities),) = _entities(record, annotation).items()
+    row = {**record.fields, field: json.dumps(entities, ensure_ascii=False)}
+    csv.writer(text, lineterminator="\n").writerows([*([row] if number == 1 else []), row.values()])
+    return text.getvalue().encode("utf-8", "surrogateescape")  # bytes that are not UTF-8 stay
+
+
 def _columns(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
     """Return a line for each word with its tag, and an empty line."""
     item, lines = record.item, []
@@ -403,4 +441,10 @@ def _columns(record: Record, annotation: Annotation | None, number: int, labels:
     return "".join([*lines, "\n"]).encode()
 
 
-_WRITERS = {"jsonl": _json_line, "conll": _columns, "csv": _csv_lines}
+def _in_colour(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+    """Return the text with its entities in colour."""
+    line = annotation.entities.in_colour() if annotation else f"({record.fault})"
+    return f"{line}\n".encode("utf-8", "backslashreplace")
+
+
+_WRITERS = {"jsonl": _json_line, "conll": _columns, "csv": _csv_lines, _ROWS: _row, "colour": _in_colour}

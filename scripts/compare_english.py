@@ -29,8 +29,6 @@ CASES: dict[str, Callable[[str], str]] = {
     "capitals": str.upper,
     "Each Word With A Capital": lambda word: word[:1].upper() + word[1:].lower(),
 }
-#: Corpora that have no name, below `data_dir`.
-PATHS = {"wikiann-en": "wikiann-en", "pud": "test-only/pud.iob2"}
 #: Sentences in a batch, and rounds of which the fastest counts.
 BATCH, ROUNDS = 256, 3
 
@@ -45,17 +43,19 @@ def main() -> None:
     parser.add_argument("systems", nargs="+", help="Folders of models, or spacy:NAME.")
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
     parser.add_argument("--split", default="test", help="The split: validation or test.")
-    corpora = ["conll2003", "wnut17", *PATHS]
-    parser.add_argument("--corpora", nargs="+", default=corpora, help="Their names.")
+    corpora = ["conll2003", "wnut17", "wikiann-en", "test-only/pud.iob2"]
+    parser.add_argument("--corpora", nargs="+", default=corpora, help="Their names; or a file.")
     parser.add_argument("--output", type=Path, help="A file for the figures.")
     parser.add_argument("--no_speed", action="store_true", help="Do not measure speed.")
     options = parser.parse_args()
     systems = {name: spacy_system(name[6:]) if name[:6] == "spacy:" else own_system(name) for name in options.systems}
     found: dict[str, dict[str, Any]] = {name: {} for name in systems}
     for corpus in options.corpora:
-        source = (str(options.data_dir / PATHS[corpus]),) if corpus in PATHS else (corpus, str(options.data_dir))
+        named = corpus in ("conll2003", "wnut17")
+        source = (corpus, str(options.data_dir)) if named else (str(options.data_dir / corpus),)
         splits = load_corpus(*source, strip="^en:")
-        split = splits[options.split] if len(splits) > 1 else splits["train"]
+        split = splits["train"] if list(splits) == ["train"] else splits[options.split]  # a file is one split
+        corpus = Path(corpus).stem
         names = split.features["ner_tags"].feature.names
         words, gold = list(split["tokens"]), [[names[tag] for tag in row] for row in split["ner_tags"]]
         for case, change in CASES.items():

@@ -8,31 +8,34 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from hf_xorner import Tagger
+from hf_xorner.loading import ENGLISH
+
 ROOT = Path(__file__).resolve().parents[1]
-MODEL, COMPARISON = ROOT / "model_cards" / "english-ner-small", ROOT / "model_cards" / "english-comparison.json"
+COMPARISON = ROOT / "model_cards" / "english-comparison.json"
 FOLDER = ROOT / "docs" / "pictures"
 SENTENCES = (
-    "Imran Vale of Nordwind Energy flew from Oslo to the Paris Air Show.",
-    "just landed in lisbon with tove, brazil plays germany tonight",
+    "The German firm Nordwind Energy hired Imran Vale in Oslo.",
+    "anyone seen imran vale in oslo tonight? he plays for arsenal",
 )
 INK, SHEET = "#37414d", "#fafafa"
 COLOURS = {"PER": "#fbe6cf", "ORG": "#d9ead9", "LOC": "#d6e4f5", "MISC": "#eadcf2"}
 OURS, PEER = "#2f6db5", "#b9c0c8"
 #: Width of a letter of the monospaced font, and height of a line.
 LETTER, LINE = 9.6, 58
+SANS = 'font-family="sans-serif"'
 
 
 def main() -> None:
     """Write both pictures."""
-    from hf_xorner import Tagger
-
     FOLDER.mkdir(exist_ok=True)
-    entities = Tagger.from_pretrained(str(MODEL)).tag(SENTENCES)
+    entities = Tagger.from_pretrained().tag(SENTENCES)
     (FOLDER / "entities.svg").write_text(entities_picture(SENTENCES, entities), encoding="utf-8")
     (FOLDER / "peers.svg").write_text(peers_picture(json.loads(COMPARISON.read_text())), encoding="utf-8")
 
@@ -44,12 +47,11 @@ def svg(title: str, width: float, height: float, parts: Sequence[str]) -> str:
     return "\n".join([head, f"<title>{escape(title)}</title>", sheet, *parts, "</svg>\n"])
 
 
-def text(x: float, y: float, content: str, size: int = 14, anchor: str = "start", font: str = "sans-serif") -> str:
-    """Return a line of text; a monospaced one keeps its blanks, and the width that is reckoned with."""
-    fixed = f' textLength="{LETTER * len(content):g}"' if font == "monospace" else ""
+def text(x: float, y: float, content: str, size: int = 14, anchor: str = "start", attributes: str = "") -> str:
+    """Return a line of text."""
     return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-family="{font}" fill="{INK}" text-anchor="{anchor}" '
-        f'xml:space="preserve"{fixed}>{escape(content)}</text>'
+        f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{INK}" text-anchor="{anchor}" '
+        f"{attributes or SANS}>{escape(content)}</text>"
     )
 
 
@@ -65,23 +67,25 @@ def entities_picture(sentences: Sequence[str], found: Sequence[Sequence[Any]]) -
                 f'fill="{COLOURS[entity.label]}" stroke="{INK}"/>'
             )
             parts.append(text(x + width / 2, y + 22, f"{entity.label} {entity.score:.2f}", 11, "middle"))
-        parts.append(text(20, y, sentence, 16, font="monospace"))
+        for word in re.finditer(r"\w+|[^\w\s]+", sentence):
+            # The width of each word is set, so that it fills its box in any font.
+            fixed = f'font-family="monospace" textLength="{LETTER * len(word[0]):g}" lengthAdjust="spacingAndGlyphs"'
+            parts.append(text(20 + LETTER * word.start(), y, word[0], 16, attributes=fixed))
     width = 40 + LETTER * max(map(len, sentences))
-    return svg("Entities that english-ner-small finds in two sentences.", width, 20 + LINE * len(sentences), parts)
+    return svg("Entities that the English model finds in two sentences.", width, 20 + LINE * len(sentences), parts)
 
 
 def peers_picture(figures: dict[str, dict[str, Any]]) -> str:
     """Draw bars of F1 and of words a second for this model and for spaCy's."""
-    ours, peer = next(n for n in figures if not n.startswith("spacy:")), next(n for n in figures if n[:6] == "spacy:")
-    systems = ((ours, "hf_xorner english-ner-small", OURS), (peer, f"spaCy {peer[6:]}", PEER))
+    ours, peer = f"model_cards/{ENGLISH}", "spacy:en_core_web_sm"
+    systems = ((ours, f"hf_xorner {ENGLISH}", OURS), (peer, "spaCy en_core_web_sm", PEER))
     rows = [
-        ("F1, news (CoNLL-2003)", "conll2003, as spelt"),
-        ("F1, news in lower case", "conll2003, lower case"),
-        ("F1, social text (WNUT 2017)", "wnut17, as spelt"),
+        ("F1, news and encyclopedia", "pud, as spelt"),
+        ("F1, the same in lower case", "pud, lower case"),
     ]
     values = [(name, [figures[system][key]["f1"] for system, *_ in systems], "{:.1f}", 100) for name, key in rows]
     speeds = [figures[system]["words_per_second"] for system, *_ in systems]
-    values.append(("words a second, two CPU cores", speeds, "{:,.0f}", max(speeds)))
+    values.append(("words a second, two cores", speeds, "{:,.0f}", max(speeds)))
     parts = []
     for number, (_, label, colour) in enumerate(systems):
         parts += [f'<rect x="{20 + 300 * number}" y="14" width="14" height="14" fill="{colour}"/>']
@@ -93,10 +97,13 @@ def peers_picture(figures: dict[str, dict[str, Any]]) -> str:
             length = 300 * value / most
             parts.append(f'<rect x="240" y="{y + 18 * number}" width="{length:.1f}" height="16" fill="{colour}"/>')
             parts.append(text(248 + length, y + 13 + 18 * number, form.format(value), 13))
+    note = "F1: persons, organisations and locations of Universal NER's English PUD, on which neither was trained."
+    parts.append(text(20, 62 + 52 * len(values), note, 11))
     title = (
-        "F1 on persons, organisations and locations, and speed, of english-ner-small and spaCy's small English model."
+        "F1 on persons, organisations and locations of English PUD, text that neither was trained on, and speed, of "
+        f"{ENGLISH} and spaCy's small English model."
     )
-    return svg(title, 640, 62 + 52 * len(values), parts)
+    return svg(title, 640, 76 + 52 * len(values), parts)
 
 
 if __name__ == "__main__":

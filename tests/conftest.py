@@ -66,7 +66,6 @@ LONGEST = (
     "export/test_onnx.py",
     "models/test_stack_decoding.py",
     "training/test_sampling.py",
-    "test_limitation.py",
     "test_site.py",
     "test_readme.py",
     "training/test_trainer.py",

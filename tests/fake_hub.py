@@ -1,10 +1,32 @@
-"""The methods of HfApi that publishing calls, on repositories in memory."""
+"""A plugin of pytest: a folder to publish, and methods of HfApi that publishing calls, on repositories in memory."""
 
+import json
+import shutil
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+from conftest import SENTENCES
 from huggingface_hub.utils import filter_repo_objects
+
+TEXT = " ".join(SENTENCES[0])
+CARD = f"---\nlicense: mit\nwidget:\n- text: {TEXT}\n---\n# A tagger\n"
+
+
+@pytest.fixture
+def folder(tagger_folder, tmp_path):
+    """A saved tagger with a card."""
+    folder = Path(shutil.copytree(tagger_folder, tmp_path / "tagger"))
+    (folder / "README.md").write_text(CARD, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """The client; that the model works in a new process is tested elsewhere."""
+    monkeypatch.setattr("hf_xorner.hub.checks.run_without_package", lambda *_: json.dumps([[TEXT, []]]))
+    return FakeHub()
 
 
 class FakeHub:

@@ -47,7 +47,7 @@ NOT_RUN = {
     "analyze": "needs models with attention and relations; tests/papers runs every analysis",
     "--to web": "needs npm packages; test_web writes the page",
     "$part": "one of many jobs, as the folder before it",
-    "zcat": "reads standard input, as test_tag_script does",
+    "| hf-xorner tag": "reads standard input, as test_tag_script does",
     "benchmark": "takes minutes; test_benchmark runs it on a few sentences",
     "conll2003": "needs CoNLL-2003; test_data_script counts other corpora",
     "--repo_id me/my-tagger --private": "needs the Hub; test_publishing publishes to a local one",
@@ -126,7 +126,7 @@ def test_unknown_names_are_reported_with_a_suggestion(capsys):
         (["tag", "x", "--zzzz"], "unknown option --zzzz; hf-xorner tag --help-all"),
         (["vectors", "convert", "x", "--ouput", "y"], "did you mean --output"),
         (["data", "convrt", "x"], "name a command: stats, convert"),
-        (["tag", "x"], "--model"),
+        (["export", "m"], "--output"),
         (["tag", "x", "--model", "m", "--batch_size", "many"], "--batch_size"),
     ):
         with pytest.raises(SystemExit) as stop:

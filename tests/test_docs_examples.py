@@ -72,3 +72,19 @@ def test_a_teacher_helps_a_student_with_few_labels(tmp_path):
     f1 = scores(printed_by("distil.py", folder=tmp_path))
     assert f1["teacher"] > 95
     assert f1["student"] > f1["student alone"] + 5
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed: pip install nbclient ipykernel")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed: pip install nbclient ipykernel")
+    import nbformat
+
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    notebook = nbformat.read(EXAMPLES / "first_tagger.ipynb", as_version=4)
+    nbclient.execute(notebook, cwd=tmp_path)  # raises if a cell fails
+    shown = [
+        output.data["text/html"] for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output
+    ]
+    assert "Nordwind Energy <small><b>ORG" in shown[0]
+    assert "korlitea <small><b>DRINK" in shown[1]

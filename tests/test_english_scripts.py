@@ -3,11 +3,13 @@
 import importlib
 import json
 import random
+import runpy
 from statistics import mean, stdev
 
 import pytest
 import tiny_encoders as tiny
 from conftest import REPOSITORY
+from helpers import ok
 from processes import run_python
 
 from hf_xorner import Tagger
@@ -145,8 +147,17 @@ def test_the_documented_scores_are_the_measured_ones():
         assert table[row] == [own, spread, without, other], row
 
 
+def test_the_pictures_of_the_readme_show_what_the_model_finds_and_the_measured_scores():
+    script = runpy.run_path(str(SCRIPTS / "readme_pictures.py"))
+    entities = Tagger.from_pretrained().tag(script["SENTENCES"])
+    drawn = script["entities_picture"](script["SENTENCES"], entities)
+    assert drawn == (script["FOLDER"] / "entities.svg").read_text(encoding="utf-8"), "run `make pictures`"
+    drawn = script["peers_picture"](json.loads(script["COMPARISON"].read_text(encoding="utf-8")))
+    assert drawn == (script["FOLDER"] / "peers.svg").read_text(encoding="utf-8"), "run `make pictures`"
+
+
 def test_the_documented_sentences_are_tagged_as_shown():
-    tagger = Tagger.from_pretrained(str(REPOSITORY / "model_cards" / "english-ner-small"))
+    tagger = Tagger.from_pretrained()
     page = (
         (REPOSITORY / "docs" / "english.md")
         .read_text(encoding="utf-8")
@@ -157,3 +168,11 @@ def test_the_documented_sentences_are_tagged_as_shown():
     for (sentence, shown), entities in zip(rows, tagger.tag([sentence for sentence, _ in rows]), strict=True):
         found = ", ".join(f"{entity.label} {entity.text} {entity.score:.2f}" for entity in entities)
         assert shown == (found or "–"), sentence
+
+
+def test_the_documented_false_alarms_are_the_measured_ones(script, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    rows = ok(script("false_alarms.py", REPOSITORY / "model_cards" / "english-ner-small")).splitlines()
+    page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
+    assert len(rows) == 13  # ten genres
+    assert [row for row in rows if row not in page] == []

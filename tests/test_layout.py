@@ -14,6 +14,7 @@ from conftest import REPOSITORY
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 import hf_xorner
+from hf_xorner.loading import ENGLISH
 
 PACKAGE = REPOSITORY / "hf_xorner"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -37,7 +38,7 @@ MAY_IMPORT = {
     "vectors": {"corpora", "errors", "files", "models"},
     "export": {"entities", "errors", "files", "loading", "models"},
     "evaluation": {"options", "corpora", "entities", "errors", "files", "models", "registration", "tagger"},
-    "tagging": {"options", "corpora", "entities", "errors", "files", "models", "tagger"},
+    "tagging": {"options", "corpora", "entities", "errors", "files", "loading", "models", "tagger"},
     "training": {
         *("corpora", "errors", "evaluation", "files", "loading", "models", "registration", "tagger"),
         *("options", "vectors"),
@@ -139,6 +140,13 @@ def code_lines(path):
 
 def test_package_does_not_grow_by_accident():
     assert sum(map(code_lines, MODULES)) <= MOST_LINES
+
+
+def test_the_wheel_has_every_package_and_the_english_model():
+    project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    packages = {name_of(path.with_name("__init__.py")) for path in MODULES} | {f"hf_xorner.{ENGLISH}"}
+    assert set(re.findall(r'^  "(hf_xorner[\w.-]*)",$', project, re.M)) == packages
+    assert f'"hf_xorner.{ENGLISH}" = "model_cards/{ENGLISH}"' in project
 
 
 def test_public_names_are_in_order_documented_and_importable():

@@ -4,18 +4,20 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 
 import pytest
 import tiny_encoders as tiny
 import torch
 import transformers
-from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model
+from conftest import ARCHITECTURES, LABELS, REPOSITORY, SENTENCES, build_model
 from processes import run_python
 from random_texts import TEXTS as SHORT_TEXTS
 from random_texts import lively_model
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments, pipeline
 
-from hf_xorner import WordCharTokenizer
+import hf_xorner
+from hf_xorner import Tagger, WordCharTokenizer
 
 DECODERS = {kind: "softmax" if kind in ("bilstm-cnn", "id-cnn") else "crf" for kind in ARCHITECTURES}
 TEXTS = ["Ann Smith saw [PAD] Zeus, 3 birds & O'Brien's dog in İstanbul 👩🏽‍🚀", "", "Nobody", *SHORT_TEXTS]
@@ -200,3 +202,25 @@ packages = {name.split(".")[0] for name in set(sys.modules) - before}
 print(*sorted(packages - {"hf_xorner", "torch", "transformers", "tokenizers"} - set(sys.stdlib_module_names)))
 """
     assert output_of(code, folders[0], run=new_interpreter).split() in ([], ["tabulate"])  # imported by torch
+
+
+def test_the_english_model_is_the_default():
+    text = "Imran Vale flew to Oslo."
+    found = pipeline("ner", hf_xorner.english(), aggregation_strategy="simple")(text)
+    expected = [("PER", 0, 10), ("LOC", 19, 23)]
+    assert [(each["entity_group"], each["start"], each["end"]) for each in found] == expected
+    assert [(each.label, each.start, each.end) for each in Tagger.from_pretrained()(text)] == expected
+
+
+@pytest.mark.slow
+def test_a_wheel_below_16_mb_holds_the_english_model(tmp_path):
+    build = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, REPOSITORY]
+    new_interpreter(build, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 16_000_000
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    code = "import hf_xorner; print(hf_xorner.english()); print(hf_xorner.Tagger.from_pretrained()('He flew to Oslo.'))"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    done = new_interpreter(["-c", code], cwd=tmp_path, env=environment, check=True)
+    assert done.stdout.startswith(str(tmp_path / "installed"))
+    assert "text='Oslo'" in done.stdout

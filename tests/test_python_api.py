@@ -1,7 +1,10 @@
 """`train`, `evaluate` and `Tagger` as a developer calls them."""
 
+import copy
 import json
 import os
+import pickle
+import re
 import runpy
 
 import pytest
@@ -74,6 +77,19 @@ def test_evaluate_takes_a_tagger_or_its_folder(trained, corpus):
         evaluate(tagger, corpus, resamples=-1)
 
 
+def test_data_in_memory_and_short_names_of_options_are_taken(corpus, tmp_path):
+    splits = load_corpus(corpus)
+    names = splits["train"].features["ner_tags"].feature.names
+    pairs = [(row["tokens"], [names[tag] for tag in row["ner_tags"]]) for row in splits["train"]]
+    tagger = train(pairs, lr=0.01, epochs=5, bs=4, out=tmp_path / "model", disable_tqdm=True, use_cpu=True)
+    facts = json.loads((tmp_path / "model" / "facts.json").read_text())
+    assert facts["data"]["source"] == "list"
+    assert facts["options"]["learning_rate"] == 0.01 and facts["options"]["per_device_train_batch_size"] == 4
+    scores = evaluate(tagger, splits, resamples=0)
+    assert scores == evaluate(tagger, corpus, resamples=0) and scores["f1"] > 0
+    assert evaluate(tagger, splits["test"], "train", resamples=0)["f1"] == scores["f1"]
+
+
 def test_evaluate_saves_a_threshold_in_the_folder_of_the_model(trained, corpus, tmp_path):
     trained[0].save_pretrained(tmp_path / "copy")
     chosen = evaluate(tmp_path / "copy", corpus, resamples=0, min_precision=50, save_min_score=True)["min_score"]
@@ -98,8 +114,19 @@ def test_tag_returns_a_list_and_stream_an_iterator(trained):
     assert [entities.text for entities in tagger.tag([*texts, ["Ann", "Smith"]])] == [*texts, "Ann Smith"]
 
 
+def test_an_entity_is_a_dictionary_with_attributes():
+    entity = Entity(label="PER", text="Ann", start=0, end=3, word_start=0, word_end=1, score=0.5)
+    assert json.loads(json.dumps([entity])) == [entity]
+    assert entity == {name: getattr(entity, name) for name in entity} and entity.text == entity["text"] == "Ann"
+    assert list(entity) == ["label", "text", "start", "end", "word_start", "word_end", "score"]
+    assert copy.copy(entity) == pickle.loads(pickle.dumps(entity)) == entity and not hasattr(entity, "other")
+
+
 def test_entities_are_shown_in_colour_and_escaped():
-    entities = Entities([Entity("A&B", "<i>Ann</i>", 3, 13, 1, 2, 0.5)], "is <i>Ann</i> & co")
+    entities = Entities(
+        [Entity(label="A&B", text="<i>Ann</i>", start=3, end=13, word_start=1, word_end=2, score=0.5)],
+        "is <i>Ann</i> & co",
+    )
     shown = entities._repr_html_()
     assert "&lt;i&gt;Ann&lt;/i&gt;" in shown
     assert "A&amp;B" in shown
@@ -107,6 +134,9 @@ def test_entities_are_shown_in_colour_and_escaped():
     assert "<i>" not in shown
     assert shown.count("<mark") == shown.count("</mark>") == 1
     assert Entities([], "<b>")._repr_html_().count("&lt;b&gt;") == 1
+    in_colour = entities.in_colour()
+    assert re.sub(r"\x1b\[[\d;]+m", "", in_colour) == "is <i>Ann</i> A&B & co"
+    assert in_colour.endswith("\x1b[0m & co")
 
 
 def test_repository_and_package_have_one_version():

@@ -28,7 +28,7 @@ def test_every_python_block_is_followed_by_its_output():
 
 @pytest.mark.parametrize(("code", "expected"), EXAMPLES)
 def test_examples_print_the_documented_output(code, expected, default_run):
-    for package in re.findall(r"^(?:import|from) (spacy|ray|pyspark)\b", code, flags=re.MULTILINE):
+    for package in re.findall(r"^(?:import|from) (spacy|ray|pyspark|fastapi)\b", code, flags=re.MULTILINE):
         pytest.importorskip(package, reason=f"{package} is not installed")
     folder, _ = default_run
     cards = folder / "model_cards"

@@ -152,6 +152,10 @@ def test_rows_of_csv_and_parquet(tag, tagger, tmp_path):
         records = objects(ok(tag(name)))
         assert [{"id": record["id"], "text": record["text"]} for record in records] == rows
         check(records, tagger, [row["text"] for row in rows])
+    ok(tag("in.csv", "--field", "text", "--output", "out.csv"))
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        table = [row | {"entities": json.loads(row["entities"])} for row in csv.DictReader(file)]
+    assert table == [row | {"entities": record["entities"]} for row, record in zip(rows, records, strict=True)]
     words = [{"day": pa.scalar(0, pa.date32()).as_py(), "words": words} for words in random_sentences(20)]
     pq.write_table(pa.Table.from_pylist(words), tmp_path / "words.parquet")
     records = objects(ok(tag("words.parquet")))
@@ -171,12 +175,29 @@ def test_a_dataset_on_the_hub_is_streamed(tag, tagger, monkeypatch):
     assert "a/two: has the splits train, test" in fault(tag("a/two"))
 
 
-def test_standard_input_is_read(tag, tagger, monkeypatch):
+def test_standard_input_is_read(tag, script, tagger_folder, tagger, monkeypatch):
     texts = "\n".join(TEXTS).encode()
     lines = "\n".join(json.dumps({"text": text}) for text in TEXTS).encode()
     for content, items in ((texts, TEXTS), (gzip.compress(texts), TEXTS), (lines, TEXTS), (b"", [])):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
         check(objects(ok(tag("-"))), tagger, items)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"Ann Smith"))))
+    check(objects(ok(script("tag.py", "--model", tagger_folder))), tagger, ["Ann Smith"])
+
+
+def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, tagger, tmp_path, monkeypatch):
+    text, long = "Ann Smith saw Zeus", "~Ann\nsaw Zeus " * 1000
+    for each in (text, long):
+        check(objects(ok(tag(each))), tagger, [each])
+    (tmp_path / "Ann Smith").write_text("Zeus\n")
+    check(objects(ok(tag("Ann Smith"))), tagger, ["Zeus"])
+    assert "blank" in fault(tag("Zeus"))
+    (entity,) = json.loads(ok(script("tag.py", "He flew to Oslo.")))["entities"]  # by the English model
+    assert (entity["label"], entity["text"]) == ("LOC", "Oslo")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert ok(tag(text)) == f"{tagger(text).in_colour()}\n"
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert script("tag.py")[0] == 2
 
 
 GOOD = {".jsonl": '{"text": "Ann"}\n', ".txt": "Ann\n", ".conll": "Ann O\n\n", ".csv": "Ann,1\n"}

@@ -1,4 +1,4 @@
-"""`hf-xorner tag`: tag a file, a folder, a Hub dataset or standard input as a stream."""
+"""`hf-xorner tag`: tag a text, a file, a folder, a Hub dataset or standard input as a stream."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..errors import UsageError
+from ..loading import without_bars
 from ..options import option, read_options
-from ..tagging import TaggingOptions, tag_source
+from ..tagging import STDIN, TaggingOptions, tag_source
 from . import fail
 
 EXAMPLES = (
+    'hf-xorner tag "Imran Vale flew to Oslo."',
     "hf-xorner tag texts.txt --model my_tagger --output entities.jsonl",
     "zcat corpus.conll.gz | hf-xorner tag - --model my_tagger --input_format columns",
 )
 
 
 DESCRIPTION = (
-    "Tag texts (one a line), CoNLL columns, JSON (an object a line, or an array), CSV or Parquet, also compressed by "
-    "gzip: a file, a folder of files, - for standard input, or owner/name on the Hub. Writes one record for each that "
-    "it reads, in order. An output is called NAME.partial until it is complete. A folder of inputs becomes a folder of "
-    "outputs; a second run writes those that are missing."
+    "Tag a text, or texts (one a line), CoNLL columns, JSON (an object a line, or an array), CSV or Parquet, also "
+    "compressed by gzip: a file, a folder of files, - for standard input, or owner/name on the Hub. An argument that "
+    "holds a blank and is not the name of a file is a text. Writes one record for each that it reads, in order; a "
+    "terminal shows texts with their entities in colour. An output is called NAME.partial until it is complete. A "
+    "folder of inputs becomes a folder of outputs; a second run writes those that are missing."
 )
 
 
@@ -29,15 +33,22 @@ DESCRIPTION = (
 class Options(TaggingOptions):
     """The options of tagging, with the source."""
 
-    source: str = option(help="A file, a folder, - for standard input, or owner/name on the Hub.", positional=True)
+    source: str | None = option(
+        None,
+        "A text that holds a blank, a file, a folder, or owner/name on the Hub; by default, and for -, standard input.",
+        positional=True,
+    )
 
 
 def run(words: Sequence[str]) -> None:
     """Tag what the options name, and print a summary."""
     start = time.monotonic()
     options = read_options(Options, words)
+    if options.source is None and sys.stdin.isatty():
+        raise UsageError("name a text, a file or a folder; --help shows examples.")
     try:
-        tally = tag_source(options.source, options)
+        with without_bars():
+            tally = tag_source(options.source or STDIN, options)
     except KeyboardInterrupt:
         fail("tag", "interrupted.", 130)
     except RuntimeError as error:

@@ -72,7 +72,7 @@ def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, so
     """Build the dataset of a corpus in memory, with plain or IOB2 labels.
 
     Args:
-        splits: The splits by name. ``train`` sets the labels; without it all splits together do.
+        splits: The splits by name.
         reading: The options of reading.
         repairs: The repairs of the readers, which are reported with those of the tags.
         source: The name of the corpus, for messages.
@@ -83,8 +83,7 @@ def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, so
 
     Raises:
         DataError: If a split has no sentence, if its words or tags seem to be from a wrong column, if a tag does not
-            belong to the scheme, if a split has a tag (of chunks: a type) that the training split lacks, or for a
-            repair that ``reading.strict`` refuses.
+            belong to the scheme, or for a repair that ``reading.strict`` refuses.
     """
     corpus = {name: _read(split, reading, repairs) for name, split in splits.items()}
     _use_usual_tags(corpus, reading, repairs, source)
@@ -104,9 +103,16 @@ def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, so
         _note_plain_tags(tags, repairs, source)
     if lacking := reading.new_types.keys() - set(map(entity_type, tags)):
         _log.info("%s: has no entities of %s, which types renames", source, ", ".join(sorted(lacking)))
-    labels = label_names(set().union(*map(_tags_of, [corpus[TRAIN]] if TRAIN in corpus else corpus.values())), plain)
-    for name, sentences in corpus.items():
-        _check_labels(sentences, labels, plain, splits[name].source)
+    tags_in = {name: _tags_of(sentences) for name, sentences in corpus.items()}
+    labels = label_names(set().union(*tags_in.values()), plain)
+    known = label_names(tags_in.get(TRAIN, set(labels)), plain)
+    for name, values in tags_in.items():
+        if not plain and values == {UNLABELLED_TAG}:
+            where = splits[name].source
+            raise DataError(f"{where}: all words have the unknown tag ?; label some of them, or leave the split out.")
+        if unknown := set(labels) & values - set(known):
+            examples = ", ".join(sorted(set(map(entity_type, unknown))))
+            repairs.note(f"has no example of {examples} in its training split, only in {name}", source)
     repairs.report(source)
     for split in splits.values():
         if split.formats:
@@ -301,18 +307,6 @@ def _in_iob2(
                 repairs.add(kind, sentence.place(min(index, len(sentence.tags) - 1)))
         converted.append(sentence._replace(tags=[label_of[pair] for pair in pairwise([EDGE, *sentence.tags])]))
     return converted
-
-
-def _check_labels(sentences: list[Sentence], labels: list[str], plain: bool, source: str) -> None:
-    tags = _tags_of(sentences)
-    if not plain and tags == {UNLABELLED_TAG}:
-        raise DataError(f"{source}: all words have the unknown tag ?; label some of them, or leave the split out.")
-    if unknown := tags - {*labels, *(() if plain else (UNLABELLED_TAG,))}:
-        place, tag = _first_place(sentences, unknown)
-        raise DataError(
-            f"{place}: the tag {tag!r} has no example in the training split; "
-            "correct it, or add examples to the training data."
-        )
 
 
 def _dataset(name: str, sentences: list[Sentence], labels: list[str], with_pos: bool, with_documents: bool) -> Dataset:

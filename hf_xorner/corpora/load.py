@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 from datasets import Dataset, DatasetDict, load_dataset
+from pandas import DataFrame
 
 from ..errors import DataError, first_line, why_not_loaded
 from ..files import BYTE_ORDER_MARK
-from .assemble import TRAIN, Split, assemble
+from .assemble import TAGS, TOKENS, TRAIN, Split, assemble
 from .formats.columns import read_columns, split_lines
 from .formats.conll2012 import BEGINS, read_conll2012
 from .formats.conllu import is_conllu, read_conllu
@@ -50,14 +52,15 @@ def splits_of_folder(
     """Return the splits of a folder; files that are not read are logged in one line.
 
     Args:
-        folder: A folder of files whose names tell their splits, of a single file, or one that `save_to_disk` wrote.
+        folder: A folder of files whose names tell their splits, else of training data, or one that `save_to_disk`
+            wrote.
         reading: The options of reading.
         repairs: Where repairs are counted.
         prefix: The first characters of the names of the files that are read.
         tag_names: The names of numbered tags, if nothing else names them.
 
     Raises:
-        DataError: If no file of several tells its split, or two claim the same.
+        DataError: If there is no labelled data, or files in two folders claim one split.
     """
     if any((folder / name).is_file() for name in _SAVED):
         return {
@@ -65,7 +68,8 @@ def splits_of_folder(
             for name, dataset in open_saved(folder).items()
         }
     files = find_splits(folder, prefix=prefix)
-    if not files.splits:
+    unnamed = not files.splits
+    if unnamed:
         files = find_unnamed(folder)
     if report := files.report(folder):
         _log.warning("%s: %s.", folder, report)
@@ -73,7 +77,7 @@ def splits_of_folder(
     if reading.tag_names is None and names.is_file():
         tag_names = _tag_names_in(names)
     reading = replace(reading, tag_names=reading.tag_names or tag_names)
-    return {name: split_of_files(paths, reading, repairs) for name, paths in files.splits.items()}
+    return {name: split_of_files(paths, reading, repairs, unnamed) for name, paths in files.splits.items()}
 
 
 def _tag_names_in(path: Path) -> str:
@@ -87,6 +91,41 @@ def _tag_names_in(path: Path) -> str:
     except (ValueError, TypeError, LookupError):
         pass
     raise DataError(f"{path}: expected an object of names and their numbers from 0; give tag_names.")
+
+
+def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[str, Split]:
+    """Return the splits of a dataset, or of a table or list in memory, which is read as the text of a file would be.
+
+    Raises:
+        DataError: If it is of another type, or its content is faulty.
+    """
+    name = type(source).__name__
+    if isinstance(source, DatasetDict):
+        return _splits_of_tables(name, source, reading)
+    if isinstance(source, Dataset):
+        return {TRAIN: _split_of_table(source, name, reading)}
+    if isinstance(source, DataFrame):
+        nested = any(isinstance(value, (list, np.ndarray)) for value in source.iloc[:1].to_numpy().flat)
+        text = source.to_json(orient="records", lines=True) if nested else source.to_csv(index=False)
+    elif isinstance(source, (list, tuple)):
+        text = json.dumps(list(map(_as_record, source)), default=_plain)
+    else:
+        raise DataError(f"{name}: no corpus; give a path, a Dataset, a DataFrame, or a list of (words, tags).")
+    path = Path(name)
+    format = format_of(path, text, reading) if reading.format == AUTO else reading.format
+    return {TRAIN: Split(list(_TEXT_READERS[format](path, text, reading, repairs)), name, False, format)}
+
+
+def _as_record(item: Any) -> Any:
+    """Return a pair of words and tags as a record; anything else as it is."""
+    if isinstance(item, (list, tuple)) and len(item) == 2 and not isinstance(item[0], str):
+        return {TOKENS: item[0], TAGS: item[1]}
+    return item
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON lacks, such as an array or number of NumPy, as one that it has."""
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
 
 
 def _split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
@@ -103,19 +142,21 @@ _TEXT_READERS: dict[str, Callable[[Path, str, Reading, Repairs], Iterator[Senten
 }
 
 
-def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs) -> Split:
+def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, documents: bool = False) -> Split:
     """Return files, one after the other, as a split.
 
     Args:
         paths: The files, each of any format.
         reading: The options of reading.
         repairs: Where repairs are counted.
+        documents: Whether each of several files is a document.
     """
     # Documents of one name in different folders are different ones.
     common = Path(os.path.commonpath([path.parent for path in paths]))
     formats = set()
     sentences: list[Sentence] = []
     for path in paths:
+        document, before = path.relative_to(common).with_suffix("").as_posix(), len(sentences)
         format, text = reading.format, ""
         if format == AUTO:
             format = _FORMAT_OF_SUFFIX.get(suffix_of(path), AUTO)
@@ -126,16 +167,24 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs) ->
         if format in _TEXT_READERS:
             sentences += _TEXT_READERS[format](path, text, reading, repairs)
         elif format == "brat":
-            sentences += read_brat(path, repairs, path.relative_to(common).with_suffix("").as_posix())
+            sentences += read_brat(path, repairs, document)
         elif format == "spacy":
             sentences += read_spacy(path, reading)
         else:
             sentences += read_parquet(path, reading) if format == "parquet" else read_arrow(path, reading)
+        if documents and len(paths) > 1:
+            sentences[before:] = [sentence._replace(doc_id=document) for sentence in sentences[before:]]
     guesses_pos = reading.pos_column is None and "columns" in formats
     return Split(sentences, str(paths[0]), guesses_pos, ", ".join(sorted(formats)))
 
 
 _FORMAT_OF_SUFFIX = {".parquet": "parquet", ".arrow": "arrow", ".spacy": "spacy", ANNOTATION_SUFFIX: "brat"}
+#: The beginnings of texts in formats that are not supported; columns may have a word such as ``<s>``.
+_UNSUPPORTED = {
+    "XML": re.compile(r"<\?xml|<!DOCTYPE|<(\w+)[^<>\t]*>[^\t\n]*</\1>"),
+    "PubTator": re.compile(r"[^|\s]+\|[ta]\|"),
+    "WebAnno TSV": re.compile(r"#FORMAT=WebAnno"),
+}
 
 
 def format_of(path: Path, text: str, reading: Reading) -> str:
@@ -145,6 +194,9 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
         path: The file.
         text: Its text.
         reading: The options of reading.
+
+    Raises:
+        DataError: If it is a known format that is not supported.
     """
     suffix = suffix_of(path)
     text = text.lstrip(f" \t\r\n{BYTE_ORDER_MARK}")
@@ -154,6 +206,9 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
         # Bad records at the beginning may be left out.
         first = next(records(path, text, Repairs(reading)), None)
         return "jsonl" if first is None else kind_of_record(first.content, reading)
+    for name, beginning in _UNSUPPORTED.items():
+        if beginning.match(text):
+            raise DataError(f"{path}: {name}, a format that is not supported; convert it to CoNLL columns or JSON.")
     lines = split_lines(text[:_SAMPLE])
     if suffix == ".csv" or has_header(lines[0]):
         return "csv"
@@ -209,7 +264,10 @@ def splits_of_hub(name: str, reading: Reading) -> dict[str, Split]:
     Raises:
         DataError: If it cannot be loaded, or has no known split.
     """
-    found = load_hub_dataset(name)
+    return _splits_of_tables(name, load_hub_dataset(name), reading)
+
+
+def _splits_of_tables(name: str, found: Any, reading: Reading) -> dict[str, Split]:
     named = {split_of(Path(split)): split for split in found}
     splits = {
         split: _split_of_table(found[named[split]], f"{name}, {named[split]}", reading)
@@ -268,7 +326,11 @@ _EXPECTED = (
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
-def load_corpus(source: str | Path, data_dir: str | Path | None = None, **reading: Any) -> DatasetDict:
+#: What `load_corpus` reads: a name, a path, or data in memory.
+Source: TypeAlias = str | Path | Dataset | DatasetDict | DataFrame | Sequence[Any]
+
+
+def load_corpus(source: Source, data_dir: str | Path | None = None, **reading: Any) -> DatasetDict:
     """Load a corpus as splits of words and labels, in memory.
 
     A source is one of
@@ -278,10 +340,12 @@ def load_corpus(source: str | Path, data_dir: str | Path | None = None, **readin
       folder of that name (``conll2002`` for both languages); without ``data_dir``, in the folder that the environment
       variable ``HF_XORNER_CORPORA`` names. Where there are none and ``data_dir`` is not given, the first two come from
       a copy on the Hub;
-    - a folder of files whose names tell their splits, or a single file, which becomes ``train``. A relative path is
-      looked for in ``data_dir`` where one is given. A folder with the name of a corpus is written as a
-      path, ``./wnut17`` or ``Path("wnut17")``;
-    - ``owner/name``: a data set on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``.
+    - a folder of files whose names tell their splits, or of training data where no name does, or a single file, which
+      becomes ``train``. A relative path is looked for in ``data_dir`` where one is given. A folder with the name of a
+      corpus is written as a path, ``./wnut17`` or ``Path("wnut17")``;
+    - ``owner/name``: a data set on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``;
+    - a ``Dataset`` or ``DatasetDict`` with such columns; a pandas ``DataFrame`` with a row for each sentence (lists of
+      words and tags) or for each word (as in CSV); a list of pairs (words, tags), or of records as in JSON.
 
     Local files are CoNLL columns, CoNLL-U, CSV or TSV with a header, CoNLL-2012 files, JSON (one object a line, or an
     array) of words and tags or of texts with character spans as annotation tools export them, all of these plain or
@@ -307,18 +371,26 @@ def load_corpus(source: str | Path, data_dir: str | Path | None = None, **readin
         DataError: If the source cannot be found, its content is faulty, or its words or tags seem to be read from a
             wrong column.
     """
-    options, name = Reading(**reading), str(source)
+    options, name = Reading(**reading), name_of(source)
     # A path is meant as one: Path("./wnut17") has lost what tells it from the name.
     if isinstance(source, str) and name == "xor":
         return xor_corpus()
     repairs = Repairs(options)
     try:
-        splits = _splits_of(source, data_dir, options, repairs)
+        if isinstance(source, (str, Path)):
+            splits = _splits_of(source, data_dir, options, repairs)
+        else:
+            splits = splits_of_object(source, options, repairs)
     except OSError as error:
         where = error.filename or source
         reason = error.strerror or first_line(error)
         raise DataError(f"{where}: cannot be read ({reason}); make it readable, or name another source.") from error
     return assemble(splits, options, repairs, name)
+
+
+def name_of(source: Source) -> str:
+    """Return the name of a source: a path or name itself, or the type of data in memory."""
+    return str(source) if isinstance(source, (str, Path)) else type(source).__name__
 
 
 def _splits_of(source: str | Path, data_dir: str | Path | None, reading: Reading, repairs: Repairs) -> dict[str, Split]:

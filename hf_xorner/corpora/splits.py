@@ -34,8 +34,12 @@ _OTHER_SUFFIX = re.compile(
     r"|ini|lock|xml|npy|npz|pkl|pickle|pt|bin|safetensors|h5|vec|db|bak|orig|md5|sha256|zip|tar|tgz|bz2|xz|zst|7z|rar)"
 )
 _OTHER_NAME = re.compile(
-    r"(read_?me|licen[cs]e|copying|changelog|citation|makefile|dataset_infos?)(\.\w+)?", re.IGNORECASE
+    r"(read_?me|licen[cs]e|copying|changelog|citation|makefile|requirements|dataset_infos?)(\.\w+)?", re.IGNORECASE
 )
+# Names of files whose labels were removed.
+_UNLABELLED = re.compile(r"un_?-?labell?ed|no_?labels|mask|blind|raw")
+# Of several files with the same data, those with other suffixes hold the labels most surely.
+_LATER = {**dict.fromkeys((".csv", *JSON_SUFFIXES), 1), TEXT_SUFFIX: 2}
 _PART = re.compile(r"-(\d{5})-of-(\d{5})(?=[-.])")
 
 
@@ -89,7 +93,8 @@ def find_splits(folder: Path, below: bool = True, prefix: str = "") -> Found:
     Where no file of the folder itself tells a split, files are looked for below it, as the Hub's repositories and
     OntoNotes lay them out: the split is told by a folder or a file name. Tables and CoNLL-2012 files come before
     others. A file with an unknown suffix is read if its name tells a split that no other file has. ``eval`` is the
-    validation split, or the test split beside another validation split. Hidden files do not count.
+    validation split, or the test split beside another validation split. Hidden files do not count. Of several files in
+    a folder that claim one split, the first labelled one is read, where there is one in columns.
 
     Args:
         folder: The folder.
@@ -97,8 +102,8 @@ def find_splits(folder: Path, below: bool = True, prefix: str = "") -> Found:
         prefix: The first characters of the names of the files in question; others do not count.
 
     Raises:
-        DataError: If two files claim one split, which only the numbered parts of a table, BRAT's documents and the
-            files of one split's folder may do, or if some of such parts are missing.
+        DataError: If files in two folders claim one split, other than the numbered parts of a table and BRAT's
+            documents, or if some of such parts are missing.
     """
     inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     found = _sorted_by_split([path for path in inside if path.is_file() and path.name.startswith(prefix)], folder)
@@ -114,24 +119,31 @@ def find_splits(folder: Path, below: bool = True, prefix: str = "") -> Found:
         elif others := [path for path in files if not _is_structured(path)]:
             found.ignored[_NO_TABLES] = others
     for split, paths in found.splits.items():
-        _check_one_claim(paths, split, folder)
-        _check_parts(paths)
+        found.splits[split] = _of_one_claim(paths, split, folder)
+        if others := [path for path in paths if path not in found.splits[split]]:
+            found.ignored.setdefault(_TAKEN, []).extend(others)
+        _check_parts(found.splits[split])
     return found
 
 
 def find_unnamed(folder: Path) -> Found:
-    """Return the only file of labelled data in or below a folder, or all documents of BRAT, as the training split.
+    """Return the files of labelled data in or below a folder as the training split.
+
+    Files of columns come before those of JSON or CSV, and these before texts.
 
     Raises:
-        DataError: If there is none, or there are several.
+        DataError: If there are none.
     """
     files = sorted(_files_below(folder))
     data = _best([path for path in files if has_data_suffix(path) and not _reason_against(path)])
-    if len(data) == 1 or (data and all(path.suffix == ANNOTATION_SUFFIX for path in data)):
-        others = [path for path in files if path not in data and _reason_against(path) != _READ_ALONG]
-        return Found({"train": data}, {_NOT_DATA: others} if others else {}, {"train": data})
-    names = f" ({_listed(data, folder)})" if data else ""
-    raise DataError(f"{folder}: no file name shows its split{names}; name them train.conll, dev.conll and test.conll.")
+    if not data:
+        names = _listed([path for path in files if not _OTHER_NAME.fullmatch(path.name)], folder)
+        fault = f"format not supported ({names})" if names else "no labelled data"
+        raise DataError(f"{folder}: {fault}; convert it to CoNLL columns, CSV or JSON of words and tags.")
+    first = min(_LATER.get(suffix_of(path), 0) for path in data)
+    data = [path for path in data if _LATER.get(suffix_of(path), 0) == first]
+    others = [path for path in files if path not in data and _reason_against(path) != _READ_ALONG]
+    return Found({"train": data}, {_NOT_DATA: others} if others else {}, {"train": data})
 
 
 _EVAL = "eval"
@@ -205,15 +217,21 @@ def _best(paths: list[Path]) -> list[Path]:
     return paths
 
 
-def _check_one_claim(paths: list[Path], split: str, folder: Path) -> None:
+def _of_one_claim(paths: list[Path], split: str, folder: Path) -> list[Path]:
+    """Return the files of the best of several claims on a split."""
     if all(path.suffix == ANNOTATION_SUFFIX for path in paths):
-        return
-    claims = list(dict.fromkeys(_claim_of(path.relative_to(folder)) for path in paths))
-    if len(claims) > 1:
-        raise DataError(
-            f"{folder}: {_listed(claims, folder, ' and ')} all look like the {split} split; "
-            "keep one of them in the folder."
-        )
+        return paths
+    claims = {path: _claim_of(path.relative_to(folder)) for path in paths}
+    if len({claim.parent for claim in claims.values()}) > 1:
+        names = _listed(list(dict.fromkeys(claims.values())), folder, " and ")
+        raise DataError(f"{folder}: {names} all look like the {split} split; name one of their folders instead.")
+    best = min(claims.values(), key=_preference)
+    return [path for path in paths if claims[path] == best]
+
+
+def _preference(path: Path) -> tuple[bool, int, bool, str]:
+    name = path.name.lower()
+    return bool(_UNLABELLED.search(name)), _LATER.get(suffix_of(path), 0), not _SPLIT_WORD.match(name), name
 
 
 def _claim_of(path: Path) -> Path:

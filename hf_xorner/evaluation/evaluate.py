@@ -16,12 +16,13 @@ from datasets import DatasetDict
 from ..corpora import Reading, load_corpus
 from ..corpora.assemble import TRAIN, corpus_fingerprint, words_and_tags
 from ..corpora.hold_out import VALIDATION, with_validation
+from ..corpora.load import Source, name_of
 from ..corpora.predictions import read_predictions, write_predictions
 from ..corpora.schemes import EDGE, recognise
 from ..corpora.source import AUTO
 from ..entities import NumberByLabel, checked_numbers, number_by_label
 from ..files import FACTS_FILE, write_whole
-from ..options import option
+from ..options import full_names, option
 from ..tagger import Tagger
 from .comparison import POLICIES, Policy
 from .report import System, Training, compare, report
@@ -93,9 +94,7 @@ class EvaluationOptions(Reading):
         return number_by_label(wanted, "min_precision") if isinstance(wanted, str) else wanted
 
 
-def evaluate(
-    model: Tagger | str | Path, dataset: str | Path, split: str | None = None, **options: Any
-) -> dict[str, Any]:
+def evaluate(model: Tagger | str | Path, dataset: Source, split: str | None = None, **options: Any) -> dict[str, Any]:
     """Score a model on a split of a corpus, and write what the options `json`, `plots` and `save_predictions` ask for.
 
         scores = evaluate("my_tagger", "my_corpus/")
@@ -103,7 +102,8 @@ def evaluate(
 
     Args:
         model: A tagger, its folder, or owner/name on the Hub.
-        dataset: A corpus by name, a file, a folder, or owner/name on the Hub.
+        dataset: A corpus by name, a file, a folder, owner/name on the Hub, a `Dataset`, `DatasetDict`, `DataFrame` or
+            list of (words, tags); see `hf_xorner.load_corpus`.
         split: The split; by default ``test``, or the only one besides the training data or at all.
         **options: The other options of ``hf-xorner evaluate``, such as ``policy="strict"`` or ``resamples=0``.
 
@@ -116,18 +116,22 @@ def evaluate(
     name = "the tagger"
     if not isinstance(model, Tagger):
         name, model = str(model), Tagger.from_pretrained(str(model), options.get("device"), min_score=0)
-    settings = EvaluationOptions(model=name, dataset=str(dataset), split=split, **options)
-    system, figures = score(settings, model)
+    options = full_names(options, EvaluationOptions)
+    settings = EvaluationOptions(model=name, dataset=name_of(dataset), split=split, **options)
+    system, figures = score(settings, model, dataset)
     write(settings, system, figures)
     return figures
 
 
-def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[System, dict[str, Any]]:
+def score(
+    options: EvaluationOptions, tagger: Tagger | None = None, dataset: Source | None = None
+) -> tuple[System, dict[str, Any]]:
     """Score what the options name.
 
     Args:
         options: The options.
         tagger: The loaded model, if it is not to be loaded from `options.model`.
+        dataset: The corpus, if it is not `options.dataset`, as data in memory are.
 
     Returns:
         The tokens with gold and predicted tags, and the scores.
@@ -140,7 +144,8 @@ def score(options: EvaluationOptions, tagger: Tagger | None = None) -> tuple[Sys
     reading = options.reading()
     if options.predictions:
         reading["scheme"] = AUTO  # the option is about the predictions
-    corpus = load_corpus(options.dataset, options.data_dir, **reading) if options.dataset else {}
+    source = options.dataset if dataset is None else dataset
+    corpus = load_corpus(source, options.data_dir, **reading) if options.dataset else {}
     trained_on = _TrainingData.of(tagger.model.name_or_path if tagger else options.model)
     if options.model:
         corpus = trained_on.divided(corpus, str(options.dataset))

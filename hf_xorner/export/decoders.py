@@ -17,7 +17,8 @@ from .graph import Graph, Value
 from .recurrent import reversed_words
 from .transitions import add_transitions
 
-_LOWEST = float(np.finfo(np.float32).min)
+#: The score of a barred tag or transition.
+_BARRED = -1e9
 
 
 class DecodedValues(NamedTuple):
@@ -46,7 +47,7 @@ def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value
 
 
 class _Chain(NamedTuple):
-    """The scores of a batch; −∞ forbids."""
+    """The scores of a batch, in float64; those of barred tags are finite, since −∞ − −∞ would be NaN."""
 
     emissions: Value  # (T, B, K)
     transitions: Value  # (K, K), or (T, B, K, K) into each word
@@ -60,11 +61,12 @@ def _add_crf(
 ) -> DecodedValues:
     tags, time = model.tags.num_inner, graph.size(states, 0)
     chain = _chain(graph, model, decoder, states)
-    steps = graph.unsqueeze(graph.arange(time), 1)  # (T, 1)
-    path = _viterbi(graph, chain, steps, lengths)
-    from_left, to_right, from_right = _messages(graph, chain, lengths)
-    log_probs = graph.log_softmax(from_left + to_right)
-    alone = graph.Max(graph.pick(log_probs, path), float(IMPOSSIBLE))
+    (best_before, sums_before), (best_after, sums_after) = _paths(graph, chain, lengths)
+    # The best tag of a word is that of the best of all paths through the word.
+    best = best_before + chain.emissions + best_after
+    path = graph.ArgMax(best, axis=-1, keepdims=0)
+    log_probs = graph.log_softmax(best + sums_before + sums_after)
+    alone = graph.pick(log_probs, path)
     # Given the tag before; what belongs to the word before is one step later here.
     before = _later(graph, path)
     pair = before * tags + path
@@ -72,13 +74,14 @@ def _add_crf(
         moves = graph.pick(graph.reshape(chain.transitions, time, -1, tags * tags), pair)
     else:
         moves = graph.Gather(graph.reshape(chain.transitions, -1), pair)
-    conditional = graph.pick(from_right, path) - graph.pick(_later(graph, to_right), before) + moves
-    conditional = graph.Where(graph.IsNaN(conditional), float(IMPOSSIBLE), graph.Max(conditional, float(IMPOSSIBLE)))
+    after = best_after + sums_after
+    rest = chain.emissions + after - graph.ReduceLogSumExp(sums_after, [2])
+    conditional = graph.pick(rest, path) - graph.pick(_later(graph, after), before) + moves
+    steps = graph.unsqueeze(graph.arange(time), 1)  # (T, 1)
     conditional = graph.Where(steps == 0, alone, conditional)
     inside = steps < lengths
-    alone, conditional = graph.Where(inside, alone, 0.0), graph.Where(inside, conditional, 0.0)
-    log_probs = _public(graph, model.tags, graph.Max(log_probs, float(IMPOSSIBLE)))
-    return DecodedValues(path, log_probs, alone, conditional)
+    alone, conditional = (graph.Where(inside, _finite(graph, each), 0.0) for each in (alone, conditional))
+    return DecodedValues(path, _public(graph, model.tags, _finite(graph, log_probs)), alone, conditional)
 
 
 def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecoder, states: Value) -> _Chain:
@@ -99,64 +102,50 @@ def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecode
             start = decoder.start
     if decoder.constrained:
         tables = model.tags.on(torch.device("cpu"))
-        transitions = graph.Where(tables.barred_transitions, -torch.inf, transitions)
-        start = graph.Where(tables.barred_start, -torch.inf, start)
-        end = graph.Where(tables.barred_end, -torch.inf, end)
-    return _Chain(emissions, transitions, graph.Expand(start, graph.shape(batch, tags)), end, conditioned)
+        transitions = graph.Where(tables.barred_transitions, _BARRED, transitions)
+        start = graph.Where(tables.barred_start, _BARRED, start)
+        end = graph.Where(tables.barred_end, _BARRED, end)
+    start = graph.Expand(start, graph.shape(batch, tags))
+    return _Chain(*(graph.cast(scores, "float64") for scores in (emissions, transitions, start, end)), conditioned)
 
 
-def _viterbi(graph: Graph, chain: _Chain, steps: Value, lengths: Value) -> Value:
-    """The best path (T, B); beyond the end of a sentence its last tag is repeated."""
+def _paths(graph: Graph, chain: _Chain, lengths: Value) -> list[list[Value]]:
+    """The paths before and after each tag of each word, without its emission.
 
-    def best(arriving: Value, emission: Value, *own: Value) -> tuple[Value, Value, Value]:
-        score = _normalized(graph, arriving + emission)
-        pairs = graph.unsqueeze(score, 2) + (own[0] if own else chain.transitions)  # (B, before, after)
-        return graph.max(pairs, 1), score, graph.ArgMax(pairs, axis=1, keepdims=0)
-
-    # The transitions into the next word.
-    moves = [_earlier(graph, chain.transitions)] if chain.conditioned else []
-    _, scores, sources = graph.scan(best, [chain.start], [chain.emissions, *moves])
-    last = graph.GatherND(graph.transpose(scores, 1, 0, 2), graph.unsqueeze(graph.Max(lengths - 1, 0), 1), batch_dims=1)
-    tag = graph.ArgMax(last + chain.end, axis=1, keepdims=0)
-
-    def back(tag: Value, source: Value, goes_on: Value) -> tuple[Value, Value]:
-        tag = graph.Where(goes_on, graph.pick(source, tag), tag)
-        return tag, tag
-
-    _, path = graph.scan(back, [tag], [sources, (steps + 1) < lengths], backwards=True)
-    return path
-
-
-def _messages(graph: Graph, chain: _Chain, lengths: Value) -> tuple[Value, Value, Value]:
-    """Log-sums over partial paths of each tag of each word, (T, B, K) each, up to a number for each word.
+    One loop goes from both ends. Sums are relative to the best path, which is exact for scores of any size.
 
     Returns:
-        Of the paths from the start up to the tag, with its emission; of those from the tag to the end, without; and the
-        latter with its emission.
+        For both sides, the score of the best path and the log-sum of all paths less that score, up to a number for each
+        word: (T, B, K) each.
     """
-    both = graph.stack(chain.emissions, reversed_words(graph, chain.emissions, lengths), axis=1)  # (T, 2, B, K)
+    both = graph.stack(chain.emissions, reversed_words(graph, chain.emissions, lengths), axis=1)
+    both = graph.unsqueeze(both, 3)  # (T, 2, B, 1, K)
     start = graph.stack(chain.start, graph.Expand(chain.end, graph.Shape(chain.start)))
+    start = graph.unsqueeze(start, 2)  # (2, B, 1, K)
     constant, own_moves = chain.transitions, []
     if chain.conditioned:
         backwards = graph.transpose(reversed_words(graph, chain.transitions, lengths), 0, 1, 3, 2)
         own_moves = [graph.stack(_earlier(graph, chain.transitions), backwards, axis=1)]  # (T, 2, B, K, K)
     else:
-        constant = graph.unsqueeze(graph.stack(chain.transitions, graph.transpose(chain.transitions, 1, 0)), 1)
+        constant = graph.unsqueeze(graph.stack(constant, graph.transpose(constant, 1, 0)), 1)
 
-    def step(arriving: Value, emission: Value, *own: Value) -> tuple[Value, Value, Value]:
-        leaving = _normalized(graph, arriving + emission)
-        pairs = graph.unsqueeze(leaving, 3) + (own[0] if own else constant)  # (2, B, before, after)
-        return graph.ReduceLogSumExp(pairs, [2], keepdims=0), arriving, leaving
+    def step(best: Value, sums: Value, emission: Value, *own: Value) -> tuple[Value, ...]:
+        pairs = graph.transpose(best + emission, 0, 1, 3, 2) + (own[0] if own else constant)  # (2, B, before, after)
+        top = graph.max(pairs, 2, keep=True)
+        weights = graph.LpNormalization(sums, axis=3, p=1)
+        return top, weights @ graph.Exp(graph.cast(pairs - top, "float32")), best, sums
 
-    _, arriving, leaving = graph.scan(step, [start], [both, *own_moves])
-    from_left, from_right = (graph.squeeze(part, 1) for part in graph.split(leaving, 2, axis=1))
-    to_right = graph.Gather(arriving, 1, axis=1)
-    return from_left, reversed_words(graph, to_right, lengths), reversed_words(graph, from_right, lengths)
+    only_start = graph.Expand(1.0, graph.Shape(start))
+    _, _, best, sums = graph.scan(step, [start, only_start], [both, *own_moves])
+    rows = graph.concat(best, graph.cast(graph.Log(sums), "float64"), axis=3)  # (T, 2, B, 2, K)
+    before, after = (graph.squeeze(part, 1) for part in graph.split(rows, 2, axis=1))
+    sides = (before, reversed_words(graph, after, lengths))
+    return [[graph.squeeze(part, 2) for part in graph.split(side, 2, axis=2)] for side in sides]
 
 
-def _normalized(graph: Graph, scores: Value) -> Value:
-    """Scores (…, K) less their maximum; −∞ − −∞ would be NaN."""
-    return scores - graph.Max(graph.max(scores, -1, keep=True), _LOWEST)
+def _finite(graph: Graph, log_probs: Value) -> Value:
+    """Log probabilities in float32, with the lowest one that the model returns."""
+    return graph.Max(graph.cast(log_probs, "float32"), float(IMPOSSIBLE))
 
 
 def _earlier(graph: Graph, values: Value) -> Value:

@@ -125,7 +125,7 @@ class Graph:
     def weight(self, weight: torch.Tensor) -> Value:
         """A weight in float32, which is saved in the precision of the graph."""
         stored, scale = self._stored(weight)
-        values = self.cast(self.value(stored), "float32")
+        values = self.value(stored) if stored.dtype == torch.float32 else self.cast(stored, "float32")
         return values if scale is None else values * scale
 
     def rows(self, table: torch.Tensor, index: Value) -> Value:

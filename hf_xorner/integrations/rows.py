@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, get_type_hints
 
-from ..entities import Entity, NumberByLabel
+from ..entities import Entities, Entity, NumberByLabel
 from ..tagger import Tagger
 
 
-def entity_rows(tagger: Tagger, values: Iterable[Any], min_score: NumberByLabel | None) -> list[list[dict[str, Any]]]:
-    """Return the entities of each value of a column, as dictionaries with the fields of `Entity`.
+def entity_rows(tagger: Tagger, values: Iterable[Any], min_score: NumberByLabel | None) -> list[Entities]:
+    """Return the entities of each value of a column.
 
     Args:
         tagger: The tagger.
@@ -19,7 +19,7 @@ def entity_rows(tagger: Tagger, values: Iterable[Any], min_score: NumberByLabel 
         min_score: See `Tagger`.
     """
     items = ("" if value is None else value if isinstance(value, str) else list(value) for value in values)
-    return [[entity._asdict() for entity in entities] for entities in tagger.stream(items, min_score=min_score)]
+    return list(tagger.stream(items, min_score=min_score))
 
 
 def field_types(names: dict[type, Any]) -> dict[str, Any]:

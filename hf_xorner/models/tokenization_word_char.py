@@ -186,6 +186,9 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         self.__dict__.update(state)
         self._tokenizer.encode_special_tokens = self.split_special_tokens
 
+    # The calls of older programs.
+    encode_plus = batch_encode_plus = PreTrainedTokenizerFast.__call__
+
     @property
     def characters(self) -> str:
         """The known characters in the order of their ids."""

@@ -37,6 +37,9 @@ _CODE_POINTS = 0x110000
 #: All letters with case, digits and punctuation lie below; what is above is other (CJK, private use, unassigned).
 _TYPED_CODE_POINTS = 0x20000
 
+#: Words whose pieces are kept.
+WORDS_KEPT = 2**14
+
 _DIGIT = re.compile(r"\d")
 
 
@@ -85,8 +88,8 @@ class WordLookup(NamedTuple):
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
         place = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
         distinct = list(numbers)
-        ids = np.fromiter(map(self.word_id, distinct), np.int64, len(distinct))
-        ids[ids == 0] = UNKNOWN_ID  # A given word "[PAD]" pads nothing.
+        # A given word "[PAD]" pads nothing.
+        ids = np.fromiter((self.word_id(word) or UNKNOWN_ID for word in distinct), np.int64, len(distinct))
         piece_ids = None if self.pieces is None else self.pieces.of(distinct, self.policies["max_word_pieces"])
         return Words(counts, offsets, place, ids, self.character_ids_of(distinct), piece_ids)
 
@@ -106,15 +109,9 @@ class WordLookup(NamedTuple):
 
     def character_ids_of(self, words: Sequence[str]) -> np.ndarray:
         """Return the character ids (N, W) of words; see `Words`."""
-        lengths = np.fromiter(map(len, words), np.int64, len(words))
-        stops = lengths.cumsum()
-        starts = stops - lengths
-        width = min(self.policies["max_word_chars"], int(lengths.max(initial=1)))
-        places = starts[:, None] + np.arange(width)
+        words = [word[: self.policies["max_word_chars"]] for word in words]
         table = character_ids(self.policies["characters"], self.policies["digits"] == "zero")
-        # One more code point, so that there is one even without words.
-        ids = table[np.append(code_points("".join(words)), 0)]
-        return np.where(places < stops[:, None], ids[np.minimum(places, len(ids) - 1)], 0)
+        return _padded(table[code_points("".join(words))], words, max(map(len, words), default=1) or 1)
 
 
 def fold(word: str, casing: str, digits: str) -> str:
@@ -138,6 +135,14 @@ def check_text(text: str, number: int) -> None:
         ) from None
 
 
+def _padded(values: np.ndarray, rows: Sequence[Any], width: int) -> np.ndarray:
+    """Return the values of rows, one row after the other, as an array (rows, width) that is padded with 0."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    padded = np.zeros((len(rows), width), dtype=np.int64)
+    padded[np.arange(width) < lengths[:, None]] = values
+    return padded
+
+
 # --- Characters ------------------------------------------------------------------------------------------------------
 
 
@@ -157,7 +162,7 @@ def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
     """Return the id of every code point: known characters by their place, others by their type."""
     by_type = [max(RESERVED_CHARACTER_TYPES.find(code), UNKNOWN_ID) for code in CHARACTER_TYPE_CODES]
     types = character_types()
-    ids = np.array(by_type, dtype=np.int64)[types]
+    ids = np.array(by_type, dtype=np.int32)[types]
     ids[code_points(characters)] = np.arange(len(characters)) + len(RESERVED_CHARACTER_TYPES)
     if zero_digits and "0" in characters:
         ids[types == CHARACTER_TYPE_CODES.index("d")] = ids[ord("0")]
@@ -192,6 +197,7 @@ class WordPieces:
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = True
+        self._ids_of = lru_cache(WORDS_KEPT)(self._ids)
 
     def __getstate__(self) -> str:
         """Pickle the JSON: the tokenizer itself would lose `encode_special_tokens`."""
@@ -224,13 +230,11 @@ class WordPieces:
 
         A word of which the tokenizer leaves nothing (a control character, say) has no piece.
         """
-        texts = [self.blank + word if word else word for word in words] if self.blank else list(words)
-        encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        ids = [encoding.ids[:width] for encoding in encodings]
-        counts = np.fromiter(map(len, ids), np.int64, len(ids))
-        rows = np.zeros((len(ids), width), dtype=np.int64)
-        rows[np.arange(width) < counts[:, None]] = np.fromiter(chain.from_iterable(ids), np.int64, counts.sum()) + 1
-        return rows
+        ids = [self._ids_of(word)[:width] for word in words]
+        return _padded(np.array(list(chain.from_iterable(ids)), dtype=np.int64) + 1, ids, width)
+
+    def _ids(self, word: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer.encode(word and self.blank + word, add_special_tokens=False).ids)
 
 
 def _disable_prefix_space(pre_tokenizer: Any) -> bool:

@@ -22,7 +22,7 @@ from ..loading import load_config, load_tokenizer
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS
-from ..options import Parser, check_values, option
+from ..options import Parser, check_values, full_names, option
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO
 from .recipes import read_recipe
@@ -154,6 +154,8 @@ class RunArguments(Reading):
         self.origin: tuple[TaggerConfig, WordCharTokenizer] | None = None
         # The names of the options that the user gave; set by `arguments_of`.
         self.given: set[str] | None = None
+        # Data in memory that are read in place of `dataset`; set by `train`.
+        self.data: Any = None
         if self.vectors == AUTO:
             for name in ("model_name_or_path", "composed", "vectors_as", "most_frequent_vectors"):
                 if name in _changed(self):
@@ -273,7 +275,8 @@ def arguments_of(
         ValueError: If an option is unknown, or a value is wrong.
     """
     read = read_recipe(recipe) if recipe else None
-    values = {**(read.options if read else {}), **options}
+    kinds = (RunArguments, TaggerTrainingArguments)
+    values = {**full_names(read.options if read else {}, *kinds), **full_names(options, *kinds)}
     values = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
     values = {name: value for name, value in values.items() if value is not None}
     given = set(values)
@@ -289,7 +292,7 @@ def arguments_of(
         raise ValueError(" ".join(str(error).split())) from error
     own = config_options(CONFIGS[run.model_type])
     for name in values.keys() - own:
-        known = {*own, *(entry.name for kind in (RunArguments, TaggerTrainingArguments) for entry in fields(kind))}
+        known = {*own, *(entry.name for kind in kinds for entry in fields(kind))}
         near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; --help-all lists them all."
         raise ValueError(f"{name!r} is no option of {run.model_type} or the Trainer{hint}")

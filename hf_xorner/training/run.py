@@ -20,6 +20,7 @@ from transformers.utils import CONFIG_NAME
 from ..corpora import load_corpus
 from ..corpora.assemble import words_and_tags
 from ..corpora.hold_out import hold_out
+from ..corpora.load import Source, name_of
 from ..corpora.schemes import UNLABELLED_TAG
 from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
@@ -27,6 +28,7 @@ from ..evaluation.report import System, Training, report
 from ..files import FACTS_FILE, check_apart, locked
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
+from ..options import full_names
 from ..registration import CONFIGS
 from ..tagger import Tagger
 from ..vectors.distill import AUTO, installed_encoder
@@ -303,7 +305,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
     elif run.origin is None:  # the arguments are not from `parse`
         adopt(run)
-    corpus = load_corpus(run.dataset, run.data_dir, **run.reading())
+    corpus = load_corpus(run.dataset if run.data is None else run.data, run.data_dir, **run.reading())
     if "train" not in corpus or not _has_words(corpus["train"]):
         raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
     corpus, held_out = hold_out(corpus, run.hold_out, run.dataset)
@@ -384,15 +386,17 @@ def _choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClass
         )
 
 
-def train(dataset: str | Path = "xor", recipe: str | None = None, **options: Any) -> Tagger:
+def train(dataset: Source = "xor", recipe: str | None = None, **options: Any) -> Tagger:
     """Train a tagger, save it, and return it.
 
         tagger = train("my_corpus/", model_type="cnn-lstm-crf", num_train_epochs=20, output_dir="my_tagger")
 
     Args:
-        dataset: A corpus by name, a file, a folder, or owner/name on the Hub.
+        dataset: A corpus by name, a file, a folder, owner/name on the Hub, a `Dataset`, `DatasetDict`, `DataFrame` or
+            list of (words, tags); see `hf_xorner.load_corpus`.
         recipe: A recipe of the package or a YAML file, which `dataset` and `options` override.
-        **options: The options of ``hf-xorner train``: arguments of the `Trainer` and fields of the model's config.
+        **options: The options of ``hf-xorner train``, short names such as ``lr`` included: arguments of the `Trainer`
+            and fields of the model's config.
 
     Returns:
         The saved tagger. Its `scores` are those of the held-out splits; with `seeds`, the seed with the best validation
@@ -401,9 +405,13 @@ def train(dataset: str | Path = "xor", recipe: str | None = None, **options: Any
     Raises:
         ValueError: If an option is unknown or wrong, or the corpus cannot be read.
     """
-    if not recipe or dataset != "xor":
-        options["dataset"] = str(dataset)
+    options = full_names(options, RunArguments, TaggerTrainingArguments)
+    source = options.pop("dataset", dataset)
+    in_memory = not isinstance(source, (str, Path))
+    if in_memory or not recipe or source != "xor":
+        options["dataset"] = name_of(source)
     run, training, config_fields = arguments_of(options, recipe)
+    run.data = source if in_memory else None
     if training.push_to_hub:
         raise ValueError(
             "push_to_hub is an option of `hf-xorner train`; call hf_xorner.publish with the folder instead."

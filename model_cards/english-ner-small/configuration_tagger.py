@@ -249,8 +249,12 @@ class TaggerConfig(PreTrainedConfig):
                 f"char_types has {len(self.char_types)} letters for char_vocab_size={self.char_vocab_size} characters; "
                 f"{_FROM_TOKENIZER}."
             )
+        if self.char_features != "cnn":
+            return
         reach = max(self.char_widths) // 2
-        if self.char_features == "cnn" and self.char_windows == "centred" and self.char_padding < reach:
+        if self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
+            raise ValueError(f"max_word_chars={self.max_word_chars} is less than the character CNN's widest filter.")
+        if self.char_windows == "centred" and self.char_padding < reach:
             raise ValueError(f'char_windows="centred" needs char_padding={reach} for a window on every character.')
 
     def _check_context(self) -> None:

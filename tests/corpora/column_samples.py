@@ -90,6 +90,21 @@ def stanza(number, word, tag, pos):
     return conllu(number, word, tag, pos, f"start_char=0|end_char=1|ner={tag}")
 
 
+def norne(number, word, tag, pos):
+    return conllu(number, word, tag, pos, f"SpaceAfter=No|name={tag}")
+
+
+def hipe() -> str:
+    """HIPE: a header, comments within a document, and sentences that end by a mark."""
+    text = "TOKEN\tNE-COARSE-LIT\tNE-COARSE-METO\tNE-FINE-LIT\tNEL-LIT\tMISC\n# x:document_id = a\n# x:date = 1900\n\n"
+    for sentence in SENTENCES:
+        for word, tag, _ in sentence:
+            mark = "NoSpaceAfter|EndOfSentence" if word == "." else "_"
+            text += f"{word}\t{tag}\tB-loc\t{tag}.x\tQ1\t{mark}\n"
+        text += "# x:segment = 1\n"
+    return text
+
+
 def with_ranges(text: str) -> str:
     """CoNLL-U with a range of words and a word that is not in the text."""
     first, second, rest = text.split("\n", 2)
@@ -135,6 +150,16 @@ SAMPLES: dict[str, tuple[str, bytes]] = {
     "UNER": ("x.iob2", lines(uner, before="# newdoc id = {0}\n# sent_id = {0}\n# text = a b c\n").encode()),
     "UNER as it was": ("x.iob2", lines(old_uner, before="# sent_id = {0}\n").encode()),
     "GermEval": ("x.tsv", lines(germeval, before="#\thttp://example.org/{} [2014-01-01]\n").encode()),
+    "GermEval in two columns": (
+        "x.tsv",
+        lines(lambda n, word, tag, pos: (word, tag), before="#\thttp://example.org/{} [2014-01-01]\n").encode(),
+    ),
+    "KLUE": (
+        "x.tsv",
+        ("## separator\n" + lines(lambda n, word, tag, pos: (word, tag), before="## x-{}\t<Ann:PS> left\n")).encode(),
+    ),
+    "HIPE": ("x.tsv", hipe().encode()),
+    "CoNLL-U of NorNE": ("x.conllu", lines(norne).encode()),
     "CoNLL-U of Stanza": ("x.conllu", with_ranges(lines(stanza)).encode()),
     "CoNLL-U Plus": (
         "x.conllup",

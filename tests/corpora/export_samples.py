@@ -136,6 +136,36 @@ def training_pairs():
     return [[text, {"entities": [list(span) for span in spans(text, found)]}] for text, found, _ in TEXTS]
 
 
+def dataturks():
+    """Ends are those of the last characters, and a span may have no label."""
+    return [
+        {
+            "content": text,
+            "annotation": [
+                {"label": [label], "points": [{"start": start, "end": end - 1, "text": text[start:end]}]}
+                for start, end, label in spans(text, found)
+            ]
+            + [{"label": [], "points": [{"start": 0, "end": 1, "text": text[:2]}]}],
+            "extras": None,
+        }
+        for text, found, _ in TEXTS
+    ]
+
+
+def named_spans():
+    return [
+        {
+            "curid": "7",
+            "text": text,
+            "entities": [
+                {"name": text[start:end], "span": [start, end], "type": label, "type_id": 1}
+                for start, end, label in spans(text, found)
+            ],
+        }
+        for text, found, _ in TEXTS
+    ]
+
+
 def brat():
     """The text and the annotation of one document with a line for each text."""
     text, entities, at = "", [], 0
@@ -157,6 +187,8 @@ def json_files():
         "doccano, data": doccano_data(),
         "doccano, entities": doccano_entities(),
         "Prodigy": prodigy(),
+        "Dataturks": dataturks(),
+        "stockmark": named_spans(),
         "Label Studio": label_studio(),
         "Label Studio, UTF-16": label_studio(utf16),
         "Label Studio, JSON-MIN": label_studio_min(),

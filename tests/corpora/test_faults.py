@@ -257,22 +257,25 @@ def test_faults_are_reported_with_their_place(write, kind):
         assert message.endswith(".") and "\n" not in message
 
 
+PREDICTED = '{"data": {"text": "Ann"}, "predictions": [{"result": []}]}'
 TWO = {"train.conll": GOOD, "dev.conll": GOOD}
 #: Files, the place below their folder, and a part of the message.
 FOLDERS = [
-    ({}, "", "no file name"),
-    ({"one.conll": GOOD, "two.conll": GOOD}, "", "no file name"),
-    (TWO | {"valid.jsonl": objects(WORDS)}, "", "dev.conll and valid.jsonl"),
+    ({}, "", "no labelled data"),
+    ({"train.xml": "<a/>"}, "", "format not supported (train.xml)"),
+    ({"train.txt": '<?xml version="1.0"?>\n<s>Ann</s>\n'}, "/train.txt", "XML"),
+    ({"train.txt": '<ENAMEX TYPE="PER">Ann</ENAMEX> left\n'}, "/train.txt", "XML"),
+    ({"train.txt": "12|t|Ann\n12|a|She left.\n12\t0\t3\tAnn\tPER\tD1\n"}, "/train.txt", "PubTator"),
+    ({"train.tsv": "#FORMAT=WebAnno TSV 3.3\n\n\n#Text=Ann\n"}, "/train.tsv", "WebAnno"),
+    ({"a.json": f"[{PREDICTED}]"}, "/a.json", "predictions, no annotations"),
+    ({"a.json": f'[{PREDICTED[:-1]}, "annotations": []}}]'}, "/a.json", "predictions, no annotations"),
     (
         {f"{name}/train-00000-of-00001.parquet": in_parquet() for name in "ab"},
         "",
         "a/train.parquet and b/train.parquet",
     ),
-    ({f"{name}/nw/a.gold_conll": ontonotes(("Ann", "*")) for name in ("test", "my-test")}, "", "my-test and test"),
     ({f"data/train-0000{part}-of-00003.parquet": in_parquet() for part in (0, 2)}, "/data/train-*", "part 00001"),
     (TWO | {"test.conll": "left\n"}, "/test.conll:1", "one column"),
-    (TWO | {"test.conll": f"{GOOD}\nin\tO\nOslo\tI-LOC\n"}, "/test.conll:5", "'B-LOC' has no example"),
-    ({"train.conll": "Ann NNP\n", "dev.conll": "Ann NNP\nleft VBD\n"}, "/dev.conll:2", "'VBD' has no example"),
     ({"train.conll": GOOD, "test.conll": "a\t?\n"}, "/test.conll", "unknown tag ?"),
     *(
         ({"train.json": '{"tokens": ["a"], "tags": [0]}\n', "label.json": content}, "/label.json", "tag_names")

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import time
 
 import pytest
@@ -30,6 +31,7 @@ NOTED = {
     "UNER as it was": "words are read from column 1 and tags from column 2",
     "GermEval": "tags from column 2, counted from 0, though column 3 holds tags of entities, too",
     "CoNLL-U of Stanza": "the tags are those of MISC (ner=)",
+    "CoNLL-U of NorNE": "the tags are those of MISC (name=)",
     "CoNLL-U Plus": "the tags are those of EXTRA:NER",
     "Kaggle": "read as Windows-1252",
 }
@@ -200,7 +202,9 @@ def test_a_control_and_the_key_of_the_text_can_be_named(read):
     ]
     content = json.dumps([{"data": {"tweet": "Ann", "id": 3}, "annotations": [{"result": result}]}])
     assert read(content, "x.json", token_column="tweet", tag_column="ner") == [("Ann", "B-PER")]
-    with pytest.raises(ValueError, match=r"record 1: no text under 'text' or 'data'; name them as token_column"):
+    with pytest.raises(
+        ValueError, match=r"record 1: no text under 'text' or 'data' or 'content'; name them as token_column"
+    ):
         read(content, "x.json")
 
 
@@ -228,6 +232,8 @@ def test_brat_is_read(write, read, load):
     write(text, "x.txt")
     assert read(annotation, "x.ann") == SENTENCES
     assert set(load(annotation, "x.ann")["doc_id"]) == {"x"}
+    with_tabs = re.sub(r"^(T\d+\t\w+) ", r"\1\t", annotation, flags=re.MULTILINE)  # as ner-uk has them
+    assert with_tabs != annotation and read(with_tabs, "x.ann") == SENTENCES
 
 
 def test_brats_lines_are_sentences_unless_an_entity_crosses_them(write, read):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
+from pandas import DataFrame
 
 from hf_xorner.corpora import DataError, load_corpus
 from hf_xorner.corpora import load as hub_source
@@ -270,6 +271,29 @@ def test_loading_writes_nothing(tmp_path, monkeypatch):
     assert os.listdir(".") == ["train.conll"]
 
 
+# --- Data in memory ---------------------------------------------------------------------------------------------------
+
+
+def test_data_in_memory_are_corpora():
+    pairs = [(["Ann", "left"], ["B-PER", "O"]), (["in", "Oslo", "NA"], ["O", "B-LOC", "O"])]
+    records = [{"tokens": tokens, "ner_tags": tags} for tokens, tags in pairs]
+    rows = [(number, *row) for number, pair in enumerate(pairs) for row in zip(*pair, strict=True)]
+    dataset = Dataset.from_list(records)
+    spans = [["Ann left", {"entities": [(0, 3, "PER")]}], ["in Oslo NA", {"entities": [(3, 7, "LOC")]}]]
+    words = DataFrame(rows, columns=["sentence_id", "word", "tag"])
+    for source in (pairs, tuple(pairs), records, spans, words, DataFrame(records), dataset, dataset.to_pandas()):
+        assert sentences(load_corpus(source)["train"]) == [("Ann left", "B-PER O"), ("in Oslo NA", "O B-LOC O")]
+    assert list(load_corpus(DatasetDict(test=dataset, train=dataset))) == ["train", "test"]
+    for source, fact in (
+        (3, "int: no corpus"),
+        ([], "list"),
+        ([(["a"], ["O", "O"])], "list, record 1: 1 tokens"),
+        (words.drop(columns="tag"), "DataFrame:1"),
+    ):
+        with pytest.raises(DataError, match=fact):
+            load_corpus(source)
+
+
 # --- Splits -----------------------------------------------------------------------------------------------------------
 
 
@@ -333,6 +357,16 @@ def read_from(tmp_path, caplog, names):
             "ignored a.txt, b.txt, c.txt, d.txt and 3 others (the name shows no split).",
         ),
         (
+            ["train.conll", "train.json", "train.txt", "de-test.tsv", "de-test-unlabeled.tsv", "test-masked.conll"],
+            ["train.conll", None, "de-test.tsv"],
+            "ignored train.json, train.txt, de-test-unlabeled.tsv, test-masked.conll (another file is this split).",
+        ),
+        (
+            ["a.2015.test.csv", "wiki.test.csv", "train.csv", "small_train.csv"],
+            ["train.csv", None, "a.2015.test.csv"],
+            "ignored small_train.csv, wiki.test.csv (another file is this split).",
+        ),
+        (
             ["only.conll", "README.txt"],
             ["only.conll"],
             "only.conll read as the train split; ignored README.txt (no labelled data).",
@@ -344,6 +378,15 @@ def test_every_file_is_read_or_named_with_the_reason(tmp_path, caplog, names, sp
     found, logged = read_from(tmp_path, caplog, names)
     assert found == {split: names for split, names in expected.items() if names != [None]}
     assert logged == line
+
+
+def test_files_without_splits_are_documents_of_the_training_data(tmp_path, caplog):
+    names = [f"part/{letter}.conll" for letter in "abcdefghijk"]
+    found, logged = read_from(tmp_path, caplog, [*names, "labels.txt", "more.csv"])
+    assert found == {"train": names}
+    assert logged.endswith("and 7 others read as the train split; ignored labels.txt, more.csv (no labelled data).")
+    documents = load_corpus(tmp_path / "in")["train"]["doc_id"]
+    assert list(documents) == list("abcdefghijk")
 
 
 def test_tables_in_subfolders_come_before_other_files(tmp_path, caplog):

@@ -8,7 +8,7 @@ from math import ceil
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value, concatenate_datasets
 
-from hf_xorner.corpora.statistics import corpus_statistics, statistics_table
+from hf_xorner.corpora.statistics import corpus_statistics
 
 LABELS = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 
@@ -139,22 +139,3 @@ def test_shares_of_nothing_are_none():
     assert found["test"]["sentence_lengths"] == dict.fromkeys(("min", "mean", "median", "p95", "max"))
     assert "unseen" not in found["train"]
     assert "unseen" not in corpus_statistics(DatasetDict(test=corpus["test"]))["test"]
-
-
-def test_statistics_table():
-    corpus = DatasetDict(
-        train=split_of(
-            [["Ann", "saw", "New", "York"], ["Bo"]], [["B-PER", "O", "B-LOC", "I-LOC"], ["B-PER"]], docs=["0", "1"]
-        ),
-        test=split_of([["x"] * 1200, ["Bo"]], [["O"] * 1200, ["B-LOC"]]),
-    )
-    lines = statistics_table(corpus_statistics(corpus)).splitlines()
-    assert [lines[at] for at in (0, 2, 3, 4, 10, 14)] == [
-        "                      train    test",
-        "tokens                    5   1,201",
-        "documents                 2       -",
-        "with document lines",
-        "  mean                 2.50  600.50",
-        "entities                  3       1",
-    ]
-    assert lines[-1] == "  entity forms            -    0.00"

@@ -86,11 +86,13 @@ def test_the_scheme_is_that_of_all_tags(tmp_path):
         load_corpus(path, types="product=?", strict=True)
 
 
-def test_new_types_are_those_of_the_training_split(tmp_path):
+def test_types_without_an_example_in_the_training_split_are_logged(tmp_path, caplog):
     write(tmp_path / "train.conll", [["B-PER", "O"]])
     write(tmp_path / "test.conll", [["B-person", "B-thing"]])
-    with pytest.raises(DataError, match="the tag 'B-thing' has no example in the training split"):
-        load_corpus(tmp_path, types="person=PER")
+    found = load_corpus(tmp_path, types="person=PER")
+    assert words_and_tags(found["test"])[1] == [["B-PER", "B-thing"]]
+    assert found["train"].features == found["test"].features
+    assert caplog.messages == [f"{tmp_path}: has no example of thing in its training split, only in test."]
     found = load_corpus(tmp_path, types="person=PER,thing=?")["test"]
     assert words_and_tags(found)[1] == [["B-PER", "?"]]
 

@@ -45,15 +45,6 @@ def comparison_of(ids, lengths):
     return Comparison(ids, ids, np.array(lengths), TagSet.of(LABELS))
 
 
-def test_hand_computed_confidences():
-    # Words 1, 2 and 3 to 5 are entities.
-    comparison = comparison_of([0, 1, 3, 1, 2, 2], [3, 0, 3])
-    found = entity_confidences([0.5, 1.0, 0.25, 0.75, 0.125, 1.0], comparison)
-    assert found.tolist() == [1.0, 0.25, (0.75 + 0.125 + 1.0) / 3]
-    assert found.dtype == np.float64
-    assert entity_confidences([0.5], comparison_of([0], [1])).tolist() == []
-
-
 def test_confidences_have_no_rounding_errors_in_long_texts():
     # A difference of running totals would be 1.0000000000582077.
     probabilities = np.random.default_rng(0).random(1_000_003)

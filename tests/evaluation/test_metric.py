@@ -2,12 +2,10 @@ import random
 
 import evaluate
 import pytest
-import torch
-from conftest import ARCHITECTURES, LABELS, with_decoders
+from conftest import LABELS
 from datasets import ClassLabel, Dataset, Features, List, Value
-from random_texts import DECODERS, lively_model, random_sentences
+from random_texts import random_sentences
 
-from hf_xorner import Tagger
 from hf_xorner.evaluation import span_scores
 from hf_xorner.evaluation.metric import TaggingMetric
 
@@ -61,12 +59,6 @@ def sentences(tokenizer):
     return found
 
 
-@pytest.fixture(scope="module", params=dict(with_decoders(ARCHITECTURES, DECODERS)).items(), ids="-".join)
-def model(request, tokenizer):
-    kind, decoder = request.param
-    return lively_model(kind, tokenizer, decoder)
-
-
 def gold_for(predicted):
     """Gold tags that a system with these predictions gets partly right."""
     chooser = random.Random(0)
@@ -80,26 +72,12 @@ def run_evaluator(model, sentences, gold, tag, **options):
     return evaluator.compute(model_or_pipeline=model, data=dataset, metric=TaggingMetric(), **options)
 
 
-def test_the_evaluator_computes_the_scores_of_the_given_words(model, tokenizer, sentences):
-    tagged = Tagger(model, tokenizer).tag(sentences)
+def test_the_evaluator_computes_the_scores_of_the_given_words(tagger, tokenizer, sentences):
+    tagged = tagger.tag(sentences)
     predicted = [tags_of(entities, words) for entities, words in zip(tagged, sentences, strict=True)]
     gold = gold_for(predicted)
     expected = span_scores(gold, predicted)
     assert 10 < expected["f1"] < 90
     for tag in (ClassLabel(names=LABELS), Value("string")):
-        found = run_evaluator(model, sentences, gold, tag, tokenizer=tokenizer, device=-1)
+        found = run_evaluator(tagger.model, sentences, gold, tag, tokenizer=tokenizer, device=-1)
         assert {name: found[name] for name in expected} == expected
-
-
-def test_a_split_word_has_the_label_of_its_first_part(tokenizer):
-    model = lively_model("bilstm-cnn", tokenizer, "softmax")
-    words = ["Ann's", "dog", "met", "Smith,", "London."]
-    assert not is_one_word_each(words, tokenizer)
-    text = " ".join(words)
-    encoding = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
-    starts = encoding.pop("offset_mapping")[0, :, 0].tolist()
-    with torch.no_grad():
-        labels = [LABELS[index] for index in model(**encoding).logits[0].argmax(-1)]
-    firsts = [labels[starts.index(text.index(word))] for word in words]
-    found = run_evaluator(model, [words], [firsts], Value("string"), tokenizer=tokenizer)
-    assert found["accuracy"] == 100

@@ -6,8 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
-from conftest import ARCHITECTURES, LABELS, SENTENCES, build_model, with_decoders
-from random_texts import lively_model
+from conftest import LABELS, SENTENCES, build_model
 
 from hf_xorner import Tagger
 from hf_xorner.evaluation import span_scores
@@ -127,9 +126,7 @@ def test_two_systems_on_the_same_sentences_are_compared():
             compare(SYSTEM, other)
 
 
-@pytest.mark.parametrize(("model_type", "decoder"), dict(with_decoders(ARCHITECTURES, ["softmax", "crf"])).items())
-def test_the_spans_of_a_tagger_are_its_entities(tokenizer, model_type, decoder):
-    tagger = Tagger(lively_model(model_type, tokenizer, decoder), tokenizer)
+def test_the_spans_of_a_tagger_are_its_entities(tagger):
     words = [word for words in SENTENCES for word in words]
     sentences = [*SENTENCES, [], ["Ann"], *(random.Random(number).sample(words, 12) for number in range(20))]
     gold = [["O"] * len(words) for words in sentences]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seqeval.scheme import BILOU, IOB2, IOBES, Entities
-from span_oracle import LETTERS, POLICIES, SCHEMES, all_tags, corpus_spans, in_bioes, pairs, tags_of_spans, tuples_of
+from span_oracle import POLICIES, SCHEMES, all_tags, corpus_spans, in_bioes, pairs, tags_of_spans, tuples_of
 
 from hf_xorner.corpora.schemes import TagSet, scheme_of
 from hf_xorner.evaluation.comparison import Comparison
@@ -35,31 +35,6 @@ IOB2_CASES = [
     ("B-X I-Y I-X", [(0, 1, "X")], [(0, 1, "X"), (1, 2, "Y"), (2, 3, "X")]),
     ("B-X O I-X", [(0, 1, "X")], [(0, 1, "X"), (2, 3, "X")]),
 ]
-BIOES_CASES = [
-    ("S-X B-X E-X B-Y I-Y E-Y", [(0, 1, "X"), (1, 3, "X"), (3, 6, "Y")], [(0, 1, "X"), (1, 3, "X"), (3, 6, "Y")]),
-    ("O I-X O", [], [(1, 2, "X")]),
-    # An end without a begin.
-    ("O E-X O", [], [(1, 2, "X")]),
-    ("E-X E-X", [], [(0, 1, "X"), (1, 2, "X")]),
-    ("I-X E-X", [], [(0, 2, "X")]),
-    # A begin without an end.
-    ("B-X O", [], [(0, 1, "X")]),
-    ("B-X I-X O", [], [(0, 2, "X")]),
-    ("B-X B-X E-X", [(1, 3, "X")], [(0, 1, "X"), (1, 3, "X")]),
-    ("B-X I-X S-X", [(2, 3, "X")], [(0, 2, "X"), (2, 3, "X")]),
-    # A single within a span, and around one.
-    ("B-X S-X E-X", [(1, 2, "X")], [(0, 1, "X"), (1, 2, "X"), (2, 3, "X")]),
-    ("S-X I-X E-X", [(0, 1, "X")], [(0, 1, "X"), (1, 3, "X")]),
-    ("S-X E-X", [(0, 1, "X")], [(0, 1, "X"), (1, 2, "X")]),
-    # What comes after an end.
-    ("B-X E-X I-X", [(0, 2, "X")], [(0, 2, "X"), (2, 3, "X")]),
-    ("B-X E-X E-X", [(0, 2, "X")], [(0, 2, "X"), (2, 3, "X")]),
-    # Types that change on the way.
-    ("B-X I-Y", [], [(0, 1, "X"), (1, 2, "Y")]),
-    ("B-X I-Y E-X", [], [(0, 1, "X"), (1, 2, "Y"), (2, 3, "X")]),
-    ("B-X I-X E-Y", [], [(0, 2, "X"), (2, 3, "Y")]),
-    ("B-X E-Y S-Y", [(2, 3, "Y")], [(0, 1, "X"), (1, 2, "Y"), (2, 3, "Y")]),
-]
 IOB1_CASES = [
     ("O I-X I-X", [(1, 3, "X")]),
     ("I-X B-X I-X", [(0, 1, "X"), (1, 3, "X")]),
@@ -68,21 +43,6 @@ IOB1_CASES = [
     ("O B-X I-X", [(1, 3, "X")]),
     ("I-X B-Y I-Y", [(0, 1, "X"), (1, 3, "Y")]),
 ]
-
-
-def test_policies_for_malformed_spans():
-    for tags, strict, conlleval in IOB2_CASES:
-        assert spans([tags.split()], "strict") == [(0, *span) for span in strict]
-        assert spans([tags.split()], "conlleval") == [(0, *span) for span in conlleval]
-    for scheme in ("bioes", "bilou", "bmes"):
-        letter = dict(zip("BIES", LETTERS[scheme], strict=True))
-        for tags, strict, conlleval in BIOES_CASES:
-            renamed = [tag if tag == "O" else letter[tag[0]] + tag[1:] for tag in tags.split()]
-            assert spans([renamed], "strict", scheme) == [(0, *span) for span in strict]
-            assert spans([renamed], "conlleval", scheme) == [(0, *span) for span in conlleval]
-    for tags, expected in IOB1_CASES:
-        for policy in POLICIES:
-            assert spans([tags.split()], policy, "iob1") == [(0, *span) for span in expected]
 
 
 def test_no_span_crosses_a_sentence():

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 from conftest import ARCHITECTURES, SENTENCES, build_model
@@ -12,22 +11,9 @@ from hf_xorner.export.onnx import export_onnx
 from hf_xorner.hub import check_folder
 from hf_xorner.hub.checks import example_sentences
 
-TEXT = "Ann met Zeus"
-CARD = f"---\nlicense: mit\nwidget:\n- text: {TEXT}\n---\n# A tagger\n"
+pytest_plugins = "fake_hub"
 
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory, tokenizer):
-    folder = tmp_path_factory.mktemp("saved") / "tagger"
-    build_model("cross-bilstm-cnn", tokenizer).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    (folder / "README.md").write_text(CARD, encoding="utf-8")
-    return folder
-
-
-@pytest.fixture
-def folder(saved, tmp_path):
-    return Path(shutil.copytree(saved, tmp_path / "tagger"))
+TEXT = " ".join(SENTENCES[0])
 
 
 @pytest.fixture

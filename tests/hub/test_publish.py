@@ -1,59 +1,39 @@
 """Publishing to a fake of the Hub's client and into folders: what is uploaded, deleted and refused."""
 
 import inspect
-import json
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from fake_hub import FakeHub
+from conftest import SENTENCES
 from huggingface_hub import HfApi
-from random_texts import lively_model
 from transformers import pipeline
 
 from hf_xorner.hub import check_folder, prepare_repository, publish
 from hf_xorner.hub.publish import copy_model
 
 pytestmark = pytest.mark.usefixtures("forked_offline")
+pytest_plugins = "fake_hub"
 
-TEXT = "Ann Smith met Zeus in New York ."
-CARD = f"---\nlicense: mit\nwidget:\n- text: {TEXT}\n---\n# A tagger\n"
-NAME = "ann/tagger"
+NAME, TEXT = "ann/tagger", " ".join(SENTENCES[0])
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory, tokenizer):
-    folder = tmp_path_factory.mktemp("saved") / "tagger"
-    lively_model("cross-bilstm-cnn", tokenizer, "crf").save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    (folder / "README.md").write_text(CARD, encoding="utf-8")
+@pytest.fixture(autouse=True)
+def left_here(folder):
+    """Files of the folder that are not published."""
     (folder / "training_args.bin").write_bytes(b"a pickle")
     (folder / "checkpoint-3").mkdir()
     (folder / "checkpoint-3" / "model.safetensors").write_bytes(b"weights")
-    return folder
-
-
-@pytest.fixture
-def folder(saved, tmp_path):
-    return Path(shutil.copytree(saved, tmp_path / "tagger"))
-
-
-@pytest.fixture
-def hub(monkeypatch):
-    """The client; that the model works in a new process is tested elsewhere."""
-    monkeypatch.setattr("hf_xorner.hub.checks.run_without_package", lambda *_: json.dumps([[TEXT, []]]))
-    return FakeHub()
 
 
 def content(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and path.suffix != ".bin"}
 
 
-def test_the_fake_has_the_signatures_of_the_client():
+def test_the_fake_has_the_signatures_of_the_client(hub):
     for name in ("create_repo", "create_branch", "model_info", "upload_folder", "create_tag"):
         assert (
-            inspect.signature(getattr(FakeHub, name)).parameters.keys()
+            inspect.signature(getattr(hub, name)).parameters.keys()
             <= inspect.signature(getattr(HfApi, name)).parameters.keys()
         )
 
@@ -76,7 +56,8 @@ def test_overwriting_is_asked_for_and_deletes_only_the_earlier_model(hub, folder
     old += ("handler.py", "model.onnx", "onnx_tagger.py", "modeling_grn.py")
     kept = ("notes.txt", "LICENSE", "onnx/model.onnx", "old.png", "train.py", "a/tags.py", "requirements.txt")
     hub.repositories[NAME].branches["main"] |= dict.fromkeys([*old, *kept], b"x")
-    (folder / "README.md").write_text(CARD + "second", encoding="utf-8")
+    with (folder / "README.md").open("a", encoding="utf-8") as file:
+        file.write("second")
     publish(folder, NAME, overwrite=True, api=hub)
     assert hub.files(NAME) == {**content(folder), **dict.fromkeys(kept, b"x")}
     assert ".gitattributes" in hub.repositories[NAME].branches["main"]

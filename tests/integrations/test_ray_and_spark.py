@@ -13,7 +13,7 @@ from hf_xorner.integrations.spark import ENTITIES_TYPE, tag_frames
 
 
 def rows_of(tagger, items, **options):
-    return [[entity._asdict() for entity in entities] for entities in tagger.tag(items, **options)]
+    return tagger.tag(items, **options)
 
 
 def assert_equal(found, expected):

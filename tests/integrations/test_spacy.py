@@ -71,7 +71,7 @@ def test_white_space_inside_of_an_entity_is_part_of_it():
     class Fixed:
         def tag(self, items):
             assert items == [["in", "New", "York", "now"]]
-            return [[Entity("LOC", "New York", 3, 11, 1, 3, 0.5)]]
+            return [[Entity(label="LOC", text="New York", start=3, end=11, word_start=1, word_end=3, score=0.5)]]
 
     component = TaggerComponent("own", "nowhere")
     component._tagger = Fixed()

@@ -5,7 +5,6 @@ from itertools import product
 
 import pytest
 
-from hf_xorner.papers import xor_proof
 from hf_xorner.papers.xor_demonstration import CONTENDERS, PATTERNS, outcome
 from hf_xorner.papers.xor_proof import IS_ENTITY, PHRASES, decide, holds, inequalities
 
@@ -86,12 +85,6 @@ def test_wrong_proofs_do_not_hold():
     assert not holds(solved._replace(solution={name: Fraction(0) for name in solved.solution}), feasible)
 
 
-def test_what_linear_programming_finds_is_checked(monkeypatch):
-    monkeypatch.setattr(xor_proof, "_fractions", lambda values: [Fraction(0) for _ in values])
-    with pytest.raises(ArithmeticError, match="does not hold in fractions"):
-        decide(inequalities(("B", "I", "E"), "crf"))
-
-
 def test_unknown_patterns_are_refused():
     for pattern in (("B", "E"), ("B", "X", "E")):
         with pytest.raises(ValueError, match="no pattern of three tags"):
@@ -99,7 +92,7 @@ def test_unknown_patterns_are_refused():
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("number", [0, 1, 3])  # fast ones, of either expectation
+@pytest.mark.parametrize("number", [0, 1, 2, 3])  # fast ones, of either expectation
 def test_models_tell_the_phrases_apart_as_expected(number, pattern):
     found = outcome(CONTENDERS[number], pattern)
     assert found.as_expected

@@ -3,7 +3,6 @@
 import getpass
 import hashlib
 import json
-import math
 import random
 import re
 import shlex
@@ -17,7 +16,7 @@ from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.assemble import corpus_fingerprint
 from hf_xorner.evaluation.report import System, Training, report
 from hf_xorner.training import parse
-from hf_xorner.training.facts import command_of, curve_of, options_of, read_facts
+from hf_xorner.training.facts import command_of, options_of, read_facts
 
 TINY = {"hidden_size": 4, "word_dim": 4, "max_steps": 2}
 
@@ -153,16 +152,6 @@ def test_the_recorded_command_reproduces_the_options():
         options = options_of(run, training, fields)
         again = shlex.split(command_of(run.recipe, options))[2:]
         assert options_of(*parse(again)) == options
-
-
-def test_the_first_log_entry_of_an_epoch_is_used():
-    history = [
-        {"loss": math.nan, "epoch": 0.5},  # left out
-        {"loss": 2.0, "epoch": 1.0, "seconds": 3.0},
-        {"eval_f1": 60.0, "epoch": 1.0},
-        {"eval_f1": 70.0, "epoch": 1.0},  # of the average of the last epochs
-    ]
-    assert curve_of(history)[1:] == [{"epoch": 1.0, "loss": 2.0, "seconds": 3.0, "dev": {"f1": 60.0}}]
 
 
 def test_a_run_on_plain_labels_records_accuracies(tmp_path):

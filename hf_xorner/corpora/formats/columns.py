@@ -23,6 +23,7 @@ _CHUNK_TAG = re.compile(r"(?:[A-Z]-|[BIES]_)\S.*")
 # Types of syntactic chunks, English and German, which stand before the entities in CoNLL-2003's columns.
 _SYNTACTIC = {"NP", "VP", "PP", "ADVP", "ADJP", "SBAR", "PRT", "CONJP", "INTJ", "LST", "UCP", "NC", "VC", "PC"}
 _DOCUMENT_ID = re.compile(rf"{DOCUMENT_START}[ \t]+\((.*)\)[ \t]*$")
+_COMMENT = re.compile(r"##?[ \t]")
 # With which Universal NER has marked words outside of entities.
 _TYPE_O = "B-O"
 # Lines of tokens that are looked at, and how many numbered ones are no coincidence.
@@ -73,8 +74,8 @@ def read_columns(path: Path, text: str, reading: Reading, repairs: Repairs) -> I
 
     A line that is empty, or holds only blanks and TABs, ends a sentence. So does a ``-DOCSTART-`` line, which is itself
     left out and begins a document: the documents of a file are numbered from 0, or have the name in brackets that
-    follows, ``-DOCSTART- (name)``. A line that begins with ``#`` and a blank or TAB, stands before a sentence and has
-    another number of columns than the others is a comment.
+    follows, ``-DOCSTART- (name)``. A line before a sentence that begins with ``#`` or ``##`` and a blank or TAB is a
+    comment if it has another number of columns than the others, or no tag where they have tags of a chunk scheme.
 
     Raises:
         DataError: For a line whose token or tag is missing or cannot be told from other columns, and for a file without
@@ -114,8 +115,10 @@ def _begins_document(line: str) -> bool:
 def _is_comment(line: str, comments: str, inside_sentence: bool, layout: Layout) -> bool:
     if comments != AUTO:
         return comments != NONE and line.startswith(comments)
-    may_be = line.startswith(("# ", "#\t")) and not inside_sentence
-    return may_be and len(_split(line, layout.by_tab)) != layout.columns
+    if inside_sentence or not _COMMENT.match(line):
+        return False
+    row = _split(line, layout.by_tab)
+    return len(row) != layout.columns or (layout.chunked and not looks_like_tag(row[layout.tag]))
 
 
 def _split(line: str, by_tab: bool) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import DataError
+from ..schemes import NO_CHUNK
 from ..source import NONE, Reading, Repairs, Sentence
 from .columns import UNKNOWN, WORD_NUMBER, looks_like_tag, sample_of, split_lines
 
@@ -52,8 +53,8 @@ def read_conllu(path: Path, text: str, reading: Reading, repairs: Repairs) -> It
 
     Columns are separated by TABs. The words are in the column FORM; ranges of words (``1-2``) and words that are not in
     the text (``1.1``) are left out. The tags are those of the first of these that is there: the column that was named,
-    by its number or its name, or as a key of MISC; a key of MISC or a column named NER, NE, IOB or BIO; UPOS; XPOS. The
-    parts of speech besides entities are those of UPOS. ``# newdoc`` begins a document.
+    by its number or its name, or as a key of MISC; a key of MISC with tags such as ``B-PER``; a column named NER, NE,
+    IOB or BIO; UPOS; XPOS. The parts of speech besides entities are those of UPOS. ``# newdoc`` begins a document.
 
     Raises:
         DataError: For a line with another number of columns, or whose word or tag is empty, and a column that
@@ -139,7 +140,8 @@ def _tag_column(
             return names.index(MISC), same
         return index(named, "tag_column"), None
     for key, values in keys.items():
-        if key.lower() in _ENTITY_NAMES and all(map(looks_like_tag, values)):
+        # Only O, and not in a key of this name, may be anything.
+        if all(map(looks_like_tag, values)) and (values - {*NO_CHUNK} or key.lower() in _ENTITY_NAMES):
             return names.index(MISC), key
     for at, name in enumerate(names):
         if any(part in _ENTITY_NAMES for part in re.split(r"\W", name)):

@@ -18,11 +18,13 @@ from .columns import UNKNOWN, looks_like_tag, recognise_columns
 _TOKEN_NAMES = ("token", "tokens", "word", "words", "form", "text", "sentence")
 _TAG_NAMES = (
     *("ner_tag", "ner_tags", "ner", "ne_tag", "ne", "entity_tag", "entity", "entities", "iob", "bio", "tag", "tags"),
-    *("label", "labels"),
+    *("label", "labels", "ne_coarse_lit"),
 )
 _POS_NAMES = ("pos", "pos_tag", "pos_tags", "upos", "xpos")
 _DOCUMENT_NAMES = ("doc_id", "document_id", "document", "doc")
 _SENTENCE_NAME = re.compile(r"sent(ence)?(_?(id|idx|index|no|num|number|#))?")
+# With which HIPE marks the last word of a sentence.
+_SENTENCE_END = re.compile(r"EndOfSentence|PySBDSegment")
 _DELIMITERS = (",", ";", "\t")
 _SAMPLE = 1000
 # A file of as many words that ends no sentence is one whose sentences cannot be told.
@@ -67,8 +69,9 @@ def read_csv(path: Path, text: str, reading: Reading, repairs: Repairs) -> Itera
 
     The first row names the columns: of words (``token``, ``word``, …), of tags (``ner_tags``, ``tag``, ``label``, …),
     and perhaps of parts of speech (``pos``), documents (``doc_id``) and sentences (``sentence_id``, ``Sentence #``). A
-    sentence ends where the value of the last changes, which may stand in the first row of the sentence only, or at an
-    empty row. The columns of a file without names are recognised as those of CoNLL columns are.
+    sentence ends where the value of the last changes, which may stand in the first row of the sentence only, at an
+    empty row, or after a row whose last value says ``EndOfSentence`` (HIPE). Rows of a single value that begins with
+    ``#`` are comments. The columns of a file without names are recognised as those of CoNLL columns are.
 
     Raises:
         DataError: For a file without columns of words and tags, an empty word or tag, quotation marks that do not
@@ -107,11 +110,16 @@ def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
 def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> Iterator[Sentence]:
     words: list[tuple[int, str, str, str]] = []
     sentence_name, document = "", None
-    ended = False
+    ended = ends_here = False
     for number, row in rows:
+        if len(row) == 1 and row[0].startswith("#"):
+            continue
         name, doc_id = _cell(row, columns.sentence), _cell(row, columns.document) or None
         if words and (
-            not row or (name and name != sentence_name) or (columns.document is not None and doc_id != document)
+            not row
+            or ends_here
+            or (name and name != sentence_name)
+            or (columns.document is not None and doc_id != document)
         ):
             ended = True
             yield Sentence.of_rows(words, path, columns.pos is not None, document)
@@ -126,6 +134,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
             )
             continue
         words.append((number, token, tag, _cell(row, columns.pos) or UNKNOWN))
+        ends_here = _SENTENCE_END.search(row[-1]) is not None
         if len(words) > _MOST_WORDS and not ended:
             raise DataError(
                 f"{path}:{number}: {_MOST_WORDS:,} words, and no sentence has ended; number the sentences in a "

@@ -15,8 +15,8 @@ TAG_KEYS = ("ner_tags", "tags", "labels")
 POS_KEYS = ("pos_tags", "pos")
 DOCUMENT_KEY = "doc_id"
 TEXT_KEY = "text"
-#: Keys of a text; doccano once wrote the second.
-TEXT_KEYS = (TEXT_KEY, "data")
+#: Keys of a text; doccano once wrote the second, Dataturks the third.
+TEXT_KEYS = (TEXT_KEY, "data", "content")
 
 # The white space of JSON, and byte-order marks, which concatenated files have at the start of each part.
 _BLANKS = " \t\r\n" + BYTE_ORDER_MARK
@@ -143,8 +143,8 @@ def kind_of_record(record: Mapping[str, Any], reading: Reading) -> str:
 
 
 def is_task(record: Mapping[str, Any]) -> bool:
-    """Return whether an object is a task that Label Studio has exported as JSON."""
-    annotations = record.get("annotations")
+    """Return whether an object is a task that Label Studio has exported as JSON, or imports with predictions."""
+    annotations = record.get("annotations", [] if "predictions" in record else None)
     if not isinstance(record.get("data"), dict) or not isinstance(annotations, list):
         return False
     return all(isinstance(item, dict) and isinstance(item.get("result"), list) for item in annotations)

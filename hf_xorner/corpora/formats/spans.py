@@ -18,7 +18,7 @@ from ..source import Reading, Repairs, Sentence
 from ..splits import ANNOTATION_SUFFIX, TEXT_SUFFIX
 from .json_lines import TEXT_KEYS, JsonRecord, document_of, find_key, is_task, parts_of_speech, records
 
-SPAN_KEYS = ("spans", "entities", "labels", "label", "ents", "annotations")
+SPAN_KEYS = ("spans", "entities", "labels", "label", "ents", "annotations", "annotation")
 WORD_KEY = "tokens"
 # doccano writes the second pair where it also writes relations.
 _OFFSET_KEYS = (("start", "end"), ("start_offset", "end_offset"))
@@ -60,10 +60,11 @@ class WordSpans(NamedTuple):
 def read_spans(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
     """Yield the texts of a file of JSON objects, each with a text and labelled spans, as sentences; see `records`.
 
-    The text is under ``text`` or ``data``, the spans under the first key there is of ``spans``, ``entities``,
-    ``labels``, ``label``, ``ents`` and ``annotations``: each ``[start, end, label]`` or an object with these names,
-    counted in characters (Unicode code points) from 0, with the end after the last character, as doccano, Prodigy,
-    spaCy and Label Studio (JSON-MIN) write them. A record without that key has no spans. Of a task in Label Studio's
+    The text is under ``text``, ``data`` or ``content``, the spans under the first key there is of ``spans``,
+    ``entities``, ``labels``, ``label``, ``ents``, ``annotations`` and ``annotation``: each ``[start, end, label]`` or
+    an object with these names, counted in characters (Unicode code points) from 0, with the end after the last
+    character, as doccano, Prodigy, spaCy and Label Studio (JSON-MIN) write them; or as Dataturks does, or an object of
+    ``span`` and ``type``. A record without that key has no spans. Of a task in Label Studio's
     JSON, the annotation marked as ground truth is read, or else the first that was not cancelled; tasks without one
     are left out.
 
@@ -85,6 +86,8 @@ def read_spans(path: Path, text: str, reading: Reading, repairs: Repairs) -> Ite
             yield _sentence_of(record, span_key, reading, repairs)
         except DataError as fault:
             repairs.leave_out(fault)
+    if not kept and '"predictions"' in text:
+        raise DataError(f"{path}: tasks with predictions, no annotations; accept or correct them in Label Studio.")
     if kept and not annotated:
         # Such a file would otherwise be read as one without entities.
         names = " or ".join(map(repr, span_keys))
@@ -100,7 +103,7 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: Reading, rep
     written = [] if span_key is None else content[span_key] or []
     if type(written) is not list:
         raise DataError(f"{place}: {span_key!r} holds {str(written)[:60]}; write a list of [start, end, label].")
-    spans = [span for item in written for span in _labelled(item, text, place)]
+    spans = [span for item in written for usual in _usual_spans(item) for span in _labelled(usual, text, place)]
     own = content.get(WORD_KEY)
     text, spans, words = _words_of(None if own is None else _offsets_of(own, len(text), place), text, spans)
     pos_tags = None if own is None else parts_of_speech(content, reading, place)
@@ -127,7 +130,7 @@ def _accepted(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iter
             if task is not None:
                 seen.add(task)
             yield record
-        elif annotations := [item for item in content["annotations"] if not item.get("was_cancelled")]:
+        elif annotations := [item for item in content.get("annotations", ()) if not item.get("was_cancelled")]:
             # Several people may have annotated a task.
             if len(annotations) > 1:
                 repairs.add(_FURTHER, place, len(annotations) - 1)
@@ -144,6 +147,25 @@ def _accepted(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iter
             yield record._replace(content=data)
         else:
             repairs.add(_UNANNOTATED, place)
+
+
+def _usual_spans(written: Any) -> list[Any]:
+    """Return the spans of an element of a list as Label Studio writes them, if another tool has its own form.
+
+    Dataturks has labels and ``points``, whose end is the last character itself; other corpora have ``name``, the pair
+    ``span`` and ``type``.
+    """
+    if type(written) is dict:
+        points, labels, pair = written.get("points"), written.get("label"), written.get("span")
+        if type(labels) is list and type(points) is list and all(map(_has_end, points)):
+            return [{**point, "end": point["end"] + 1, "labels": labels} for point in points if labels]
+        if type(pair) is list and len(pair) == 2 and "type" in written:
+            return [{"start": pair[0], "end": pair[1], "labels": [written["type"]], "text": written.get("name")}]
+    return [written]
+
+
+def _has_end(point: Any) -> bool:
+    return type(point) is dict and type(point.get("end")) is int
 
 
 def _labelled(written: Any, text: str, place: str) -> list[Span]:
@@ -302,7 +324,7 @@ def sentences_between(starts: Sequence[bool], tags: Sequence[str]) -> Iterator[t
 
 # --- BRAT ------------------------------------------------------------------------------------------------------------
 
-_BRAT_SPAN = re.compile(r"T\S*\t(\S+) ([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)(?:\t(.*))?")
+_BRAT_SPAN = re.compile(r"T\S*\t(\S+)[ \t]([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)(?:\t(.*))?")
 
 
 def read_brat(path: Path, repairs: Repairs, document: str) -> Iterator[Sentence]:

@@ -10,7 +10,7 @@ const element = (name, ...children) => {
 };
 
 /** A hue for each label, the same as in Python's notebooks. */
-const hue = (label) => (Array.from(label).reduce((sum, character) => sum + character.codePointAt(0), 0) * 47) % 360;
+const hue = (label) => (Array.from(label).reduce((sum, character) => sum + character.codePointAt(0), 0) * 131) % 360;
 
 function show(text, entities) {
   let end = 0;
