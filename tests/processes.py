@@ -1,7 +1,8 @@
 """New Python processes, forked from one that has imported PyTorch and others, which takes most of a process's start.
 
-What that process has imported reads no variable of the Hub, and this package is not among it. Tests of imports,
-encodings, memory, pipes and signals start an interpreter themselves.
+What that process has imported reads no variable of the Hub, and this package is not among it; with `trains`, it has
+imported what a training needs as well. Tests of imports, encodings, memory, pipes and signals start an interpreter
+themselves.
 """
 
 import atexit
@@ -20,6 +21,8 @@ from pathlib import Path
 SERVER = """
 import json, os, runpy, sys
 import pandas, pyarrow.parquet, sklearn.utils.validation, torch._dynamo, torch.distributed.tensor
+if sys.argv[1:]:
+    import hf_xorner.cli, hf_xorner.training
 
 for line in sys.stdin:
     job, children = json.loads(line), []
@@ -54,20 +57,21 @@ else:
 
 
 @functools.cache
-def server():
+def server(trains):
     """Start the process that is forked; it ends with the tests."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([sys.executable, "-c", SERVER], start_new_session=True, **pipes)
+    command = [sys.executable, "-c", SERVER, *["trains"] * trains]
+    process = subprocess.Popen(command, start_new_session=True, **pipes)
     atexit.register(process.stdin.close)
     return process
 
 
-def run_pythons(arguments, environments, *, cwd=None, given="", timeout=300):
+def run_pythons(arguments, environments, *, cwd=None, given="", timeout=300, trains=False):
     """Run a process with each of the environments, all at once; return what `subprocess.run` would of each."""
     words = list(map(str, arguments))
     if not hasattr(os, "fork"):
         return _run_interpreters(words, environments, cwd, given, timeout)
-    process = server()
+    process = server(trains)
     with tempfile.TemporaryDirectory() as scratch:
         processes = []
         for number, environment in enumerate(environments):
@@ -111,7 +115,7 @@ def run_in_two_processes(script, folder):
     path.write_text(script)
     group = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     ranks = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank} for rank in "01"]
-    for done in run_pythons([path], ranks, timeout=120):
+    for done in run_pythons([path], ranks, timeout=120, trains=True):
         assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -224,7 +224,7 @@ def test_no_progress_bars_are_written_to_a_file_but_to_a_terminal(workplace, mon
     small = "train my_corpus --model_type bilstm-cnn --num_train_epochs 2 --use_cpu --output_dir"
     evaluation = "evaluate --model my_tagger --dataset my_corpus --resamples 0"
     code = "import sys\nfrom hf_xorner.cli import main\nfor line in sys.argv[1:]: main(None, line.split())"
-    done = run_python(["-c", code, f"{small} small", evaluation], cwd=workplace, env=ENVIRONMENT)
+    done = run_python(["-c", code, f"{small} small", evaluation], cwd=workplace, env=ENVIRONMENT, trains=True)
     assert done.returncode == 0, done.stderr
     assert not any(sign in done.stdout + done.stderr for sign in ("\r", "it/s", "examples/s", "Loading weights"))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -256,5 +256,5 @@ def test_closed_and_full_streams_end_in_one_sentence_unless_they_are_not_needed(
         assert done.returncode == code
         assert sentence in done.stderr and len(done.stderr.splitlines()) == bool(sentence) and not done.stdout
     words = "tag --model my_tagger texts.txt --output daemon.jsonl".split()
-    assert run_python(["-c", CLOSED, *words], cwd=workplace, env=ENVIRONMENT).returncode == 0
+    assert run_python(["-c", CLOSED, *words], cwd=workplace, env=ENVIRONMENT, trains=True).returncode == 0
     assert len((workplace / "daemon.jsonl").read_text(encoding="utf-8").splitlines()) == 2

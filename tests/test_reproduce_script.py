@@ -87,7 +87,7 @@ class Forked:
     """What `subprocess.Popen` returns for a process, which is forked and has ended."""
 
     def __init__(self, command, *, stdout, env, **_):
-        done = run_python(command[1:], env=env)
+        done = run_python(command[1:], env=env, trains=True)
         stdout.write((done.stdout + done.stderr).encode())
         self.returncode = done.returncode
 

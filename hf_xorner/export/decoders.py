@@ -106,7 +106,10 @@ def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecode
         start = graph.Where(tables.barred_start, _BARRED, start)
         end = graph.Where(tables.barred_end, _BARRED, end)
     start = graph.Expand(start, graph.shape(batch, tags))
-    return _Chain(*(graph.cast(scores, "float64") for scores in (emissions, transitions, start, end)), conditioned)
+    emissions, transitions, start, end = (
+        graph.cast(scores, "float64") for scores in (emissions, transitions, start, end)
+    )
+    return _Chain(emissions, transitions, start, end, conditioned)
 
 
 def _paths(graph: Graph, chain: _Chain, lengths: Value) -> list[list[Value]]:

@@ -36,17 +36,22 @@ def export_onnx(source: str, output: str | Path, precision: str = "fp32") -> lis
     Returns:
         The written files: `model.onnx`, config and tokenizer, and `onnx_tagger.py`, which runs them.
     """
-    model, tokenizer = load(source, dtype=torch.float32)
     output = Path(output)
-    written = [write_whole(output / GRAPH_FILE, onnx_model(model, precision).SerializeToString())]
-    if output.resolve() != Path(source).resolve():
-        with tempfile.TemporaryDirectory() as folder:
-            model.config.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-            # Their Python files need PyTorch.
-            names = sorted(Path(folder).glob("*.json"))
-            written += [write_whole(output / path.name, path.read_bytes()) for path in names]
-    return [*written, write_whole(output / RUNTIME_FILE, runtime_code().encode())]
+    contents = exported_files(source, precision) | {RUNTIME_FILE: runtime_code().encode()}
+    if output.resolve() == Path(source).resolve():
+        contents = {name: contents[name] for name in (GRAPH_FILE, RUNTIME_FILE)}
+    return [write_whole(output / name, content) for name, content in contents.items()]
+
+
+def exported_files(source: str, precision: str) -> dict[str, bytes]:
+    """The graph, the config and the tokenizer of a saved tagger, by the names of their files."""
+    model, tokenizer = load(source, dtype=torch.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        model.config.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        # Their Python files need PyTorch.
+        contents = {path.name: path.read_bytes() for path in sorted(Path(folder).glob("*.json"))}
+    return {GRAPH_FILE: onnx_model(model, precision).SerializeToString(), **contents}
 
 
 @torch.no_grad()

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -28,11 +29,8 @@ SMALLEST = 1e-140
 #: Steps unbound at a time: one by one is slow, all at once takes memory in documents of 100,000 words.
 BLOCK = 256
 
-#: Elements of the largest intermediate tensor of `scan`.
-LARGEST_SCAN = 2**27
-
-#: Elements of the largest intermediate tensor of `pair_counts`.
-_CHUNK = 2**22
+#: Elements of the largest intermediate tensor of `scan`; beyond, step by step was faster on an H200.
+LARGEST_SCAN = 2**25
 
 
 class Chain(NamedTuple):
@@ -56,6 +54,11 @@ class Chain(NamedTuple):
         """True if every word has its own transitions."""
         return self.transitions.dim() == 4
 
+    @property
+    def has_graph(self) -> bool:
+        """True if what is computed from the scores becomes part of their graph of gradients."""
+        return torch.is_grad_enabled() and any(scores.requires_grad for scores in self)
+
 
 def by_step(*values: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Iterate over several tensors along dimension 0."""
@@ -68,14 +71,25 @@ class Alignment:
 
     def __init__(self, lengths: Tensor, time: int) -> None:
         self.time, self.batch = time, len(lengths)
-        self.last = (lengths - 1).clamp(min=0)  # (B,)
-        step = torch.arange(time, device=lengths.device).unsqueeze(1)  # (T, 1)
-        self.inside = step < lengths  # (T, B)
+        self.lengths = lengths
+        self.step = torch.arange(time, device=lengths.device).unsqueeze(1)  # (T, 1)
+        self.inside = self.step < lengths  # (T, B)
         self.inside_pairs = self.inside[1:]  # (T − 1, B) words that have a word before them
-        self.rows = torch.arange(self.batch, device=lengths.device)
-        #: (T, B) the word as far from the end as this one is from the start.
-        self.mirrored = (self.last - step).clamp(min=0)
-        self.words = torch.stack([step.minimum(self.last), self.mirrored], 1)  # (T, 2, B)
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """The numbers of the sentences, (B,)."""
+        return torch.arange(self.batch, device=self.lengths.device)
+
+    @cached_property
+    def last(self) -> Tensor:
+        """The last word of each sentence, (B,)."""
+        return (self.lengths - 1).clamp(min=0)
+
+    @cached_property
+    def words(self) -> Tensor:
+        """The words of each step, (T, 2, B): as far from the start, and as far from the end."""
+        return torch.stack([self.step.minimum(self.last), (self.last - self.step).clamp(min=0)], 1)
 
     def align(self, values: Tensor) -> Tensor:
         """Values of words (B, T, …) in the order of the steps of both directions: (T, 2, B, …)."""
@@ -89,19 +103,10 @@ class Alignment:
         backward = transitions[self.rows, self.words[step - 1, 1]]
         return torch.stack([forward, backward.transpose(1, 2)])
 
-    def all_moves(self, transitions: Tensor) -> Tensor:
-        """The transitions of both directions into every step but the first, (T − 1, 2, B, K, K), of (B, T, K, K)."""
-        forward = transitions[self.rows, self.words[1:, 0]]
-        backward = transitions[self.rows, self.words[:-1, 1]]
-        return torch.stack([forward, backward.mT], 1)
-
     def mirror(self, values: Tensor) -> Tensor:
         """Values of the steps of the backward direction (T, B, K) in the order of the words."""
-        return values.flatten(0, 1).index_select(0, self._mirrored_rows).view_as(values)
-
-    @cached_property
-    def _mirrored_rows(self) -> Tensor:
-        return (self.mirrored * self.batch + self.rows).flatten()
+        index = (self.words[:, 1] * self.batch + self.rows).flatten()
+        return values.flatten(0, 1).index_select(0, index).view_as(values)
 
     def total(self, values: Tensor) -> Tensor:
         """Sum (T, B), or (T − 1, B) for pairs, over the words of each sentence: (B,)."""
@@ -113,135 +118,99 @@ class Alignment:
         return values[self.last, self.rows]
 
 
-def scannable(emissions: Tensor) -> bool:
-    """True where few large operations are faster than many small ones, and fit into memory; (T, …, K)."""
-    return not readable(emissions) and emissions.numel() * emissions.shape[-1] ** 2 <= LARGEST_SCAN
+def pair_scores(chain: Chain, inside: Tensor) -> Tensor:
+    """Scores of the pairs of neighbouring tags with the emission of the second, (T − 1, B, K, K).
+
+    Beyond a sentence's end, outside of `inside` (T, B), its last tag is repeated at no cost.
+    """
+    emissions = chain.emissions.transpose(0, 1)[1:].unsqueeze(2)
+    moves = chain.transitions[:, 1:].transpose(0, 1) if chain.conditioned else chain.transitions
+    repeated = torch.eye(moves.shape[-1], dtype=moves.dtype, device=moves.device).log()
+    return torch.where(inside[1:, :, None, None], moves + emissions, repeated)
 
 
-def scan(first: Tensor, moves: Tensor, emissions: Tensor, reduce: Callable[..., Tensor]) -> Tensor:
-    """Scores of the paths to each tag of each word, (T, …, K), less the word's maximum, in O(log T) operations.
+def scannable(pairs: Tensor) -> bool:
+    """True where few large operations are faster than many small ones, and fit into memory."""
+    return not readable(pairs) and pairs.numel() * pairs.shape[-1] <= LARGEST_SCAN
 
-    The table of all pairs of tags at the two ends of 1, 2, 4, … words is joined with its neighbour's.
+
+def scan(first: Tensor, pairs: Tensor, reduce: Callable[..., Tensor]) -> Tensor:
+    """Scores of the paths to each tag of each word, (T, …, K): of all by `torch.logsumexp`, the best by `torch.amax`.
+
+    On a GPU in O(log T) operations: the table of all pairs of tags at the two ends of 1, 2, 4, … words is joined with
+    its neighbour's.
 
     Args:
-        first: Scores before the first emission, (…, K).
-        moves: Transitions, (…, K, K), or (T − 1, …, K, K) where every word has its own.
-        emissions: (T, …, K).
-        reduce: `torch.logsumexp` for the sum of all paths, `torch.amax` for the best.
+        first: Scores of the tags of the first word, (…, K).
+        pairs: Scores of the pairs of neighbouring tags, (T − 1, …, K, K).
+        reduce: The function.
     """
-    start = (first + emissions[:1]).unsqueeze(-2)
-    paths = moves + emissions[1:].unsqueeze(-2)
-    paths = torch.cat([start.expand(1, *paths.shape[1:]), paths])
+    if first.requires_grad or pairs.requires_grad or not scannable(pairs):
+        scores = [first]
+        for (pair,) in by_step(pairs):
+            scores.append(reduce(scores[-1].unsqueeze(-1) + pair, -2))
+        return torch.stack(scores)
+    paths = torch.cat([first.unsqueeze(-2).expand(1, *pairs.shape[1:]), pairs])
     words = 1
     while words < len(paths):
         reduce(paths[:-words].unsqueeze(-1) + paths[words:].unsqueeze(-3), -2, out=paths[words:])
         words *= 2
-    return _normalized(paths[..., 0, :])[1]
+    return paths[..., 0, :]
 
 
-def _normalized(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """The maxima of scores (…, K), and the scores less these."""
-    top = scores.amax(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).min)  # −∞ − −∞ would be NaN
-    return top, scores - top
-
-
-class Messages:
-    """Sums over the paths to each tag from both ends of a sentence.
-
-    `arriving` and `leaving` (T, 2, B, K) are those to the tag, without and with its emission, forward and backward.
-    """
-
-    alignment: Alignment
-    arriving: Tensor
-    leaving: Tensor
-
-    @cached_property
-    def arriving_back(self) -> Tensor:
-        """Backward `arriving` in the order of the words, (T, B, K)."""
-        return self.alignment.mirror(self.arriving[:, 1])
-
-    @cached_property
-    def leaving_back(self) -> Tensor:
-        """Backward `leaving` in the order of the words, (T, B, K)."""
-        return self.alignment.mirror(self.leaving[:, 1])
-
-
-class LogMessages(Messages):
+class LogMessages:
     """Forward-backward in log space: exact for scores of any size, with an exponential for every pair of tags.
 
-    `arriving` and `leaving` are log-sums; `leaving` is normalised to a maximum of 0 at each step, and `tops` are the
-    maxima subtracted.
+    `forward` and `backward` (T, B, K) are log-sums over the paths to each tag from both ends of a sentence; the first
+    includes the tag's emission.
     """
 
     def __init__(self, chain: Chain, lengths: Tensor) -> None:
+        chain = chain.widened()
+        if chain.has_graph:  # in which −∞ would make gradients NaN
+            chain = Chain(chain.emissions, *(scores.clamp(min=IMPOSSIBLE) for scores in chain[1:]))
         self.chain, self.alignment = chain, Alignment(lengths, chain.emissions.shape[1])
-        emissions = self.alignment.align(chain.emissions)  # (T, 2, B, K)
-        moves = torch.stack([chain.transitions, chain.transitions.mT]).unsqueeze(1) if not chain.conditioned else None
-        first = torch.stack([scores.expand(emissions[0, 0].shape) for scores in (chain.start, chain.end)])
-        if not torch.is_grad_enabled() and scannable(emissions):
-            pairs = self.alignment.all_moves(chain.transitions) if moves is None else moves
-            before = scan(first, pairs, emissions, torch.logsumexp)[:-1].unsqueeze(-1)
-            self.arriving = torch.cat([first.unsqueeze(0), (before + pairs).logsumexp(-2)])
-            self.tops, self.leaving = _normalized(self.arriving + emissions)
-            return
-        steps, score = [], emissions[0]
-        for step, (emission,) in enumerate(by_step(emissions)):
-            if step:
-                here = self.alignment.moves(chain.transitions, step) if moves is None else moves
-                arriving = (score.unsqueeze(3) + here).logsumexp(2)
-            else:
-                arriving = first
-            top, score = _normalized(arriving + emission)
-            steps.append((arriving, score, top))
-        self.arriving, self.leaving, self.tops = (torch.stack(values) for values in zip(*steps, strict=True))
+        self.pairs = pair_scores(chain, self.alignment.inside)
+        first = chain.start + chain.emissions[:, 0]
+        ends = torch.stack([first, chain.end.expand_as(first)])
+        sums = scan(ends, torch.stack([self.pairs, self.pairs.flip(0).mT], 1), torch.logsumexp)
+        self.forward, self.backward = sums[:, 0], sums[:, 1].flip(0)
+        self.total = (self.forward[-1] + chain.end).logsumexp(1)
+        self.finite_total = self.total.clamp(min=torch.finfo(self.total.dtype).min)  # −∞ − −∞ would be NaN
 
     def log_partition(self) -> Tensor:
         """Log of the summed exponentiated scores of all paths: (B,)."""
-        last = self.alignment.at_last(self.leaving[:, 0]) + self.chain.end
-        return last.logsumexp(1) + self.alignment.total(self.tops[:, 0, :, 0])
+        return self.total
 
     def log_marginals(self, path: Tensor | None = None) -> Tensor:
         """Log probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
-        both = (self.leaving[:, 0] + self.arriving_back).log_softmax(2)
+        both = self.forward + self.backward - self.finite_total.unsqueeze(1)
         return both if path is None else both.gather(2, path.unsqueeze(2)).squeeze(2)
 
     def marginals(self) -> Tensor:
         """Probability of each tag of each word, (T, B, K); 0 where no path is possible at all."""
-        return self.log_marginals().exp().masked_fill(self._hopeless().unsqueeze(1), 0)
-
-    def _hopeless(self) -> Tensor:
-        """The sentences of which every path is forbidden: (B,)."""
-        return self.log_partition() == -torch.inf
+        return self.log_marginals().exp()
 
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
         before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
-        rest = self.leaving_back[1:].gather(2, after)
-        whole = self.arriving_back[:-1].gather(2, before)
-        return (rest - whole).squeeze(2) + moves_along(self.chain.transitions, path)
+        pair = self.pairs.gather(2, before.unsqueeze(3).expand(-1, -1, 1, self.pairs.shape[3])).squeeze(2)
+        rest = (pair + self.backward[1:]).gather(2, after) - self.backward[:-1].gather(2, before)
+        return rest.squeeze(2)
 
     def pair_counts(self, weight: Tensor) -> Tensor:
         """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
-        before, after = self.leaving[:-1, 0], self.leaving_back[1:]
-        norm = (self.arriving[1:, 0] + after).logsumexp(2)  # (T − 1, B)
-        transitions = self.chain.transitions
-        counts = torch.zeros_like(transitions)
-        counted = self.alignment.inside_pairs & ~self._hopeless()
-        steps = max(1, _CHUNK // max(1, before[:1].numel() * before.shape[2]))
-        for first in range(0, len(before), steps):
-            part = slice(first, first + steps)
-            here = transitions[:, 1:][:, part].transpose(0, 1) if self.chain.conditioned else transitions
-            scores = before[part].unsqueeze(3) + after[part].unsqueeze(2) - norm[part, :, None, None]
-            pairs = torch.where(counted[part, :, None, None], (scores + here).exp() * weight[:, None, None], 0)
-            if self.chain.conditioned:
-                counts[:, 1:][:, part] = pairs.transpose(0, 1)
-            else:
-                counts += pairs.sum((0, 1))
-        return counts
+        scores = self.forward[:-1].unsqueeze(3) + self.pairs + self.backward[1:].unsqueeze(2)
+        counts = (scores - self.finite_total[:, None, None]).exp() * weight[:, None, None]
+        counts = torch.where(self.alignment.inside_pairs[..., None, None], counts, 0)
+        return F.pad(counts.transpose(0, 1), (0, 0, 0, 0, 1, 0)) if self.chain.conditioned else counts.sum((0, 1))
 
 
-class ScaledMessages(Messages):
+class ScaledMessages:
     """Forward-backward on scaled probabilities in float64: a step is one matrix product, several times as fast.
+
+    `arriving` and `leaving` (T, 2, B, K) are sums over the paths to each tag, without and with its emission, from the
+    start and from the end of a sentence.
 
     Emissions, transitions and each step are scaled to a maximum of 1. Weights that underflow may lose paths that later
     words favour; `exact` says whether none did.
@@ -274,6 +243,16 @@ class ScaledMessages(Messages):
             weight = torch.mul(arriving, emission, out=leaving)
             torch.amax(weight, 2, keepdim=True, out=scale)
             weight /= scale
+
+    @cached_property
+    def arriving_back(self) -> Tensor:
+        """Backward `arriving` in the order of the words, (T, B, K)."""
+        return self.alignment.mirror(self.arriving[:, 1])
+
+    @cached_property
+    def leaving_back(self) -> Tensor:
+        """Backward `leaving` in the order of the words, (T, B, K)."""
+        return self.alignment.mirror(self.leaving[:, 1])
 
     def exact(self) -> bool:
         """True if no weight of a reachable tag underflowed."""
@@ -347,15 +326,11 @@ def messages(chain: Chain, lengths: Tensor) -> ScaledMessages | LogMessages:
 
     A GPU always uses log space: `exact` reads values, and scaling gains little there.
     """
-    if torch.is_grad_enabled() and any(scores.requires_grad for scores in chain):
-        # Gradients of the posterior go through the graph of the recursion, in which −∞ would make them NaN.
-        finite = (scores.clamp(min=IMPOSSIBLE) for scores in chain[1:])
-        return LogMessages(Chain(chain.emissions, *finite), lengths)
-    if readable(chain.emissions):
+    if readable(chain.emissions) and not chain.has_graph:
         scaled = ScaledMessages(chain, lengths)
         if scaled.exact():
             return scaled
-    return LogMessages(chain.widened(), lengths)
+    return LogMessages(chain, lengths)
 
 
 def moves_along(transitions: Tensor, path: Tensor) -> Tensor:
@@ -391,50 +366,45 @@ def path_score(chain: Chain, lengths: Tensor, path: Tensor) -> Tensor:
 @torch.no_grad()
 def best_path(chain: Chain, lengths: Tensor) -> Tensor:
     """The path of the highest score (Viterbi), (B, T); arbitrary beyond a sentence's end."""
-    _, transitions, _, end = chain
     batch, time, _ = chain.emissions.shape
     if time == 0:
         return lengths.new_zeros(batch, 0)
-    scores = best_scores(chain)
-    last = (lengths - 1).clamp(min=0)
-    rows = torch.arange(batch, device=last.device)
-    tag = (scores[last, :, rows] + end).argmax(1)
-    path = torch.empty(time, batch, dtype=torch.long, device=last.device)
+    alignment = Alignment(lengths, time)
+    if not readable(chain.emissions):
+        return _scanned_path(chain.widened(), alignment.inside)
+    scores, transitions, rows = best_scores(chain), chain.transitions, alignment.rows
+    tag = (scores[alignment.last, :, rows] + chain.end).argmax(1)
+    path = lengths.new_empty(time, batch)
     path[time - 1] = tag
-    inside = torch.arange(time, device=last.device).unsqueeze(1) < lengths
-    if scannable(scores.mT):
-        return _trace_back(scores.mT, transitions, inside, tag)
     for step in range(time - 1, 0, -1):
         # Back pointers are computed for the tags of the path only.
         move = transitions[rows, step, :, tag].t() if chain.conditioned else transitions.index_select(1, tag)
         source = (scores[step - 1] + move).max(0).indices  # several times as fast as argmax
         # Beyond the end of a sentence its last tag is copied.
-        tag = torch.where(inside[step], source, tag, out=path[step - 1])
+        tag = torch.where(alignment.inside[step], source, tag, out=path[step - 1])
     return path.t()
 
 
-def _trace_back(scores: Tensor, transitions: Tensor, inside: Tensor, last: Tensor) -> Tensor:
-    """The best path (B, T) from the scores (T, B, K) and the last tags (B,), in O(log T) operations."""
-    moves = transitions if transitions.dim() == 2 else transitions[:, 1:].transpose(0, 1)
-    sources = (scores[:-1].unsqueeze(3) + moves).max(2).indices  # (T − 1, B, K)
-    sources = torch.where(inside[1:].unsqueeze(2), sources, torch.arange(scores.shape[2], device=last.device))
-    paths = torch.cat([sources, last.view(1, -1, 1).expand(1, *sources.shape[1:])])
-    words = 1
-    while words < len(paths):
-        paths = torch.cat([paths[:-words].gather(2, paths[words:]), paths[-words:]])
-        words *= 2
-    return paths[..., 0].t()
+def _scanned_path(chain: Chain, inside: Tensor) -> Tensor:
+    """`best_path` in O(log T) operations, for sentences with words `inside` (T, B)."""
+    pairs = pair_scores(chain, inside)
+    scores = scan(chain.start + chain.emissions[:, 0], pairs, torch.amax)
+    last = (scores[-1] + chain.end).argmax(1)
+    sources = (scores[:-1].unsqueeze(3) + pairs).max(2).indices  # (T − 1, B, K): tag of a word by that of the next
+    # The last word has one tag. Behind it the tag is kept, so that all words can be joined with later ones.
+    tags = torch.arange(scores.shape[2], device=last.device)
+    joins = (len(scores) - 1).bit_length()
+    paths = [sources, last.unsqueeze(1).expand_as(scores[:1]), tags.expand(2**joins - 1, *scores.shape[1:])]
+    sources = torch.cat(paths)
+    for join in range(joins):
+        sources = sources[: -(2**join)].gather(2, sources[2**join :])
+    return sources[..., 0].t()
 
 
 def best_scores(chain: Chain) -> Tensor:
     """The score of the best path to each tag of each word, (T, K, B), up to a number for each word."""
     emissions, transitions, start, _ = chain
     batch, _, tags = emissions.shape
-    if scannable(emissions):
-        emissions, transitions, start, _ = chain.widened()
-        first, words = start.expand(batch, tags), emissions.transpose(0, 1)
-        moves = transitions[:, 1:].transpose(0, 1) if chain.conditioned else transitions
-        return scan(first, moves, words, torch.amax).mT
     # Sentences last, so that sums and maxima run over contiguous memory.
     words = emissions.permute(1, 2, 0).contiguous()  # (T, K, B)
     words = words - words.amax(1, keepdim=True)
@@ -506,7 +476,9 @@ def pair_posterior(chain: Chain, lengths: Tensor) -> Tensor:
 
 
 @torch.compiler.disable
-def posterior(chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True) -> tuple[Tensor | None, Tensor]:
+def posterior(
+    chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True, dtype: torch.dtype | None = None
+) -> tuple[Tensor | None, Tensor]:
     """Log posterior marginals (B, T, K), if of all tags, and log probabilities (B, T, 2) of those of a path (B, T).
 
     The latter are those of each tag by itself and given the tag before it on the path (by itself for the first word).
@@ -515,29 +487,23 @@ def posterior(chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True
     """
     if chain.emissions.shape[1] == 0:
         return torch.zeros_like(chain.emissions), chain.emissions.new_zeros(*path.shape, 2)
-    sums, like = messages(chain, lengths), chain.emissions
-    marginals = _log_marginals(sums, like) if all_tags else None
+    sums, dtype = messages(chain, lengths), dtype or chain.emissions.dtype
+
+    def finite(log_probs: Tensor) -> Tensor:
+        """(T, B, …) as (B, T, …)."""
+        return log_probs.to(dtype).clamp(min=IMPOSSIBLE).transpose(0, 1)
+
     inside = sums.alignment.inside.t()
-    if marginals is None:
-        alone = _finite(sums.log_marginals(path.t()), like).t()
-    else:
+    if all_tags:
+        even = -math.log(chain.emissions.shape[2])
+        marginals = finite(sums.log_marginals()).where(inside.unsqueeze(2), even)
         alone = marginals.gather(2, path.unsqueeze(2)).squeeze(2)
-    alone = alone.where(inside, 0)
+    else:
+        marginals, alone = None, finite(sums.log_marginals(path.t()))
     # NaN after a forbidden tag.
-    following = sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE)
-    following = torch.cat([alone[:, :1], _finite(following, like).t()], 1).where(inside, 0)
-    return marginals, torch.stack([alone, following], 2)
-
-
-def _log_marginals(sums: ScaledMessages | LogMessages, like: Tensor) -> Tensor:
-    """(B, T, K) in the dtype of the emissions."""
-    inside = sums.alignment.inside.t().unsqueeze(2)
-    return _finite(sums.log_marginals(), like).transpose(0, 1).where(inside, -math.log(like.shape[2]))
-
-
-def _finite(log_probs: Tensor, like: Tensor) -> Tensor:
-    """Log probabilities made finite, in the dtype of the emissions."""
-    return log_probs.to(like.dtype).clamp(min=IMPOSSIBLE)
+    following = finite(sums.log_conditionals(path.t()).nan_to_num(nan=IMPOSSIBLE, neginf=IMPOSSIBLE))
+    steps = torch.stack([alone, torch.cat([alone[:, :1], following], 1)], 2)
+    return marginals, steps.where(inside.unsqueeze(2), 0)
 
 
 class _LogPartition(torch.autograd.Function):

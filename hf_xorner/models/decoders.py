@@ -16,6 +16,7 @@ from .crf import (
     pair_posterior,
     posterior,
 )
+from .layers import readable
 from .tags import IGNORED, TagSpace
 
 #: For each parameter, the names of the entries of each dimension; None if these do not depend on the labels.
@@ -180,8 +181,11 @@ class CrfDecoder(Decoder):
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
         """By the Viterbi and the forward-backward algorithm."""
         chain = self.chain(scores, states)
+        dtype = chain.emissions.dtype
+        if not readable(scores):
+            chain = chain.widened()  # once for both
         path = best_path(chain, lengths)
-        return Decoded(path, *posterior(chain, lengths, path, all_tags))
+        return Decoded(path, *posterior(chain, lengths, path, all_tags, dtype))
 
     def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
         """Emissions, transitions, start and end in at least float32; −∞ for what is forbidden."""

@@ -260,7 +260,9 @@ class TaggerForTokenClassification(PreTrainedModel):
             mask = _one_word(mask)
             inputs = {name: _one_word(values, IGNORED * (name == "labels")) for name, values in inputs.items()}
         # Padding is moved to the right: encoders and decoders only know lengths.
-        order = None if _is_right_padded(mask) else torch.argsort((~mask).to(torch.uint8), dim=1, stable=True)
+        order = (
+            None if _is_right_padded(mask) else torch.argsort(mask.to(torch.uint8), dim=1, descending=True, stable=True)
+        )
         lengths = mask.sum(1)
         if order is not None:
             inputs = {name: _reorder(values, order) for name, values in inputs.items()}

@@ -107,10 +107,8 @@ def both_directions(features: Tensor | DistinctWords) -> Tensor | DistinctWords:
 
 
 def reversed_order(lengths: Tensor, time: int) -> Tensor:
-    """Indices (B, T) that reverse the words of every sentence and leave its padding."""
-    position = torch.arange(time, device=lengths.device)
-    last = lengths.unsqueeze(1) - 1
-    return torch.where(position <= last, last - position, position)
+    """Indices (B, T) that reverse the words of every sentence, and its padding; twice, they restore the order."""
+    return (lengths.unsqueeze(1) + torch.arange(-1, -time - 1, -1, device=lengths.device)) % time
 
 
 @torch.compiler.disable
@@ -523,12 +521,11 @@ class BiLayer(nn.Module):
         no_bias = torch.zeros_like(self.bias[0])
         weights = [[self.weight_ih[d], weight_hh[d], self.bias[d], no_bias] for d in range(2)]
         _, batch, time, _ = inputs.shape
-        row = torch.arange(batch, device=lengths.device).unsqueeze(1) * time
-        words = (row + reversed_order(lengths, time)).flatten()  # which word direction 1 reads at each step
+        sentences = torch.arange(0, batch * time, time, device=lengths.device).unsqueeze(1)
+        words = (sentences + reversed_order(lengths, time)).flatten()  # which word direction 1 reads at each step
         backwards = inputs[1].flatten(0, 1).index_select(0, words).unflatten(0, (batch, time))
-        states = fused_recurrence(backwards, weights[1]).flatten(0, 1)
-        states = torch.zeros_like(states).index_copy(0, words, states).unflatten(0, (batch, time))
-        return torch.stack([fused_recurrence(inputs[0], weights[0]), states])
+        states = fused_recurrence(backwards, weights[1]).flatten(0, 1).index_select(0, words)  # in order again
+        return torch.stack([fused_recurrence(inputs[0], weights[0]), states.unflatten(0, (batch, time))])
 
 
 class BiRnnLayer(BiLayer):

@@ -154,9 +154,9 @@ class TagSpace:
         """Sum the probabilities of the inner tags (…, K) of each public label: (…, L)."""
         if not self.chunked:
             return log_probs
-        one, other = self.on(log_probs.device).members.unbind(1)
-        first, second = log_probs[..., one], log_probs[..., other].masked_fill(one == other, -torch.inf)
-        return torch.logaddexp(first, second)
+        members = self.on(log_probs.device).members
+        first, second = log_probs[..., members].unbind(-1)
+        return torch.logaddexp(first, second.masked_fill(members[:, 0] == members[:, 1], -torch.inf))
 
 
 def _shifted(values: Tensor, offset: int, fill: float) -> Tensor:

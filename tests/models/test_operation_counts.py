@@ -23,12 +23,12 @@ VIEWS = {
 #: By architecture: tagging, and a training step with masks that the batch shares. A step of `lstm-crf` takes ten
 #: operations for each word, as its cell with peepholes is not one of cuDNN's.
 MOST = {
-    "bilstm-cnn": (134, 246),
-    "cross-bilstm-cnn": (135, 248),
-    "att-bilstm-cnn": (156, 288),
-    "cnn-lstm-crf": (195, 281),
-    "grn": (220, 350),
-    "id-cnn": (104, 203),
+    "bilstm-cnn": (119, 235),
+    "cross-bilstm-cnn": (120, 237),
+    "att-bilstm-cnn": (141, 277),
+    "cnn-lstm-crf": (147, 231),
+    "grn": (180, 304),
+    "id-cnn": (99, 200),
 }
 
 

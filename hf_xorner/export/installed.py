@@ -1,0 +1,42 @@
+"""Tag texts with the model of this package, by ONNX Runtime, tokenizers and NumPy alone.
+
+`--to package` writes this module, and what it imports, as the `__init__.py` of a package with a model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from ..entities import Entities
+from .runtime import OnnxTagger
+
+
+@lru_cache(maxsize=1)
+def load() -> OnnxTagger:
+    """Return the tagger of the model."""
+    return OnnxTagger.from_pretrained(Path(__file__).parent)
+
+
+def tag(text: str | Sequence[str]) -> Entities:
+    """Return the entities of a text, or of a list of words."""
+    return load()(text)
+
+
+def stream(texts: Iterable[str | Sequence[str]]) -> Iterator[Entities]:
+    """Yield the entities of every text or list of words."""
+    return load().stream(texts)
+
+
+def main() -> None:
+    """Print each text of the command line, or each line of standard input, with its entities."""
+    parser = argparse.ArgumentParser(description="Print each text with its entities, one JSON object a line.")
+    parser.add_argument("text", nargs="*", help="A text; by default the lines of standard input.")
+    texts = parser.parse_args().text or (line.rstrip("\n") for line in sys.stdin)
+    for entities in stream(texts):
+        record = {"text": entities.text, "entities": [entity._asdict() for entity in entities]}
+        sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")

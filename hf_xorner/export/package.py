@@ -1,0 +1,87 @@
+"""A wheel of a model: a Python package that tags texts without PyTorch."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+import zipfile
+from importlib.metadata import requires
+from pathlib import Path
+
+from huggingface_hub import ModelCard
+from packaging.version import Version
+
+from ..files import write_whole
+from .bundle import MODULES, runtime_code
+from .onnx import exported_files
+
+_NAME = re.compile("[a-z][a-z0-9_]*")
+_WHEEL = "Wheel-Version: 1.0\nGenerator: hf_xorner\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def export_package(
+    source: str, output: str | Path, name: str | None, version: str = "1.0", precision: str = "fp32"
+) -> list[Path]:
+    """Write a saved tagger as a wheel, with a function `tag` and a command.
+
+    Args:
+        source: The model's folder, or its repository on the Hub.
+        output: The folder to write to.
+        name: The name of the package; the command has hyphens in place of underscores.
+        version: The version of the package.
+        precision: See `onnx_model`.
+
+    Returns:
+        The wheel.
+
+    Raises:
+        ValueError: If the name or the version cannot be that of a package.
+    """
+    if not name or not _NAME.fullmatch(name):
+        raise ValueError(
+            f"--to package needs a name such as my_ner, not {name!r}: letters a to z, digits and underscores."
+        )
+    version = str(Version(version))
+    contents = exported_files(source, precision)
+    contents = {f"{name}/{file}": content for file, content in contents.items()}
+    contents[f"{name}/__init__.py"] = runtime_code((*MODULES, "export/installed.py")).encode()
+    info = f"{name}-{version}.dist-info"
+    contents[f"{info}/METADATA"] = _metadata(source, name, version).encode()
+    contents[f"{info}/WHEEL"] = _WHEEL.encode()
+    contents[f"{info}/entry_points.txt"] = f"[console_scripts]\n{name.replace('_', '-')} = {name}:main\n".encode()
+    record = [f"{file},sha256={_digest(content)},{len(content)}\n" for file, content in contents.items()]
+    contents[f"{info}/RECORD"] = "".join([*record, f"{info}/RECORD,,\n"]).encode()
+    wheel = io.BytesIO()
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file, content in contents.items():
+            # The earliest date that a ZIP file can have, so that the same model gives the same bytes.
+            archive.writestr(zipfile.ZipInfo(file, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+    return [write_whole(Path(output) / f"{name}-{version}-py3-none-any.whl", wheel.getvalue())]
+
+
+def _digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+
+
+def _metadata(source: str, name: str, version: str) -> str:
+    """The content of METADATA: the facts of pip, and the model's card."""
+    path = Path(source) / "README.md"
+    card = None
+    if path.is_file() or not path.parent.is_dir():
+        card = ModelCard.load(path if path.is_file() else source, ignore_metadata_errors=True)
+    # Of the requirements of this package, those of the runtime.
+    needed = [each.partition(";")[0] for each in requires("hf_xorner") or ()]
+    needed = [each for each in needed if re.match("(numpy|onnxruntime|tokenizers)\\b", each)]
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {name}",
+        f"Version: {version}",
+        "Summary: A tagger for words in text, by ONNX Runtime",
+        *([f"License: {card.data.license}"] if card and card.data.license else []),
+        "Requires-Python: >=3.10",
+        *(f"Requires-Dist: {each}" for each in needed),
+        "Description-Content-Type: text/markdown",
+    ]
+    return "\n".join(lines) + f"\n\n{card.text.strip() if card else ''}\n"

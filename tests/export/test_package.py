@@ -1,0 +1,88 @@
+"""A wheel holds a model and all that runs it."""
+
+import base64
+import csv
+import hashlib
+import json
+import subprocess
+import sys
+import venv
+import zipfile
+from email import message_from_bytes
+
+import pytest
+from conftest import REPOSITORY, build_model
+from test_runtime import REFUSED
+
+from hf_xorner import Tagger
+from hf_xorner.cli import main
+
+TEXT = "Ann Smith met Zeus in Rome."
+CARD = "---\nlicense: mit\n---\n# A tagger\n"
+
+
+@pytest.fixture
+def saved(tokenizer, tmp_path):
+    """A saved model with a card."""
+    Tagger(build_model("lstm-crf", tokenizer), tokenizer).save_pretrained(tmp_path / "model")
+    (tmp_path / "model" / "README.md").write_text(CARD)
+    return tmp_path / "model"
+
+
+def wheel_of(model, folder):
+    main("export", [str(model), "--to", "package", "--name", "my_ner", "--version", "1.2", "--output", str(folder)])
+    return folder / "my_ner-1.2-py3-none-any.whl"
+
+
+def printed_entities(output):
+    record = json.loads(output)
+    return record["text"], [(entity["label"], entity["start"], entity["end"]) for entity in record["entities"]]
+
+
+def entities_by(model, text):
+    return text, [(entity.label, entity.start, entity.end) for entity in Tagger.from_pretrained(str(model))(text)]
+
+
+def test_a_wheel_names_its_files_and_the_facts_of_the_card(saved, tmp_path):
+    with zipfile.ZipFile(wheel_of(saved, tmp_path)) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    record = {name: digest for name, digest, _ in csv.reader(contents["my_ner-1.2.dist-info/RECORD"].decode().split())}
+    assert record.pop("my_ner-1.2.dist-info/RECORD") == ""
+    assert record == {
+        name: "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+        for name, content in contents.items()
+        if not name.endswith("/RECORD")
+    }
+    metadata = message_from_bytes(contents["my_ner-1.2.dist-info/METADATA"])
+    assert [metadata[name] for name in ("Name", "Version", "License")] == ["my_ner", "1.2", "mit"]
+    assert {each.split(">")[0] for each in metadata.get_all("Requires-Dist")} == {"numpy", "onnxruntime", "tokenizers"}
+    assert metadata.get_payload() == "# A tagger\n"
+
+
+def test_a_wheel_tags_where_nothing_else_can_be_imported(saved, tmp_path):
+    with zipfile.ZipFile(wheel_of(saved, tmp_path)) as archive:
+        archive.extractall(tmp_path / "site")
+    code = REFUSED.replace("onnx_tagger", "my_ner") + "import my_ner\nmy_ner.main()"
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "site", TEXT], capture_output=True, timeout=60)
+    assert done.stderr == b""
+    assert printed_entities(done.stdout) == entities_by(saved, TEXT)
+
+
+def test_names_and_versions_that_pip_refuses_are_refused(saved, tmp_path, capsys):
+    for options in ([], ["--name", "my-ner"], ["--name", "my_ner", "--version", "new"]):
+        with pytest.raises(SystemExit):
+            main("export", [str(saved), "--to", "package", *options, "--output", str(tmp_path / "dist")])
+        assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not (tmp_path / "dist").exists()
+
+
+@pytest.mark.slow
+def test_pip_installs_the_wheel_of_the_shipped_model(tmp_path):
+    model = REPOSITORY / "model_cards" / "english-ner-small"
+    venv.create(tmp_path / "env", with_pip=True)
+    binaries = tmp_path / "env" / "bin"
+    subprocess.run([binaries / "pip", "install", "-q", wheel_of(model, tmp_path)], check=True)
+    assert subprocess.run([binaries / "python", "-c", "import torch"], capture_output=True).returncode
+    text = "Imran Vale flew from Oslo to Siemens."
+    done = subprocess.run([binaries / "my-ner", text], check=True, capture_output=True)
+    assert printed_entities(done.stdout) == entities_by(model, text)
