@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from .corpora import load_corpus, xor_corpus
     from .entities import Entities, Entity
     from .evaluation.evaluate import evaluate
+    from .files import english
     from .hub import publish
-    from .loading import english
     from .models.configuration_tagger import TaggerConfig
     from .models.modeling_tagger import TaggerForTokenClassification, TaggerOutput
     from .models.tokenization_word_char import WordCharTokenizer
@@ -48,7 +48,7 @@ _LAZY = {
     "TaggerOutput": "models.modeling_tagger",
     "TaggerTrainer": "training",
     "WordCharTokenizer": "models.tokenization_word_char",
-    "english": "loading",
+    "english": "files",
     "evaluate": "evaluation.evaluate",
     "load_corpus": "corpora",
     "publish": "hub",

@@ -21,12 +21,22 @@ from .errors import DataError
 #: The file in which a training run records its facts, beside its model.
 FACTS_FILE = "facts.json"
 
+#: The English model of the package; pyproject.toml names its folder as well.
+ENGLISH = "english-ner-small"
+
 BYTE_ORDER_MARK = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"
 DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _HASH_BLOCK = 1 << 20  # bytes that are read at a time
 # Seconds to wait for a lock: long enough for one that is just being released.
 _PATIENCE = 1.0
+
+
+def english() -> str:
+    """Return the folder of the English model in the package, for `Tagger.from_pretrained` or `pipeline("ner", …)`."""
+    package = Path(__file__).parent
+    installed, in_checkout = package / ENGLISH, package.parent / "model_cards" / ENGLISH
+    return str(installed if installed.is_dir() else in_checkout)
 
 
 # --- Reading ---------------------------------------------------------------------------------------------------------

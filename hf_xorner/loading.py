@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from huggingface_hub.utils import are_progress_bars_disabled
@@ -20,18 +19,8 @@ from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
 from .registration import CONFIGS
 
-#: The English model of the package; pyproject.toml names its folder as well.
-ENGLISH = "english-ner-small"
-
 #: Options of `from_pretrained` about the location of the files; the others are about the weights.
 _HUB_OPTIONS = ("cache_dir", "force_download", "local_files_only", "proxies", "revision", "subfolder", "token")
-
-
-def english() -> str:
-    """Return the folder of the English model in the package, for `Tagger.from_pretrained` or `pipeline("ner", …)`."""
-    package = Path(__file__).parent
-    installed, in_checkout = package / ENGLISH, package.parent / "model_cards" / ENGLISH
-    return str(installed if installed.is_dir() else in_checkout)
 
 
 def load(source: str, **options: Any) -> tuple[TaggerForTokenClassification, WordCharTokenizer]:

@@ -19,12 +19,10 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from .entities import BATCHES_AHEAD, Annotation, number_by_label
+from .entities import BATCHES_AHEAD, Annotation, BaseTagger, NumberByLabel, number_by_label
 from .errors import DataError, first_line
-from .files import BYTE_ORDER_MARK, check_apart, decompressed, flush_to_disk, locked, open_bytes
-from .loading import english
+from .files import BYTE_ORDER_MARK, check_apart, decompressed, english, flush_to_disk, locked, open_bytes
 from .options import check_values, option
-from .tagger import Tagger
 
 STDIN = "-"
 AUTO = "auto"
@@ -84,6 +82,10 @@ class TaggingOptions:
     def __post_init__(self) -> None:
         check_values(self)
 
+    def least_score(self) -> NumberByLabel | None:
+        """Return `min_score` as a number, or numbers by label."""
+        return None if self.min_score is None else number_by_label(self.min_score, "min_score")
+
 
 @dataclass
 class Tally:
@@ -123,7 +125,7 @@ class Record(NamedTuple):
 # --- Inputs and outputs ----------------------------------------------------------------------------------------------
 
 
-def tag_source(source: str, options: TaggingOptions) -> Tally:
+def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None = None) -> Tally:
     """Tag a source record by record, in its order.
 
     An output is called ``NAME.partial`` until it is complete. A folder of inputs becomes a folder of outputs; a second
@@ -132,6 +134,7 @@ def tag_source(source: str, options: TaggingOptions) -> Tally:
     Args:
         source: A file, a folder, a text that holds a blank, ``-`` for standard input, or ``owner/name`` of the Hub.
         options: The options.
+        tagger: A tagger in place of that of the options.
 
     Raises:
         DataError: If the input or the output is invalid, or for the first bad record unless such records are skipped.
@@ -147,8 +150,7 @@ def tag_source(source: str, options: TaggingOptions) -> Tally:
     for name, target in pairs:
         for path in (target, target.with_name(f"{target.name}.partial")) if target else ():
             check_apart(path, "/dev/stdin" if name == STDIN or _is_text(name) else name, options.model or english())
-    min_score = None if options.min_score is None else number_by_label(options.min_score, "min_score")
-    tagger = Tagger.from_pretrained(options.model, options.device, min_score=min_score)
+    tagger = tagger or _loaded(options)
     for name, target in pairs:
         kind, records = _records(name, options)
         format = _format_of(target, kind, options)
@@ -163,6 +165,15 @@ def tag_source(source: str, options: TaggingOptions) -> Tally:
         else:
             _write_file(target, outputs)
     return tally
+
+
+def _loaded(options: TaggingOptions) -> BaseTagger:
+    """Return the tagger of the options."""
+    from .loading import without_bars
+    from .tagger import Tagger  # imports PyTorch
+
+    with without_bars():
+        return Tagger.from_pretrained(options.model, options.device, min_score=options.least_score())
 
 
 def _pairs_of_folder(
@@ -202,7 +213,7 @@ def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
         kind = KINDS[suffix]
     if kind == "columns":
         return "conll"
-    return "jsonl" if output or not sys.stdout.isatty() else "colour"
+    return "jsonl" if options.output or not sys.stdout.isatty() else "colour"
 
 
 def _suffix_of(path: Path) -> str:
@@ -223,7 +234,7 @@ def _write_file(output: Path, contents: Iterator[bytes]) -> None:
 
 
 def _outputs(
-    records: Iterator[Record], format: str, tagger: Tagger, options: TaggingOptions, tally: Tally
+    records: Iterator[Record], format: str, tagger: BaseTagger, options: TaggingOptions, tally: Tally
 ) -> Iterator[bytes]:
     """Tag the records, and yield what is written for them."""
     count = 0

@@ -196,6 +196,10 @@ def test_an_argument_with_a_blank_is_a_text_unless_it_names_a_file(tag, script, 
     assert (entity["label"], entity["text"]) == ("LOC", "Oslo")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert ok(tag(text)) == f"{tagger(text).in_colour()}\n"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(text)
+    ok(tag("in", "--output", "out"))
+    check(objects((tmp_path / "out" / "a.jsonl").read_text()), tagger, [text])
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert script("tag.py")[0] == 2
 

@@ -55,19 +55,6 @@ def test_entities_match_the_pipeline(each_tagger, pipe, items):
             same_entities(entities, expected)
 
 
-def test_character_and_word_offsets_match_the_surface_form(each_tagger, tokenizer):
-    for item in [*TEXTS, *GIVEN]:
-        words = tokenizer.tokenize(item) if isinstance(item, str) else item
-        text = " ".join(words)  # the texts are their words joined by blanks
-        position = 0
-        for entity in each_tagger(item):
-            assert entity.text == text[entity.start : entity.end]
-            assert entity.text == " ".join(words[entity.word_start : entity.word_end])
-            assert position <= entity.word_start < entity.word_end <= len(words)
-            assert 0 < entity.score <= 1
-            position = entity.word_end
-
-
 @torch.no_grad()
 def chain_of(model, tokenizer, words):
     """The scores of the words' paths as arguments of the oracle."""

@@ -232,7 +232,7 @@ def test_brat_is_read(write, read, load):
     write(text, "x.txt")
     assert read(annotation, "x.ann") == SENTENCES
     assert set(load(annotation, "x.ann")["doc_id"]) == {"x"}
-    with_tabs = re.sub(r"^(T\d+\t\w+) ", r"\1\t", annotation, flags=re.MULTILINE)  # as ner-uk has them
+    with_tabs = re.sub(r"^(T\d+\t\w+) (\d+) ", r"\1\t\2\t", annotation, flags=re.MULTILINE)  # as ner-uk has them
     assert with_tabs != annotation and read(with_tabs, "x.ann") == SENTENCES
 
 
