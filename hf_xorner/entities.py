@@ -142,16 +142,16 @@ class Annotation(NamedTuple):
 NumberByLabel = float | Mapping[str, float]
 
 
-def number_by_label(text: str, option: str) -> NumberByLabel:
-    """Read one number, or numbers by label such as ``PER=0.9,LOC=0.8``, from the command line."""
+def number_by_label(words: Sequence[str], option: str) -> NumberByLabel:
+    """Read one number, or numbers by label such as ``PER=0.9 LOC=0.8``, from the command line."""
     try:
-        if "=" not in text:
-            return float(text)
-        pairs = (part.rpartition("=") for part in text.split(","))
-        return {label.strip(): float(number) for label, _, number in pairs}
+        if len(words) == 1 and "=" not in words[0]:
+            return float(words[0])
+        return {label: float(number) for label, _, number in (word.rpartition("=") for word in words)}
     except ValueError:
+        text = " ".join(words)
         raise ValueError(
-            f"{option}={text!r} is not a number; give one, or one for each label: PER=0.9,LOC=0.8."
+            f"{option} {text!r} is not a number; give one, or one for each label: PER=0.9 LOC=0.8."
         ) from None
 
 
@@ -291,16 +291,12 @@ class BaseTagger(ABC):
         """Checked items of a stream, some batches at a time."""
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} must be at least 1.")
-
-        def blocks() -> Iterator[list[Any]]:
-            stream, count = iter(items), 0
-            while block := list(islice(stream, batch_size * self.batches_ahead)):
-                for number, item in enumerate(block, count):
-                    _check_item(item, number)
-                count += len(block)
-                yield block
-
-        return blocks()
+        stream, count = iter(items), 0
+        while block := list(islice(stream, batch_size * self.batches_ahead)):
+            for number, item in enumerate(block, count):
+                _check_item(item, number)
+            count += len(block)
+            yield block
 
     def _label(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
         if any(isinstance(item, str) for item in items):

@@ -21,20 +21,20 @@ from tqdm import tqdm
 
 from .entities import BATCHES_AHEAD, Annotation, BaseTagger, Entities, NumberByLabel, number_by_label
 from .errors import DataError, first_line
-from .files import BYTE_ORDER_MARK, check_apart, decompressed, english, flush_to_disk, locked, open_bytes
+from .files import BYTE_ORDER_MARK, check_apart, decompressed, english, locked, open_bytes
 from .options import check_values, option
 
 STDIN = "-"
 AUTO = "auto"
 OUTPUTS = ("jsonl", "conll", "csv", "colour")
 _ROWS = "rows"  # CSV made from CSV
-INPUTS = ("text", "columns", "jsonl", "csv", "parquet")
+INPUTS = ("text", "conll", "jsonl", "csv", "parquet")
 #: The format of files with a suffix; plain text with an object or -DOCSTART- in its first line is JSON or columns.
 KINDS = {
     **dict.fromkeys(("", ".txt"), "text"),
     **dict.fromkeys((".jsonl", ".json", ".ndjson"), "jsonl"),
-    **dict.fromkeys((".conll", ".conll03", ".conllu", ".conllup", ".tsv", ".tab", ".col", ".data"), "columns"),
-    **dict.fromkeys((".bio", ".bio2", ".iob", ".iob1", ".iob2", ".bioes", ".bilou", ".ner"), "columns"),
+    **dict.fromkeys((".conll", ".conll03", ".conllu", ".conllup", ".tsv", ".tab", ".col", ".data"), "conll"),
+    **dict.fromkeys((".bio", ".bio2", ".iob", ".iob1", ".iob2", ".bioes", ".bilou", ".ner"), "conll"),
     ".csv": "csv",
     ".parquet": "parquet",
 }
@@ -71,10 +71,11 @@ class TaggingOptions:
     split: str | None = option(None, "The split of a dataset on the Hub.")
     skip_bad_lines: bool = option(False, "Write bad records without entities, and count them.")
     overwrite: bool = option(False, "Replace outputs that exist.")
-    min_score: str | None = option(
-        None,
+    min_score: list[str] = option(
+        [],
         "Leave out entities with a lower score: a number from 0 to 1, or a number for each label, such as "
-        "PER=0.9,LOC=0.8; by default the min_score in the model's config.json, or else 0.",
+        "PER=0.9 LOC=0.8; by default the min_score in the model's config.json, or else 0.",
+        aliases=("--threshold",),
     )
     redact: bool = option(
         False, "Write texts with their entities replaced: a text a line, or in JSON Lines with what was replaced."
@@ -94,7 +95,7 @@ class TaggingOptions:
 
     def least_score(self) -> NumberByLabel | None:
         """Return `min_score` as a number, or numbers by label."""
-        return None if self.min_score is None else number_by_label(self.min_score, "min_score")
+        return number_by_label(self.min_score, "min_score") if self.min_score else None
 
 
 @dataclass
@@ -221,9 +222,9 @@ def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
         return options.format
     if suffix == ".csv":
         return "csv"
-    if KINDS.get(suffix) in ("jsonl", "columns"):
+    if KINDS.get(suffix) in ("jsonl", "conll"):
         kind = KINDS[suffix]
-    if kind == "columns":
+    if kind == "conll":
         return "conll"
     return "jsonl" if options.output or not sys.stdout.isatty() else "colour"
 
@@ -241,7 +242,6 @@ def _write_file(output: Path, contents: Iterator[bytes]) -> None:
         with opened(partial, "wb") as file:
             for content in contents:
                 file.write(content)
-        flush_to_disk(partial)
         os.replace(partial, output)
 
 
@@ -314,10 +314,10 @@ def _records(source: str, options: TaggingOptions) -> tuple[str, Iterator[Record
     lines = chain(head, stream)
     if kind == "text" and options.input_format == AUTO:
         if _BLANKS.split(first.rstrip("\r\n"), maxsplit=1)[0] == _DOCUMENT_START:
-            kind = "columns"
+            kind = "conll"
         elif re.match(r'\{\s*"|\[\s*\{\s*"', first):
             kind = "jsonl"
-    if kind == "columns":
+    if kind == "conll":
         return kind, _sentences(lines, name, options.field)
     if kind == "jsonl":
         return kind, _objects(lines, first.lstrip().startswith("["), name, options.field)

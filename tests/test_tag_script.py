@@ -256,7 +256,7 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("in.txt", "--format", "xml"), "format"),
         (("in.txt", "--batch_size", "0"), "batch_size"),
         (("in.txt", "--field", "text"), "a line of text has no fields"),
-        (("in.txt", "--input_format", "columns", "--field", "4"), "columns"),
+        (("in.txt", "--input_format", "conll", "--field", "4"), "columns"),
         (("in.txt", "--output", "."), "exists already"),
         (("broken.txt.gz",), "broken.txt.gz: the gzip file is damaged"),
         (("onto.conll",), "onto.conll: CoNLL-2012"),

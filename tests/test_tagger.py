@@ -234,7 +234,7 @@ def test_invalid_items_are_reported_by_their_position(tagger):
         list(tagger.label(["Ann saw"]))
     for method in (tagger.tag, tagger.label):
         with pytest.raises(ValueError, match="batch_size=0"):
-            method([["Ann"]], batch_size=0)
+            list(method([["Ann"]], batch_size=0))
 
 
 @settings(max_examples=25, deadline=None)
