@@ -52,8 +52,8 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
 
 
-#: The files that take longest, longest first, so that short ones are left for the end and no core idles. By the CPU time
-#: of each file and of its processes, in `pytest -n 0`; the second does not wait for what the first trains.
+#: The files that take longest, longest first, so that short ones are left for the end and no core idles. By the CPU
+#: time of each file and of its processes, in `pytest -n 0`; the second does not wait for what the first trains.
 LONGEST = (
     "test_cli.py",
     "models/test_precision_and_compilation.py",
