@@ -67,6 +67,23 @@ class Entities(list[Entity]):
         super().__init__(entities)
         self.text = text
 
+    def redact(self, template: str = "[{label}]") -> Redaction:
+        """Replace the entities in the text.
+
+        Args:
+            template: The replacement: `{label}` is the label, `{number}` counts the distinct entities of a label.
+        """
+        text, end, replaced = "", 0, []
+        numbers: dict[str, dict[str, int]] = {}  # of the entities of a label, by their texts
+        for entity in self:
+            of_label = numbers.setdefault(entity.label, {})
+            number = str(of_label.setdefault(entity.text, len(of_label) + 1))
+            text += self.text[end : entity.start]
+            start, end = len(text), entity.end
+            text += template.replace("{label}", entity.label).replace("{number}", number)
+            replaced.append(Entity({**entity, "start": start, "end": len(text)}))
+        return Redaction(text + self.text[end:], replaced)
+
     def in_colour(self) -> str:
         """Return the text for a terminal, with each entity in colour and its label behind it."""
         parts, end = [], 0
@@ -89,6 +106,26 @@ class Entities(list[Entity]):
             ]
             end = entity.end
         return f'<div style="white-space: pre-wrap">{"".join(parts)}{escape(self.text[end:])}</div>'
+
+
+class Redaction(NamedTuple):
+    """A text with its entities replaced.
+
+    Attributes:
+        text: The redacted text.
+        replaced: The entities with their own texts; `start` and `end` are those of the replacement in `text`.
+    """
+
+    text: str
+    replaced: list[Entity]
+
+    def restore(self) -> str:
+        """Return the text from before."""
+        parts, end = [], 0
+        for entity in self.replaced:
+            parts += [self.text[end : entity.start], entity.text]
+            end = entity.end
+        return "".join(parts) + self.text[end:]
 
 
 class Annotation(NamedTuple):
@@ -216,6 +253,12 @@ class BaseTagger(ABC):
     def __call__(self, item: str | Sequence[str], min_score: NumberByLabel | None = None) -> Entities:
         """Return the entities of one text, or of one list of words."""
         return next(self.stream([item], min_score=min_score))
+
+    def redact(
+        self, item: str | Sequence[str], template: str = "[{label}]", min_score: NumberByLabel | None = None
+    ) -> Redaction:
+        """Replace the entities of one text; see `Entities.redact`."""
+        return self(item, min_score).redact(template)
 
     def tag(
         self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
