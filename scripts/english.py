@@ -71,7 +71,7 @@ def main() -> None:
         with_teacher, alone = here / f"student-{seed}", here / f"alone-{seed}"
         if teachers:
             learn = ["--teacher", *teachers.values(), "--teacher_text", here / "text.txt", *options.text]
-            step(with_teacher / "facts.json", *TAGGER, "distill", *student, *learn, "--output_dir", with_teacher)
+            step(with_teacher / "facts.json", *TAGGER, "train", *student, *learn, "--output_dir", with_teacher)
         if options.alone or not teachers:
             step(alone / "facts.json", *TAGGER, "train", *student, "--output_dir", alone)
 
