@@ -53,7 +53,7 @@ def test_compiled(tmp_path, tokenizer, device):
 @pytest.mark.parametrize("model_type", ARCHITECTURES)
 def test_every_architecture_compiled(tmp_path, tokenizer, device, model_type):
     eager = losses(tmp_path, tokenizer, model_type, **device)
-    assert losses(tmp_path, tokenizer, model_type, **device, **COMPILED) == pytest.approx(eager, rel=1e-4)
+    assert losses(tmp_path, tokenizer, model_type, **device, **COMPILED) == pytest.approx(eager, rel=1e-3)
     assert losses(tmp_path, tokenizer, model_type, **device, **BF16, **COMPILED) == pytest.approx(eager, rel=0.05)
 
 
