@@ -5,12 +5,11 @@ import random
 import subprocess
 import sys
 from itertools import cycle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tiny_encoders as tiny
-from conftest import ARCHITECTURES, LABELS, SENTENCES
+from conftest import ARCHITECTURES, SENTENCES
 from random_texts import DECODERS, GIVEN, TEXTS, lively_model
 from tokenizer_oracle import GIVEN as ODD_GIVEN
 from tokenizer_oracle import TEXTS as ODD_TEXTS
@@ -146,29 +145,6 @@ def test_settings_that_would_be_misread_are_refused(folder, file, changes, messa
     edit(folder / file, **changes)
     with pytest.raises(ValueError, match=message):
         OnnxTagger.from_pretrained(folder)
-
-
-@pytest.mark.parametrize(
-    ("label", "probability", "message"),
-    [
-        (-1, 0.0, "labels that its config.json does not number"),
-        (len(LABELS), 0.0, "labels that its config.json does not number"),
-        (1, np.nan, "probabilities that are not numbers"),
-    ],
-)
-def test_nonsense_of_a_graph_is_refused(folder, label, probability, message):
-    tagger = OnnxTagger.from_pretrained(folder)
-
-    def run(outputs, inputs):
-        labels = np.full(inputs["word_index"].shape, label)
-        width = (2,) if "path_log_probs" in outputs else ()
-        return labels, np.full((*labels.shape, *width), probability, dtype=np.float32)
-
-    tagger.session = SimpleNamespace(run=run)
-    with pytest.raises(ValueError, match=message):
-        tagger("Ann met Zeus")
-    with pytest.raises(ValueError, match=message):
-        list(tagger.label([["Ann"], ["Zeus", "met"]], 1))
 
 
 # --- Alone -----------------------------------------------------------------------------------------------------------
