@@ -106,9 +106,7 @@ class OnnxTagger(BaseTagger):
         def label(batch: tuple[np.ndarray, np.ndarray]) -> None:
             mask, place = batch
             inputs = {name: values for name, values in _inputs(words, mask, place).items() if name in self._inputs}
-            labels[place], probabilities[place] = (
-                values[mask] for values in self.session.run(outputs, inputs)
-            )
+            labels[place], probabilities[place] = (values[mask] for values in self.session.run(outputs, inputs))
 
         batches = list(batches_of(words.counts, min(batch_size, SENTENCES)))
         if self.threads == 1 or len(batches) < 2:

@@ -9,7 +9,7 @@ from itertools import cycle
 import numpy as np
 import pytest
 import tiny_encoders as tiny
-from conftest import ARCHITECTURES, SENTENCES
+from conftest import ARCHITECTURES, REPOSITORY, SENTENCES
 from random_texts import DECODERS, GIVEN, TEXTS, lively_model
 from tokenizer_oracle import GIVEN as ODD_GIVEN
 from tokenizer_oracle import TEXTS as ODD_TEXTS
@@ -179,3 +179,29 @@ def test_an_export_runs_where_nothing_else_is_installed(folder):
     expected = OnnxTagger.from_pretrained(folder)(text)
     assert expected
     assert done.stdout == f"{expected}\n"
+
+
+MANY = f"""{REFUSED}
+from pathlib import Path
+from random import Random
+from onnx_tagger import OnnxTagger
+
+def texts(count):
+    chooser = Random(0)
+    for _ in range(count):
+        words = ("".join(chooser.choices("aeinrst", k=chooser.randint(1, 9))) for _ in range(chooser.randint(1, 40)))
+        yield " ".join(words).capitalize()
+
+for _ in OnnxTagger.from_pretrained(folder).stream(texts(10_000)):
+    pass
+print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory of a process from /proc")
+def test_the_shipped_model_tags_any_number_of_texts_in_150_mb(tmp_path):
+    export_onnx(str(REPOSITORY / "model_cards" / "english-ner-small"), tmp_path)
+    done = subprocess.run([sys.executable, "-c", MANY, tmp_path], capture_output=True, text=True, timeout=300)
+    assert done.stderr == ""
+    assert int(done.stdout) < 150 * 1024
