@@ -68,6 +68,23 @@ class Entities(list[Entity]):
         super().__init__(entities)
         self.text = text
 
+    def redact(self, template: str = "[{label}]") -> Redaction:
+        """Replace the entities in the text.
+
+        Args:
+            template: The replacement: `{label}` is the label, `{number}` counts the distinct entities of a label.
+        """
+        text, end, replaced = "", 0, []
+        numbers: dict[str, dict[str, int]] = {}  # of the entities of a label, by their texts
+        for entity in self:
+            of_label = numbers.setdefault(entity.label, {})
+            number = str(of_label.setdefault(entity.text, len(of_label) + 1))
+            text += self.text[end : entity.start]
+            start, end = len(text), entity.end
+            text += template.replace("{label}", entity.label).replace("{number}", number)
+            replaced.append(Entity({**entity, "start": start, "end": len(text)}))
+        return Redaction(text + self.text[end:], replaced)
+
     def in_colour(self) -> str:
         """Return the text for a terminal, with each entity in colour and its label behind it."""
         parts, end = [], 0
@@ -92,6 +109,26 @@ class Entities(list[Entity]):
         return f'<div style="white-space: pre-wrap">{"".join(parts)}{escape(self.text[end:])}</div>'
 
 
+class Redaction(NamedTuple):
+    """A text with its entities replaced.
+
+    Attributes:
+        text: The redacted text.
+        replaced: The entities with their own texts; `start` and `end` are those of the replacement in `text`.
+    """
+
+    text: str
+    replaced: list[Entity]
+
+    def restore(self) -> str:
+        """Return the text from before."""
+        parts, end = [], 0
+        for entity in self.replaced:
+            parts += [self.text[end : entity.start], entity.text]
+            end = entity.end
+        return "".join(parts) + self.text[end:]
+
+
 class Annotation(NamedTuple):
     """The words, labels and entities of one text or list of n words."""
 
@@ -106,16 +143,16 @@ class Annotation(NamedTuple):
 NumberByLabel = float | Mapping[str, float]
 
 
-def number_by_label(text: str, option: str) -> NumberByLabel:
-    """Read one number, or numbers by label such as ``PER=0.9,LOC=0.8``, from the command line."""
+def number_by_label(words: Sequence[str], option: str) -> NumberByLabel:
+    """Read one number, or numbers by label such as ``PER=0.9 LOC=0.8``, from the command line."""
     try:
-        if "=" not in text:
-            return float(text)
-        pairs = (part.rpartition("=") for part in text.split(","))
-        return {label.strip(): float(number) for label, _, number in pairs}
+        if len(words) == 1 and "=" not in words[0]:
+            return float(words[0])
+        return {label: float(number) for label, _, number in (word.rpartition("=") for word in words)}
     except ValueError:
+        text = " ".join(words)
         raise ValueError(
-            f"{option}={text!r} is not a number; give one, or one for each label: PER=0.9,LOC=0.8."
+            f"{option} {text!r} is not a number; give one, or one for each label: PER=0.9 LOC=0.8."
         ) from None
 
 
@@ -216,6 +253,12 @@ class BaseTagger(ABC):
         """Return the entities of one text, or of one list of words."""
         return next(self.stream([item], min_score=min_score))
 
+    def redact(
+        self, item: str | Sequence[str], template: str = "[{label}]", min_score: NumberByLabel | None = None
+    ) -> Redaction:
+        """Replace the entities of one text; see `Entities.redact`."""
+        return self(item, min_score).redact(template)
+
     def tag(
         self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
     ) -> list[Entities]:
@@ -247,16 +290,12 @@ class BaseTagger(ABC):
         """Checked items of a stream, some batches at a time."""
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size} must be at least 1.")
-
-        def blocks() -> Iterator[list[Any]]:
-            stream, count = iter(items), 0
-            while block := list(islice(stream, batch_size * self.batches_ahead)):
-                for number, item in enumerate(block, count):
-                    _check_item(item, number)
-                count += len(block)
-                yield block
-
-        return blocks()
+        stream, count = iter(items), 0
+        while block := list(islice(stream, batch_size * self.batches_ahead)):
+            for number, item in enumerate(block, count):
+                _check_item(item, number)
+            count += len(block)
+            yield block
 
     def _label(self, items: list[Any], batch_size: int) -> Iterator[tuple[list[str], np.ndarray]]:
         if any(isinstance(item, str) for item in items):

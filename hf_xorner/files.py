@@ -21,12 +21,22 @@ from .errors import DataError
 #: The file in which a training run records its facts, beside its model.
 FACTS_FILE = "facts.json"
 
+#: The English model of the package; pyproject.toml names its folder as well.
+ENGLISH = "english-ner-small"
+
 BYTE_ORDER_MARK = "\ufeff"
 _GZIP_MAGIC = b"\x1f\x8b"
 DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _HASH_BLOCK = 1 << 20  # bytes that are read at a time
 # Seconds to wait for a lock: long enough for one that is just being released.
 _PATIENCE = 1.0
+
+
+def english() -> str:
+    """Return the folder of the English model in the package, for `Tagger.from_pretrained` or `pipeline("ner", …)`."""
+    package = Path(__file__).parent
+    installed, in_checkout = package / ENGLISH, package.parent / "model_cards" / ENGLISH
+    return str(installed if installed.is_dir() else in_checkout)
 
 
 # --- Reading ---------------------------------------------------------------------------------------------------------
@@ -100,7 +110,6 @@ def replacing(path: Path) -> Iterator[Path]:
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         yield new
-        flush_to_disk(new)
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
@@ -135,17 +144,6 @@ def check_apart(output: str | Path, *inputs: str | Path) -> None:
         inside = source.rglob("*") if source.is_dir() and not target.is_dir() else ()
         if source.samefile(target) or any(path.exists() and path.samefile(target) for path in inside):
             raise DataError(f"{output}: is an input ({name}), which would be lost; name another output.")
-
-
-def flush_to_disk(path: Path) -> None:
-    """Wait until a file or the names in a folder are on the disk."""
-    if os.name == "nt":
-        return  # Windows flushes only what is open for writing.
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def sha256_of(path: Path) -> str:

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from .entities import BaseTagger, NumberByLabel, batches_of
 from .errors import first_line
-from .loading import check_fit, english, load
+from .files import english
+from .loading import check_fit, load
 from .models.modeling_tagger import TaggerForTokenClassification
 from .models.tokenization_word_char import WordCharTokenizer
 from .models.word_ids import Words

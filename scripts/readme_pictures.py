@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_xorner import Tagger
-from hf_xorner.loading import ENGLISH
+from hf_xorner.files import ENGLISH
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPARISON = ROOT / "model_cards" / "english-comparison.json"

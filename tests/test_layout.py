@@ -14,7 +14,7 @@ from conftest import REPOSITORY
 from transformers.dynamic_module_utils import get_imports, get_relative_imports
 
 import hf_xorner
-from hf_xorner.loading import ENGLISH
+from hf_xorner.files import ENGLISH
 
 PACKAGE = REPOSITORY / "hf_xorner"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "registration": {"models"},
     "loading": {"errors", "models", "registration"},
     "entities": {"models"},
-    "tagger": {"entities", "errors", "loading", "models"},
+    "tagger": {"entities", "errors", "files", "loading", "models"},
     "corpora": {"options", "errors", "files", "models"},
     "vectors": {"corpora", "errors", "files", "models"},
     "export": {"entities", "errors", "files", "loading", "models"},

@@ -6,9 +6,13 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 
+from .. import __version__
 from ..errors import UsageError
-from ..loading import without_bars
+from ..export.runtime import GRAPH_FILE, OnnxTagger
 from ..options import option, read_options
 from ..tagging import STDIN, TaggingOptions, tag_source
 from . import fail
@@ -16,7 +20,8 @@ from . import fail
 EXAMPLES = (
     'hf-xorner tag "Imran Vale flew to Oslo."',
     "hf-xorner tag texts.txt --model my_tagger --output entities.jsonl",
-    "zcat corpus.conll.gz | hf-xorner tag - --model my_tagger --input_format columns",
+    "zcat corpus.conll.gz | hf-xorner tag - --model my_tagger --input_format conll",
+    "hf-xorner tag texts.txt --redact --output redacted.txt",
 )
 
 
@@ -47,8 +52,7 @@ def run(words: Sequence[str]) -> None:
     if options.source is None and sys.stdin.isatty():
         raise UsageError("name a text, a file or a folder; --help shows examples.")
     try:
-        with without_bars():
-            tally = tag_source(options.source or STDIN, options)
+        tally = tag_source(options.source or STDIN, options, _exported(options))
     except KeyboardInterrupt:
         fail("tag", "interrupted.", 130)
     except RuntimeError as error:
@@ -65,3 +69,20 @@ def run(words: Sequence[str]) -> None:
         kept = f"; {tally.existing} files were complete already" if tally.existing else ""
         figures = f"{tally.records:,} records, {tally.words:,} words, {time.monotonic() - start:.1f} s"
         print(f"written: {options.output} ({figures}{kept})")
+
+
+def _exported(options: Options) -> OnnxTagger | None:
+    """Return the tagger of an exported folder, or of the installed package of the English model: without PyTorch."""
+    folder = _english_package() if options.model is None else Path(options.model)
+    if options.device or not folder or not (folder / GRAPH_FILE).is_file() or not find_spec("onnxruntime"):
+        return None
+    return OnnxTagger.from_pretrained(folder, min_score=options.least_score())
+
+
+def _english_package() -> Path | None:
+    """Return the folder of the package `english_ner` of this version, which a release has."""
+    try:
+        found = find_spec("english_ner") if version("english_ner") == __version__ else None
+    except PackageNotFoundError:
+        return None
+    return Path(found.origin).parent if found and found.origin else None

@@ -232,7 +232,7 @@ def test_brat_is_read(write, read, load):
     write(text, "x.txt")
     assert read(annotation, "x.ann") == SENTENCES
     assert set(load(annotation, "x.ann")["doc_id"]) == {"x"}
-    with_tabs = re.sub(r"^(T\d+\t\w+) ", r"\1\t", annotation, flags=re.MULTILINE)  # as ner-uk has them
+    with_tabs = re.sub(r"^(T\d+\t\w+) (\d+) ", r"\1\t\2\t", annotation, flags=re.MULTILINE)  # as ner-uk has them
     assert with_tabs != annotation and read(with_tabs, "x.ann") == SENTENCES
 
 
@@ -298,7 +298,7 @@ REAL = {
 
 
 @pytest.mark.skipif(not CORPORA, reason="HF_XORNER_CORPORA names no folder of corpora")
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", ["wnut17", *(pytest.param(name, marks=pytest.mark.slow) for name in [*REAL][1:])])
 def test_counts_of_real_corpora(name):  # all of their files are read
     corpus = load_corpus(os.path.join(CORPORA, name) if name == "wikiann-en" else name)
     counts = corpus_statistics(corpus)

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from pandas import DataFrame
@@ -281,7 +282,18 @@ def test_data_in_memory_are_corpora():
     dataset = Dataset.from_list(records)
     spans = [["Ann left", {"entities": [(0, 3, "PER")]}], ["in Oslo NA", {"entities": [(3, 7, "LOC")]}]]
     words = DataFrame(rows, columns=["sentence_id", "word", "tag"])
-    for source in (pairs, tuple(pairs), records, spans, words, DataFrame(records), dataset, dataset.to_pandas()):
+    arrays = [tuple(map(np.array, pair)) for pair in pairs]
+    for source in (
+        pairs,
+        tuple(pairs),
+        arrays,
+        records,
+        spans,
+        words,
+        DataFrame(records),
+        dataset,
+        dataset.to_pandas(),
+    ):
         assert sentences(load_corpus(source)["train"]) == [("Ann left", "B-PER O"), ("in Oslo NA", "O B-LOC O")]
     assert list(load_corpus(DatasetDict(test=dataset, train=dataset))) == ["train", "test"]
     for source, fact in (

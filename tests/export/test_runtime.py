@@ -14,7 +14,8 @@ from random_texts import DECODERS, GIVEN, TEXTS, lively_model
 from tokenizer_oracle import GIVEN as ODD_GIVEN
 from tokenizer_oracle import TEXTS as ODD_TEXTS
 
-from hf_xorner import Tagger, WordCharTokenizer
+from hf_xorner import Tagger, WordCharTokenizer, __version__
+from hf_xorner.cli import main
 from hf_xorner.export.onnx import export_onnx
 from hf_xorner.export.runtime import OnnxTagger, read_lookup
 
@@ -61,6 +62,25 @@ def assert_same_entities(found, expected):
         assert entities.text == others.text
         assert [entity | {"score": 0} for entity in entities] == [entity | {"score": 0} for entity in others]
         assert [entity.score for entity in entities] == pytest.approx([entity.score for entity in others], abs=1e-4)
+
+
+def test_the_command_uses_an_export_and_the_installed_package_of_the_english_model(
+    tokenizer, tmp_path, monkeypatch, capsys
+):
+    tagger, folder = exported(tmp_path / "english_ner", tokenizer)
+    (folder / "model.safetensors").unlink()
+    (folder / "__init__.py").touch()
+    metadata = tmp_path / f"english_ner-{__version__}.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Name: english_ner\nVersion: {__version__}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "Ann Smith met Zeus in New York."
+    expected = [(entity.label, entity.start, entity.end) for entity in tagger(text)]
+    assert expected
+    for words in ([text], [text, "--model", str(folder)]):
+        main("tag", words)
+        found = json.loads(capsys.readouterr().out)["entities"]
+        assert [(entity["label"], entity["start"], entity["end"]) for entity in found] == expected
 
 
 @pytest.mark.parametrize(("kind", "decoder"), list(zip(ARCHITECTURES, cycle(DECODERS))), ids=str)

@@ -324,7 +324,9 @@ def sentences_between(starts: Sequence[bool], tags: Sequence[str]) -> Iterator[t
 
 # --- BRAT ------------------------------------------------------------------------------------------------------------
 
-_BRAT_SPAN = re.compile(r"T\S*\t(\S+)[ \t]([0-9]{1,15} [0-9]{1,15}(?:;[0-9]{1,15} [0-9]{1,15})*)(?:\t(.*))?")
+# Some programs write TABs for blanks.
+_PLACES = r"[0-9]{1,15}[ \t][0-9]{1,15}"
+_BRAT_SPAN = re.compile(rf"T\S*\t(\S+)[ \t]({_PLACES}(?:;{_PLACES})*)(?:\t(.*))?")
 
 
 def read_brat(path: Path, repairs: Repairs, document: str) -> Iterator[Sentence]:
@@ -368,7 +370,7 @@ def _brat_spans(path: Path, text: str, repairs: Repairs) -> Iterator[Span]:
             if match is None:
                 raise DataError(f"{place}: {line[:60]!r} is not a span; expected T1, TAB, a type and two places.")
             label, places, own = match.groups()
-            parts = sorted(tuple(map(int, part.split(" "))) for part in places.split(";"))
+            parts = sorted(tuple(map(int, part.split())) for part in places.split(";"))
             inside = " ".join(text[start:end] for start, end in parts)
             if not all(start < end <= len(text) for start, end in parts) or not _same_text(inside, own or inside):
                 raise DataError(
