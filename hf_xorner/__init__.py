@@ -38,23 +38,21 @@ __all__ = [
     "xor_corpus",
 ]
 
-#: The modules of the public names, which are imported when they are first used.
+#: The public names by module, which is imported when one of them is first used.
 _LAZY = {
-    "Entities": "entities",
-    "Entity": "entities",
-    "Tagger": "tagger",
-    "TaggerConfig": "models.configuration_tagger",
-    "TaggerForTokenClassification": "models.modeling_tagger",
-    "TaggerOutput": "models.modeling_tagger",
-    "TaggerTrainer": "training",
-    "WordCharTokenizer": "models.tokenization_word_char",
-    "english": "files",
-    "evaluate": "evaluation.evaluate",
-    "load_corpus": "corpora",
-    "publish": "hub",
-    "train": "training.run",
-    "xor_corpus": "corpora",
+    "corpora": ("load_corpus", "xor_corpus"),
+    "entities": ("Entities", "Entity"),
+    "evaluation.evaluate": ("evaluate",),
+    "files": ("english",),
+    "hub": ("publish",),
+    "models.configuration_tagger": ("TaggerConfig",),
+    "models.modeling_tagger": ("TaggerForTokenClassification", "TaggerOutput"),
+    "models.tokenization_word_char": ("WordCharTokenizer",),
+    "tagger": ("Tagger",),
+    "training.run": ("train",),
+    "training.trainer": ("TaggerTrainer",),
 }
+_MODULES = {name: module for module, names in _LAZY.items() for name in names}
 
 
 def _architectures() -> dict[str, Any]:
@@ -69,16 +67,17 @@ def _architectures() -> dict[str, Any]:
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
-# The command line checks its options first, as transformers takes two seconds to import. Everywhere else, importing the
+# The command line imports what it needs, as transformers takes two seconds to import. Everywhere else, importing the
 # package registers the architectures with transformers.
-if [Path(program).stem for program in getattr(sys, "argv", [])[:1]] != ["hf-xorner"]:  # embedded, there may be no argv
+_PROGRAM = [Path(program).stem for program in getattr(sys, "argv", [])[:1]]  # embedded, there may be no argv
+if _PROGRAM != ["hf-xorner"] and sys.orig_argv[1:3] != ["-m", "hf_xorner"]:
     __all__ += _architectures()
     __all__.sort()
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    if name in _MODULES:
+        value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
     elif name.endswith(("Config", "ForTokenClassification")) and name in (known := _architectures()):
         value = known[name] if name.endswith("Config") else known[name].load()
     else:

@@ -110,7 +110,6 @@ def replacing(path: Path) -> Iterator[Path]:
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         yield new
-        flush_to_disk(new)
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
@@ -145,17 +144,6 @@ def check_apart(output: str | Path, *inputs: str | Path) -> None:
         inside = source.rglob("*") if source.is_dir() and not target.is_dir() else ()
         if source.samefile(target) or any(path.exists() and path.samefile(target) for path in inside):
             raise DataError(f"{output}: is an input ({name}), which would be lost; name another output.")
-
-
-def flush_to_disk(path: Path) -> None:
-    """Wait until a file or the names in a folder are on the disk."""
-    if os.name == "nt":
-        return  # Windows flushes only what is open for writing.
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def sha256_of(path: Path) -> str:

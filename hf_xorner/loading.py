@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from huggingface_hub.utils import are_progress_bars_disabled
 from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedConfig
 from transformers.utils import logging
 
@@ -69,13 +69,7 @@ def _check_settings(settings: dict[str, Any]) -> None:
 def load_tokenizer(source: str, *, trust_remote_code: bool = False, **hub: Any) -> WordCharTokenizer:
     """Load the tokenizer of a tagger; see `load`."""
     with _reading(source, "tokenizer"):
-        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
-    if not hasattr(tokenizer, "model_fields"):
-        raise DataError(
-            f"{source}: the tokenizer is a {type(tokenizer).__name__}, which gives no character ids; "
-            "copy all files of the model."
-        )
-    return tokenizer
+        return AutoTokenizer.from_pretrained(source, trust_remote_code=trust_remote_code, **hub)
 
 
 def load_model(
@@ -99,7 +93,7 @@ def check_fit(config: TaggerConfig, tokenizer: WordCharTokenizer) -> None:
     """Raise if a tokenizer does not belong to the model."""
     if not hasattr(tokenizer, "model_fields"):
         raise ValueError(
-            f"{type(tokenizer).__name__} gives no character ids; load the WordCharTokenizer saved with the model."
+            f"{type(tokenizer).__name__} gives no character ids; load the WordCharTokenizer with all its files."
         )
     for field, value in tokenizer.model_fields().items():
         expected = getattr(config, field)
@@ -118,24 +112,18 @@ def _reading(source: str, part: str) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise DataError(f"{source}: the {part} cannot be loaded: {why_not_loaded(error)}.") from None
+        missing = "" if Path(source).exists() else "there is no such folder, and "
+        raise DataError(f"{source}: {missing}the {part} cannot be loaded: {why_not_loaded(error)}.") from None
 
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """Disable the progress bars of datasets, huggingface_hub and transformers, unless the user has done so."""
-    import datasets  # at the top, it would double the time to import a tagger
-
-    shown = logging.is_progress_bar_enabled() and not are_progress_bars_disabled()
-    datasets_shown = not datasets.are_progress_bars_disabled()
+    """Disable the progress bars of transformers and huggingface_hub, unless the user has done so."""
+    shown = logging.is_progress_bar_enabled()
     if shown:
         logging.disable_progress_bar()
-    if datasets_shown:
-        datasets.disable_progress_bars()
     try:
         yield
     finally:
         if shown:
             logging.enable_progress_bar()
-        if datasets_shown:
-            datasets.enable_progress_bars()

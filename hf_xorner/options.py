@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +76,8 @@ class Parser(HfArgumentParser):
     """Parses words into the fields of dataclasses; its errors are one sentence, without the list of all options."""
 
     def __init__(self, *dataclasses: Any) -> None:
+        #: The positional arguments by name: the action, the names and the settings that `add_argument` was given.
+        self.named: dict[str, tuple[argparse.Action, tuple[Any, ...], dict[str, Any]]] = {}
         super().__init__(dataclasses, allow_abbrev=False)
 
     def add_argument(self, *names: Any, **settings: Any) -> Any:
@@ -87,17 +90,25 @@ class Parser(HfArgumentParser):
             settings["nargs"] = "*"
         if settings.get("type") is string_to_bool:
             settings |= {"nargs": "?", "const": True}
-        if positional:
-            names = (names[0].removeprefix("--"),)
-            if not settings.pop("required", False) and "nargs" not in settings:
-                settings["nargs"] = "?"
-        action = super().add_argument(*names, **settings)
+        place = dict(settings)
+        if positional and not place.pop("required", False):
+            place.setdefault("nargs", "?")
+        action = super().add_argument(*([names[0].removeprefix("--")] if positional else names), **place)
         action.group, action.own = group, own
+        if positional:
+            self.named[action.dest] = action, names, settings
         return action
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse words; one after a switch belongs to it only if it is a truth value."""
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse words; positional arguments may be anywhere, or given by name.
+
+        A word after a switch belongs to it only if it is a truth value.
+        """
         words = list(sys.argv[1:] if args is None else args)
+        for action, names, settings in self.named.values():
+            if not {word.partition("=")[0] for word in words}.isdisjoint(names):
+                self._remove_action(action)
+                self.add_argument(*names, **settings)
         switches = {
             name
             for action in self._actions
@@ -107,7 +118,7 @@ class Parser(HfArgumentParser):
         for place, word in enumerate(words):
             if word in switches and "".join(words[place + 1 : place + 2]).lower() not in TRUTH_VALUES:
                 words[place] = f"{word}=true"
-        return super().parse_known_args(words, namespace)
+        return self.parse_intermixed_args(words, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Raise the error."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from hf_xorner import Tagger, load_corpus
 from hf_xorner.evaluation import span_scores
+from hf_xorner.evaluation.report import System, report
 
 #: The types of each system or corpus, by what they are here.
 TYPES = dict.fromkeys(("PER", "PERSON", "person"), "PER")
@@ -32,6 +33,8 @@ CASES: dict[str, Callable[[str], str]] = {
 BATCH, ROUNDS = 256, 3
 
 Words = Sequence[Sequence[str]]
+#: From words to their tags, and the probabilities of these if they are known.
+Tag = Callable[[Words], tuple[Words, Any]]
 
 
 def main() -> None:
@@ -40,9 +43,8 @@ def main() -> None:
     parser.add_argument("systems", nargs="+", help="Folders of models, or spacy:NAME.")
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
     parser.add_argument("--split", default="test", help="The split: validation or test.")
-    parser.add_argument(
-        "--corpora", nargs="+", default=["conll2003", "wnut17", "wikiann-en"], help="Their names; or a file."
-    )
+    corpora = ["conll2003", "wnut17", "wikiann-en", "test-only/pud.iob2"]
+    parser.add_argument("--corpora", nargs="+", default=corpora, help="Their names; or a file.")
     parser.add_argument("--output", type=Path, help="A file for the figures.")
     parser.add_argument("--no_speed", action="store_true", help="Do not measure speed.")
     options = parser.parse_args()
@@ -59,9 +61,9 @@ def main() -> None:
         for case, change in CASES.items():
             changed = [list(map(change, sentence)) for sentence in words]
             for name, system in systems.items():
-                predicted = system(changed)
-                score = scores(gold, predicted, ("PER", "ORG", "LOC"))
-                score["PER and LOC"] = scores(gold, predicted, ("PER", "LOC"))["f1"]
+                predicted, probabilities = system(changed)
+                score = scores(words, gold, predicted, ("PER", "ORG", "LOC"), probabilities)
+                score["PER and LOC"] = scores(words, gold, predicted, ("PER", "LOC"))["f1"]
                 if not name.startswith("spacy:"):
                     score["own types"] = span_scores(gold, predicted)["f1"] if corpus == "conll2003" else None
                 found[name][f"{corpus}, {case}"] = score
@@ -72,10 +74,14 @@ def main() -> None:
         options.output.write_text(json.dumps(found, indent=2) + "\n")
 
 
-def scores(gold: Words, predicted: Words, kept: Sequence[str]) -> dict[str, Any]:
-    """Return F1 over the entities of some types, and of each of them."""
-    result = span_scores(*([[renamed(tag, kept) for tag in tags] for tags in each] for each in (gold, predicted)))
-    return {"f1": result["f1"], **{name: values["f1"] for name, values in result["per_type"].items()}}
+def scores(
+    words: Words, gold: Words, predicted: Words, kept: Sequence[str], probabilities: Any = None
+) -> dict[str, Any]:
+    """Return F1 over the entities of some types, and of each; with probabilities, the calibration error (ECE) too."""
+    tags = [[[renamed(tag, kept) for tag in sentence] for sentence in each] for each in (gold, predicted)]
+    result = report(System(words, *tags, probabilities), resamples=0)
+    found = {"f1": result["f1"], **{name: values["f1"] for name, values in result["per_type"].items()}}
+    return found | ({"ece": result["calibration"]["ece"]} if "calibration" in result else {})
 
 
 def renamed(tag: str, kept: Sequence[str]) -> str:
@@ -89,27 +95,32 @@ def line(score: dict[str, Any]) -> str:
     return "  ".join(f"{name} {value:.2f}" for name, value in score.items() if value is not None)
 
 
-def own_system(folder: str) -> Callable[[Words], Words]:
-    """Return a function from words to the tags of a model."""
+def own_system(folder: str) -> Tag:
+    """Return a function from words to the tags of a model and their probabilities, in a row."""
     tagger = Tagger.from_pretrained(folder)
-    return lambda words: [labels for labels, _ in tagger.label(words, batch_size=BATCH)]
+
+    def tag(words: Words) -> tuple[Words, Any]:
+        system = System.of_tagger(tagger, words, words, BATCH)
+        return system.predicted, system.probabilities
+
+    return tag
 
 
-def spacy_system(name: str) -> Callable[[Words], Words]:
+def spacy_system(name: str) -> Tag:
     """Return a function from words to the tags of a pipeline, of which only the entities are computed."""
     import spacy
     from spacy.tokens import Doc
 
     nlp = spacy.load(name, disable=["tagger", "parser", "attribute_ruler", "lemmatizer"])
 
-    def tag(words: Words) -> Words:
+    def tag(words: Words) -> tuple[Words, None]:
         docs = nlp.pipe((Doc(nlp.vocab, words=list(sentence)) for sentence in words), batch_size=BATCH)
-        return [[t.ent_iob_ + "-" * bool(t.ent_type_) + t.ent_type_ for t in doc] for doc in docs]
+        return [[t.ent_iob_ + "-" * bool(t.ent_type_) + t.ent_type_ for t in doc] for doc in docs], None
 
     return tag
 
 
-def measure_speed(systems: dict[str, Callable[[Words], Words]], found: dict[str, Any], data_dir: Path) -> None:
+def measure_speed(systems: dict[str, Tag], found: dict[str, Any], data_dir: Path) -> None:
     """Measure words a second on the test split of CoNLL-2003, the systems in turns."""
     words = list(load_corpus("conll2003", str(data_dir))["test"]["tokens"])
     count, best = sum(map(len, words)), dict.fromkeys(systems, float("inf"))

@@ -92,7 +92,7 @@ def prepared(whole: DatasetDict, size: int, folder: Path) -> DatasetDict:
         test=whole["test"],
     )
     if not folder.exists():
-        write_corpus(data, folder, "columns")
+        write_corpus(data, folder, "conll")
     return data
 
 

@@ -1,12 +1,14 @@
-r"""Train the English tagger of model_cards/english-ner-small from raw corpora: one command, several seeds.
+r"""Train an English tagger of model_cards/ from raw corpora: one command, several seeds.
 
-The steps are commands of `hf-xorner`, printed as they run: vectors of word pieces, a teacher over an encoder's states,
-and for each seed a student that learns from it, beside one that does not. Finished steps are not repeated.
+The steps are commands, printed as they run: the pooled corpus (ner-open), vectors of word pieces, with `--context`
+teachers over an encoder's states, and for each seed a student that learns from them, beside one that does not. Finished
+steps are not repeated.
 
-    python scripts/english.py --vectors glove.6B.100d.txt --pieces sentence-transformers/all-MiniLM-L6-v2 \
+    python scripts/english.py ner-small --vectors glove.6B.100d.txt --pieces sentence-transformers/all-MiniLM-L6-v2 \
         --context sentence-transformers/all-mpnet-base-v2 --data_dir corpora/ --output runs/english
 
-`data_dir` holds the folders conll2003, wnut17 and wikiann-en. `scripts/compare_english.py` scores the models.
+`data_dir` holds the folders wnut17, wikiann-en, and conll2003 (ner-small) or open (ner-open; see
+`scripts/english_corpora.py`). `scripts/compare_english.py` scores the models.
 """
 
 from __future__ import annotations
@@ -19,55 +21,71 @@ from pathlib import Path
 
 from hf_xorner import load_corpus
 
+#: For each recipe, that of its teachers, and the seeds of those.
+TEACHERS = {"ner-small": ("english/teacher", [42]), "ner-open": ("english/open-teacher", [1, 2, 3])}
+
 
 def main() -> None:
     """Run the steps that are not finished."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("recipe", choices=TEACHERS, help="The tagger.")
     parser.add_argument("--vectors", required=True, help="GloVe of 100 dimensions, 6 billion words.")
     parser.add_argument("--pieces", required=True, help="The encoder whose word pieces get vectors.")
     parser.add_argument("--dim", type=int, default=64, help="The dimension of these vectors.")
-    parser.add_argument("--context", required=True, help="The teacher's encoder.")
+    parser.add_argument("--context", help="The teachers' encoder; without it, students learn from the labels alone.")
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
     parser.add_argument("--output", type=Path, default=Path("runs/english"), help="The folder to write to.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="Seeds of the students.")
-    parser.add_argument("--sentences", type=int, default=10000, help="Sentences of WikiANN that the teacher labels.")
-    parser.add_argument("--text", type=Path, nargs="+", default=[], help="Files of text for the teacher, too.")
-    parser.add_argument("--alone", action="store_true", help="Also train each student without the teacher.")
+    parser.add_argument("--sentences", type=int, default=10000, help="Sentences of WikiANN that the teachers label.")
+    parser.add_argument("--text", type=Path, nargs="+", default=[], help="Files of text for the teachers, too.")
+    parser.add_argument("--alone", action="store_true", help="Also train each student without the teachers.")
     options, further = parser.parse_known_args()
-    here = options.output
+    here, data_dir = options.output / options.recipe, options.data_dir
     here.mkdir(parents=True, exist_ok=True)
-    wikiann = list(load_corpus(str(options.data_dir / "wikiann-en"), strip="^en:")["train"]["tokens"])
-    named = [load_corpus(name, str(options.data_dir))["train"]["tokens"] for name in ("conll2003", "wnut17")]
-    words = dict.fromkeys(word for corpus in (*named, wikiann) for sentence in corpus for word in sentence)
+    data: list[object] = ["--data_dir", data_dir, "--vectors", options.vectors, "--resume_from_checkpoint", "true"]
+    named = ["conll2003", "wnut17"]
+    if options.recipe == "ner-open":
+        pooled = here / "corpus"
+        script = Path(__file__).with_name("english_corpora.py")
+        step(pooled / "train.conll", script, "--data_dir", data_dir, "--output", pooled)
+        named, data = [str(pooled.resolve())], [*data, "--dataset", pooled.resolve()]
+    wikiann = list(load_corpus(str(data_dir / "wikiann-en"), strip="^en:")["train"]["tokens"])
+    corpora = [load_corpus(name, str(data_dir))["train"]["tokens"] for name in named]
+    words = dict.fromkeys(word for corpus in (*corpora, wikiann) for sentence in corpus for word in sentence)
     (here / "words.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
     (here / "text.txt").write_text("\n".join(map(" ".join, wikiann[: options.sentences])) + "\n", encoding="utf-8")
 
-    pieces, teacher = here / "pieces", here / "teacher"
+    pieces = here / "pieces"
     step(
         pieces / "composed.safetensors",
-        *("vectors", "distill", "--encoder", options.pieces, "--vocab", here / "words.txt", "--composed", "true"),
-        *("--dim", options.dim, "--half", "true", "--output", pieces),
+        *(*TAGGER, "vectors", "distill", "--encoder", options.pieces, "--vocab", here / "words.txt", "--composed"),
+        *("--dim", options.dim, "--half", "--output", pieces),
     )
-    data = ["--data_dir", options.data_dir, "--vectors", options.vectors, "--resume_from_checkpoint", "true"]
-    step(
-        teacher / "facts.json",
-        *("train", "english/teacher", *data, "--context", options.context, "--output_dir", teacher),
-    )
+    recipe, seeds = TEACHERS[options.recipe]
+    teachers = {seed: here / f"teacher-{seed}" for seed in seeds if options.context}
+    for seed, teacher in teachers.items():
+        of_teacher = ["--context", options.context, "--seed", seed, "--output_dir", teacher]
+        step(teacher / "facts.json", *TAGGER, "train", recipe, *data, *of_teacher)
     for seed in options.seeds:
-        student = [*data, "--composed", pieces, "--seed", seed, *further]
+        student = [f"english/{options.recipe}", *data, "--composed", pieces, "--seed", seed, *further]
         with_teacher, alone = here / f"student-{seed}", here / f"alone-{seed}"
-        learn = ["--teacher", teacher, "--teacher_text", here / "text.txt", *options.text, "--output_dir", with_teacher]
-        step(with_teacher / "facts.json", "distill", "english/ner-small", *student, *learn)
-        if options.alone:
-            step(alone / "facts.json", "train", "english/ner-small", *student, "--output_dir", alone)
+        if teachers:
+            learn = ["--teacher", *teachers.values(), "--teacher_text", here / "text.txt", *options.text]
+            step(with_teacher / "facts.json", *TAGGER, "train", *student, *learn, "--output_dir", with_teacher)
+        if options.alone or not teachers:
+            step(alone / "facts.json", *TAGGER, "train", *student, "--output_dir", alone)
+
+
+#: The command line of the package.
+TAGGER = ("-m", "hf_xorner")
 
 
 def step(result: Path, *words: object) -> None:
-    """Run a command of hf-xorner, unless its result is there."""
+    """Run a command of Python, unless its result is there."""
     command = list(map(str, words))
-    print("hf-xorner", shlex.join(command), "(finished)" * result.exists(), flush=True)
+    print("python", shlex.join(command), "(finished)" * result.exists(), flush=True)
     if not result.exists():
-        subprocess.run([sys.executable, "-m", "hf_xorner", *command], check=True)
+        subprocess.run([sys.executable, *command], check=True)
 
 
 if __name__ == "__main__":

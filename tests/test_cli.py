@@ -41,9 +41,10 @@ NOT_RUN = {
     "train ma2016": "needs GloVe's full file and CoNLL-2003; test_recipes reads every recipe",
     "reproduce ma2016": "trains for hours; test_reproduce_script runs a small table",
     "--min_precision": "test_thresholds runs it with a model that finds entities",
+    "another_tagger": "needs a second model; test_evaluate_script compares two",
     "--more_data": "needs a second corpus; test_more_data trains with one",
     "english.py": "trains for hours; test_english_scripts runs it on tiny corpora",
-    "hf-xorner distill": "needs a trained teacher; test_teacher runs it",
+    "--teacher": "needs a trained teacher; test_teacher runs it",
     "analyze": "needs models with attention and relations; tests/papers runs every analysis",
     "--to web": "needs npm packages; test_web writes the page",
     "$part": "one of many jobs, as the folder before it",
@@ -116,7 +117,8 @@ def test_every_command_is_documented_by_full_names_of_options():
     for line, place in DOCUMENTED.items():
         if named := subcommand(line):
             command, words = named
-            assert check_options(command, words) == words, f"{place}: {line}"
+            # `data CORPUS` is `data stats CORPUS`.
+            assert check_options(command, words)[-len(words) :] == words, f"{place}: {line}"
 
 
 def test_unknown_names_are_reported_with_a_suggestion(capsys):
@@ -125,8 +127,9 @@ def test_unknown_names_are_reported_with_a_suggestion(capsys):
         (["train", "--epcohs", "3"], "unknown option --epcohs; did you mean --epochs"),
         (["tag", "x", "--zzzz"], "unknown option --zzzz; hf-xorner tag --help-all"),
         (["vectors", "convert", "x", "--ouput", "y"], "did you mean --output"),
-        (["data", "convrt", "x"], "name a command: stats, convert"),
-        (["export", "m"], "--output"),
+        (["data", "convrt", "x"], "unknown command 'convrt'; did you mean 'convert'"),
+        (["export", "m"], "--output is missing"),
+        (["data", "stats", "--json", "x"], "dataset"),
         (["tag", "x", "--model", "m", "--batch_size", "many"], "--batch_size"),
     ):
         with pytest.raises(SystemExit) as stop:
@@ -159,15 +162,33 @@ def test_switches_stand_alone_or_have_a_truth_value():
         assert (options.source, (options.overwrite, options.sizes)) == ("a", expected)
 
 
-def test_invalid_options_are_reported_before_torch_is_imported(tmp_path):
-    entry = tmp_path / "hf-xorner"
-    entry.write_text(
+def test_positional_arguments_may_have_names_and_any_place():
+    @dataclass
+    class Options:
+        model: str = option(positional=True)
+        sources: list[str] = option([], positional=True, aliases=("--files",))
+        size: int = option(1)
+
+    for words in ("m a b", "--size 1 m a b", "--model m a b", "a b --model=m", "m --files a b"):
+        options = read_options(Options, words.split())
+        assert (options.model, options.sources) == ("m", ["a", "b"]), words
+
+
+def test_what_needs_no_torch_does_not_import_it(tmp_path):
+    (tmp_path / "corpus.conll").write_text("Ann B-PER\nsaw O\n")
+    code = (
         "import sys\nfrom hf_xorner.cli import main\ntry:\n    main()\nexcept SystemExit as stop:\n"
-        "    print(stop.code, 'torch' in sys.modules, 'transformers' in sys.modules)\n"
+        "    print(stop.code)\nprint(*sorted({'torch', 'transformers'} & {*sys.modules}))\n"
     )
-    result = subprocess.run([sys.executable, entry, "train", "--epcohs", "3"], capture_output=True, text=True)
-    assert result.stdout.split() == ["2", "False", "False"], result.stderr
-    assert "--epochs" in result.stderr
+    (tmp_path / "hf-xorner").write_text(code)
+    for words, end, fact in (
+        (["train", "--epcohs", "3"], ["2"], "--epochs"),
+        (["export", "my_tagger"], ["2"], "--output is missing"),
+        (["data", "corpus.conll"], ["transformers"], "read as conll"),
+    ):
+        command = [sys.executable, tmp_path / "hf-xorner", *words]
+        result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert result.stdout.split()[-1:] == end and fact in result.stderr, result
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +210,7 @@ def workplace(default_run, tmp_path_factory):
         for text in (f"Ann met Zeus {number} times ." for number in range(30))
     ]
     (folder / "export.json").write_text(json.dumps(tasks), encoding="utf-8")
+    (folder / "reviews.csv").write_text("id,review\n1,Ann met Zeus .\n", encoding="utf-8")
     rows = (
         f"{word} {' '.join(map(str, np.arange(100) / (100 + place)))}\n" for place, word in enumerate(("ann", "zeus"))
     )
@@ -228,6 +250,7 @@ def test_no_progress_bars_are_written_to_a_file_but_to_a_terminal(workplace, mon
     assert done.returncode == 0, done.stderr
     assert not any(sign in done.stdout + done.stderr for sign in ("\r", "it/s", "examples/s", "Loading weights"))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    transformers.logging.enable_progress_bar()
     for line, sign in ((f"{small} other", "2/2"), (evaluation, "Loading weights")):
         main(None, line.split())
         assert sign in capsys.readouterr().err

@@ -35,17 +35,17 @@ def test_statistics_are_printed_and_written(run, folder, tmp_path):
 
 
 def test_conversion_through_every_format_is_lossless(run, folder, tmp_path):
-    written = ok(run("convert", folder, "--to", "columns", "--output", "start", "--as_scheme", "bioes"))
+    written = ok(run("convert", folder, "--to", "conll", "--output", "start", "--as_scheme", "bioes"))
     assert written.splitlines() == ["written: start/train.conll", "written: start/dev.conll"]
     text = (tmp_path / "start" / "train.conll").read_text()
     assert text == "-DOCSTART-\t-X-\tO\n\nAnn\tNNP\tS-PER\nLee\tNNP\tS-PER\nleft\tVBD\tO\n\nOslo\tNNP\tS-LOC\n\n"
     before = "start"
-    for format in ("jsonl", "spans", "parquet", "arrow", "columns"):
-        scheme = ["--as_scheme", "bioes"] if format == "columns" else []
+    for format in ("jsonl", "spans", "parquet", "arrow", "conll"):
+        scheme = ["--as_scheme", "bioes"] if format == "conll" else []
         ok(run("convert", before, "--to", format, "--output", f"by_{format}", *scheme))
         before = f"by_{format}"
     for name in ("train.conll", "dev.conll"):
-        assert (tmp_path / "by_columns" / name).read_text() == (tmp_path / "start" / name).read_text()
+        assert (tmp_path / "by_conll" / name).read_text() == (tmp_path / "start" / name).read_text()
 
 
 def test_options_for_reading_the_source(run, folder, tmp_path):
@@ -60,15 +60,15 @@ def test_errors_are_one_line(run, folder, tmp_path):
     for words, fact in (
         (["convert", "bad.txt", "--to", "jsonl", "--output", "out"], "bad.txt:1: unknown tag 'X-PER'"),
         (["stats", "nowhere.txt"], "nowhere.txt: no such file or folder"),
-        (["stats", folder, "--format", "xml"], "format='xml' is unknown; choose one of auto, columns"),
-        (["convert", folder, "--to", "brat", "--output", "out"], "to='brat' is unknown; choose one of columns"),
+        (["stats", folder, "--format", "xml"], "format='xml' is unknown; choose one of auto, conll"),
+        (["convert", folder, "--to", "brat", "--output", "out"], "to='brat' is unknown; choose one of conll"),
         (["stats", folder, "--json", "no/such/folder.json"], "No such file or directory: 'no/such/folder.json'"),
     ):
         assert fact in fault(run(*words))
 
 
 def test_files_are_overwritten_with_overwrite(run, folder):
-    convert = ("convert", folder, "--to", "columns", "--output", "out")
+    convert = ("convert", folder, "--to", "conll", "--output", "out")
     ok(run(*convert))
     assert "out/train.conll: exists already" in fault(run(*convert))
     ok(run(*convert, "--overwrite", "true"))
@@ -81,7 +81,7 @@ def test_a_conversion_never_replaces_its_input(run, tmp_path, spelling):
     path = tmp_path / "mine" / "train.conll"
     path.write_text("Ada S-PER\nleft O\n")
     for source in ("mine", "mine/train.conll"):
-        message = fault(run("convert", source, "--to", "columns", "--output", spelling, "--overwrite"))
+        message = fault(run("convert", source, "--to", "conll", "--output", spelling, "--overwrite"))
         assert "train.conll" in message and path.read_text() == "Ada S-PER\nleft O\n"
     ok(run("convert", "mine", "--to", "arrow", "--output", "saved"))
     before = {path: path.read_bytes() for path in (tmp_path / "saved").rglob("*") if path.is_file()}

@@ -1,5 +1,6 @@
 """The scripts behind the English tagger: from raw corpora to a student in 4 bits, and scores of systems beside it."""
 
+import importlib
 import json
 import random
 import runpy
@@ -19,6 +20,14 @@ SCRIPTS = REPOSITORY / "scripts"
 NEWS = [("Annaville NNP I-NP I-LOC", "is VBZ I-VP O"), ("Ann NNP I-NP I-PER", "saw VBD I-VP O", "Zeus NNP I-NP I-ORG")]
 TWEETS = [("bertaville\tB-location", "rocks\tO"), ("ann\tB-person", "plays\tO", "chess\tB-product")]
 SILVER = [("en:Carlaville\tB-LOC", "en:burns\tO"), ("en:Zeus\tB-ORG",)]
+OPEN = {
+    "btc-a.conll": "@\tB-PER\nann\tB-PER\nlikes\tO\n@\tO\nyou\tO\n\nZeus\tB-ORG\nis\tO\nDoric\tO\n\nAnnaville\tB-LOC\n",
+    "wikigold.conll": "Doric I-MISC\nart O\n\n-DOCSTART- O\n\nAnn I-PER\n\n-DOCSTART- O\n\nZeus I-ORG\n",
+    "ewt-dev.iob2": "".join(
+        f"# newdoc id = {name}\n# text = ?\n1\tZeus\tB-ORG\t-\tme\n\n1\tno\tO\t-\tme\n\n"
+        for name in "abcdefghijklmnopqrst"
+    ),
+}
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +42,11 @@ def corpora(tmp_path_factory):
         for split in ("train", "dev", "test"):
             lines = ["\n".join(sentence) for sentence in sentences + draw.choices(sentences, k=10)]
             (folder / name / f"{split}{ending}").write_text("\n\n".join(lines) + "\n")
+    (folder / "open").mkdir()
+    (folder / "test-only").mkdir()
+    for name, text in OPEN.items():
+        (folder / "open" / name).write_text(text)
+    (folder / "test-only" / "pud.iob2").write_text(OPEN["ewt-dev.iob2"])
     tiny.save_encoder(folder / "encoder")
     words = {
         word.split()[0].removeprefix("en:").lower() for corpus in (NEWS, TWEETS, SILVER) for s in corpus for word in s
@@ -42,35 +56,57 @@ def corpora(tmp_path_factory):
     return folder
 
 
+def test_conventions_of_the_pooled_corpora(corpora, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    main = importlib.import_module("english_corpora").main
+    for name, more in (("open", []), ("all", ["--conll2003"])):
+        monkeypatch.setattr("sys.argv", ["", "--data_dir", str(corpora), "--output", str(tmp_path / name), *more])
+        main()
+    text = {
+        name: "\n".join((tmp_path / name / f"{split}.conll").read_text() for split in ("train", "dev"))
+        for name in ("open", "all")
+    }
+    # A handle is one word; BTC's tag for it is unknown. MISC is outside of entities, or unknown where not annotated.
+    assert "@ann\t?\nlikes\tO\n@you\tO\n" in text["open"]
+    assert ("Doric\tO\nart" in text["open"], "Doric\tB-MISC\nart" in text["all"]) == (True, True)
+    assert ("is\tO\nDoric\tO" in text["open"], "is\tO\nDoric\t?" in text["all"]) == (True, True)
+    assert ("chess\tO" in text["open"], "chess\t?" in text["all"]) == (True, True)
+    # Whole documents are held out.
+    held_out = (tmp_path / "open" / "parts" / "ewt" / "dev.conll").read_text()
+    assert held_out.count("Zeus") == held_out.count("no\tO") == 2
+
+
 @pytest.mark.slow
 def test_one_command_trains_teacher_and_students(corpora, tmp_path):
-    encoder, tweets = corpora / "encoder", tmp_path / "tweets.txt"
+    encoder, tweets, folder = corpora / "encoder", tmp_path / "tweets.txt", tmp_path / "english" / "ner-small"
     tweets.write_text("ann rocks\nzeus burns .\n")
-    command = [
-        *(SCRIPTS / "english.py", "--vectors", corpora / "glove.txt", "--pieces", encoder, "--context", encoder),
-        *("--data_dir", corpora, "--output", tmp_path / "english", "--seeds", 1, "--alone", "--dim", 4),
-        *("--text", tweets),
-        *("--num_train_epochs", 2, "--hidden_size", 8, "--average_epochs", 1, "--per_device_train_batch_size", 4),
+    tiny_run = [
+        *("--vectors", corpora / "glove.txt", "--pieces", encoder, "--data_dir", corpora, "--seeds", 1, "--dim", 4),
+        *("--output", folder.parent, "--num_train_epochs", 2, "--hidden_size", 8, "--average_epochs", 1),
+        *("--per_device_train_batch_size", 4),
     ]
+    command = [SCRIPTS / "english.py", "ner-small", *tiny_run, "--context", encoder, "--alone", "--text", tweets]
     done = run_python(list(map(str, command)))
     assert done.returncode == 0, done.stderr[-3000:]
     for name in ("student-1", "alone-1"):
-        facts = read_facts(tmp_path / "english" / name)
+        facts = read_facts(folder / name)
         texts = [value["name"] for key, value in facts["inputs"].items() if key.startswith("teacher_text")]
         assert texts == ["text.txt", "tweets.txt"] * (name == "student-1")
         assert facts["config"]["static_bits"] == facts["config"]["composed_bits"] == 4
-        assert set(Tagger.from_pretrained(str(tmp_path / "english" / name)).model.config.labels) > {"B-PER", "B-ORG"}
+        assert set(Tagger.from_pretrained(str(folder / name)).model.config.labels) > {"B-PER", "B-ORG"}
     # A second call finds everything finished.
     again = run_python(list(map(str, command)))
     assert again.stdout.count("(finished)") == 4
 
-    models = [str(tmp_path / "english" / name) for name in ("student-1", "alone-1")]
+    done = run_python(list(map(str, [SCRIPTS / "english.py", "ner-open", *tiny_run])))
+    assert done.returncode == 0, done.stderr[-3000:]
+    models = [str(folder / "student-1"), str(folder.parent / "ner-open" / "alone-1")]
     figures = tmp_path / "figures.json"
     compare = [SCRIPTS / "compare_english.py", *models, "--data_dir", corpora, "--output", figures]
     done = run_python(list(map(str, compare)))
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(figures.read_text())
-    assert {"wnut17, lower case", "words_per_second", "megabytes"} <= found[models[0]].keys()
+    assert {"wnut17, lower case", "pud, capitals", "words_per_second", "megabytes"} <= found[models[0]].keys()
 
 
 #: Rows of the table in docs/english.md, and where model_cards/english-comparison.json has their figures.
@@ -83,6 +119,17 @@ ROWS = {
     "… PER and LOC alone": ("wnut17, as spelt", "PER and LOC"),
     "… in lower case, PER and LOC alone": ("wnut17, lower case", "PER and LOC"),
     "WikiANN English": ("wikiann-en, as spelt", "f1"),
+}
+#: The same of the table of english/ner-open.
+OPEN_ROWS = {
+    "CoNLL-2003 (english-ner-small: trained on its training split)": ("conll2003, as spelt", "f1"),
+    "CoNLL-2003 in lower case": ("conll2003, lower case", "f1"),
+    "CoNLL-2003 IN CAPITALS": ("conll2003, capitals", "f1"),
+    "WNUT 2017 (both: trained on its training split)": ("wnut17, as spelt", "f1"),
+    "WNUT 2017, PER and LOC alone": ("wnut17, as spelt", "PER and LOC"),
+    "English PUD": ("pud, as spelt", "f1"),
+    "English PUD in lower case": ("pud, lower case", "f1"),
+    "English PUD IN CAPITALS": ("pud, capitals", "f1"),
 }
 
 
@@ -99,6 +146,9 @@ def test_the_documented_scores_are_the_measured_ones():
         spread = f"{mean(values):.1f} ± {stdev(values):.1f}"
         own, without, other = (f"{found[name][split][measure]:.1f}" for name in (shipped, alone, peer))
         assert table[row] == [own, spread, without, other], row
+    for row, (split, measure) in OPEN_ROWS.items():
+        systems = ("english-ner-open", "open-1", shipped, peer)
+        assert table[row] == [f"{found[name][split][measure]:.1f}" for name in systems], row
 
 
 def test_the_pictures_of_the_readme_show_what_the_model_finds_and_the_measured_scores():

@@ -133,11 +133,24 @@ def test_saved_predictions_can_be_compared_despite_sentences_without_words(folde
     assert (scores["sentences"], scores["compare"]["f1"]["p"]) == (2, 1)
 
 
+def test_two_models_are_compared_with_the_sentences_in_which_they_differ(folder, corpus, model, evaluate):
+    said = evaluate(model("m"), model("n", decoder="crf"), "data", "--json", "out.json", "--save_predictions", "m.tsv")
+    figures = json.loads((folder / "out.json").read_text())
+    evaluate("n", "data", "--compare", "m.tsv", "--json", "reversed.json")
+    reverse = json.loads((folder / "reversed.json").read_text())
+    assert figures["compare"]["f1"]["difference"] == -reverse["compare"]["f1"]["difference"] != 0
+    (row,) = figures["differences"]["sentences"]  # the corpus has one sentence
+    (mirrored,) = reverse["differences"]["sentences"]
+    assert row["other"] == mirrored["predicted"] != row["predicted"]
+    assert figures["differences"]["better"] == reverse["differences"]["worse"]
+    assert f"    other:     {', '.join(f'{kind} {text!r}' for kind, text in row['other']) or 'nothing'}" in said
+
+
 def test_errors_are_one_line_before_the_model_is_read(folder, evaluate):
     (folder / "other.tsv").write_text(PREDICTIONS.replace("B-LOC\tB-PER", "B-PER\tB-PER"))
     for options, message in (
-        ("--model m", "give either --model and --dataset, or --predictions"),
-        ("--model m --predictions p.tsv", "give either --model and --dataset, or --predictions"),
+        ("--model m", "give either a model and a corpus, or --predictions"),
+        ("--model m --predictions p.tsv", "give either a model and a corpus, or --predictions"),
         ("--predictions p.tsv --policy loose", "loose"),
         ("--predictions p.tsv --scheme bmes", "the tag 'I-PER' is not bmes"),
         ("--predictions p.tsv --resamples -1", "resamples=-1"),

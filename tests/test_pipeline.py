@@ -123,17 +123,6 @@ def test_offsets_count_characters_in_any_script_and_empty_texts_have_no_entities
             assert pipe(text, aggregation_strategy=strategy) == []
 
 
-def test_a_lower_casing_tokenizer_keeps_offsets():
-    tokenizer = WordCharTokenizer.from_corpus(SENTENCES, casing="lower", digits="zero", max_word_chars=6)
-    model = lively_model("bilstm-cnn", tokenizer, "crf")
-    texts = [f"{text.upper()} İstanbul [PAD] 99:59" for text in TEXTS[:12]]
-    expected = decoded(model, tokenizer, texts)
-    assert any(expected)
-    for strategy in STRATEGIES:
-        results = pipeline("ner", model=model, tokenizer=tokenizer, aggregation_strategy=strategy)(texts)
-        assert list(map(spans, results)) == expected
-
-
 @pytest.mark.parametrize("encoder", [tiny.bert, tiny.roberta], ids=["bert", "roberta"])
 def test_the_pieces_of_an_encoder_are_batched_and_split_into_windows(encoder):
     own = tiny.bert_tokenizer() if encoder is tiny.bert else tiny.roberta_tokenizer()

@@ -17,7 +17,7 @@ from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
 from transformers import PreTrainedTokenizerFast, pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.entities import BATCHES_AHEAD
+from hf_xorner.entities import BATCHES_AHEAD, Entities, Entity
 from hf_xorner.models.word_ids import INSIDE
 
 
@@ -53,19 +53,6 @@ def test_entities_match_the_pipeline(each_tagger, pipe, items):
     for batch_size in (1, 7, 64):
         for entities, expected in zip(each_tagger.tag(items, batch_size=batch_size), shown, strict=True):
             same_entities(entities, expected)
-
-
-def test_character_and_word_offsets_match_the_surface_form(each_tagger, tokenizer):
-    for item in [*TEXTS, *GIVEN]:
-        words = tokenizer.tokenize(item) if isinstance(item, str) else item
-        text = " ".join(words)  # the texts are their words joined by blanks
-        position = 0
-        for entity in each_tagger(item):
-            assert entity.text == text[entity.start : entity.end]
-            assert entity.text == " ".join(words[entity.word_start : entity.word_end])
-            assert position <= entity.word_start < entity.word_end <= len(words)
-            assert 0 < entity.score <= 1
-            position = entity.word_end
 
 
 @torch.no_grad()
@@ -185,6 +172,36 @@ def test_annotations_are_entities_labels_and_offsets(each_tagger, tokenizer):
         each_tagger.annotate("Ann")
 
 
+def test_a_redacted_text_is_the_rest_with_replacements_and_can_be_restored(each_tagger):
+    found = 0
+    for text in (*TEXTS, "e\u0301té Ann 👩🏽‍🚀 Smith met שלום Zeus \u202eNew York\u202c 🇸🇪", SENTENCES[0]):
+        entities, redaction = each_tagger(text), each_tagger.redact(text, "<{label}>")
+        expected = entities.text
+        for entity in reversed(entities):
+            expected = f"{expected[: entity.start]}<{entity.label}>{expected[entity.end :]}"
+        assert redaction.text == expected
+        assert redaction.restore() == entities.text
+        assert [entity.text for entity in redaction.replaced] == [entity.text for entity in entities]
+        assert {redaction.text[e.start : e.end] == f"<{e.label}>" for e in redaction.replaced} <= {True}
+        found += len(entities)
+    assert found > 20
+
+
+def test_equal_entities_are_redacted_with_the_same_number():
+    places = {"PER": [(0, 3), (9, 11), (16, 19)], "LOC": [(23, 27)]}
+    text = "Ann, who Bo saw Ann in Oslo."
+    entities = [
+        Entity(label=label, text=text[start:end], start=start, end=end)
+        for label in places
+        for start, end in places[label]
+    ]
+    for template, expected in (
+        ("[{label}_{number}]", "[PER_1], who [PER_2] saw [PER_1] in [LOC_1]."),
+        ("█", "█, who █ saw █ in █."),
+    ):
+        assert Entities(entities, text).redact(template).text == expected
+
+
 def test_an_infinite_stream_is_read_lazily(tagger):
     read = 0
 
@@ -217,7 +234,7 @@ def test_invalid_items_are_reported_by_their_position(tagger):
         list(tagger.label(["Ann saw"]))
     for method in (tagger.tag, tagger.label):
         with pytest.raises(ValueError, match="batch_size=0"):
-            method([["Ann"]], batch_size=0)
+            list(method([["Ann"]], batch_size=0))
 
 
 @settings(max_examples=25, deadline=None)

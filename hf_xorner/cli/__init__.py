@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
 from ..errors import UsageError
 from .help import COMMANDS, check_options, help_of, overview
+
+#: The extras with which packages are installed that are not always needed.
+EXTRAS = {"matplotlib": "plots", "onnx": "onnx", "onnxruntime": "onnx", "onnxscript": "onnx", "spacy": "spacy"}
 
 
 def main(command: str | None = None, words: list[str] | None = None) -> None:
@@ -30,7 +33,10 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         _discard(sys.stdout)  # The reader of the output, such as head, has closed it.
     except UsageError as error:
         fail(command, error, 2)
-    except (ValueError, OSError, ImportError) as error:
+    except ImportError as error:
+        extra = EXTRAS.get(str(error.name))
+        fail(command, f"{error}; run: pip install 'hf_xorner[{extra}]'" if extra else error)
+    except (ValueError, OSError) as error:
         fail(command, error)
 
 
@@ -45,12 +51,18 @@ def _run(command: str, words: list[str]) -> None:
         print(text)
         return
     words = check_options(command, words)
-    import_module("..registration", __name__)
     # A word or a label that the terminal cannot encode must not end a run.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    # Progress bars are for terminals.
-    with nullcontext() if sys.stderr.isatty() else import_module("..loading", __name__).without_bars():
-        import_module(f".{command}", __name__).run(words)
+    if not sys.stderr.isatty():
+        _hide_bars()
+    import_module(f".{command}", __name__).run(words)
+
+
+def _hide_bars() -> None:
+    """Disable progress bars, which are for terminals; libraries read the variables when they are imported."""
+    os.environ |= {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    if "transformers" in sys.modules:
+        import_module("transformers.utils.logging").disable_progress_bar()
 
 
 def _open_closed_streams() -> None:

@@ -15,15 +15,14 @@ from ..files import write_whole
 from ..options import Commands, option, run_command
 from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
 from ..papers.xor_demonstration import PATTERNS, Outcome, demonstrate, draw_demonstration
-from ..papers.xor_proof import DECODERS, Proof, decide, inequalities
+from ..papers.xor_proof import DECODERS, decide, inequalities
 from ..tagger import Tagger
 
 EXAMPLES = (
     "hf-xorner analyze xor-proof --demonstrate --output xor",
     "hf-xorner analyze xor-proof --pattern S O S",
     "hf-xorner analyze ablate my_att_tagger --dataset wnut17 --data_dir corpora --output ablation",
-    "hf-xorner analyze attention my_att_tagger --output attention",
-    "hf-xorner analyze relation my_grn_tagger --text 'Ann saw Bob in Paris.' --output relation",
+    "hf-xorner analyze word-pairs my_grn_tagger --text 'Ann saw Bob in Paris.' --output relations",
 )
 DESCRIPTION = "Run an analysis of the papers."
 
@@ -56,7 +55,7 @@ class AblationOptions(_AnalysisOptions):
 
 @dataclass(kw_only=True)
 class PairOptions:
-    """The options of `attention` and `relation`."""
+    """The options of `word-pairs`."""
 
     model: str = option(help="The folder of a model, or owner/name on the Hub.", positional=True)
     output: str = option(help="A folder for the figures as JSON, and the maps.")
@@ -86,25 +85,12 @@ def prove(options: ProofOptions) -> None:
                 print(f"  {number} x [{inequality}]")
             if not proof.feasible:
                 print("  sum: 0 > 0")
-            proofs.append({"pattern": " ".join(pattern), "decoder": decoder, **proof_figures(proof)})
+            solution = {" ".join(name): str(value) for name, value in proof.solution.items()}
+            multipliers = {str(inequality): str(number) for inequality, number in proof.multipliers}
+            figures = {"feasible": proof.feasible, "solution": solution, "multipliers": multipliers}
+            proofs.append({"pattern": " ".join(pattern), "decoder": decoder, **figures})
     models = {"models": demonstration(options)} if options.demonstrate else {}
     write_figures("xor-proof", {"proofs": proofs, **models}, options.output)
-
-
-def proof_figures(proof: Proof) -> dict[str, Any]:
-    """A proof as JSON."""
-    return {
-        "feasible": proof.feasible,
-        "solution": {" ".join(name): str(value) for name, value in proof.solution.items()},
-        "multipliers": [
-            {
-                "inequality": str(inequality),
-                "times": str(number),
-                "terms": {" ".join(name): count for name, count in inequality.terms.items()},
-            }
-            for inequality, number in proof.multipliers
-        ],
-    }
 
 
 def demonstration(options: ProofOptions) -> list[dict[str, Any]]:
@@ -143,35 +129,21 @@ def ablate(options: AblationOptions) -> None:
     write_figures("ablate", recalls, options.output)
 
 
-def attention(options: PairOptions) -> None:
-    """Show what each word attends to, for each head (li2020, Figure 2)."""
-    draw_maps("attention", options)
-
-
-def relation(options: PairOptions) -> None:
-    """Show how strongly words are related in a GRN (chen2019, Figure 4)."""
-    draw_maps("relation", options)
-
-
-def draw_maps(name: str, options: PairOptions) -> None:
-    """Draw the maps of each sentence."""
+def draw_maps(options: PairOptions) -> None:
+    """Draw what each word attends to, for each head (li2020, Figure 2), or a GRN's relations (chen2019, Figure 4)."""
     tagger = Tagger.from_pretrained(options.model)
-    model_type = tagger.model.config.model_type
-    if (model_type == "grn") != (name == "relation"):
-        raise ValueError(f"{options.model} is of type {model_type}; relation is for grn, attention for other models.")
     sentences = []
     for number, text in enumerate(options.text, 1):
         pairs = word_pairs(tagger, text)
-        print(f"written: {draw_pairs(pairs, Path(options.output) / f'{name}-{number}.png')}")
+        print(f"written: {draw_pairs(pairs, Path(options.output) / f'word-pairs-{number}.png')}")
         sentences.append({**pairs._asdict(), "maps": dict(zip(pairs.names, pairs.maps.round(4).tolist(), strict=True))})
-    write_figures(name, {"sentences": sentences}, options.output)
+    write_figures("word-pairs", {"sentences": sentences}, options.output)
 
 
 COMMANDS: Commands = {
     "xor-proof": (ProofOptions, prove),
     "ablate": (AblationOptions, ablate),
-    "attention": (PairOptions, attention),
-    "relation": (PairOptions, relation),
+    "word-pairs": (PairOptions, draw_maps),
 }
 
 

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
+from importlib import import_module
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
-from datasets import Dataset
 from torch.utils.data import DataLoader
 
 from .. import Tagger, load_corpus
@@ -31,7 +30,6 @@ from ..registration import CONFIGS
 from ..training import TaggerTrainer, TaggingCollator, prepare
 from ..training.arguments import arguments_of
 from ..training.recipes import recipe_names
-from .export import onnx_needed
 
 #: A CRF whose transitions are numbers, as in other libraries.
 CHEN2019 = {"conditioned_transitions": False}
@@ -40,8 +38,8 @@ CONTESTANTS: dict[str, tuple[str, dict]] = {name: (name, {}) for name in CONFIGS
     "cnn-lstm-crf/small": ("cnn-lstm-crf", {**CHEN2019, "char_dim": 50, "char_filters": 50, "hidden_size": 100}),
     "cnn-lstm-crf/chen2019": ("cnn-lstm-crf", CHEN2019),
 }
-#: By default, the sentences that are measured; those that are tagged one by one.
-SENTENCES, SINGLE = 1280, 300
+#: Sentences that are tagged one by one.
+SINGLE = 300
 #: Updates of a model, and of spaCy's, before they are timed, after which they find entities; spaCy's batches.
 UPDATES, BATCH = 100, 32
 
@@ -52,10 +50,10 @@ EXAMPLES = (
     "hf-xorner benchmark bilstm-cnn li2020/table1/cross --train --sentences 640",
 )
 DESCRIPTION = (
-    "Measure words per second of training steps and of tagging, and the peak memory of a new process that does both. "
-    "Machines are noisy: compare figures of one run. The rounds of all models alternate, and the best one counts. "
-    "--train measures the seconds of an epoch of the Trainer, and of a bare loop of the same steps over batches that "
-    "were encoded before; trained vectors of the same size replace pretrained ones."
+    "Measure words per second of training steps and of tagging the test split, the median time of a sentence that is "
+    "tagged alone, and the peak memory of a new process that trains and tags. Machines are noisy: compare figures of "
+    "one run. The rounds of all models alternate, and the best one counts. Models are trained for "
+    f"{UPDATES} updates before; trained vectors of the same size replace the pretrained ones of a recipe."
 )
 
 #: The words of each sentence, and their tags in IOB2.
@@ -72,23 +70,16 @@ class Options:
 
     models: list[str] = option(
         [],
-        "Architectures, cnn-lstm-crf/small, cnn-lstm-crf/chen2019, or with --train recipes; by default the "
-        "architectures.",
+        "Architectures, cnn-lstm-crf/small, cnn-lstm-crf/chen2019, or recipes; by default the architectures.",
         positional=True,
     )
-    train: bool = option(False, "Time training epochs of the Trainer and of bare loops.")
-    against: str | None = option(
-        None,
-        "spacy: compare with spaCy's NER, tagging the corpus' whole test split, or with --train an epoch.",
-        choices=("spacy",),
-    )
-    onnx: bool = option(False, "With --against, also measure the ONNX export of each model.")
-    dataset: str = option("xor", "The corpus whose training split is used.")
+    train: bool = option(False, "Also time an epoch of the Trainer.")
+    against: str | None = option(None, "spacy: also measure spaCy's NER.", choices=("spacy",))
+    onnx: bool = option(False, "Also measure the ONNX export of each model.")
+    dataset: str = option("xor", "The corpus whose training split and test split are used.")
     data_dir: str | None = option(None, "The folder of the files of a named corpus.")
     context: str | None = option(None, "Another encoder for recipes that read one: a folder or owner/name.")
-    sentences: int | None = option(
-        None, f"Number of sentences; by default {SENTENCES}, against spaCy all.", bounds=(1, math.inf)
-    )
+    sentences: int = option(1280, "Number of sentences of each split.", bounds=(1, math.inf))
     rounds: int = option(5, "Number of rounds.", bounds=(1, math.inf))
     device: str = option("cpu", "The device: cpu or cuda.")
     json: str | None = option(None, "Write the figures to this JSON file.")
@@ -97,24 +88,61 @@ class Options:
 def run(words: Iterable[str]) -> None:
     """Measure, and print a table."""
     options = read_options(Options, list(words))
-    tagging_of_spacy = options.against and not options.train
     names = options.models or list(CONFIGS)
-    known = [*CONTESTANTS, *(recipe_names() if options.train else [])]
-    if unknown := set(names) - set(known):
-        raise ValueError(f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(known)}.")
-    if options.onnx and not tagging_of_spacy:
-        raise ValueError("--onnx has no effect without --against spacy; leave it out.")
-    if options.against and find_spec("spacy") is None:
-        raise ValueError('--against spacy needs spaCy: pip install "hf_xorner[spacy]".')
-    measure = time_epochs if options.train else time_tagging_and_spacy if options.against else time_models
-    with onnx_needed(), tempfile.TemporaryDirectory() as folder:
+    if unknown := {*names}.difference(CONTESTANTS, recipe_names()):
+        raise ValueError(
+            f"{', '.join(sorted(unknown))} is unknown; choose among {', '.join(CONTESTANTS)} and the package's recipes."
+        )
+    for package in (options.against, "onnx" if options.onnx else None):
+        if package:  # a missing one is an error before anything is trained
+            import_module(package)
+    with tempfile.TemporaryDirectory() as folder:
         rows = measure(names, options, folder)
     print(f"{options.dataset} on {options.device}, {torch.get_num_threads()} threads")
-    print(" " * 40 + "".join(f"{column:>18}" for column in rows[names[0]]))
+    columns = list(rows[names[0]])
+    print(" " * 40 + "".join(f"{column:>14}" for column in columns))
     for name, row in rows.items():
-        print(f"{name:<40}" + "".join(f"{value:>18.{0 if value >= 1000 else 2}f}" for value in row.values()))
+        cells = (f"{row[key]:,.{0 if row[key] >= 1000 else 2}f}" if key in row else "" for key in columns)
+        print(f"{name:<40}" + "".join(f"{cell:>14}" for cell in cells))
     if options.json:
         Path(options.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+def measure(names: list[str], options: Options, folder: str) -> Rows:
+    """Return the figures of the models, of their exports and of spaCy."""
+    corpus = load_corpus(options.dataset, options.data_dir)
+    test = corpus["test"]["tokens"][: options.sentences]
+    single = test[:: -(-len(test) // SINGLE)]
+    calls: Calls = {}
+    for name in names:
+        trainer = fitted(name, options, folder)
+        calls[name, "train"] = partial(update, trainer, batches_of(trainer))
+        if options.train:
+            calls[name, "trainer"] = partial(epoch_seconds, trainer)
+        taggers: dict[str, Any] = {name: tagger_of(trainer)}
+        if options.onnx:
+            taggers[f"{name} onnx"] = exported_tagger(trainer, f"{folder}/{name}/onnx")
+        for key, tagger in taggers.items():
+            calls[key, "tag"] = partial(tagger.tag, test)
+            calls[key, "sentence_ms"] = partial(single_seconds, tagger, single)
+    train = list(zip(*words_and_tags(trainer.train_dataset), strict=True))
+    count = {"tag": sum(map(len, test)), **dict.fromkeys(("train", "trainer"), sum(len(words) for words, _ in train))}
+    with new_process() as process:
+        if options.against:
+            process.submit(prepare_spacy, train).result()
+            calls["spacy", "train"] = lambda: process.submit(spacy_update).result()
+            calls["spacy", "tag"] = lambda: process.submit(spacy_tag_seconds, test).result()
+            calls["spacy", "sentence_ms"] = lambda: process.submit(spacy_single_seconds, single).result()
+        seconds = best_seconds(calls, options)
+    rows: Rows = {name: {} for name, _ in calls}
+    for (name, kind), least in seconds.items():
+        rows[name][kind] = count[kind] / least if kind in count else 1000 * least
+    for name in names:
+        with new_process() as process:
+            rows[name]["peak_mb"] = process.submit(peak_mb, name, options, folder).result()
+    for row in rows.values() if options.against else ():
+        row["times_spacy"] = row["tag"] / rows["spacy"]["tag"]
+    return rows
 
 
 def best_seconds(calls: Calls, options: Options) -> dict[tuple[str, str], float]:
@@ -153,8 +181,8 @@ QUIET = {
 TAKEN_BACK = ("average_epochs", "early_stopping", "vectors", "composed", "vectors_as", "most_frequent_vectors")
 
 
-def trainer_for(name: str, options: Options, folder: str) -> TaggerTrainer:
-    """Return the Trainer of a recipe or a model over some sentences, which writes into a folder."""
+def fitted(name: str, options: Options, folder: str) -> TaggerTrainer:
+    """Return the Trainer of a recipe or a model over some sentences, after a few updates; it writes into a folder."""
     values: dict[str, Any] = {**QUIET, "dataset": options.dataset, "data_dir": options.data_dir}
     values |= {"output_dir": f"{folder}/{name}", "use_cpu": options.device == "cpu"}
     if name in CONTESTANTS:
@@ -166,22 +194,11 @@ def trainer_for(name: str, options: Options, folder: str) -> TaggerTrainer:
         run, training, config_fields = arguments_of(values, name)
     run.given = None  # the defaults, whatever the size of the corpus
     trainer = prepare(run, training, config_fields).trainer
-    count = min(options.sentences or SENTENCES, len(trainer.train_dataset))
+    count = min(options.sentences, len(trainer.train_dataset))
     trainer.train_dataset = trainer.train_dataset.select(range(count))
-    return trainer
-
-
-def fitted(name: str, options: Options, folder: str) -> TaggerTrainer:
-    """Return the Trainer of a model after a few updates."""
-    trainer = trainer_for(name, options, folder)
-    trainer.optimizer = torch.optim.Adam(trainer.model.parameters(), 0.003)
+    trainer.create_optimizer()
     update(trainer, islice(cycle(batches_of(trainer)), UPDATES))
     return trainer
-
-
-def sentences_of(split: Dataset) -> Sentences:
-    """Return words and tags of each sentence."""
-    return list(zip(*words_and_tags(split), strict=True))
 
 
 def batches_of(trainer: TaggerTrainer) -> list[dict[str, torch.Tensor]]:
@@ -198,105 +215,29 @@ def update(trainer: TaggerTrainer, batches: Iterable[dict[str, torch.Tensor]]) -
         trainer.model(**batch).loss.backward()
         trainer.optimizer.step()
         trainer.optimizer.zero_grad()
+    trainer.model.eval()  # for the calls that tag
 
 
-def tag(trainer: TaggerTrainer) -> None:
-    """Tag the sentences."""
-    Tagger(trainer.model, trainer.processing_class).tag(trainer.train_dataset["tokens"][:])
+def epoch_seconds(trainer: TaggerTrainer) -> float:
+    """Train for an epoch; return the seconds that it took."""
+    with contextlib.redirect_stdout(io.StringIO()):  # the losses
+        seconds = trainer.train().metrics["train_runtime"]
+    trainer.model.eval()
+    return seconds
 
 
-def time_models(names: list[str], options: Options, folder: str) -> Rows:
-    """Measure words per second of training steps and of tagging, and peak memory."""
-    calls: Calls = {}
-    for name in names:
-        trainer = fitted(name, options, folder)
-        calls[name, "train"] = partial(update, trainer, batches_of(trainer))
-        calls[name, "tag"] = partial(tag, trainer)
-    words = sum(map(len, trainer.train_dataset["tokens"]))
-    rows: Rows = {name: {} for name in names}
-    for (name, kind), seconds in best_seconds(calls, options).items():
-        rows[name][kind] = words / seconds
-    for name, row in rows.items():
-        with new_process() as process:
-            row["peak_mb"] = process.submit(peak_mb, name, options, folder).result()
-    return rows
+def tagger_of(trainer: TaggerTrainer) -> Tagger:
+    """Return the model as a tagger."""
+    return Tagger(trainer.model, trainer.processing_class)
 
 
-def peak_mb(name: str, options: Options, folder: str) -> float:
-    """Train and tag with a model; return the peak memory of this process, in MB."""
-    tag(fitted(name, options, folder))
-    if options.device.startswith("cuda"):
-        return torch.cuda.max_memory_allocated() / 2**20
-    status = Path("/proc/self/status")
-    if status.exists():
-        # Linux counts into ru_maxrss what the process that started this one held at that time.
-        return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 1024
-    import resource
+def exported_tagger(trainer: TaggerTrainer, folder: str) -> OnnxTagger:
+    """Export the model into a folder, and load it."""
+    from ..export.onnx import export_onnx
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def trained_seconds(trainer: TaggerTrainer) -> float:
-    """Train; return the seconds that it took."""
-    return trainer.train().metrics["train_runtime"]
-
-
-def time_epochs(names: list[str], options: Options, folder: str) -> Rows:
-    """Measure the seconds of an epoch of the Trainer, and of a bare loop."""
-    rows: Rows = {}
-    for name in names:
-        trainer = trainer_for(name, options, folder)
-        trainer.create_optimizer()
-        calls: Calls = {
-            (name, "bare"): partial(update, trainer, batches_of(trainer)),
-            (name, "trainer"): partial(trained_seconds, trainer),
-        }
-        with contextlib.redirect_stdout(io.StringIO()):  # the losses
-            bare, own = best_seconds(calls, options).values()
-        rows[name] = {"bare": bare, "trainer": own, "overhead": own / bare - 1}
-        if options.against:
-            with new_process() as process:
-                spacy = process.submit(spacy_epoch_seconds, sentences_of(trainer.train_dataset)).result()
-            rows[name] |= {"spacy": spacy, "share_of_spacy": own / spacy}
-    return rows
-
-
-# --- Tagging, with spaCy ---------------------------------------------------------------------------------------------
-
-
-def time_tagging_and_spacy(names: list[str], options: Options, folder: str) -> Rows:
-    """Measure words per second, words in and entities out, and the median time of a single sentence, with spaCy's."""
-    corpus = load_corpus(options.dataset, options.data_dir)
-    test = corpus["test"]["tokens"][: options.sentences]
-    single = test[:: -(-len(test) // SINGLE)]
-    taggers: dict[str, Any] = {}
-    for name in names:
-        trainer = fitted(name, options, folder)
-        taggers[name] = Tagger(trainer.model, trainer.processing_class)
-        if options.onnx:
-            from ..export.onnx import export_onnx
-
-            taggers[name].save_pretrained(f"{folder}/{name}/onnx")
-            export_onnx(f"{folder}/{name}/onnx", f"{folder}/{name}/onnx")
-            taggers[f"{name} onnx"] = OnnxTagger.from_pretrained(f"{folder}/{name}/onnx")
-    with new_process() as process:
-        process.submit(prepare_spacy, sentences_of(corpus["train"])).result()
-        calls: Calls = {
-            ("spacy", "tag"): lambda: process.submit(spacy_tag_seconds, test).result(),
-            ("spacy", "single"): lambda: process.submit(spacy_single_seconds, single).result(),
-        }
-        for name, tagger in taggers.items():
-            calls[name, "tag"] = partial(tagger.tag, test)
-            calls[name, "single"] = partial(single_seconds, tagger, single)
-        seconds = best_seconds(calls, options)
-    return {
-        name: {
-            "words_per_second": sum(map(len, test)) / seconds[name, "tag"],
-            "times_spacy": seconds["spacy", "tag"] / seconds[name, "tag"],
-            "sentence_ms": 1000 * seconds[name, "single"],
-        }
-        for name in ("spacy", *taggers)
-    }
+    tagger_of(trainer).save_pretrained(folder)
+    export_onnx(folder, folder)
+    return OnnxTagger.from_pretrained(folder)
 
 
 def single_seconds(tagger: Callable[[list[str]], Any], sentences: list[list[str]]) -> float:
@@ -309,23 +250,46 @@ def single_seconds(tagger: Callable[[list[str]], Any], sentences: list[list[str]
     return median(seconds)
 
 
+def peak_mb(name: str, options: Options, folder: str) -> float:
+    """Train and tag with a model; return the peak memory of this process, in MB."""
+    trainer = fitted(name, options, folder)
+    tagger_of(trainer).tag(trainer.train_dataset["tokens"][:])
+    if options.device.startswith("cuda"):
+        return torch.cuda.max_memory_allocated() / 2**20
+    status = Path("/proc/self/status")  # of Linux
+    return int(status.read_text().partition("VmHWM:")[2].split()[0]) / 1024 if status.exists() else math.nan
+
+
+# --- spaCy -----------------------------------------------------------------------------------------------------------
+
 # These functions run in a process of their own.
 
 _pipeline: Any = None
+_examples: list[Any] = []
 
 
 def prepare_spacy(sentences: Sentences) -> None:
     """Train spaCy's default NER for CPUs for a few updates, for the functions below."""
     global _pipeline
     import spacy
-    from spacy.util import minibatch
+    from spacy.training import Example, iob_to_biluo
 
     _pipeline = spacy.blank("en")
     _pipeline.add_pipe("ner")
-    examples = _examples(_pipeline, sentences[: UPDATES * BATCH])
-    optimizer = _pipeline.initialize(lambda: examples)
-    for batch in minibatch(examples, BATCH):
-        _pipeline.update(batch, sgd=optimizer)
+    _examples.extend(
+        Example.from_dict(_document(words), {"words": words, "entities": iob_to_biluo(tags)})
+        for words, tags in sentences
+    )
+    _pipeline.initialize(lambda: _examples)
+    spacy_update(UPDATES)
+
+
+def spacy_update(most: int | None = None) -> None:
+    """Update spaCy's NER once for each batch of the sentences."""
+    from spacy.util import minibatch
+
+    for batch in islice(minibatch(_examples, BATCH), most):
+        _pipeline.update(batch)
 
 
 def spacy_tag_seconds(sentences: list[list[str]]) -> float:
@@ -333,7 +297,7 @@ def spacy_tag_seconds(sentences: list[list[str]]) -> float:
     seconds = []
     for processes in (1, 2):
         start = time.perf_counter()
-        docs = (_document(_pipeline, words) for words in sentences)
+        docs = (_document(words) for words in sentences)
         for doc in _pipeline.pipe(docs, batch_size=256, n_process=processes):
             _entities(doc)
         seconds.append(time.perf_counter() - start)
@@ -342,48 +306,13 @@ def spacy_tag_seconds(sentences: list[list[str]]) -> float:
 
 def spacy_single_seconds(sentences: list[list[str]]) -> float:
     """Return the median of the seconds of sentences that are tagged one by one."""
-    return single_seconds(lambda words: _entities(_pipeline(_document(_pipeline, words))), sentences)
+    return single_seconds(lambda words: _entities(_pipeline(_document(words))), sentences)
 
 
-def spacy_epoch_seconds(sentences: Sentences) -> float:
-    """Return the seconds of the second epoch of `spacy train` with its default configuration for CPUs."""
-    import spacy
-    from spacy.cli.init_config import init_config
-    from spacy.tokens import DocBin
-    from spacy.training.initialize import init_nlp
-    from spacy.training.loop import train
-
-    begun: dict[int, float] = {}
-
-    def note(_: Any, info: dict[str, Any]) -> None:
-        begun.setdefault(info["epoch"], time.perf_counter())
-
-    spacy.registry.callbacks("hf_xorner.note", func=lambda: note)
-    config = init_config(lang="en", pipeline=["ner"], optimize="efficiency")
-    limits = {"max_epochs": 3, "max_steps": 0, "patience": 0, "eval_frequency": 10**9}
-    config["training"] |= {**limits, "before_update": {"@callbacks": "hf_xorner.note"}}
-    docs = [example.reference for example in _examples(spacy.blank("en"), sentences)]
-    with tempfile.TemporaryDirectory() as folder:
-        for name, part in (("train", docs), ("dev", docs[:50])):
-            config["paths"][name] = f"{folder}/{name}.spacy"
-            DocBin(docs=part).to_disk(config["paths"][name])
-        train(init_nlp(config), None, stdout=io.StringIO())
-    return begun[2] - begun[1]
-
-
-def _examples(nlp: Any, sentences: Sentences) -> list[Any]:
-    from spacy.training import Example, iob_to_biluo
-
-    return [
-        Example.from_dict(_document(nlp, words), {"words": words, "entities": iob_to_biluo(tags)})
-        for words, tags in sentences
-    ]
-
-
-def _document(nlp: Any, words: list[str]) -> Any:
+def _document(words: list[str]) -> Any:
     from spacy.tokens import Doc
 
-    return Doc(nlp.vocab, words=words)
+    return Doc(_pipeline.vocab, words=words)
 
 
 def _entities(doc: Any) -> list[tuple[str, str, int, int]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from ..files import check_apart
 from ..options import Commands, option, run_command
 
 EXAMPLES = (
+    "hf-xorner data my_corpus/",
     "hf-xorner data stats conll2003 --data_dir corpora/",
     "hf-xorner data convert my_corpus/ --to spans --output as_spans/",
 )
@@ -25,7 +25,8 @@ EXAMPLES = (
 
 DESCRIPTION = (
     "Count what a corpus contains, or write it in another format. DATASET is a corpus by name (xor, wnut17, conll2003, "
-    "conll2002-es, conll2002-nl, ontonotes5), a file, a folder of files, or owner/name on the Hub."
+    "conll2002-es, conll2002-nl, ontonotes5), a file, a folder of files, or owner/name on the Hub. `data DATASET` is "
+    "the same as `data stats DATASET`."
 )
 
 
@@ -58,22 +59,16 @@ class ConvertOptions(Reading):
     overwrite: bool = option(False, "Replace files that exist.", group="output")
 
 
-@contextmanager
-def formats_shown() -> Iterator[None]:
-    """Log the format that each split is read as, which other commands do not show."""
+def stats(options: StatsOptions) -> None:
+    """Count what a corpus holds."""
+    # The format of each split, which other commands do not show.
     logging.basicConfig(format="%(message)s")
     logger = logging.getLogger(assemble.__module__)
     logger.setLevel(logging.INFO)
     try:
-        yield
+        corpus = load_corpus(options.dataset, options.data_dir, **options.reading())
     finally:
         logger.setLevel(logging.NOTSET)
-
-
-def stats(options: StatsOptions) -> None:
-    """Count what a corpus holds."""
-    with formats_shown():
-        corpus = load_corpus(options.dataset, options.data_dir, **options.reading())
     statistics = corpus_statistics(corpus)
     if options.json:
         check_apart(options.json, *inputs_of(options.dataset, options.data_dir))
@@ -92,6 +87,8 @@ def convert(options: ConvertOptions) -> None:
         print(f"written: {path}")
 
 
+#: The command if none is named.
+DEFAULT = "stats"
 COMMANDS: Commands = {"stats": (StatsOptions, stats), "convert": (ConvertOptions, convert)}
 
 

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from ..evaluation.evaluate import EvaluationOptions, score, write
 from ..evaluation.tables import report_text
 from ..options import read_options
 
 EXAMPLES = (
-    "hf-xorner evaluate --model my_tagger --dataset my_corpus/ --json scores.json --plots pictures/",
-    "hf-xorner evaluate --model my_tagger --dataset my_corpus/ --min_precision 95 --save_min_score",
+    "hf-xorner evaluate my_tagger my_corpus/ --json scores.json --plots pictures/",
+    "hf-xorner evaluate my_tagger another_tagger my_corpus/",
+    "hf-xorner evaluate my_tagger my_corpus/ --min_precision 95 --save_min_score",
     "hf-xorner evaluate --predictions any_system.tsv --compare another_system.tsv",
 )
 DESCRIPTION = (
     "Score a model on a corpus, or a file of predictions: a token, its gold tag and its predicted tag a line, "
-    "separated by tabs, with an empty line after each sentence."
+    "separated by tabs, with an empty line after each sentence. A second model before the corpus is compared with the "
+    "first."
 )
 Options = EvaluationOptions
 
 
 def run(words: Sequence[str]) -> None:
     """Print the scores, then write what the options ask for."""
+    if len(list(takewhile(lambda word: not word.startswith("-"), words))) == 3:
+        model, other, corpus, *rest = words
+        words = [model, corpus, f"--compare={other}", *rest]
     options = read_options(Options, words)
     system, figures = score(options)
     # Printed before anything is written, so that an unwritable path does not lose the scores.

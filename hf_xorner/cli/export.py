@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,34 +46,22 @@ class Options:
     )
 
 
-@contextmanager
-def onnx_needed() -> Iterator[None]:
-    """Say which extra to install if a package of it is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name not in ("onnx", "onnxscript"):
-            raise
-        raise ImportError(f"export needs the package {error.name}; run: pip install 'hf_xorner[onnx]'.") from None
-
-
 def run(words: Sequence[str]) -> None:
     """Export the model, and print the files."""
     options = read_options(Options, words)
     output = Path(options.output)
     precision = options.quantize or "fp32"
-    with onnx_needed():
-        if options.to == "web":
-            from ..export.web import export_page
+    if options.to == "web":
+        from ..export.web import export_page
 
-            written = export_page(options.model, output, precision, options.node_modules)
-        elif options.to == "package":
-            from ..export.package import export_package
+        written = export_page(options.model, output, precision, options.node_modules)
+    elif options.to == "package":
+        from ..export.package import export_package
 
-            written = export_package(options.model, output, options.name, options.version, precision)
-        else:
-            from ..export.onnx import export_onnx
+        written = export_package(options.model, output, options.name, options.version, precision)
+    else:
+        from ..export.onnx import export_onnx
 
-            written = export_onnx(options.model, output, precision)
+        written = export_onnx(options.model, output, precision)
     for path in written:
         print(f"written: {path} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -21,7 +21,7 @@ from ..errors import UsageError
 
 #: The subcommands.
 COMMANDS = (
-    *("train", "distill", "evaluate", "tag", "data", "vectors"),
+    *("train", "evaluate", "tag", "data", "vectors"),
     *("card", "publish", "export", "reproduce", "analyze", "benchmark"),
 )
 
@@ -72,10 +72,15 @@ def _wrapped(text: str, indent: int) -> list[str]:
 def check_options(command: str, words: Sequence[str]) -> list[str]:
     """Return the words with the full names of options; raises UsageError for an unknown command or option."""
     entry, command = _entry(command, words)
+    if entry["commands"] and entry["default"] and words:
+        near = [] if Path(words[0]).exists() else get_close_matches(words[0], entry["commands"], n=1)
+        if near:
+            raise UsageError(f"unknown command {words[0]!r}; did you mean {near[0]!r}?")
+        return check_options(command, [entry["default"], *words])
     if entry["commands"]:
         raise UsageError(f"name a command: {', '.join(entry['commands'])}; --help shows examples.")
     known = {name.removeprefix("--") for group in entry["groups"].values() for name in group} | entry["aliases"].keys()
-    checked = []
+    checked: list[str] = []
     for word in words:
         match = re.fullmatch(r"--([A-Za-z][\w-]*)(=.*)?", word, re.DOTALL)
         if match is None:
@@ -87,6 +92,14 @@ def check_options(command: str, words: Sequence[str]) -> list[str]:
             hint = f"did you mean --{near[0]}?" if near else f"hf-xorner {command} --help-all lists all options."
             raise UsageError(f"unknown option --{match[1]}; {hint}")
         checked.append(f"--{entry['aliases'].get(name, name)}{match[2] or ''}")
+    named = {word.partition("=")[0] for word in checked}
+    places = [place.split()[0].lower() for place in entry["positional"] if place[0] != "["]
+    places = [place for place in places if f"--{place}" not in named]
+    # Other words may be values of options.
+    others = sum(not word.startswith("--") for word in checked) - (" " in command)
+    missing = [*places[others:], *(name for name in entry["required"] if name not in named)]
+    if missing:
+        raise UsageError(f"{', '.join(missing)} is missing; --help shows examples and options.")
     return checked
 
 
@@ -97,8 +110,7 @@ def _entry(command: str, words: Sequence[str]) -> tuple[dict[str, Any], str]:
         raise UsageError(f"unknown command {command!r}; " + (f"did you mean {near[0]!r}?" if near else "see --help."))
     entries = _read()
     name = f"{command} {words[0]}" if words and f"{command} {words[0]}" in entries else command
-    entry = entries[name]
-    return {**entries[entry["like"]], **entry} if "like" in entry else entry, name
+    return entries[name], name
 
 
 @cache
@@ -122,28 +134,29 @@ def generate() -> dict[str, Any]:
             "about": module.DESCRIPTION,
             "examples": list(module.EXAMPLES),
         }
-        if hasattr(module, "LIKE"):
-            entries[command]["like"] = module.LIKE
-            continue
         commands = getattr(module, "COMMANDS", {})
         parser = module.parser() if hasattr(module, "parser") else Parser(*([] if commands else [module.Options]))
         entries[command] |= _described(parser)
         entries[command]["commands"] = {name: run.__doc__ for name, (_, run) in commands.items()}
+        entries[command]["default"] = getattr(module, "DEFAULT", None)
         for name, (options, run) in commands.items():
             examples = [example for example in module.EXAMPLES if f" {name} " in example]
             entries[f"{command} {name}"] = {"about": run.__doc__, "examples": examples, **_described(Parser(options))}
     return entries
 
 
-def _described(parser: argparse.ArgumentParser) -> dict[str, Any]:
+def _described(parser: Any) -> dict[str, Any]:
     """Return the positional arguments of a parser, its options by group, and the other names of its options."""
     entry: dict[str, Any] = {"positional": {}, "groups": {}, "aliases": {}, "commands": {}}
+    entry["required"] = [f"--{action.dest}" for action in parser._actions if action.option_strings and action.required]
     names: set[str] = set()
     for action in parser._actions:
         if not action.option_strings:
             name = str(action.metavar or action.dest.upper())
             place = {"?": f"[{name}]", "*": f"[{name} …]", "+": f"{name} …"}.get(str(action.nargs), name)
             entry["positional"][place] = action.help or ""
+            others = parser.named[action.dest][1] if action.dest in parser.named else ()
+            entry["aliases"] |= dict.fromkeys((other.removeprefix("--") for other in others), action.dest)
         elif action.dest != "help" and action.help != argparse.SUPPRESS:
             others = {string.removeprefix("--").replace("-", "_") for string in action.option_strings} - {action.dest}
             if action.dest in names:  # --no_x, after --x
@@ -162,7 +175,7 @@ def _text(action: argparse.Action) -> str:
     if not getattr(action, "own", False):
         text = re.split(r"(?<=[.)])\s", text)[0]
     default = action.default
-    if default in (None, "", []) or default is argparse.SUPPRESS:
+    if default in (None, "", []) or default is argparse.SUPPRESS or "by default" in text.lower():
         return text
     default = " ".join(map(str, default)) if isinstance(default, (list, tuple)) else getattr(default, "value", default)
     return f"{text} (default: {str(default).lower() if isinstance(default, bool) else default})"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..hub import Checked, check_folder, publish
-from ..hub.publish import MAIN, copy_model
+from ..hub import Checked, publish
+from ..hub.publish import MAIN, check_with_card, copy_model
 from ..hub.space import write_space
 from ..options import option, read_options
 
@@ -15,7 +15,8 @@ EXAMPLES = (
     "hf-xorner publish my_tagger --repo_id me/my-tagger --private --tag v1",
 )
 DESCRIPTION = (
-    "Before anything is uploaded, the model is loaded in a new process without this package, and the code with the "
+    "A model without a card gets one. Before anything is uploaded, the model is loaded in a new process without this "
+    "package, and the code with the "
     "weights is compared with that of this package. The token is that of `hf auth login` or HF_TOKEN. --to copies the "
     "files into a folder instead; --space publishes nothing, and writes the handler of an Inference Endpoint and a "
     "Space."
@@ -47,7 +48,7 @@ def run(words: Sequence[str]) -> None:
     options = read_options(Options, words)
     folder = options.model
     if options.to is not None and options.repo_id is None:
-        names = copy_model(check_folder(folder, onnx=options.onnx), options.to, weights=options.weights)
+        names = copy_model(check_with_card(folder, onnx=options.onnx), options.to, weights=options.weights)
         print(f"{options.to}: {len(names)} files")
     elif options.repo_id is None or options.to is not None or not options.weights:
         raise ValueError("say where the model goes: to the Hub by --repo_id OWNER/NAME, or into a folder by --to.")
@@ -55,7 +56,7 @@ def run(words: Sequence[str]) -> None:
         for path in write_space(folder, options.repo_id, options.space, revision=options.tag or options.revision):
             print(f"written: {path}")
     elif options.dry_run:
-        print("\n".join(plan(check_folder(folder, onnx=options.onnx), options)))
+        print("\n".join(plan(check_with_card(folder, onnx=options.onnx), options)))
     else:
         commit = publish(
             folder,

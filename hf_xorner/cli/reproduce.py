@@ -92,18 +92,13 @@ def run_table(options: Options) -> int:
     base = settings.output / table.name
     if options.results:
         read_results(Path(options.results))  # refused before anything is trained
-    with locked(lock_of(base), base):
+    with locked(base.with_name(f".{base.name}.lock"), base):
         failed = execute(planned.all(), TRAIN, at_once, max(1, cores // at_once), lambda line: print(line, flush=True))
         filled = fill(table, planned, settings, failed)
         print(to_markdown(filled))
         for path in write(filled, base, options.results):
             print(f"written: {path}")
     return 1 if failed else 0
-
-
-def lock_of(path: Path) -> Path:
-    """The lock file of what is written to a path."""
-    return path.with_name(f".{path.name}.lock")
 
 
 def settings_of(options: Options) -> Settings:
@@ -143,8 +138,7 @@ def write(filled: Filled, base: Path, results: str | None) -> list[Path]:
         write_whole(base.with_name(f"{base.name}.json"), to_json(filled)),
     ]
     if results:
-        with locked(lock_of(Path(results)), results):
-            merge_results(Path(results), filled)
+        merge_results(Path(results), filled)
         written.append(Path(results))
     try:
         written += filter(None, [draw_tables(filled, base.with_name(f"{base.name}.png"))])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
@@ -16,32 +15,22 @@ from ..hub import prepare_repository, publish
 from ..loading import without_bars
 from ..training import parse
 from ..training.advice import advice
-from ..training.arguments import RunArguments, TaggerTrainingArguments, training_parser
+from ..training.arguments import TaggerTrainingArguments, training_parser
 from ..training.facts import read_facts
-from ..training.recipes import recipe_names
-from ..training.run import (
-    TrainingRun,
-    best_seed,
-    check_output,
-    check_seeds,
-    folder_locked,
-    folder_of,
-    of_each_seed,
-    prepare,
-    seed_table,
-)
+from ..training.run import TrainingRun, best_seed, each_run, folder_locked, folder_of, seed_table
 from ..vectors.distill import AUTO, installed_encoder
 from . import fail
 
 EXAMPLES = (
     "hf-xorner train my_corpus/ --model_type cnn-lstm-crf --output_dir my_tagger",
     "hf-xorner train li2020/table1/cross --vectors glove.6B.300d.txt --seeds 1 2 3",
+    "hf-xorner train my_corpus/ --teacher large_tagger --teacher_text sentences.txt --output_dir small_tagger",
 )
 DESCRIPTION = (
     "RECIPE is a recipe of the package, such as ma2016/table7/no-dropout, or a YAML file of options. CORPUS is the "
-    "same as --dataset. Without either, Cross-BiLSTM-CNN is trained on the XOR corpus. Also runs under `accelerate "
-    "launch scripts/train.py` and `torchrun`. Every argument of the Transformers Trainer and every field of the "
-    "architecture's config is an option."
+    "same as --dataset. Without either, Cross-BiLSTM-CNN is trained on the XOR corpus. With --teacher, the "
+    "model also learns from what larger taggers find. Also runs under `accelerate launch scripts/train.py` and "
+    "`torchrun`. Every argument of the Transformers Trainer and every field of the architecture's config is an option."
 )
 DEFAULT_RECIPE = "xor/cross"
 parser = training_parser
@@ -49,17 +38,16 @@ parser = training_parser
 
 def run(words: Sequence[str]) -> None:
     """Train, score, tag a sentence, and publish where asked."""
-    run, training, config_fields = parse(recipe_or_dataset(words))
+    run, training, config_fields = parse(words, DEFAULT_RECIPE)
     # A log has a line for each epoch.
     training.disable_tqdm = training.disable_tqdm or not sys.stderr.isatty()
-    check_seeds(run, training)
     destination = where_to_publish(training)
     folder = str(training.output_dir)
+    scores = {}
     # Locked until the model is published, so that one run's model is scored, used and uploaded.
     with folder_locked(folder, training):
-        for of_seed, settings in of_each_seed(run, training):
-            check_output(of_seed, settings)
-        ready, scores = train(run, training, config_fields, words)
+        for ready in each_run(run, training, config_fields):
+            scores[ready.trainer.args.seed] = train(ready, words, folder)
         if training.process_index != 0:
             return
         if run.seeds:
@@ -75,47 +63,21 @@ def run(words: Sequence[str]) -> None:
             print(f"published as {commit.commit_url}")
 
 
-def recipe_or_dataset(words: Sequence[str]) -> list[str]:
-    """Return the words with a recipe or `--dataset` in front: if they name no data and model, the recipe of XOR."""
-    if not words or words[0].startswith("-"):
-        named = {word.partition("=")[0] for word in words}
-        return [*words] if named & {"--dataset", "--model_type", "--model_name_or_path"} else [DEFAULT_RECIPE, *words]
-    first, known = words[0], recipe_names()
-    papers = {name.partition("/")[0] for name in known}
-    misspelt = first.count("/") > 1 and first.partition("/")[0] in papers and not Path(first).exists()
-    if first in known or misspelt or first.endswith((".yaml", ".yml")):
-        return list(words)
-    return ["--dataset", *words]
-
-
-def train(
-    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], words: Sequence[str]
-) -> tuple[TrainingRun, dict[int, dict[str, Any]]]:
-    """Train once, or once for each seed; return the last run, and the scores by seed.
-
-    Args:
-        run: The arguments of the run.
-        training: Those of the Trainer.
-        config_fields: The given fields of the model's config.
-        words: The words of the command line, for the advice.
-    """
-    scores = {}
-    for of_seed, settings in of_each_seed(run, training):
-        ready = prepare(of_seed, settings, config_fields)
-        main = ready.trainer.is_world_process_zero()
-        if main:
-            introduce(ready)
-        try:
-            scores[settings.seed] = ready.train()
-        except KeyboardInterrupt:
-            fail("train", "stopped; --resume_from_checkpoint true continues.", 130)
-        if main:
-            print(score_table(scores[settings.seed]))
-            print(f"saved in {settings.output_dir}", flush=True)
-            if limits := advice(read_facts(str(settings.output_dir)), words, str(training.output_dir)):
-                print(limits, flush=True)
-    ready.leave()
-    return ready, scores
+def train(ready: TrainingRun, words: Sequence[str], folder: str) -> dict[str, Any]:
+    """Train, and return the scores; the words and the output folder of the command line are for the advice."""
+    main = ready.trainer.is_world_process_zero()
+    if main:
+        introduce(ready)
+    try:
+        scores = ready.train()
+    except KeyboardInterrupt:
+        fail("train", "stopped; --resume_from_checkpoint true continues.", 130)
+    if main:
+        print(score_table(scores))
+        print(f"saved in {ready.trainer.args.output_dir}", flush=True)
+        if limits := advice(read_facts(ready.trainer.args.output_dir), words, folder):
+            print(limits, flush=True)
+    return scores
 
 
 def introduce(ready: TrainingRun) -> None:

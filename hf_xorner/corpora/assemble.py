@@ -92,7 +92,7 @@ def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, so
     pairs = set().union(*map(_pairs, corpus.values()))
     scheme = recognise(pairs) if named == AUTO else cast("Scheme", named)
     plain, tags = scheme == "plain", tags_of(pairs)
-    if plain and reading.types is not None:
+    if plain and reading.types:
         raise DataError(f"{source}: types={reading.types!r} renames types of entities, and each word has a label here.")
     for name, sentences in corpus.items():
         _check_columns(sentences, scheme, reading, repairs, splits[name].source)

@@ -47,7 +47,7 @@ _SAMPLE = 200_000
 
 
 def splits_of_folder(
-    folder: Path, reading: Reading, repairs: Repairs, prefix: str = "", tag_names: str | None = None
+    folder: Path, reading: Reading, repairs: Repairs, prefix: str = "", tag_names: str = ""
 ) -> dict[str, Split]:
     """Return the splits of a folder; files that are not read are logged in one line.
 
@@ -74,9 +74,9 @@ def splits_of_folder(
     if report := files.report(folder):
         _log.warning("%s: %s.", folder, report)
     names = next(iter(files.splits.values()))[0].with_name("label.json")
-    if reading.tag_names is None and names.is_file():
+    if not reading.tag_names and names.is_file():
         tag_names = _tag_names_in(names)
-    reading = replace(reading, tag_names=reading.tag_names or tag_names)
+    reading = replace(reading, tag_names=reading.tag_names or tag_names.split())
     return {name: split_of_files(paths, reading, repairs, unnamed) for name, paths in files.splits.items()}
 
 
@@ -133,7 +133,7 @@ def _split_of_table(dataset: Dataset, source: str, reading: Reading) -> Split:
 
 
 _TEXT_READERS: dict[str, Callable[[Path, str, Reading, Repairs], Iterator[Sentence]]] = {
-    "columns": read_columns,
+    "conll": read_columns,
     "conllu": read_conllu,
     "conll2012": read_conll2012,
     "csv": read_csv,
@@ -174,7 +174,7 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, do
             sentences += read_parquet(path, reading) if format == "parquet" else read_arrow(path, reading)
         if documents and len(paths) > 1:
             sentences[before:] = [sentence._replace(doc_id=document) for sentence in sentences[before:]]
-    guesses_pos = reading.pos_column is None and "columns" in formats
+    guesses_pos = reading.pos_column is None and "conll" in formats
     return Split(sentences, str(paths[0]), guesses_pos, ", ".join(sorted(formats)))
 
 
@@ -212,7 +212,7 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
     lines = split_lines(text[:_SAMPLE])
     if suffix == ".csv" or has_header(lines[0]):
         return "csv"
-    return "conllu" if is_conllu(lines) else "columns"
+    return "conllu" if is_conllu(lines) else "conll"
 
 
 #: Folders of OntoNotes that are not read: other languages, and the New Testament of the pivot texts, which has no
@@ -298,7 +298,7 @@ class NamedCorpus(NamedTuple):
     hub: str | None = None
     folders: tuple[str, ...] = ()
     prefix: str = ""
-    tag_names: str | None = None
+    tag_names: str = ""
 
 
 NAMED_CORPORA = {

@@ -95,7 +95,7 @@ class Repairs:
 
 AUTO = "auto"
 NONE = "none"
-WRITTEN_FORMATS = ("columns", "csv", "jsonl", "spans", "parquet", "arrow")
+WRITTEN_FORMATS = ("conll", "csv", "jsonl", "spans", "parquet", "arrow")
 FORMATS = (*WRITTEN_FORMATS, "conllu", "conll2012", "brat", "spacy")
 SCHEMES = ("plain", *WRITTEN_SCHEMES, IO)
 SEPARATORS = ("tab", "blank")
@@ -113,17 +113,17 @@ class Reading:
     )
     tag_column: str | None = option(None, "The column of the tags, likewise.")
     pos_column: str | None = option(None, f"The column of the parts of speech, likewise, or {NONE!r}.")
-    tag_names: str | None = option(
-        None, "The names of the tags in the order of their numbers, for JSON or tables with numbers."
+    tag_names: list[str] = option(
+        [], "The names of the tags in the order of their numbers, for JSON or tables with numbers."
     )
     comments: str = option(AUTO, f"What begins a line of comment in files of columns, or {NONE!r}.")
     encoding: str = option(AUTO, "The encoding of text files: utf-8, latin-1, cp1252 or any other that Python knows.")
     strip: str | None = option(
         None, "A regular expression to remove from every word: '^en:' (WikiANN), '[0-9]$' (Weibo)."
     )
-    types: str | None = option(
-        None,
-        "Other types of entities, as in 'person=PER,product=?,event=O': person is renamed, the words of products have "
+    types: list[str] = option(
+        [],
+        "Other types of entities, as in person=PER 'product=?' event=O: person is renamed, the words of products have "
         "an unknown tag, and those of events are outside of entities.",
     )
     skip_bad_lines: bool = option(
@@ -144,6 +144,10 @@ class Reading:
             re.compile(self.strip or "")
         except re.error as error:
             raise DataError(f"strip={self.strip!r} is not a regular expression ({error}); correct it.") from None
+        if isinstance(self.types, str):  # of a recipe or Python code
+            self.types = self.types.split(",")
+        if isinstance(self.tag_names, str):
+            self.tag_names = self.tag_names.split()
         _ = self.new_types  # raises for a faulty one
         # Python code may give numbers, where a command line gives strings.
         for name in ("token_column", "tag_column", "pos_column"):
@@ -155,11 +159,11 @@ class Reading:
     def new_types(self) -> dict[str, str]:
         """The new type of each old one that `types` names."""
         found: dict[str, str] = {}
-        for pair in [] if self.types is None else str(self.types).split(","):
+        for pair in self.types:
             old, *new = (side.strip() for side in pair.split("="))
             if not old or len(new) != 1 or not new[0] or old in found:
                 raise DataError(
-                    f"types={self.types!r}: {pair!r} does not give a type one new type; write 'person=PER,loc=LOC'."
+                    f"types={self.types!r}: {pair!r} does not give a type one new type; write person=PER loc=LOC."
                 )
             found[old] = new[0]
         return found

@@ -113,12 +113,12 @@ def _json_line(record: dict[str, Any], sentence: Sentence) -> str:
 
 # The suffix of each text format, and what yields its text.
 _TEXT_FORMATS: dict[str, tuple[str, Callable[[Iterator[Sentence], str, bool], Iterator[str]]]] = {
-    "columns": (".conll", _as_columns),
+    "conll": (".conll", _as_columns),
     "csv": (".csv", _as_csv),
     "jsonl": (".jsonl", _as_jsonl),
     "spans": (".jsonl", _as_spans),
 }
-_WITH_SCHEME = ("columns", "csv", "jsonl")
+_WITH_SCHEME = ("conll", "csv", "jsonl")
 
 
 def write_corpus(
@@ -192,7 +192,7 @@ def _check_options(format: str, scheme: str, separator: str) -> None:
     for name, value, allowed in (
         ("format", format, WRITTEN_FORMATS),
         ("scheme", scheme, WRITTEN_SCHEMES if format in _WITH_SCHEME else ("iob2",)),
-        ("separator", separator, tuple(_SEPARATORS) if format == "columns" else ("tab",)),
+        ("separator", separator, tuple(_SEPARATORS) if format == "conll" else ("tab",)),
     ):
         if value not in allowed:
             where = "" if name == "format" else f" in {format}"

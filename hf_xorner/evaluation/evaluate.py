@@ -25,7 +25,7 @@ from ..files import FACTS_FILE, write_whole
 from ..options import full_names, option
 from ..tagger import Tagger
 from .comparison import POLICIES, Policy
-from .report import System, Training, compare, report
+from .report import System, Training, compare, differing_sentences, report, wrong_sentences
 from .thresholds import ScoredEntities, choose_min_score, save_min_score
 
 _log = logging.getLogger(__name__)
@@ -37,12 +37,12 @@ _TEST = "test"
 class EvaluationOptions(Reading):
     """The options of an evaluation."""
 
-    model: str | None = option(None, "The model: a folder, or owner/name on the Hub.", group="model and data")
+    model: str | None = option(None, "The model: a folder, or owner/name on the Hub.", positional=True)
     dataset: str | None = option(
         None,
         "The corpus: a name, a file, a folder, or owner/name on the Hub.",
-        group="model and data",
         aliases=("--corpus", "--data"),
+        positional=True,
     )
     split: str | None = option(None, "The split to score; by default test, or the only one.", group="model and data")
     data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="model and data")
@@ -54,11 +54,16 @@ class EvaluationOptions(Reading):
         group="scores",
         choices=POLICIES,
     )
-    compare: str | None = option(None, "Predictions of another system, for the paired test.", group="scores")
-    min_precision: str | None = option(
+    compare: str | None = option(
         None,
+        "Another model, or a file of another system's predictions: its difference with the significance, and sentences "
+        "in which the two differ.",
+        group="scores",
+    )
+    min_precision: list[str] = option(
+        [],
         "Find the least score of entities (min_score) with which their precision is at least this, in percent: a "
-        "number, or a number for each label, such as PER=95,LOC=90. It is chosen on the split validation, whatever "
+        "number, or a number for each label, such as PER=95 LOC=90. It is chosen on the split validation, whatever "
         "split is scored.",
         group="scores",
     )
@@ -80,18 +85,18 @@ class EvaluationOptions(Reading):
     def __post_init__(self) -> None:
         """Check what would otherwise fail after the model has run."""
         super().__post_init__()
-        if self.min_precision is not None:
+        if self.min_precision:
             if not self.model:
                 raise ValueError("min_precision needs a model, whose entities have scores; name it by --model.")
             checked_numbers(self.least_precision, "min_precision", 100)
-        if self.save_min_score and (self.min_precision is None or not Path(self.model or "").is_dir()):
+        if self.save_min_score and (not self.min_precision or not Path(self.model or "").is_dir()):
             raise ValueError("save_min_score needs min_precision, and a model in a folder.")
 
     @property
     def least_precision(self) -> NumberByLabel:
         """The meaning of `min_precision`; 0 if it is not given."""
         wanted: Any = self.min_precision or 0.0  # numbers if set from Python
-        return number_by_label(wanted, "min_precision") if isinstance(wanted, str) else wanted
+        return number_by_label(wanted, "min_precision") if isinstance(wanted, list) else wanted
 
 
 def evaluate(model: Tagger | str | Path, dataset: Source, split: str | None = None, **options: Any) -> dict[str, Any]:
@@ -140,7 +145,7 @@ def score(
         ValueError: If the options do not fit together or a file cannot be read; nearly all before the model runs.
     """
     if bool(options.predictions) == bool(options.model) or (options.model and not options.dataset):
-        raise ValueError("give either --model and --dataset, or --predictions.")
+        raise ValueError("give either a model and a corpus, or --predictions.")
     reading = options.reading()
     if options.predictions:
         reading["scheme"] = AUTO  # the option is about the predictions
@@ -149,7 +154,7 @@ def score(
     trained_on = _TrainingData.of(tagger.model.name_or_path if tagger else options.model)
     if options.model:
         corpus = trained_on.divided(corpus, str(options.dataset))
-        if options.min_precision is not None and VALIDATION not in corpus:
+        if options.min_precision and VALIDATION not in corpus:
             raise ValueError(
                 f"min_precision needs the split {VALIDATION!r}, on which min_score is chosen; {options.dataset} has "
                 f"{', '.join(corpus)}."
@@ -158,7 +163,11 @@ def score(
         if options.split == TRAIN and trained_on.is_in(corpus):
             _log.warning("%s was trained on what is scored; the scores say little about other texts.", options.model)
     training = _training(options, corpus, reading, trained_on)
-    other = System(*read_predictions(options.compare)) if options.compare else None
+    other: System | Tagger | None = None
+    if options.compare and Path(options.compare).is_file():
+        other = System(*read_predictions(options.compare))
+    elif options.compare:
+        other = Tagger.from_pretrained(options.compare, options.device, min_score=0)
     if options.predictions:
         system = System(*read_predictions(options.predictions))
     else:
@@ -168,8 +177,12 @@ def score(
     figures = report(system, options.policy, scheme, training, None, options.resamples, options.seed)
     if tagger:
         figures |= _by_score(options, corpus, tagger)
+    figures["mistakes"] = wrong_sentences(system, options.policy, scheme)
+    if isinstance(other, Tagger):
+        other = System.of_tagger(other, system.tokens, system.gold, options.batch_size)
     if other:
         figures["compare"] = compare(system, other, options.policy, scheme, options.trials, options.seed)
+        figures["differences"] = differing_sentences(system, other, options.policy, scheme)
     return system, figures
 
 
@@ -239,7 +252,7 @@ def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[s
     figures: dict[str, Any] = {"thresholds": {"split": split, "rows": scored[split].table()}}
     min_score = getattr(tagger.model.config, "min_score", None)
     chosen = {}
-    if options.min_precision is not None:
+    if options.min_precision:
         min_score = choose_min_score(scored[VALIDATION], options.least_precision)
         chosen = {"chosen_on": VALIDATION, "precision": options.least_precision}
     if min_score is not None:

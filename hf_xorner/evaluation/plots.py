@@ -49,16 +49,11 @@ def draw(report: Mapping[str, Any], folder: str | Path) -> list[Path]:
 
 
 def save_figure(path: Path, draw_on: Callable[..., None], *content: Any) -> Path:
-    """Draw content on a new figure, save it as PNG, and return the file.
+    """Draw content on a new figure, save it as PNG, and return the file."""
+    # Imported here because only plots need it, and it takes a second.
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
-    Raises:
-        ImportError: If matplotlib is not installed.
-    """
-    try:  # imported here because only plots need it, and it takes a second
-        from matplotlib.figure import Figure
-        from matplotlib.text import Text
-    except ImportError as error:
-        raise ImportError('plots need matplotlib, which is not installed: pip install "hf_xorner[plots]".') from error
     figure = Figure(layout="constrained")
     draw_on(figure, *content)
     for text in figure.findobj(Text):

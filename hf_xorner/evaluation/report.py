@@ -1,7 +1,7 @@
 """The full report of one system on one corpus, and the comparison of two systems."""
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain, zip_longest
+from itertools import chain, compress, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..corpora.schemes import Scheme
 from . import breakdowns
-from .comparison import POLICIES, Comparison, Policy, spans_of_ids
+from .comparison import POLICIES, Comparison, IntArray, Policy, spans_of_ids
 from .resampling import bootstrap_intervals, randomisation_test
 from .scores import scores_of
 
@@ -167,6 +167,80 @@ def compare(
         Comparison.of(side.gold, side.predicted, policy, scheme).counts_by_sentence() for side in (system, other)
     )
     return randomisation_test(counts, others, trials, seed)
+
+
+def wrong_sentences(
+    system: System, policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto", most: int = 10
+) -> list[dict[str, Any]]:
+    """Return wrong sentences, those first in which the probability of a wrong tag is the highest.
+
+    Returns:
+        For each sentence its ``words``, the ``gold`` and the ``predicted`` entities as pairs of type and text (for
+        plain tags, the wrong words with their tags), and the ``probability``, 1 if it is not known.
+    """
+    comparison = Comparison.of(system.gold, system.predicted, policy, scheme)
+    wrong = comparison.labelled & (comparison.gold_ids != comparison.predicted_ids)
+    probabilities = np.ones(len(wrong)) if system.probabilities is None else np.asarray(system.probabilities)
+    surest = np.zeros(len(comparison.lengths))
+    np.maximum.at(surest, np.repeat(np.arange(len(surest)), comparison.lengths)[wrong], probabilities[wrong])
+    surest[_errors(comparison) == 0] = 0
+    numbers = [number for number in np.argsort(-surest, kind="stable")[:most].tolist() if surest[number]]
+    return [
+        {"probability": float(surest[number]), "words": list(system.tokens[number])}
+        | dict(zip(("gold", "predicted"), _entities(comparison, number, system.tokens[number]), strict=True))
+        for number in numbers
+    ]
+
+
+def differing_sentences(
+    system: System,
+    other: System,
+    policy: Policy = "conlleval",
+    scheme: Scheme | Literal["auto"] = "auto",
+    most: int = 10,
+) -> dict[str, Any]:
+    """Return in which sentences of the same corpus one of two systems makes fewer mistakes than the other.
+
+    Returns:
+        ``better`` and ``worse``, the numbers of sentences; and ``sentences``, those that differ most: of each the
+        ``words``, and the ``gold`` entities, those ``predicted``, and those of the ``other``, as in `wrong_sentences`.
+    """
+    pairs = [Comparison.of(side.gold, side.predicted, policy, scheme) for side in (system, other)]
+    difference = _errors(pairs[0]) - _errors(pairs[1])
+    numbers = np.argsort(-np.abs(difference), kind="stable")[:most].tolist()
+    sentences = []
+    for number in numbers:
+        if difference[number]:
+            (gold, ours), (_, theirs) = (_entities(side, number, system.tokens[number]) for side in pairs)
+            row = {"words": list(system.tokens[number]), "gold": gold, "predicted": ours, "other": theirs}
+            sentences.append(row)
+    return {"better": int((difference < 0).sum()), "worse": int((difference > 0).sum()), "sentences": sentences}
+
+
+def _errors(comparison: Comparison) -> IntArray:
+    """Return the number of missed and wrong spans, or of wrong plain tags, of each sentence. Shape: (sentences,)."""
+    counts = comparison.counts_by_sentence()
+    return counts[:, 1:].sum(1) - (counts.shape[1] - 1) * counts[:, 0]
+
+
+def _entities(comparison: Comparison, number: int, words: Sequence[str]) -> list[list[list[str]]]:
+    """Return the gold and the predicted entities of a sentence; for plain tags, the words whose tags differ."""
+    begin = int(comparison.lengths[:number].sum())
+    end = begin + len(words)
+    if comparison.tag_set.plain:
+        ids = [side[begin:end].tolist() for side in (comparison.gold_ids, comparison.predicted_ids)]
+        names, wrong = comparison.tag_set.tags, [one != other for one, other in zip(*ids, strict=True)]
+        return [[[names[tag], word] for tag, word in compress(zip(side, words, strict=True), wrong)] for side in ids]
+    entities = []
+    for spans in (comparison.gold, comparison.predicted):
+        inside = slice(*np.searchsorted(spans.start, (begin, end)))
+        columns = (values[inside].tolist() for values in (spans.start, spans.end, spans.type))
+        rows = [
+            [comparison.tag_set.types[kind], " ".join(words[first - begin : last - begin])]
+            for first, last, kind in zip(*columns, strict=True)
+        ]
+        entities.append(rows)
+    return entities
 
 
 def _malformed(comparison: Comparison) -> dict[str, int]:

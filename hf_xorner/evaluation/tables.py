@@ -71,6 +71,12 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
         ]
         columns = {name: name for name in ("difference", "p", "trials")}
         yield _table("Difference to the other system, and its p value by randomisation", columns, rows)
+    if "differences" in report:
+        better, worse, rows = (report["differences"][name] for name in ("better", "worse", "sentences"))
+        title = f"Fewer mistakes than the other in {better:,} sentences, more in {worse:,}; the greatest differences"
+        yield _sentences(title, rows, ("gold", "predicted", "other"))
+    if report.get("mistakes"):
+        yield _sentences("Wrong sentences, the surest mistakes first", report["mistakes"], ("gold", "predicted"))
 
 
 def _title_of(min_score: Mapping[str, Any]) -> str:
@@ -127,6 +133,17 @@ def _confusion(confusion: Mapping[str, Any]) -> list[str]:
     ]
     rows += [_row(key, [confusion[key][name] for name in types]) for key in ("inexact", "spurious")]
     return ["Gold entities (down) by what was predicted (across)", _row("", [*types, *outcomes.values()]), *rows]
+
+
+def _sentences(title: str, rows: Iterable[Mapping[str, Any]], sides: Sequence[str]) -> list[str]:
+    lines = [title]
+    for row in rows:
+        probability = f"{row['probability']:.2f}  " if "probability" in row else ""
+        lines.append(f"  {probability}{' '.join(row['words'])}")
+        for side in sides:
+            entities = ", ".join(f"{kind} {text!r}" for kind, text in row[side]) or "nothing"
+            lines.append(f"    {side + ':':<10} {entities}")
+    return lines
 
 
 def _row(name: str, cells: Sequence[Any]) -> str:

@@ -17,7 +17,7 @@ import torch
 from ..files import write_whole
 from ..loading import load
 from ..models.modeling_tagger import TaggerForTokenClassification
-from .bundle import runtime_code
+from . import runtime_code
 from .decoders import add_decoder, add_labels, add_probability
 from .encoders import add_encoder
 from .features import add_features

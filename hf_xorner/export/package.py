@@ -14,7 +14,7 @@ from huggingface_hub import ModelCard
 from packaging.version import Version
 
 from ..files import write_whole
-from .bundle import MODULES, runtime_code
+from . import MODULES, runtime_code
 from .onnx import exported_files
 
 _NAME = re.compile("[a-z][a-z0-9_]*")

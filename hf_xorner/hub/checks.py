@@ -18,7 +18,7 @@ import yaml
 from huggingface_hub import ModelCard
 
 from ..errors import first_line
-from ..export.bundle import runtime_code
+from ..export import runtime_code
 from ..export.runtime import GRAPH_FILE, RUNTIME_FILE, OnnxTagger
 from ..files import FACTS_FILE
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from huggingface_hub import CommitInfo, HfApi
 
 from ..export.runtime import GRAPH_FILE, RUNTIME_FILE
+from ..files import FACTS_FILE
+from .card import CARD, write_card
 from .checks import CONFIG, DESCRIPTION, HANDLER, MODEL_FILES, Checked, check_folder
 
 MAIN = "main"
@@ -50,7 +52,7 @@ def publish(
         ValueError: If the model cannot be published.
     """
     api = api or HfApi()
-    checked = check_folder(folder, onnx=onnx)
+    checked = check_with_card(folder, onnx=onnx)
     prepare_repository(repo_id, private=private, revision=revision, overwrite=overwrite, api=api)
     with _errors_as_sentences():
         commit = api.upload_folder(
@@ -64,6 +66,13 @@ def publish(
         if tag is not None:
             api.create_tag(repo_id, tag=tag, revision=commit.oid)
     return commit
+
+
+def check_with_card(folder: str | Path, *, onnx: bool = False) -> Checked:
+    """Check that a model can be published, see `check_folder`; one without a card gets it."""
+    if (Path(folder) / FACTS_FILE).exists() and not (Path(folder) / CARD).exists():
+        write_card(folder)
+    return check_folder(folder, onnx=onnx)
 
 
 def prepare_repository(

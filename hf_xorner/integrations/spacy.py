@@ -4,15 +4,14 @@ spaCy imports this module for every pipeline, so that PyTorch and the model are 
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import srsly
 from spacy.language import Language
+from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
-from spacy.util import minibatch, raise_error
+from spacy.util import minibatch
 
 if TYPE_CHECKING:
     from ..entities import Entities
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 SCORE = "score"
 
 
-class TaggerComponent:
+class TaggerComponent(Pipe):
     """A component that sets the entities of documents, each tagged as a whole from its own tokens.
 
     Tokens of white space are left out, as the words that models are trained on are never blank; inside of an entity,
@@ -56,7 +55,6 @@ class TaggerComponent:
         self.spans_key, self.min_score, self.overwrite = spans_key, min_score, overwrite
         self._tagger: Tagger | None = None
         self._process = os.getpid()
-        self._error_handler: Callable[..., Any] = raise_error
         if not Span.has_extension(SCORE):
             Span.set_extension(SCORE, default=None)
 
@@ -95,17 +93,9 @@ class TaggerComponent:
             try:
                 self._annotate(batch)
             except Exception as error:
-                self._error_handler(self.name, self, batch, error)
+                self.get_error_handler()(self.name, self, batch, error)
             else:
                 yield from batch
-
-    def set_error_handler(self, error_handler: Callable[..., Any]) -> None:
-        """Set the function that is called for a batch that cannot be tagged; by default, the error is raised."""
-        self._error_handler = error_handler
-
-    def get_error_handler(self) -> Callable[..., Any]:
-        """Return that function."""
-        return self._error_handler
 
     def _annotate(self, docs: Sequence[Doc]) -> None:
         tokens = [[token for token in doc if not token.is_space] for doc in docs]
@@ -149,22 +139,6 @@ class TaggerComponent:
         """Load the model that `to_disk` saved."""
         self._load(str(path))
         return self
-
-    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """Return the files of the model in one byte string."""
-        with TemporaryDirectory() as folder:
-            self.to_disk(folder)
-            return srsly.msgpack_dumps({path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())})
-
-    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "TaggerComponent":
-        """Load the model that `to_bytes` returned."""
-        with TemporaryDirectory() as folder:
-            try:
-                for name, content in srsly.msgpack_loads(data).items():
-                    Path(folder, Path(name).name).write_bytes(content)
-            except (AttributeError, TypeError, ValueError, IsADirectoryError):
-                raise ValueError(f"{self.name}: from_bytes needs the bytes that to_bytes returned.") from None
-            return self.from_disk(folder)
 
 
 @Language.factory(

@@ -18,14 +18,14 @@ from transformers import PreTrainedConfig, TrainingArguments
 from transformers.hf_argparser import string_to_bool
 
 from ..corpora import Reading
-from ..loading import load_config, load_tokenizer
+from ..loading import check_fit, load_config, load_tokenizer
 from ..models.configuration_tagger import TaggerConfig
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..models.word_ids import FALLBACKS
 from ..options import Parser, check_values, full_names, option
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO
-from .recipes import read_recipe
+from .recipes import is_recipe, read_recipe
 
 EVERYTHING, HEAD = "everything", "head"
 
@@ -44,6 +44,11 @@ DERIVED = {
 }
 #: Those that --help shows; --help-all shows the rest, too.
 _SHOWN = ("decoder", "hidden_size", "dropout", "singleton_dropout")
+
+#: Entries of a saved config that describe its file or the program that wrote it, or that were chosen after training.
+_OF_THE_FILE = (
+    *("_name_or_path", "transformers_version", "architectures", "auto_map", "torch_dtype", "dtype", "min_score"),
+)
 
 
 @dataclass
@@ -90,8 +95,16 @@ class RunArguments(Reading):
         bounds=(0, 0.999),
     )
     min_count: int = option(1, "Words seen less often in training are unknown words.")
-    casing: str = option("keep", '"keep", or "lower" to look words up in lower case.', choices=("keep", "lower"))
-    digits: str = option("keep", '"keep", or "zero" to read every digit as 0.', choices=("keep", "zero"))
+    casing: str = option(
+        "keep",
+        '"keep", or "lower" to look words up in lower case, by default without pretrained vectors.',
+        choices=("keep", "lower"),
+    )
+    digits: str = option(
+        "keep",
+        '"keep", or "zero" to read every digit as 0, by default without pretrained vectors.',
+        choices=("keep", "zero"),
+    )
     fallback: list[str] = option([], f"Further forms to look a word up by, in order: {', '.join(FALLBACKS)}.")
     character_types: str = option(
         "unicode",
@@ -181,10 +194,18 @@ class TaggerTrainingArguments(TrainingArguments):
         None, "By default, runs/DATASET-MODEL_TYPE.", group="output", aliases=("--output", "--out")
     )
     num_train_epochs: float = option(
-        10.0, "Passes over the training data.", group="training", bounds=(1e-6, math.inf), aliases=("--epochs",)
+        10.0,
+        "Passes over the training data; by default 10 to 40, fewer for more data.",
+        group="training",
+        bounds=(1e-6, math.inf),
+        aliases=("--epochs",),
     )
     per_device_train_batch_size: int = option(
-        32, "Sentences in a batch.", group="training", bounds=(1, math.inf), aliases=("--batch_size", "--bs")
+        32,
+        "Sentences in a batch; by default 8, from 5,000 sentences on 16, from 10,000 on 32.",
+        group="training",
+        bounds=(1, math.inf),
+        aliases=("--batch_size", "--bs"),
     )
     per_device_eval_batch_size: int = option(64, "Sentences in a batch of the evaluation.", bounds=(1, math.inf))
     # li2020: 1e-3 over 400 epochs and more. On the XOR corpus, twice that learns in half the epochs.
@@ -284,7 +305,7 @@ def arguments_of(
     values = {name: value for name, value in values.items() if value is not None}
     given = set(values)
     run = RunArguments(**_taken(values, RunArguments))
-    run.recipe, run.given = read.name if read else None, given
+    run.recipe, run.given, run.seeds = read.name if read else None, given, list(dict.fromkeys(run.seeds))
     if run.model_name_or_path:
         adopt(run, given)
     values.setdefault("output_dir", str(Path("runs") / f"{Path(run.dataset).name}-{run.model_type}"))
@@ -299,6 +320,12 @@ def arguments_of(
         near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; --help-all lists them all."
         raise ValueError(f"{name!r} is no option of {run.model_type} or the Trainer{hint}")
+    if run.seeds and training.push_to_hub:
+        raise ValueError("push_to_hub publishes one model; train with seeds, then publish one by `hf-xorner publish`.")
+    if run.seeds and str(training.resume_from_checkpoint).casefold() not in ("none", "true", "false"):
+        raise ValueError(
+            "resume_from_checkpoint names one run's checkpoint; with seeds, use true for the newest one of each run."
+        )
     return run, training, values
 
 
@@ -313,8 +340,15 @@ def config_options(config: type[TaggerConfig]) -> dict[str, Any]:
     return {entry.name: entry.type for entry in fields(config) if entry.name not in inherited | DERIVED}
 
 
-def parse(words: Sequence[str]) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
-    """Read the command line `[RECIPE] [--option value …]`; see `arguments_of`. `null` is None."""
+def parse(
+    words: Sequence[str], default: str | None = None
+) -> tuple[RunArguments, TaggerTrainingArguments, dict[str, Any]]:
+    """Read the command line `[RECIPE|CORPUS] [--option value …]`; see `arguments_of`. `null` is None.
+
+    Args:
+        words: The words of the command line.
+        default: The recipe if they name no data and no model.
+    """
     words, removed = list(words), []
     while "null" in words[1:]:
         place = words.index("null", 1)
@@ -325,6 +359,11 @@ def parse(words: Sequence[str]) -> tuple[RunArguments, TaggerTrainingArguments, 
         action.default = SUPPRESS
     options = vars(parser.parse_args(words))
     recipe = options.pop("recipe", None)
+    if recipe is None and not {"dataset", "model_type", "model_name_or_path"} & options.keys():
+        recipe = default
+    elif recipe is not None and not is_recipe(recipe):
+        options.setdefault("dataset", recipe)
+        recipe = None
     return arguments_of(dict.fromkeys(removed) | options, recipe)
 
 
@@ -391,6 +430,7 @@ def adopt(run: RunArguments, given: Collection[str] | None = None) -> None:
             raise ValueError(f"{name} cannot be added to an existing model; leave it out, or train afresh.")
     source = str(run.model_name_or_path)
     config, tokenizer = run.origin = load_config(source), load_tokenizer(source)
+    check_fit(config, tokenizer)
     own = {
         "model_type": config.model_type,
         "casing": tokenizer.init_kwargs["casing"],
@@ -404,6 +444,11 @@ def adopt(run: RunArguments, given: Collection[str] | None = None) -> None:
         if name in given:
             check_same(name, getattr(run, name), value)
         setattr(run, name, value)
+
+
+def settings_of(config: PreTrainedConfig) -> dict[str, Any]:
+    """Return the entries of a config that describe the model."""
+    return {name: value for name, value in config.to_dict().items() if name not in _OF_THE_FILE}
 
 
 def use_of_vectors(config: TaggerConfig) -> str | None:

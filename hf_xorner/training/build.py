@@ -35,8 +35,7 @@ from ..vectors.distill import (
 )
 from ..vectors.formats import Vectors, read_vectors
 from ..vectors.lookup import look_up
-from .arguments import HEAD, RunArguments, check_same, use_of_vectors
-from .model_files import settings_of
+from .arguments import HEAD, RunArguments, check_same, settings_of, use_of_vectors
 
 
 def extended(

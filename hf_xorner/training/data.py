@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ from ..models.contextual import ContextualFeatures
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer
 from ..tagger import Tagger
+from .arguments import settings_of
 from .batches import CONTEXT_STATES, TEACHER_PAIRS
-from .model_files import settings_of, tensors_digest
 
 # --- Further sentences ------------------------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ def with_context_states(corpus: DatasetDict, context: ContextualFeatures, tokeni
     settings = {name: value for name, value in context.config.to_dict().items() if name.startswith("context_")}
     identity = repr(
         (
-            tensors_digest(context.encoder.state_dict().items()),
+            _tensors_digest(context.encoder.state_dict().items()),
             sorted(settings.items(), key=str),
             tokenizer.pieces.to_str() if tokenizer.pieces else "",
             tokenizer.max_word_pieces,
@@ -203,7 +203,7 @@ class Teacher:
     @cached_property
     def identity(self) -> str:
         """The weights and settings on which the posterior depends, as text."""
-        weights = tensors_digest(self.model.state_dict().items())
+        weights = _tensors_digest(self.model.state_dict().items())
         pieces = self.tokenizer.pieces.to_str() if self.tokenizer.pieces else ""
         settings = settings_of(self.model.config)
         return repr((weights, settings, self.tokenizer.init_kwargs, self.tokenizer.backend_tokenizer.to_str(), pieces))
@@ -279,3 +279,13 @@ def with_teachers(
         data = concatenate_datasets([data, Dataset.from_dict(rows, features=data.features)])
     identity = repr((tags, *(teacher.identity for teacher in teachers)))
     return with_bytes(data, TEACHER_PAIRS, label, identity, "labelling by the teacher")
+
+
+@torch.no_grad()
+def _tensors_digest(tensors: Iterable[tuple[str, Tensor]]) -> str:
+    """Return the SHA-256 of named tensors."""
+    digest = hashlib.sha256()
+    for name, value in tensors:
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -24,9 +24,8 @@ from ..corpora.statistics import corpus_statistics
 from ..files import FACTS_FILE, file_fingerprint, write_whole
 from ..registration import CONFIGS
 from ..vectors.distill import AUTO, installed_encoder
-from .arguments import RunArguments, TaggerTrainingArguments, arguments_of, as_words
+from .arguments import RunArguments, TaggerTrainingArguments, arguments_of, as_words, settings_of
 from .batches import word_counts
-from .model_files import settings_of
 
 #: Written with the facts, for paired tests between runs: of each sentence of a held-out split the number of correct,
 #: predicted and gold spans, or of correct and all words where the labels are plain. It contains no word of the corpus.

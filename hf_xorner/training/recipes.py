@@ -84,6 +84,13 @@ def nearest(name: str, names: list[str]) -> str:
     return f"the nearest names are {', '.join(near)}"
 
 
+def is_recipe(name: str) -> bool:
+    """Return whether a name is that of a recipe, perhaps a misspelt one, or of a YAML file; others name corpora."""
+    papers = {known.partition("/")[0] for known in recipe_names()}
+    misspelt = name.count("/") > 1 and name.partition("/")[0] in papers and not Path(name).exists()
+    return name in recipe_names() or misspelt or name.endswith((".yaml", ".yml"))
+
+
 def _packaged() -> list[str]:
     return sorted(path.relative_to(ROOT).with_suffix("").as_posix() for path in ROOT.rglob("*.yaml"))
 

@@ -105,31 +105,6 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
 # --- Several seeds ----------------------------------------------------------------------------------------------------
 
 
-def check_seeds(run: RunArguments, training: TaggerTrainingArguments) -> None:
-    """Raise a ValueError for options that cannot be combined with several seeds."""
-    if not run.seeds:
-        return
-    if training.push_to_hub:
-        raise ValueError("push_to_hub publishes one model; train with seeds, then publish one by `hf-xorner publish`.")
-    if str(training.resume_from_checkpoint).casefold() not in ("none", "true", "false"):
-        raise ValueError(
-            "resume_from_checkpoint names one run's checkpoint; with seeds, use true for the newest one of each run."
-        )
-
-
-def of_each_seed(
-    run: RunArguments, training: TaggerTrainingArguments
-) -> Iterator[tuple[RunArguments, TaggerTrainingArguments]]:
-    """Yield the arguments of each seed's run; without seeds, those given."""
-    for seed in dict.fromkeys(run.seeds):
-        of_seed, settings = copy(run), copy(training)
-        of_seed.seeds, settings.seed = [], seed
-        settings.output_dir = folder_of(str(training.output_dir), seed)
-        yield of_seed, settings
-    if not run.seeds:
-        yield run, training
-
-
 def folder_of(folder: str, seed: int) -> str:
     """Return the output folder of a seed's run, below the common one."""
     return str(Path(folder) / f"seed-{seed}")
@@ -388,6 +363,22 @@ def _choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClass
         )
 
 
+def each_run(
+    run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]
+) -> Iterator[TrainingRun]:
+    """Yield the run of each seed, or the only one, ready to be trained; the folders of all are checked before."""
+    pairs = [(copy(run), copy(training)) for _ in run.seeds] or [(run, training)]
+    for seed, (of_seed, settings) in zip(run.seeds, pairs, strict=False):
+        of_seed.seeds, settings.seed = [], seed
+        settings.output_dir = folder_of(str(training.output_dir), seed)
+    for pair in pairs:
+        check_output(*pair)
+    for pair in pairs:
+        ready = prepare(*pair, config_fields)
+        yield ready
+    ready.leave()
+
+
 def train(dataset: Source = "xor", recipe: str | None = None, **options: Any) -> Tagger:
     """Train a tagger, save it, and return it.
 
@@ -418,16 +409,9 @@ def train(dataset: Source = "xor", recipe: str | None = None, **options: Any) ->
         raise ValueError(
             "push_to_hub is an option of `hf-xorner train`; call hf_xorner.publish with the folder instead."
         )
-    check_seeds(run, training)
-    scores = {}
     folder = str(training.output_dir)
     with folder_locked(folder, training):
-        for of_seed, settings in of_each_seed(run, training):
-            check_output(of_seed, settings)
-        for of_seed, settings in of_each_seed(run, training):
-            ready = prepare(of_seed, settings, config_fields)
-            scores[settings.seed] = ready.train()
-        ready.leave()
+        scores = {ready.trainer.args.seed: ready.train() for ready in each_run(run, training, config_fields)}
         best = best_seed(scores)
         tagger = Tagger.from_pretrained(folder_of(folder, best) if run.seeds else folder)
     tagger.scores = scores[best]

@@ -106,7 +106,7 @@ def test_types_swap_and_vanish(tmp_path):
 
 def test_types_of_words_are_refused_and_lacking_types_are_logged(tmp_path, caplog):
     path = write(tmp_path / "some.conll", [["NN", "VB", "?"]])
-    with pytest.raises(DataError, match=r"some\.conll: types='NN=N' renames types of entities"):
+    with pytest.raises(DataError, match=r"some\.conll: types=\['NN=N'\] renames types of entities"):
         load_corpus(path, types="NN=N")
     path = write(tmp_path / "some.conll", [["B-A", "O"]])
     with caplog.at_level(logging.INFO):

@@ -74,9 +74,9 @@ def test_columns_with_documents_and_parts_of_speech(tmp_path):
         ]
     ):
         corpus = train_of(sentences, docs=docs)
-        assert written(corpus, tmp_path / str(number), "columns", separator="blank") == text
+        assert written(corpus, tmp_path / str(number), "conll", separator="blank") == text
         assert rows_of(load_corpus(tmp_path / str(number))) == rows_of(corpus)
-    assert written(train_of(pos=POS), tmp_path / "pos", "columns", separator="blank").startswith("Ann NNP B-PER\n")
+    assert written(train_of(pos=POS), tmp_path / "pos", "conll", separator="blank").startswith("Ann NNP B-PER\n")
 
 
 def test_jsonl_and_spans(tmp_path):
@@ -110,7 +110,7 @@ def test_tables_keep_every_column(tmp_path):
 
 def test_selected_and_shuffled_rows_are_written_in_their_order(tmp_path):
     split = split_of([[(f"w{number}", "O")] for number in range(50)]).shuffle(seed=3).select(range(10, 40))
-    text = written(DatasetDict(train=split), tmp_path, "columns")
+    text = written(DatasetDict(train=split), tmp_path, "conll")
     assert text.split("\tO\n\n")[:-1] == [row[0] for row in split["tokens"]]
 
 
@@ -120,14 +120,14 @@ def test_selected_and_shuffled_rows_are_written_in_their_order(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "corpus", "message"),
     [
-        *((("columns",), train_of([[("a", "O"), (token, "O")]]), "row 0") for token in ("a\tb", "a\n", "\ra", "")),
-        (("columns", "iob2", "blank"), train_of([[("a b", "O")]]), "'a b'"),
-        (("columns", "iob2", "blank"), train_of([[("a", "O")]], pos=[["N N"]]), "'N N'"),
-        (("columns", "iob2", "blank"), train_of([[("a", "B-x y")]], labels=["O", "B-x y", "I-x y"]), "'B-x y'"),
+        *((("conll",), train_of([[("a", "O"), (token, "O")]]), "row 0") for token in ("a\tb", "a\n", "\ra", "")),
+        (("conll", "iob2", "blank"), train_of([[("a b", "O")]]), "'a b'"),
+        (("conll", "iob2", "blank"), train_of([[("a", "O")]], pos=[["N N"]]), "'N N'"),
+        (("conll", "iob2", "blank"), train_of([[("a", "B-x y")]], labels=["O", "B-x y", "I-x y"]), "'B-x y'"),
         (("spans",), train_of([[("a", "NN")]], labels=["NN", "O"]), "entities only"),
         (("spans",), train_of([[("a", "?")]]), "entities only"),
         (("xml",), train_of(), "format='xml'"),
-        (("columns", "iobes"), train_of(), "scheme='iobes'"),
+        (("conll", "iobes"), train_of(), "scheme='iobes'"),
         (("parquet", "bioes"), train_of(), "scheme='bioes'"),
         (("jsonl", "iob2", "blank"), train_of(), "separator='blank'"),
         (("jsonl",), DatasetDict({"../x": split_of(SENTENCES)}), "found ../x"),
@@ -152,10 +152,10 @@ def test_files_are_overwritten_only_on_request(tmp_path, format):
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path):
-    (path,) = write_corpus(train_of(), tmp_path, "columns")
+    (path,) = write_corpus(train_of(), tmp_path, "conll")
     before = path.read_bytes()
     with pytest.raises(DataError):
-        write_corpus(train_of([[("a", "O")]] * 1000 + [[("a\tb", "O")]]), tmp_path, "columns", overwrite=True)
+        write_corpus(train_of([[("a", "O")]] * 1000 + [[("a\tb", "O")]]), tmp_path, "conll", overwrite=True)
     assert [file.name for file in tmp_path.iterdir()] == [path.name] and path.read_bytes() == before
 
 
@@ -197,20 +197,20 @@ def corpora_of(draw, also="", unknown=False):
 @given(data=st.data())
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_format_round_trips(tmp_path_factory, format, data):
-    also = " " if format == "columns" else " \t\n\r"
+    also = " " if format == "conll" else " \t\n\r"
     corpus = data.draw(corpora_of(also, unknown=format != "spans"))
-    scheme = data.draw(st.sampled_from(WRITTEN_SCHEMES)) if format in ("columns", "csv", "jsonl") else "iob2"
+    scheme = data.draw(st.sampled_from(WRITTEN_SCHEMES)) if format in ("conll", "csv", "jsonl") else "iob2"
     folder = tmp_path_factory.mktemp("written")
     write_corpus(corpus, folder, format, scheme)
     has_pos = "pos_tags" in corpus["train"].column_names
-    column = {"columns": "1", "csv": "pos"}.get(format, "pos_tags") if has_pos else "none"
+    column = {"conll": "1", "csv": "pos"}.get(format, "pos_tags") if has_pos else "none"
     # With so few tags, the columns of one that looks like another must be named.
-    columns = {"token_column": 0, "tag_column": -1} if format == "columns" else {}
+    columns = {"token_column": 0, "tag_column": -1} if format == "conll" else {}
     again = load_corpus(folder, scheme=scheme, pos_column=column, comments="none", **columns)
     assert rows_of(again) == rows_of(corpus)
 
 
-@pytest.mark.parametrize("format", ["columns", "csv", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("format", ["conll", "csv", "jsonl", "parquet", "arrow"])
 def test_plain_tags_round_trip(tmp_path, format):
     corpus = train_of([[("a", "NN"), ("(", "-LRB-")], [("go", "VB")]], labels=["NN", "VB", "-LRB-"])
     write_corpus(corpus, tmp_path, format)

@@ -27,36 +27,10 @@ def report_of(types, seed=0):
     }
 
 
-def confusion_of(types, matrix, **outcomes):
-    """A confusion whose other outcomes are 0."""
-    zero = dict.fromkeys(types, 0)
-    keys = ("boundary", "boundary_and_type", "missed", "inexact", "spurious")
-    return {"types": types, "matrix": matrix, **dict.fromkeys(keys, zero), **outcomes}
-
-
 def pixels(path):
     """The pixels of an image: height, width, colours; 0 is black and 1 is white."""
     assert path.read_bytes().startswith(b"\x89PNG")
     return imread(path)[..., :3]
-
-
-def middles(image, colour):
-    """The mean row and column of the pixels of a colour."""
-    wanted = np.array([int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)])
-    return np.argwhere((np.abs(image - wanted) < 0.01).all(axis=-1)).mean(axis=0)
-
-
-def test_rows_are_gold_and_columns_are_predicted(tmp_path):
-    found = []
-    for gold, predicted in ((0, 2), (2, 0)):
-        matrix = np.zeros((3, 3), dtype=int)
-        matrix[gold, predicted] = 2
-        (path,) = draw({"confusion": confusion_of(["A", "B", "C"], matrix.tolist())}, tmp_path)
-        image = pixels(path)[:, :-140]  # without the bar of colours
-        found.append(middles(image, "#08306b") / image.shape[:2])
-    (down, across), (further_down, less_across) = found
-    assert further_down - down > 0.2
-    assert across - less_across > 0.15
 
 
 @pytest.mark.filterwarnings("error")

@@ -10,7 +10,7 @@ from conftest import LABELS, SENTENCES, build_model
 
 from hf_xorner import Tagger
 from hf_xorner.evaluation import span_scores
-from hf_xorner.evaluation.report import System, Training, compare, report
+from hf_xorner.evaluation.report import System, Training, compare, differing_sentences, report, wrong_sentences
 from hf_xorner.evaluation.tables import report_text
 
 TOKENS = [["Ann", "Lee", "saw", "Oslo"], ["Oslo", "rains"], ["Bo", "left"]]
@@ -46,6 +46,24 @@ def test_keys_of_the_report():
     low, high = found["ci95"]["f1"]
     assert 0 <= low <= found["f1"] <= high <= 100
     assert json.loads(json.dumps(found)) == found
+
+
+def test_wrong_sentences_begin_with_the_surest_mistakes():
+    assert [(row["probability"], row["gold"], row["predicted"]) for row in wrong_sentences(SYSTEM)] == [
+        (1.0, [["PER", "Bo"]], [["LOC", "left"]]),
+        (0.6, [["PER", "Ann Lee"], ["LOC", "Oslo"]], [["PER", "Ann Lee"], ["PER", "Oslo"]]),
+    ]
+    assert [row["words"] for row in wrong_sentences(SYSTEM, most=1)] == [TOKENS[2]]
+    plain = System([["a", "b"], ["c"]], [["DT", "NN"], ["VB"]], [["DT", "NN"], ["NN"]])
+    assert [(row["gold"], row["predicted"]) for row in wrong_sentences(plain)] == [([["VB", "c"]], [["NN", "c"]])]
+
+
+def test_differing_sentences_are_counted_and_shown():
+    other = SYSTEM._replace(predicted=[GOLD[0], ["O", "O"], PREDICTED[2]])
+    found = differing_sentences(SYSTEM, other)
+    assert (found["better"], found["worse"]) == (1, 1)
+    assert [row["words"] for row in found["sentences"]] == [TOKENS[0], TOKENS[1]]
+    assert found["sentences"][1] | {"predicted": [["LOC", "Oslo"]], "other": []} == found["sentences"][1]
 
 
 def test_report_on_plain_tags():

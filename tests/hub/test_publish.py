@@ -46,6 +46,16 @@ def test_the_files_of_the_model_are_uploaded_and_tagged(hub, folder):
     assert commit.title == "First"
 
 
+def test_a_model_without_a_card_gets_one(hub, folder, monkeypatch):
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    (folder / "README.md").unlink()
+    (folder / "facts.json").write_text("{}")
+    write = lambda path: (Path(path) / "README.md").write_text(card, encoding="utf-8")  # noqa: E731
+    monkeypatch.setattr(sys.modules["hf_xorner.hub.publish"], "write_card", write)
+    publish(folder, NAME, api=hub)
+    assert hub.files(NAME)["README.md"] == card.encode()
+
+
 def test_overwriting_is_asked_for_and_deletes_only_the_earlier_model(hub, folder):
     publish(folder, NAME, api=hub)
     first = hub.files(NAME)

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 from random_texts import GIVEN, TEXTS
 
-from hf_xorner.integrations.ray import TagTables
-from hf_xorner.integrations.spark import ENTITIES_TYPE, tag_frames
+from hf_xorner.integrations.ray_and_spark import ENTITIES_TYPE, TagTables, tag_frames
 
 
 def rows_of(tagger, items, **options):

@@ -1,4 +1,4 @@
-"""The BLSTM-CNNs-CRF of ma2016: parameter counts, ablations, dropout and initialisation."""
+"""The BLSTM-CNNs-CRF of ma2016: dropout and initialisation."""
 
 import math
 
@@ -13,44 +13,13 @@ from hf_xorner import CnnLstmCrfConfig
 WORDS, CHARS, TYPES = 1000, 100, 4
 NER = ["O", *(f"{position}-{number}" for number in range(TYPES) for position in "BI")]
 TAGS = 4 * TYPES + 1
-POS = ["DT", "NN", "VB"]
-
 STATES = 2 * 200
-RNN, LSTM = (2 * gates * 200 * (100 + 200 + 1) for gates in (1, 4))
-CNN = CHARS * 30 + 30 * (3 * 30 + 1)
-TO_LSTM = 2 * 4 * 200 * 30  # from the characters' features to the gates
-SOFTMAX = TAGS * (STATES + 1)
-PAIRS = (TAGS + 1) * TAGS * (STATES + 1)  # of any tag or the start with any tag
-ATTENTION = 3 * STATES * 200
-
-ROWS = {
-    "BRNN": ({"encoder": "rnn", "char_features": "none", "decoder": "softmax"}, RNN + SOFTMAX),
-    "BLSTM": ({"char_features": "none", "decoder": "softmax"}, LSTM + SOFTMAX),
-    "BLSTM-CNN": ({"decoder": "softmax"}, LSTM + CNN + TO_LSTM + SOFTMAX),
-    "BLSTM-CNN-CRF": ({}, LSTM + CNN + TO_LSTM + PAIRS),
-    "BLSTM-CNN-CRF with emissions": ({"crf_emissions": True}, LSTM + CNN + TO_LSTM + SOFTMAX + PAIRS),
-    "CNN-BiLSTM-CRF of chen2019": (
-        {"conditioned_transitions": False},
-        LSTM + CNN + TO_LSTM + SOFTMAX + (TAGS + 1) * TAGS,
-    ),
-    "CNN-BiLSTM-Att-CRF of chen2019": (
-        {"conditioned_transitions": False, "self_attention": True},
-        LSTM + CNN + TO_LSTM + TAGS * (STATES + 200 + 1) + (TAGS + 1) * TAGS + ATTENTION,
-    ),
-}
 
 
 def default_model(labels=NER, **fields):
     sizes = {"vocab_size": WORDS, "char_vocab_size": CHARS, "id2label": dict(enumerate(labels))}
     torch.manual_seed(0)
     return AutoModelForTokenClassification.from_config(CnnLstmCrfConfig(**sizes, **fields))
-
-
-@pytest.mark.parametrize("row", ROWS)
-def test_parameter_counts_match_the_papers(row):
-    fields, expected = ROWS[row]
-    model = default_model(**fields)
-    assert sum(parameter.numel() for parameter in model.parameters()) == WORDS * 100 + expected
 
 
 def test_initialisation_matches_the_paper():

@@ -1,7 +1,5 @@
 """Word vectors composed of piece vectors, compared with loops over words and pieces."""
 
-import copy
-
 import helpers
 import numpy as np
 import pytest
@@ -77,33 +75,6 @@ def test_initially_a_word_is_the_mean_of_its_pieces(bits):
         for row, vector in zip(rows, found, strict=True):
             pieces = [vectors[index - 1] for index in row if index]
             helpers.close(vector, sum(pieces) / len(pieces) if pieces else np.zeros(DIM), 1e-6)
-
-
-@pytest.mark.parametrize("bits", [32, 16])
-def test_composed_vectors_are_bit_identical_after_training_and_saving(model_type, bits, tmp_path):
-    model = tagger(model_type, composed_bits=bits)
-    composed = model.features.composed
-    before = copy.deepcopy(composed.state_dict())
-    assert before["weight"].dtype == (torch.float16 if bits == 16 else torch.float32)
-    assert not list(composed.parameters())
-    batch = encoded(TEXTS)
-    labels = torch.where(batch["attention_mask"].bool(), 1, helpers.IGNORED)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.5)
-    model.train()
-    for _ in range(3):
-        optimizer.zero_grad()
-        model(**batch, labels=labels).loss.backward()
-        optimizer.step()
-    model.eval().save_pretrained(tmp_path)
-    again, report = AutoModelForTokenClassification.from_pretrained(tmp_path, output_loading_info=True)
-    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-    for one in (model, again, copy.deepcopy(again)):
-        found = one.features.composed.state_dict()
-        assert found.keys() == before.keys() == {"weight", "mix", "bias"}
-        for name, values in found.items():
-            assert values.dtype == before[name].dtype
-            assert torch.equal(values, before[name])
-        assert torch.equal(one(**batch).logits, model(**batch).logits)
 
 
 def test_missing_piece_ids_raise():

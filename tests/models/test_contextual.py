@@ -158,19 +158,6 @@ def test_results_do_not_depend_on_neighbours_or_padding(name, side):
     torch.testing.assert_close(back[-1][:1], logits[0][batch["attention_mask"][0].bool()], rtol=0, atol=1e-6)
 
 
-@encoders
-@mixes
-def test_precomputed_states_give_the_same_logits(name, mix):
-    model = tagger(name, context_mix=mix)
-    for side in ("left", "right"):
-        batch = TOKENIZERS[name](TEXTS, padding=True, padding_side=side, return_tensors="pt")
-        states = model.features.context.states(batch["piece_ids"])
-        expected = model(**batch).logits
-        ids = batch.pop("piece_ids")
-        assert torch.equal(model(**batch, context_states=states).logits, expected)
-        assert torch.equal(model(**batch, piece_ids=torch.zeros_like(ids), context_states=states).logits, expected)
-
-
 # --- Frozen or not ----------------------------------------------------------------------------------------------------
 
 
@@ -211,30 +198,6 @@ def test_a_frozen_encoder_has_no_dropout_in_training(frozen, tmp_path):
         assert first.requires_grad != frozen
         one.eval()
         torch.testing.assert_close(one.features.context(ids), model.eval().features.context(ids), rtol=0, atol=0)
-
-
-# --- Saving -----------------------------------------------------------------------------------------------------------
-
-
-@encoders
-@mixes
-def test_a_loaded_model_is_bit_identical_to_the_saved_one(model_type, name, mix, tmp_path):
-    model = tagger(name, model_type, context_mix=mix, composed_dim=3)
-    model.save_pretrained(tmp_path)
-    again, report = AutoModelForTokenClassification.from_pretrained(tmp_path, output_loading_info=True)
-    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-    for tensors in ("named_parameters", "named_buffers"):
-        saved, read = dict(getattr(model, tensors)()), dict(getattr(again, tensors)())
-        assert saved.keys() == read.keys()
-        # Including non-persistent buffers, such as the encoder's positions.
-        assert all(torch.equal(values, read[key]) for key, values in saved.items())
-    batch = labelled(name)
-    output, expected = again(**batch), model(**batch)
-    assert torch.equal(output.logits, expected.logits)
-    assert torch.equal(output.loss, expected.loss)
-    assert not any("pooler" in key for key in model.state_dict())
-    twin = copy.deepcopy(again)
-    assert torch.equal(twin(**batch).logits, expected.logits)
 
 
 @pytest.mark.parametrize(

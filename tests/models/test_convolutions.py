@@ -28,14 +28,6 @@ def layout_of(lengths, states, gap=2):
     return Layout.of(lengths, states.shape[1], gap)
 
 
-def test_take_back_inverts_lay_out(lengths, states):
-    layout = layout_of(lengths, states)
-    back = layout.take_back(layout.lay_out(states))
-    assert back.shape == states.shape
-    for sentence, length in enumerate(lengths.tolist()):
-        assert torch.equal(back[sentence, :length], states[sentence, :length])
-
-
 def test_positions_without_a_word_are_zero(lengths, states):
     layout = layout_of(lengths, states)
     rows = layout.lay_out(states)

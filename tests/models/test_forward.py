@@ -101,19 +101,6 @@ def reference_posterior(model, sentence):
     return np.log(ref.marginals(scores, *chain)), ref.best_path(scores, *chain)
 
 
-@pytest.mark.parametrize("model_type", [kind for kind in ARCHITECTURES if kind in REFERENCED])
-@pytest.mark.parametrize("decoder", ["softmax", "crf"])
-def test_plain_labels_are_decoded_unchanged(model_type, tokenizer, decoder):
-    labels = ["NOUN", "VERB", "DET"]
-    model = build_model(model_type, tokenizer, labels=labels, decoder=decoder)
-    assert model.tags.inner_tags == labels
-    sentences = helpers.random_sentences(model.config, LENGTHS if decoder == "softmax" else SHORT_LENGTHS)
-    logits = model(**helpers.pad(sentences)).logits
-    for row, sentence in zip(logits, sentences, strict=True):
-        log_probs, path = reference_posterior(model, sentence)
-        helpers.close(row[: len(path)], ref.public_logits(log_probs, labels, labels, path), 1e-5)
-
-
 #: What each variant of more or fewer layers than others of its architecture returns, besides the word features.
 LAYERS = {
     "bilstm-cnn": 2,

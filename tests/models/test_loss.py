@@ -103,6 +103,7 @@ def test_sentence_losses_are_reduced_by_loss_reduction(labelled, decoder, loss_r
     ("loss_reduction", "items"), [("token", LABELLED_WORDS), ("sentence", LABELLED_SENTENCES), ("sum", 99)]
 )
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
+@pytest.mark.parametrize("variant", ARCHITECTURES)
 def test_gradients_of_partial_batches_add_up_to_those_of_the_whole(labelled, decoder, loss_reduction, items):
     model, sentences = labelled(decoder=decoder, loss_reduction=loss_reduction)
     model.double().train()

@@ -59,6 +59,10 @@ def assert_compiled_is_eager(model, backend):
     compiled = torch.compile(model, backend=backend)
     words = batch["input_ids"] != model.config.pad_token_id  # values at padding are arbitrary
     torch.testing.assert_close(compiled(**batch).logits[words], model(**batch).logits[words], rtol=1e-5, atol=1e-5)
+    assert_compiled_step_is_eager(model, compiled, batch)
+
+
+def assert_compiled_step_is_eager(model, compiled, batch):
     model.train()
     loss, expected = compiled(**batch).loss, model(**batch).loss
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
@@ -67,8 +71,10 @@ def assert_compiled_is_eager(model, backend):
         torch.testing.assert_close(gradients[name], gradient, rtol=1e-4, atol=1e-5, msg=name)
 
 
-def test_compiled_models_match_eager_mode(one_of_each):
-    assert_compiled_is_eager(one_of_each, "aot_eager")
+def test_compiled_models_match_eager_mode_in_a_step_of_training(one_of_each):
+    torch.compiler.reset()
+    compiled = torch.compile(one_of_each, backend="aot_eager")
+    assert_compiled_step_is_eager(one_of_each, compiled, labelled_batch(one_of_each))
 
 
 @pytest.mark.slow

@@ -1,13 +1,10 @@
 """Greedy search takes the best actions, always finishes, and turns actions into label probabilities."""
 
-import math
-
 import helpers
 import pytest
 import torch
 from test_stack_lstm import LABEL_SETS, LENGTHS, VARIANTS, build, reference_of
 
-from hf_xorner import Tagger
 from hf_xorner.models.modeling_stack_lstm import greedy_search
 from hf_xorner.models.transitions import NO_ACTION, TransitionSystem
 
@@ -46,18 +43,6 @@ def test_greedy_search_takes_the_best_action_at_every_step(tokenizer, fields):
         batched, sentence, step = scorer(words, lengths, actions)
         torch.testing.assert_close(log_probs[sentence, step], batched, rtol=0, atol=1e-9)
         assert_finished(model, words, lengths)
-
-
-@torch.no_grad()
-def test_the_test_models_use_every_action(tokenizer):
-    counts = torch.zeros(5)
-    for seed in (9, 10, 11):
-        model = build(tokenizer, seed=seed).double()
-        words, lengths = words_of(model, (12, 12, 12, 12), seed)
-        actions, _ = greedy_search(model.decoder.scorer, words, lengths)
-        counts += torch.bincount(actions[actions >= 0], minlength=5)
-    assert (counts >= 5).all(), counts
-    assert counts[0] > counts[2:].sum(), "some chunks have several words"
 
 
 @torch.no_grad()
@@ -152,30 +137,6 @@ def test_label_and_chunk_probabilities_are_those_of_the_actions(tokenizer, label
                 expected = sum(next(done) for _ in range(len(place) + bool(kind)))
                 log_probs = decoded.path_log_probs[row]
                 helpers.close(log_probs[place[0], 0] + log_probs[place[1:], 1].sum(), expected, 1e-9)
-
-
-def test_tagger_finds_the_chunks_with_their_probabilities(tokenizer):
-    model = build(tokenizer, seed=2)
-    tagger = Tagger(model, tokenizer)
-    sentences = [["Ann", "saw", "Zeus", "in", "New", "York"], ["Nobody"], ["@ann", "wrote", "Ann", "Smith", ":"]]
-    found = list(tagger.tag(sentences))
-    assert any(entity.word_end - entity.word_start > 1 for entities in found for entity in entities)
-    reference = reference_of(model.double())
-    for sentence, entities in zip(sentences, found, strict=True):
-        batch = tokenizer([sentence], is_split_into_words=True, return_tensors="pt")
-        words = model.features(batch["input_ids"], batch["char_ids"])[0].detach()
-        actions, choices, chunks = reference.greedy(words)
-        done = iter([row[action].item() for row, action in zip(choices, actions, strict=True)])
-        sums = [sum(next(done) for _ in range(len(place) + bool(kind))) for kind, place in chunks]
-        expected = [
-            (kind, place[0], place[-1] + 1, math.exp(total))
-            for (kind, place), total in zip(chunks, sums, strict=True)
-            if kind
-        ]
-        assert len(entities) == len(expected)
-        for entity, (kind, first, end, score) in zip(entities, expected, strict=True):
-            assert (entity.label, entity.word_start, entity.word_end) == (kind, first, end)
-            assert entity.score == pytest.approx(score, abs=1e-5)
 
 
 def test_the_decoder_raises_without_states(tokenizer):

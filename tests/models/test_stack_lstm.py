@@ -174,10 +174,3 @@ def test_new_labels_reinitialise_label_dependent_weights_only(tokenizer, tmp_pat
     assert changed == {"actions.weight", "composition.types.weight", "classifier.weight", "classifier.bias"}
     for name, parameter in loaded.named_parameters():
         assert name.removeprefix("decoder.scorer.") in changed or torch.equal(parameter, model.get_parameter(name))
-
-
-def test_the_reference_matches_the_actions_of_the_paper(tokenizer):
-    reference = reference_of(build(tokenizer))
-    actions, known = reference.gold(["B-PER", "I-PER", "O", "B-LOC", None])
-    assert actions == ["SHIFT", "SHIFT", "REDUCE-PER", "OUT", "SHIFT", "REDUCE-LOC", "OUT"]
-    assert known == [True] * 6 + [False]

@@ -165,6 +165,3 @@ def test_words_left_on_the_stack_are_outside():
     system = system_of(LABELS)
     actions = torch.tensor([ids(system, ["SHIFT", "REDUCE(LOC)", "SHIFT", "SHIFT"])])
     assert [system.tags.inner_tags[tag] for tag in system.tags_of(actions, 4)[0]] == ["S-LOC", "O", "O", "O"]
-
-
-# Real corpora

@@ -80,18 +80,18 @@ def test_proofs_are_printed_and_written(analyze, tmp_path):
         assert bool(proof["solution"]) == proof["feasible"] != bool(proof["multipliers"])
 
 
-@pytest.mark.parametrize(("command", "model"), [("attention", "att-bilstm-cnn"), ("relation", "grn")])
-def test_maps_are_written_as_pictures_and_figures(analyze, saved, tmp_path, command, model):
+@pytest.mark.parametrize("model", ["att-bilstm-cnn", "grn"])
+def test_maps_are_written_as_pictures_and_figures(analyze, saved, tmp_path, model):
     pytest.importorskip("matplotlib")
-    code, out, errors = analyze(command, saved[model], "--text", "Ann saw Bob", "Paris", "--output", "maps")
+    code, out, errors = analyze("word-pairs", saved[model], "--text", "Ann saw Bob", "Paris", "--output", "maps")
     assert (code, errors) == (0, "")
-    names = {f"{command}-1.png", f"{command}-2.png", f"{command}.json"}
+    names = {"word-pairs-1.png", "word-pairs-2.png", "word-pairs.json"}
     assert {path.name for path in (tmp_path / "maps").iterdir()} == names
     assert out.count("written: ") == 3
-    first, second = json.loads((tmp_path / "maps" / f"{command}.json").read_text())["sentences"]
+    first, second = json.loads((tmp_path / "maps" / "word-pairs.json").read_text())["sentences"]
     assert first["words"] == ["Ann", "saw", "Bob"] and len(second["words"]) == 1
     assert all(np.array(rows).shape == (3, 3) for rows in first["maps"].values())
-    assert (tmp_path / "maps" / f"{command}-1.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "maps" / "word-pairs-1.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_an_ablation_prints_changes_against_all_vectors(analyze, saved, tmp_path):
@@ -114,8 +114,7 @@ def test_an_ablation_prints_changes_against_all_vectors(analyze, saved, tmp_path
 
 def test_wrong_uses_are_refused(analyze, saved):
     for words, reason in (
-        (("attention", saved["grn"], "--output", "x"), "is of type grn"),
-        (("relation", saved["grn"]), "--output"),
+        (("word-pairs", saved["grn"]), "--output"),
         (("ablate", saved["att-bilstm-cnn"], "--dataset", "xor", "--split", "dev"), "has no split 'dev'"),
         (("xor-proof", "--pattern", "B", "I", "X"), "no pattern of three tags"),
     ):

@@ -17,6 +17,20 @@ def test_defaults_are_cross_and_the_xor_corpus():
     assert training.output_dir == "runs/xor-cross-bilstm-cnn"
 
 
+def test_a_word_without_a_name_is_a_recipe_or_a_corpus(tmp_path):
+    for words, expected in (
+        ("--epochs 3 my_corpus/", ("my_corpus/", None)),
+        ("my_corpus --epochs 3", ("my_corpus", None)),
+        ("li2020/wnut17 --epochs 3", ("wnut17", "li2020/wnut17")),
+        ("--epochs 3", ("xor", "xor/cross")),
+        ("--dataset my_corpus", ("my_corpus", None)),
+    ):
+        run, _, _ = parse([*words.split(), "--output_dir", str(tmp_path)], "xor/cross")
+        assert (run.dataset, run.recipe) == expected, words
+    with pytest.raises(ValueError, match="li2020/table1/cross"):
+        parse(["li2020/table1/cros"])
+
+
 def test_words_and_names_give_the_same_arguments(tmp_path):
     options = {"model_type": "att-bilstm-cnn", "output_dir": str(tmp_path), "learning_rate": 2e-3, "seeds": [1, 2]}
     options |= {"decoder": "crf", "dropout": 0.1, "char_widths": [1, 2], "constrain_transitions": True, "fallback": []}

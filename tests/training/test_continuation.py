@@ -242,11 +242,6 @@ def corpora_of_types(tmp_path_factory):
     return {"A": folder / "A", "B": folder / "B"}
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
-
-
 FROM = "--model_name_or_path"
 SMALL = "--hidden_size 16 --word_dim 12".split()
 

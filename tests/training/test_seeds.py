@@ -7,7 +7,6 @@ import pytest
 from helpers import ok
 
 from hf_xorner.training import parse
-from hf_xorner.training.run import check_seeds
 
 
 def words_for(corpus, out, *options):
@@ -58,5 +57,4 @@ def test_options_incompatible_with_several_seeds_are_refused(tmp_path):
         (["--seeds", "1", "--resume_from_checkpoint", "runs/x/checkpoint-3"], "names one run's checkpoint"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            run, training, _ = parse(["--output_dir", str(tmp_path), *options])
-            check_seeds(run, training)
+            parse(["--output_dir", str(tmp_path), *options])

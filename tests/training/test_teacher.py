@@ -111,12 +111,12 @@ def test_a_teacher_of_other_types_is_refused(place, tmp_path):
         runs.ready(tmp_path, tmp_path / "student", teacher=place / "teacher-1", hold_out=0, **SMALL)
 
 
-def test_distill_runs_train(place, script, tmp_path):
+def test_a_command_trains_with_teachers(place, script, tmp_path):
     (tmp_path / "student.yaml").write_text("model_type: lstm-crf\nhidden_size: 8\nword_dim: 6\nnum_train_epochs: 1\n")
     words = [tmp_path / "student.yaml", "--teacher", place / "teacher-1", place / "teacher-2"]
     words += ["--dataset", place / "towns"]
     words += ["--text", place / "text.txt", "--use_cpu", "true", "--output_dir", tmp_path / "small"]
-    assert "saved in" in helpers.ok(script("distill.py", *words))
+    assert "saved in" in helpers.ok(script("train.py", *words))
     facts = read_facts(tmp_path / "small")
     assert {name: entry["name"] for name, entry in facts["inputs"].items()} == {
         "teacher 1": "teacher-1",
@@ -127,4 +127,3 @@ def test_distill_runs_train(place, script, tmp_path):
     assert facts["data"]["splits"]["train"]["sentences"] == 42
     assert "--teacher teacher-1 teacher-2" in facts["command"]
     assert str(place) not in (tmp_path / "small" / "facts.json").read_text()
-    assert "--teacher" in helpers.fault(script("distill.py"))

@@ -68,7 +68,7 @@ def _sentence_of(record: JsonRecord, reading: Reading) -> Sentence:
         content, find_key(content, TOKEN_KEYS, reading.token_column, "words", "token_column", place), place
     )
     tag_key = find_key(content, TAG_KEYS, reading.tag_column, "tags", "tag_column", place)
-    tags, names = content[tag_key], (reading.tag_names or "").split()
+    tags, names = content[tag_key], reading.tag_names
     if names and type(tags) is list and set(map(type, tags)) == {int}:
         if min(tags) < 0 or max(tags) >= len(names):
             raise DataError(f"{place}: {tag_key!r} holds a number beyond its {len(names)} names; add it to tag_names.")

@@ -126,7 +126,7 @@ class _Columns:
         if reading.pos_column is not None:
             named = reading.pos_column != NONE
             self.pos = self._find((), reading.pos_column, "parts of speech", "pos_column") if named else None
-        self.tag_names = (reading.tag_names or "").split()
+        self.tag_names = reading.tag_names
         document = [DOCUMENT_KEY] if DOCUMENT_KEY in features else []
         self.names = list(dict.fromkeys([self.tokens, self.tags, *([self.pos] if self.pos else []), *document]))
 
