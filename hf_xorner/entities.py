@@ -6,6 +6,7 @@ The module needs no PyTorch, since an export copies it into `onnx_tagger.py`.
 from __future__ import annotations
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, check_text, chunks_of
+from .models.word_ids import check_text
 
 _log = logging.getLogger(__name__)
 
@@ -211,11 +212,9 @@ class BaseTagger(ABC):
         self.tokenizer = tokenizer
         self.labels = list(labels)
         self.types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
-        # Neighbours of one type are an entity, up to the next B- label. Shapes: (labels,)
-        kinds = [BEGIN if label.startswith("B-") else INSIDE for label in labels]
-        self._outside = np.array([label == "O" for label in labels])
-        self._kind = np.where(self._outside, OUTSIDE, kinds)
-        self._type = np.where(self._outside, NO_TYPE, [self.types.index(name) for name in self.types])
+        # Neighbours of one type are an entity, up to the next B- label.
+        self._begins = [label.startswith("B-") for label in labels]
+        self._outside = np.array([label == "O" for label in labels])  # (labels,)
         self.min_score = self._checked(default or 0.0 if min_score is None else min_score)
         if min_score is None and self.min_score:
             _log.warning(
@@ -337,27 +336,24 @@ class BaseTagger(ABC):
         path_log_probs: np.ndarray,
     ) -> Iterator[tuple[int, Entity]]:
         """Entities, each with the number of its text."""
-        if self._outside[labels].all():
-            return
-        sentence = np.arange(len(texts)).repeat(counts)
-        first_word = (counts.cumsum() - counts)[sentence]
-        firsts, ends, _ = chunks_of(self._kind[labels], self._type[labels], counts)
-        # The first word by itself, the others given the word before: exact for a chain of words.
-        upto = path_log_probs[:, 1].cumsum(dtype=np.float64)
-        scores = np.exp(np.minimum(path_log_probs[firsts, 0] + upto[ends - 1] - upto[firsts], 0))
-        columns = (
-            sentence[firsts],
-            labels[firsts],
-            places[firsts, 0],
-            places[ends - 1, 1],
-            firsts - first_word[firsts],
-            ends - first_word[firsts],
-            scores,
-        )
-        for number, label, start, end, word_start, word_end, score in zip(*(c.tolist() for c in columns), strict=True):
-            text = texts[number][start:end]
-            offsets = {"start": start, "end": end, "word_start": word_start, "word_end": word_end}
-            yield number, Entity(label=self.types[label], text=text, **offsets, score=score)
+        ends = counts.cumsum()
+        inside = np.flatnonzero(~self._outside[labels])
+        columns = inside, ends.searchsorted(inside, "right"), labels[inside]
+        spans: list[list[int]] = []  # the number of the text, the label, the first word, and the one behind the last
+        for word, number, label in zip(*(column.tolist() for column in columns), strict=True):
+            adjoins = bool(spans) and spans[-1][0] == number and spans[-1][3] == word
+            if adjoins and not self._begins[label] and self.types[label] == self.types[spans[-1][1]]:
+                spans[-1][3] += 1
+            else:
+                spans.append([number, label, word, word + 1])
+        for number, label, first, end in spans:
+            # The first word by itself, the others given the word before: exact for a chain of words.
+            log_prob = float(path_log_probs[first, 0]) + sum(path_log_probs[first + 1 : end, 1].tolist())
+            start, stop = int(places[first, 0]), int(places[end - 1, 1])
+            begin = int(ends[number] - counts[number])
+            offsets = {"start": start, "end": stop, "word_start": first - begin, "word_end": end - begin}
+            score = math.exp(min(log_prob, 0))
+            yield number, Entity(label=self.types[label], text=texts[number][start:stop], **offsets, score=score)
 
 
 def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -299,7 +299,7 @@ def test_the_shipped_model_in_chromium_finds_what_it_finds_in_python(tmp_path, c
     capsys.readouterr()
     (page, asked), address = chromium_page, served(tmp_path)
     page.goto(address)
-    page.wait_for_function("document.getElementById('list').children.length > 0")
+    page.locator("#list tr").first.wait_for()
     assert page.inner_text("#list tr td:first-child") == "Ann Smith"
     sentences = load_corpus("wnut17", data_dir=str(corpora / "wnut17"))["test"]["tokens"][:1000]
     texts = [*map(" ".join, sentences), *nasty_texts(1000)]
@@ -314,7 +314,7 @@ def test_the_shipped_model_in_chromium_finds_what_it_finds_in_python(tmp_path, c
         assert [[each["startUnit"], each["endUnit"]] for each in entities] == units
         assert [each["score"] for each in entities] == pytest.approx([each.score for each in expected], abs=1e-4)
     page.fill("#text", "Bob saw Ann in Paris .")
-    page.wait_for_function("document.getElementById('marked').textContent.startsWith('Bob')")
+    page.locator("#marked", has_text=re.compile("^Bob")).wait_for()
     (last,) = [tagger("Bob saw Ann in Paris .")]
     assert page.locator("#list tr").count() == page.locator("#marked mark").count() == len(last)
     assert {url.split("/")[2] for url in asked if url.startswith("http")} == {address.split("/")[2]}
