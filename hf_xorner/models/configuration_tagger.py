@@ -30,6 +30,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "max_word_pieces": (0, 1024),
     "singleton_dropout": (0, 1),
     "initializer_range": (0, 100),
+    "score_temperature": (0.01, 100),
 }
 _MOST_LABELS, _LONGEST_LIST = 4096, 100
 
@@ -134,6 +135,8 @@ class TaggerConfig(PreTrainedConfig):
         tag_scheme: The tags inside the model, "bioes" or "iob2"; its labels are IOB2 in either case.
         malformed_spans: "drop" decoded spans that are not B I* E or S of one type, or B I* in IOB2 (li2020), or
             "repair" them as the conlleval script does.
+        score_temperature: Scores are divided by it before probabilities are computed of them (Guo et al., 2017); the
+            decoded labels do not depend on it.
         loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
             "sum" adds up sentences (lample2016).
         initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020),
@@ -221,6 +224,7 @@ class TaggerConfig(PreTrainedConfig):
     constrain_transitions: bool = False
     tag_scheme: str = "bioes"
     malformed_spans: str = "drop"
+    score_temperature: float = 1.0
     loss_reduction: str = "token"
     initializer: str = "normal"
     initializer_range: float = 0.1
