@@ -1,4 +1,4 @@
-"""Conversion between public labels (IOB2 or plain) and the inner tags (BIOES) of decoders."""
+"""Conversion between public labels (IOB2 or plain) and the inner tags (BIOES or IOB2) of decoders."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ class TagSpace:
     """Translates between the public labels of a config and the inner tags of its model.
 
     Public IOB2 labels become inner BIOES tags: O, then B, I, E, S of each type in the order of the types' first
-    labels, or S alone for a type that has no I- label and so only entities of one word. Labels without B- or I-
-    prefixes are plain (parts of speech, say): inner and public tags are the same.
+    labels, or S alone for a type that has no I- label and so only entities of one word. With the scheme "iob2" there
+    are only B and I, and an entity may end anywhere. Labels without B- or I- prefixes are plain (parts of speech, say):
+    inner and public tags are the same.
     """
 
-    def __init__(self, labels: list[str]) -> None:
-        self.labels = labels
+    def __init__(self, labels: list[str], scheme: str = "bioes") -> None:
+        self.labels, self.scheme = labels, scheme
         if len(set(labels)) < len(labels):
             raise ValueError(f"The labels {labels} name one label twice; give every id of id2label a name of its own.")
         self.chunked = any(label.startswith(("B-", "I-")) for label in labels)
-        self._lists = _chunk_tables(labels) if self.chunked else _plain_tables(labels)
+        self._lists = _chunk_tables(labels, scheme) if self.chunked else _plain_tables(labels)
         self._on: dict[torch.device, Tables] = {}
 
     def rename(self, labels: list[str]) -> None:
@@ -57,7 +58,7 @@ class TagSpace:
             ValueError: If these are other labels, or a label of before has a new place.
         """
         moved = any(label in self.labels and self.labels.index(label) != at for at, label in enumerate(labels))
-        renamed = TagSpace(labels)
+        renamed = TagSpace(labels, self.scheme)
         if moved or (renamed.chunked, renamed._lists) != (self.chunked, self._lists):
             raise ValueError(f"{labels} are not new names of the labels {self.labels}, in the same order.")
         self.labels = labels
@@ -79,12 +80,14 @@ class TagSpace:
         tables = {name: torch.tensor(values, device=device) for name, values in self._lists.items()}
         kind, entity_type = tables["kind"], tables["entity_type"]
         before, entity_type_before = kind.unsqueeze(1), entity_type.unsqueeze(1)
-        goes_on, stays_open = (kind == INSIDE) | (kind == END), (kind == BEGIN) | (kind == INSIDE)
+        begun, goes_on = (kind == BEGIN) | (kind == INSIDE), (kind == INSIDE) | (kind == END)
+        marks_ends = self.scheme == "bioes"
+        stays_open, ends = begun & marks_ends, kind == END if marks_ends else begun
         continued = continues(kind, entity_type, before, entity_type_before)
         tables |= {
             "continued": continued,
-            "whole": ((before == BEGIN) & (kind == END)) | ((before == SINGLE) & (kind == SINGLE)),
-            "barred_transitions": torch.where(stays_open.unsqueeze(1), ~continued, goes_on),
+            "whole": ((before == BEGIN) & ends) | ((before == SINGLE) & (kind == SINGLE)),
+            "barred_transitions": (stays_open.unsqueeze(1) | goes_on) & ~continued,
             "barred_start": goes_on,
             "barred_end": stays_open,
         }
@@ -165,7 +168,7 @@ def _shifted(values: Tensor, offset: int, fill: float) -> Tensor:
     return nn.functional.pad(kept, edge, value=fill)
 
 
-def _chunk_tables(labels: list[str]) -> dict[str, list]:
+def _chunk_tables(labels: list[str], scheme: str) -> dict[str, list]:
     """The tables of IOB2 labels.
 
     Raises:
@@ -191,16 +194,19 @@ def _chunk_tables(labels: list[str]) -> dict[str, list]:
     begins, insides = [place["O"]], [place["O"]]
     for index, name in enumerate(types):
         begin, inside = place[f"B-{name}"], place.get(f"I-{name}")
-        members = [(SINGLE, begin)]
-        if inside is not None:
-            members = [(BEGIN, begin), (INSIDE, inside), (END, inside), (SINGLE, begin)]
-        for member, owner in members:
+        kinds = (BEGIN, INSIDE, END, SINGLE) if inside is not None else (SINGLE,)
+        if scheme == "iob2":
+            kinds = (BEGIN, INSIDE)[: len(kinds)]
+        for member in kinds:
+            owner = begin if member in (BEGIN, SINGLE) else inside
             inner[member][index] = len(kind)
             kind.append(member)
             entity_type.append(index)
             public.append(owner)
             begins.append(begin)
             insides.append(begin if inside is None else inside)
+        if scheme == "iob2":
+            inner[SINGLE][index], inner[END][index] = inner[BEGIN][index], inner[INSIDE][index]
     types_of = [NO_TYPE if label == "O" else types.index(label[2:]) for label in labels]
     behind = [[tag for tag, owner in enumerate(public) if owner == index] for index in range(len(labels))]
     return {
