@@ -12,7 +12,7 @@ from ..models.decoders import ConditionedCrfDecoder, CrfDecoder
 from ..models.modeling_stack_lstm import TransitionDecoder
 from ..models.modeling_tagger import MARGIN, TaggerForTokenClassification
 from ..models.tags import TagSpace
-from ..models.word_ids import BEGIN, END, OUTSIDE, SINGLE
+from ..models.word_ids import BEGIN, END, SINGLE
 from .graph import Graph, Value
 from .recurrent import reversed_words
 from .transitions import add_transitions
@@ -174,11 +174,7 @@ def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair
     path = graph.Where(words, path, outside_tag)
     first = graph.filled(outside_tag, 1, graph.size(path, 1), dtype=np.int64)
     pair = graph.concat(first, graph.slice(path, 0, -1, axis=0), axis=0) * tags.num_inner + path
-    # A tag's label depends on the tag before alone.
-    type_ = tables.entity_type.clamp(min=0)
-    label = torch.where(tables.continued, tables.inside_label[type_], tables.begin_label[type_])
-    label = label.masked_fill(tables.kind == OUTSIDE, outside)
-    labels = graph.Gather(label.flatten(), pair)
+    labels = graph.Gather(tables.label_of.flatten(), pair)
     if repair:
         return labels
     continued = graph.Gather(tables.continued.flatten(), pair)

@@ -69,12 +69,3 @@ class GrnConfig(TaggerConfig):
     malformed_spans: str = "repair"
     loss_reduction: str = "sum"
     initializer: str = "kaiming"
-
-    def __post_init__(self, **kwargs: Any) -> None:
-        """Check these fields besides the shared ones."""
-        super().__post_init__(**kwargs)
-        if any(width < 1 or width % 2 == 0 for width in self.context_widths):
-            raise ValueError(
-                f"context_widths={tuple(self.context_widths)} must be odd numbers of words, so that as many are seen "
-                "before a word as after it."
-            )

@@ -76,6 +76,8 @@ def headline_table(rows: Iterable[Mapping[str, Any]], works: Mapping[str, str]) 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     seconds, p = row.get("seconds"), row.get("p")
+    if isinstance(p, float):
+        p = f"{p:.3f}" if p >= 0.001 else "< 0.001"
     return [
         row["work"],
         row["model_type"],
@@ -84,13 +86,9 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         _score(row),
         _published(row),
         _spread(row, "dev"),
-        NOT_PUBLISHED if p is None else f"{_significance(p)} ({row['baseline']})",
+        f"{p} ({row['baseline']})" if p else NOT_PUBLISHED,
         NOT_PUBLISHED if seconds is None else f"{seconds / 60:.0f}",
     ]
-
-
-def _significance(p: float | str) -> str:
-    return p if isinstance(p, str) else f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def _published(row: Mapping[str, Any]) -> str:
@@ -125,10 +123,8 @@ def _spread(row: Mapping[str, Any], figure: str) -> str:
 
 
 def _features_of(facts: dict[str, Any]) -> str:
-    kinds = {"static": ("vectors", "composed"), "contextual": ("context",)}
-    return (
-        "+".join(kind for kind, options in kinds.items() if any(name in facts["inputs"] for name in options)) or "none"
-    )
+    kinds = {"static": {"vectors", "composed"}, "contextual": {"context"}}
+    return "+".join(kind for kind, options in kinds.items() if options & facts["inputs"].keys()) or "none"
 
 
 def _results(filled: Filled) -> list[dict[str, Any]]:

@@ -55,9 +55,8 @@ def word_pairs(tagger: Tagger, sentence: str | Sequence[str]) -> WordPairs:
 
 def draw_pairs(pairs: WordPairs, path: Path) -> Path:
     """Draw a heat map of each map of word pairs; of relations the rows of entities, as chen2019's Figure 4 does."""
-    every = range(len(pairs.words))
-    places = [place for place in every if pairs.tags[place] != "O"] if pairs.names == ["relation"] else []
-    shown = places or list(every)
+    entities = [place for place, tag in enumerate(pairs.tags) if tag != "O" and pairs.names == ["relation"]]
+    shown = entities or list(range(len(pairs.words)))
     rows = [f"{pairs.words[place]}  {pairs.tags[place]}" for place in shown]
     width, height = 1.8 + 0.4 * len(pairs.words), 1.8 + 0.4 * len(shown)
 
