@@ -6,6 +6,7 @@ The module needs no PyTorch, since an export copies it into `onnx_tagger.py`.
 from __future__ import annotations
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, check_text, chunks_of
+from .models.word_ids import check_text
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +68,23 @@ class Entities(list[Entity]):
         super().__init__(entities)
         self.text = text
 
+    def redact(self, template: str = "[{label}]") -> Redaction:
+        """Replace the entities in the text.
+
+        Args:
+            template: The replacement: `{label}` is the label, `{number}` counts the distinct entities of a label.
+        """
+        text, end, replaced = "", 0, []
+        numbers: dict[str, dict[str, int]] = {}  # of the entities of a label, by their texts
+        for entity in self:
+            of_label = numbers.setdefault(entity.label, {})
+            number = str(of_label.setdefault(entity.text, len(of_label) + 1))
+            text += self.text[end : entity.start]
+            start, end = len(text), entity.end
+            text += template.replace("{label}", entity.label).replace("{number}", number)
+            replaced.append(Entity({**entity, "start": start, "end": len(text)}))
+        return Redaction(text + self.text[end:], replaced)
+
     def in_colour(self) -> str:
         """Return the text for a terminal, with each entity in colour and its label behind it."""
         parts, end = [], 0
@@ -89,6 +107,26 @@ class Entities(list[Entity]):
             ]
             end = entity.end
         return f'<div style="white-space: pre-wrap">{"".join(parts)}{escape(self.text[end:])}</div>'
+
+
+class Redaction(NamedTuple):
+    """A text with its entities replaced.
+
+    Attributes:
+        text: The redacted text.
+        replaced: The entities with their own texts; `start` and `end` are those of the replacement in `text`.
+    """
+
+    text: str
+    replaced: list[Entity]
+
+    def restore(self) -> str:
+        """Return the text from before."""
+        parts, end = [], 0
+        for entity in self.replaced:
+            parts += [self.text[end : entity.start], entity.text]
+            end = entity.end
+        return "".join(parts) + self.text[end:]
 
 
 class Annotation(NamedTuple):
@@ -174,11 +212,9 @@ class BaseTagger(ABC):
         self.tokenizer = tokenizer
         self.labels = list(labels)
         self.types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
-        # Neighbours of one type are an entity, up to the next B- label. Shapes: (labels,)
-        kinds = [BEGIN if label.startswith("B-") else INSIDE for label in labels]
-        self._outside = np.array([label == "O" for label in labels])
-        self._kind = np.where(self._outside, OUTSIDE, kinds)
-        self._type = np.where(self._outside, NO_TYPE, [self.types.index(name) for name in self.types])
+        # Neighbours of one type are an entity, up to the next B- label.
+        self._begins = [label.startswith("B-") for label in labels]
+        self._outside = np.array([label == "O" for label in labels])  # (labels,)
         self.min_score = self._checked(default or 0.0 if min_score is None else min_score)
         if min_score is None and self.min_score:
             _log.warning(
@@ -216,6 +252,12 @@ class BaseTagger(ABC):
     def __call__(self, item: str | Sequence[str], min_score: NumberByLabel | None = None) -> Entities:
         """Return the entities of one text, or of one list of words."""
         return next(self.stream([item], min_score=min_score))
+
+    def redact(
+        self, item: str | Sequence[str], template: str = "[{label}]", min_score: NumberByLabel | None = None
+    ) -> Redaction:
+        """Replace the entities of one text; see `Entities.redact`."""
+        return self(item, min_score).redact(template)
 
     def tag(
         self, items: Iterable[str | Sequence[str]], batch_size: int = 128, min_score: NumberByLabel | None = None
@@ -294,27 +336,24 @@ class BaseTagger(ABC):
         path_log_probs: np.ndarray,
     ) -> Iterator[tuple[int, Entity]]:
         """Entities, each with the number of its text."""
-        if self._outside[labels].all():
-            return
-        sentence = np.arange(len(texts)).repeat(counts)
-        first_word = (counts.cumsum() - counts)[sentence]
-        firsts, ends, _ = chunks_of(self._kind[labels], self._type[labels], counts)
-        # The first word by itself, the others given the word before: exact for a chain of words.
-        upto = path_log_probs[:, 1].cumsum(dtype=np.float64)
-        scores = np.exp(np.minimum(path_log_probs[firsts, 0] + upto[ends - 1] - upto[firsts], 0))
-        columns = (
-            sentence[firsts],
-            labels[firsts],
-            places[firsts, 0],
-            places[ends - 1, 1],
-            firsts - first_word[firsts],
-            ends - first_word[firsts],
-            scores,
-        )
-        for number, label, start, end, word_start, word_end, score in zip(*(c.tolist() for c in columns), strict=True):
-            text = texts[number][start:end]
-            offsets = {"start": start, "end": end, "word_start": word_start, "word_end": word_end}
-            yield number, Entity(label=self.types[label], text=text, **offsets, score=score)
+        ends = counts.cumsum()
+        inside = np.flatnonzero(~self._outside[labels])
+        columns = inside, ends.searchsorted(inside, "right"), labels[inside]
+        spans: list[list[int]] = []  # the number of the text, the label, the first word, and the one behind the last
+        for word, number, label in zip(*(column.tolist() for column in columns), strict=True):
+            adjoins = bool(spans) and spans[-1][0] == number and spans[-1][3] == word
+            if adjoins and not self._begins[label] and self.types[label] == self.types[spans[-1][1]]:
+                spans[-1][3] += 1
+            else:
+                spans.append([number, label, word, word + 1])
+        for number, label, first, end in spans:
+            # The first word by itself, the others given the word before: exact for a chain of words.
+            log_prob = float(path_log_probs[first, 0]) + sum(path_log_probs[first + 1 : end, 1].tolist())
+            start, stop = int(places[first, 0]), int(places[end - 1, 1])
+            begin = int(ends[number] - counts[number])
+            offsets = {"start": start, "end": stop, "word_start": first - begin, "word_end": end - begin}
+            score = math.exp(min(log_prob, 0))
+            yield number, Entity(label=self.types[label], text=texts[number][start:stop], **offsets, score=score)
 
 
 def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from .entities import BATCHES_AHEAD, Annotation, BaseTagger, NumberByLabel, number_by_label
+from .entities import BATCHES_AHEAD, Annotation, BaseTagger, Entities, NumberByLabel, number_by_label
 from .errors import DataError, first_line
 from .files import BYTE_ORDER_MARK, check_apart, decompressed, english, locked, open_bytes
 from .options import check_values, option
@@ -77,11 +77,21 @@ class TaggingOptions:
         "PER=0.9 LOC=0.8; by default the min_score in the model's config.json, or else 0.",
         aliases=("--threshold",),
     )
+    redact: bool = option(
+        False, "Write texts with their entities replaced: a text a line, or in JSON Lines with what was replaced."
+    )
+    template: str = option(
+        "[{label}]",
+        "What redact puts in place of an entity: {label} is its label, {number} counts the different entities of a "
+        "label in a text.",
+    )
     batch_size: int = option(64, "Texts in a batch.", bounds=(1, math.inf))
     device: str | None = option(None, "The device of the model; by default a GPU if there is one.")
 
     def __post_init__(self) -> None:
         check_values(self)
+        if self.redact and self.format not in (AUTO, "jsonl"):
+            raise ValueError(f"redact writes texts or jsonl; leave format={self.format} out.")
 
     def least_score(self) -> NumberByLabel | None:
         """Return `min_score` as a number, or numbers by label."""
@@ -156,7 +166,7 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
         kind, records = _records(name, options)
         format = _format_of(target, kind, options)
         # A bar on the terminal would run through texts that are shown there.
-        hidden = True if format == "colour" else None
+        hidden = True if format in ("colour", "txt") else None
         shown = tqdm(records, desc=name, unit=" records", disable=hidden, mininterval=0.5)
         outputs = _outputs(iter(shown), _ROWS if format == kind == "csv" else format, tagger, options, tally)
         if target is None:
@@ -205,9 +215,11 @@ def _pairs_of_folder(
 
 def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
     """Return the format to write: by the option, or the suffix of the output, or the format of the input."""
+    suffix = _suffix_of(output) if output else ""
+    if options.redact:
+        return "jsonl" if "jsonl" in (options.format, KINDS.get(suffix)) else "txt"
     if options.format != AUTO:
         return options.format
-    suffix = _suffix_of(output) if output else ""
     if suffix == ".csv":
         return "csv"
     if KINDS.get(suffix) in ("jsonl", "conll"):
@@ -252,7 +264,10 @@ def _outputs(
             count += 1
             annotation = None if record.item is None else next(annotations)
             tally.words += 0 if annotation is None else len(annotation.labels)
-            written.append(_WRITERS[format](record, annotation, count, tagger.labels))
+            if options.redact:
+                written.append(_redacted(record, annotation, format, options.template))
+            else:
+                written.append(_WRITERS[format](record, annotation, count, tagger.labels))
         yield b"".join(written)
         tally.records += len(block)
 
@@ -455,6 +470,20 @@ def _columns(record: Record, annotation: Annotation | None, number: int, labels:
 def _in_colour(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
     """Return the text with its entities in colour."""
     line = annotation.entities.in_colour() if annotation else f"({record.fault})"
+    return f"{line}\n".encode("utf-8", "backslashreplace")
+
+
+def _redacted(record: Record, annotation: Annotation | None, format: str, template: str) -> bytes:
+    """Return the redacted text of a record as a line, or as an object with what was replaced."""
+    text = ""
+    if annotation is not None:
+        text, replaced = annotation.entities.redact(template)
+        annotation = annotation._replace(entities=Entities(replaced))
+    line = text
+    if format == "jsonl":
+        (entities,) = _entities(record, annotation).values()
+        fault = {"error": record.fault} if record.fault else {}
+        line = json.dumps({"text": text, **fault, "replaced": entities}, ensure_ascii=False)
     return f"{line}\n".encode("utf-8", "backslashreplace")
 
 

@@ -1,8 +1,8 @@
 r"""Train an English tagger of model_cards/ from raw corpora: one command, several seeds.
 
-The steps are commands, printed as they run: the pooled corpus (ner-open), vectors of word pieces, teachers over an
-encoder's states, and for each seed a student that learns from them, beside one that does not. Finished steps are not
-repeated.
+The steps are commands, printed as they run: the pooled corpus (ner-open), vectors of word pieces, with `--context`
+teachers over an encoder's states, and for each seed a student that learns from them, beside one that does not. Finished
+steps are not repeated.
 
     python scripts/english.py ner-small --vectors glove.6B.100d.txt --pieces sentence-transformers/all-MiniLM-L6-v2 \
         --context sentence-transformers/all-mpnet-base-v2 --data_dir corpora/ --output runs/english
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--vectors", required=True, help="GloVe of 100 dimensions, 6 billion words.")
     parser.add_argument("--pieces", required=True, help="The encoder whose word pieces get vectors.")
     parser.add_argument("--dim", type=int, default=64, help="The dimension of these vectors.")
-    parser.add_argument("--context", required=True, help="The teachers' encoder.")
+    parser.add_argument("--context", help="The teachers' encoder; without it, students learn from the labels alone.")
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
     parser.add_argument("--output", type=Path, default=Path("runs/english"), help="The folder to write to.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="Seeds of the students.")
@@ -62,16 +62,17 @@ def main() -> None:
         *("--dim", options.dim, "--half", "--output", pieces),
     )
     recipe, seeds = TEACHERS[options.recipe]
-    teachers = [here / f"teacher-{seed}" for seed in seeds]
-    for seed, teacher in zip(seeds, teachers, strict=True):
+    teachers = {seed: here / f"teacher-{seed}" for seed in seeds if options.context}
+    for seed, teacher in teachers.items():
         of_teacher = ["--context", options.context, "--seed", seed, "--output_dir", teacher]
         step(teacher / "facts.json", *TAGGER, "train", recipe, *data, *of_teacher)
     for seed in options.seeds:
         student = [f"english/{options.recipe}", *data, "--composed", pieces, "--seed", seed, *further]
         with_teacher, alone = here / f"student-{seed}", here / f"alone-{seed}"
-        learn = ["--teacher", *teachers, "--teacher_text", here / "text.txt", *options.text]
-        step(with_teacher / "facts.json", *TAGGER, "train", *student, *learn, "--output_dir", with_teacher)
-        if options.alone:
+        if teachers:
+            learn = ["--teacher", *teachers.values(), "--teacher_text", here / "text.txt", *options.text]
+            step(with_teacher / "facts.json", *TAGGER, "train", *student, *learn, "--output_dir", with_teacher)
+        if options.alone or not teachers:
             step(alone / "facts.json", *TAGGER, "train", *student, "--output_dir", alone)
 
 

@@ -223,4 +223,4 @@ def test_a_wheel_below_16_mb_holds_the_english_model(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
     done = new_interpreter(["-c", code], cwd=tmp_path, env=environment, check=True)
     assert done.stdout.startswith(str(tmp_path / "installed"))
-    assert "text='Oslo'" in done.stdout
+    assert "'text': 'Oslo'" in done.stdout

@@ -143,6 +143,8 @@ def test_repository_and_package_have_one_version():
     citation = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {hf_xorner.__version__}\n" in citation
     assert f"\n## [{hf_xorner.__version__}]" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert f"/v{hf_xorner.__version__}/english_ner-{hf_xorner.__version__}-py3" in readme
 
 
 def test_threads_spin_for_a_limited_time_unless_the_user_has_set_it(monkeypatch):

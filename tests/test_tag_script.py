@@ -20,6 +20,8 @@ from helpers import fault, lock_holder, ok, posix
 from processes import run_python
 from random_texts import TEXTS, random_sentences
 
+from hf_xorner.entities import Entity, Redaction
+
 TAG = str(REPOSITORY / "scripts" / "tag.py")
 HOSTILE = [
     "",
@@ -90,6 +92,18 @@ def test_a_line_of_text_becomes_columns_or_rows_of_csv(tag, tagger, tmp_path):
         for number, text in enumerate(HOSTILE, 1)
         for entity in tagger(text)
     ]
+
+
+def test_redacted_texts_alone_or_with_what_was_replaced(tag, tagger, tmp_path):
+    (tmp_path / "in.txt").write_bytes("\n".join(HOSTILE).encode())
+    assert ok(tag("in.txt", "--redact")).split("\n")[:-1] == [tagger.redact(text).text for text in HOSTILE]
+    ok(tag("in.txt", "--redact", "--template", "<{label}_{number}>", "--output", "out.jsonl"))
+    for record, text in zip(objects((tmp_path / "out.jsonl").read_text(encoding="utf-8")), HOSTILE, strict=True):
+        assert record["text"] == tagger.redact(text, "<{label}_{number}>").text
+        assert Redaction(record["text"], [Entity(entity) for entity in record["replaced"]]).restore() == text
+    (tmp_path / "in.jsonl").write_text('{"text": "Ann Smith", "author": "Ann"}\n{"no": "Ann"}')
+    assert "Ann" not in ok(tag("in.jsonl", "--redact", "--skip_bad_lines"))
+    assert "format=conll" in fault(tag("in.txt", "--redact", "--format", "conll"))
 
 
 def test_objects_keep_their_fields(tag, tagger, tmp_path):

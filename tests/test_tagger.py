@@ -17,7 +17,7 @@ from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
 from transformers import PreTrainedTokenizerFast, pipeline
 
 from hf_xorner import Tagger, WordCharTokenizer
-from hf_xorner.entities import BATCHES_AHEAD
+from hf_xorner.entities import BATCHES_AHEAD, Entities, Entity
 from hf_xorner.models.word_ids import INSIDE
 
 
@@ -170,6 +170,36 @@ def test_annotations_are_entities_labels_and_offsets(each_tagger, tokenizer):
         assert [one | {"score": 0} for one in annotation.entities] == [one | {"score": 0} for one in each_tagger(item)]
     with pytest.raises(TypeError, match="list of texts"):
         each_tagger.annotate("Ann")
+
+
+def test_a_redacted_text_is_the_rest_with_replacements_and_can_be_restored(each_tagger):
+    found = 0
+    for text in (*TEXTS, "e\u0301té Ann 👩🏽‍🚀 Smith met שלום Zeus \u202eNew York\u202c 🇸🇪", SENTENCES[0]):
+        entities, redaction = each_tagger(text), each_tagger.redact(text, "<{label}>")
+        expected = entities.text
+        for entity in reversed(entities):
+            expected = f"{expected[: entity.start]}<{entity.label}>{expected[entity.end :]}"
+        assert redaction.text == expected
+        assert redaction.restore() == entities.text
+        assert [entity.text for entity in redaction.replaced] == [entity.text for entity in entities]
+        assert {redaction.text[e.start : e.end] == f"<{e.label}>" for e in redaction.replaced} <= {True}
+        found += len(entities)
+    assert found > 20
+
+
+def test_equal_entities_are_redacted_with_the_same_number():
+    places = {"PER": [(0, 3), (9, 11), (16, 19)], "LOC": [(23, 27)]}
+    text = "Ann, who Bo saw Ann in Oslo."
+    entities = [
+        Entity(label=label, text=text[start:end], start=start, end=end)
+        for label in places
+        for start, end in places[label]
+    ]
+    for template, expected in (
+        ("[{label}_{number}]", "[PER_1], who [PER_2] saw [PER_1] in [LOC_1]."),
+        ("█", "█, who █ saw █ in █."),
+    ):
+        assert Entities(entities, text).redact(template).text == expected
 
 
 def test_an_infinite_stream_is_read_lazily(tagger):

@@ -21,6 +21,7 @@ EXAMPLES = (
     'hf-xorner tag "Imran Vale flew to Oslo."',
     "hf-xorner tag texts.txt --model my_tagger --output entities.jsonl",
     "zcat corpus.conll.gz | hf-xorner tag - --model my_tagger --input_format conll",
+    "hf-xorner tag texts.txt --redact --output redacted.txt",
 )
 
 

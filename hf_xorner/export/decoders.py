@@ -12,7 +12,7 @@ from ..models.decoders import ConditionedCrfDecoder, CrfDecoder
 from ..models.modeling_stack_lstm import TransitionDecoder
 from ..models.modeling_tagger import MARGIN, TaggerForTokenClassification
 from ..models.tags import TagSpace
-from ..models.word_ids import BEGIN, END, NO_TYPE, OUTSIDE, SINGLE, continues
+from ..models.word_ids import BEGIN, END, OUTSIDE, SINGLE
 from .graph import Graph, Value
 from .recurrent import reversed_words
 from .transitions import add_transitions
@@ -168,23 +168,20 @@ def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair
     """The public labels (T, B) of inner tags (T, B), as `TagSpace.to_public_path` has them."""
     if not tags.chunked:
         return path
-    tables = tags.on(torch.device("cpu"))
-    time, batch = graph.size(path, 0), graph.size(path, 1)
-    words = graph.unsqueeze(graph.arange(time), 1) < lengths
-    kind = graph.Where(words, graph.Gather(tables.kind, path), OUTSIDE)
-    type_ = graph.Where(words, graph.Gather(tables.entity_type, path), NO_TYPE)
-    outside = graph.filled(OUTSIDE, 1, batch, dtype=np.int64)
-
-    def before(values: Value) -> Value:
-        return graph.concat(outside, graph.slice(values, 0, -1, axis=0), axis=0)
-
-    continued = continues(kind, type_, before(kind), before(type_))
-    inside = ~(kind == OUTSIDE)
-    if not repair:
-        inside = inside & _well_formed(graph, kind, continued)
-    type_ = graph.Max(type_, 0)
-    label = graph.Where(continued, graph.Gather(tables.inside_label, type_), graph.Gather(tables.begin_label, type_))
-    return graph.Where(inside, label, tags.outside[1])
+    tables, (outside_tag, outside) = tags.on(torch.device("cpu")), tags.outside
+    words = graph.unsqueeze(graph.arange(graph.size(path, 0)), 1) < lengths
+    path = graph.Where(words, path, outside_tag)
+    first = graph.filled(outside_tag, 1, graph.size(path, 1), dtype=np.int64)
+    pair = graph.concat(first, graph.slice(path, 0, -1, axis=0), axis=0) * tags.num_inner + path
+    # A tag's label depends on the tag before alone.
+    type_ = tables.entity_type.clamp(min=0)
+    label = torch.where(tables.continued, tables.inside_label[type_], tables.begin_label[type_])
+    label = label.masked_fill(tables.kind == OUTSIDE, outside)
+    labels = graph.Gather(label.flatten(), pair)
+    if repair:
+        return labels
+    continued = graph.Gather(tables.continued.flatten(), pair)
+    return graph.Where(_well_formed(graph, graph.Gather(tables.kind, path), continued), labels, outside)
 
 
 def _well_formed(graph: Graph, kind: Value, continued: Value) -> Value:

@@ -38,5 +38,5 @@ def main() -> None:
     parser.add_argument("text", nargs="*", help="A text; by default the lines of standard input.")
     texts = parser.parse_args().text or (line.rstrip("\n") for line in sys.stdin)
     for entities in stream(texts):
-        record = {"text": entities.text, "entities": [entity._asdict() for entity in entities]}
+        record = {"text": entities.text, "entities": entities}
         sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")

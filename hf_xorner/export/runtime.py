@@ -115,10 +115,6 @@ class OnnxTagger(BaseTagger):
         else:
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(label, batches))
-        if len(labels) and not 0 <= labels.min() <= labels.max() < len(self.labels):
-            raise ValueError("The model gives labels that its config.json does not number; export it again.")
-        if np.isnan(probabilities).any():
-            raise ValueError("The model gives probabilities that are not numbers; export it again.")
         return labels, probabilities
 
 
@@ -157,13 +153,13 @@ def _json(path: Path) -> Any:
 
 
 def _session(path: Path, providers: Sequence[Any]) -> Any:
-    import onnxruntime
+    from onnxruntime import InferenceSession, SessionOptions
 
-    options = onnxruntime.SessionOptions()
+    options = SessionOptions()
     options.intra_op_num_threads = 1  # Threads compute batches of their own.
     options.enable_mem_pattern = False  # Batches have many shapes.
     options.log_severity_level = 3
-    return onnxruntime.InferenceSession(path, options, providers=list(providers))
+    return InferenceSession(path, options, providers=list(providers))
 
 
 def _inputs(words: Words, mask: np.ndarray, place: np.ndarray) -> dict[str, np.ndarray]:

@@ -268,7 +268,7 @@ class Chunks(NamedTuple):
 def continues(kind: Any, type_: Any, kind_before: Any, type_before: Any) -> Any:
     """True where a tag continues the chunk of the tag before it; every other tag of a type begins a chunk.
 
-    The arguments are numbers, arrays, tensors, or values of an ONNX graph.
+    The arguments are numbers, arrays or tensors.
     """
     goes_on = (kind == INSIDE) | (kind == END)
     stays_open = (kind_before == BEGIN) | (kind_before == INSIDE)

@@ -38,6 +38,10 @@ def test_an_object_may_have_several_lines(read):
     assert read(json.dumps(json.loads(LINE), indent=1), "x.json") == EXPECTED[:1]
 
 
+def test_an_empty_list_of_words_goes_with_tags(read):
+    assert read(f'{{"text": "", "tokens": [], "tags": []}}\n{LINE}', "x.jsonl") == [("", ""), EXPECTED[0]]
+
+
 def test_keys_are_configurable(read, load):
     record = {
         "tokens": ["no"],

@@ -1,16 +1,16 @@
 """OnnxTagger finds the entities of Tagger, from files that need neither PyTorch nor transformers."""
 
 import json
+import os
 import random
 import subprocess
 import sys
 from itertools import cycle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tiny_encoders as tiny
-from conftest import ARCHITECTURES, LABELS, SENTENCES
+from conftest import ARCHITECTURES, REPOSITORY, SENTENCES
 from random_texts import DECODERS, GIVEN, TEXTS, lively_model
 from tokenizer_oracle import GIVEN as ODD_GIVEN
 from tokenizer_oracle import TEXTS as ODD_TEXTS
@@ -74,14 +74,21 @@ def test_the_command_uses_an_export_and_the_installed_package_of_the_english_mod
     metadata = tmp_path / f"english_ner-{__version__}.dist-info" / "METADATA"
     metadata.parent.mkdir()
     metadata.write_text(f"Name: english_ner\nVersion: {__version__}\n")
-    monkeypatch.syspath_prepend(tmp_path)
     text = "Ann Smith met Zeus in New York."
-    expected = [(entity.label, entity.start, entity.end) for entity in tagger(text)]
-    assert expected
-    for words in ([text], [text, "--model", str(folder)]):
-        main("tag", words)
-        found = json.loads(capsys.readouterr().out)["entities"]
-        assert [(entity["label"], entity["start"], entity["end"]) for entity in found] == expected
+    main("tag", [text, "--model", str(folder)])
+    output = capsys.readouterr().out
+    entities = [(entity["label"], entity["start"], entity["end"]) for entity in json.loads(output)["entities"]]
+    assert entities == [(entity.label, entity.start, entity.end) for entity in tagger(text)] != []
+    without_torch = f"""
+import sys
+sys.modules["torch"] = None
+sys.argv = ["hf-xorner", "tag", {text!r}]
+from hf_xorner.cli import main
+main()
+"""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tmp_path, REPOSITORY))))
+    done = subprocess.run([sys.executable, "-c", without_torch], capture_output=True, text=True, timeout=60)
+    assert done.stdout == output, done.stderr
 
 
 @pytest.mark.parametrize(("kind", "decoder"), list(zip(ARCHITECTURES, cycle(DECODERS))), ids=str)
@@ -168,29 +175,6 @@ def test_settings_that_would_be_misread_are_refused(folder, file, changes, messa
         OnnxTagger.from_pretrained(folder)
 
 
-@pytest.mark.parametrize(
-    ("label", "probability", "message"),
-    [
-        (-1, 0.0, "labels that its config.json does not number"),
-        (len(LABELS), 0.0, "labels that its config.json does not number"),
-        (1, np.nan, "probabilities that are not numbers"),
-    ],
-)
-def test_nonsense_of_a_graph_is_refused(folder, label, probability, message):
-    tagger = OnnxTagger.from_pretrained(folder)
-
-    def run(outputs, inputs):
-        labels = np.full(inputs["word_index"].shape, label)
-        width = (2,) if "path_log_probs" in outputs else ()
-        return labels, np.full((*labels.shape, *width), probability, dtype=np.float32)
-
-    tagger.session = SimpleNamespace(run=run)
-    with pytest.raises(ValueError, match=message):
-        tagger("Ann met Zeus")
-    with pytest.raises(ValueError, match=message):
-        list(tagger.label([["Ann"], ["Zeus", "met"]], 1))
-
-
 # --- Alone -----------------------------------------------------------------------------------------------------------
 
 
@@ -223,3 +207,29 @@ def test_an_export_runs_where_nothing_else_is_installed(folder):
     expected = OnnxTagger.from_pretrained(folder)(text)
     assert expected
     assert done.stdout == f"{expected}\n"
+
+
+MANY = f"""{REFUSED}
+from pathlib import Path
+from random import Random
+from onnx_tagger import OnnxTagger
+
+def texts(count):
+    chooser = Random(0)
+    for _ in range(count):
+        words = ("".join(chooser.choices("aeinrst", k=chooser.randint(1, 9))) for _ in range(chooser.randint(1, 40)))
+        yield " ".join(words).capitalize()
+
+for _ in OnnxTagger.from_pretrained(folder).stream(texts(10_000)):
+    pass
+print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory of a process from /proc")
+def test_the_shipped_model_tags_any_number_of_texts_in_150_mb(tmp_path):
+    export_onnx(str(REPOSITORY / "model_cards" / "english-ner-small"), tmp_path)
+    done = subprocess.run([sys.executable, "-c", MANY, tmp_path], capture_output=True, text=True, timeout=300)
+    assert done.stderr == ""
+    assert int(done.stdout) < 150 * 1024

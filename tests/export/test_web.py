@@ -20,6 +20,7 @@ from random_texts import KNOWN, TEXTS, UNKNOWN
 
 from hf_xorner import BiLstmCnnConfig, BiLstmCnnForTokenClassification, Tagger, WordCharTokenizer, load_corpus
 from hf_xorner.cli import main
+from hf_xorner.export.javascript import javascript_pattern
 from hf_xorner.export.web import PACKAGES, find_packages, page_facts, write_page
 
 SCRIPT = str(files("hf_xorner.export") / "page" / "tagger.js")
@@ -136,6 +137,16 @@ def test_entities_in_javascript_are_those_in_python(node, tokenizer, min_score):
     places = [(each["label"], each["text"], each["start"], each["end"]) for each in found]
     assert places == [(each.label, each.text, each.start, each.end) for each in expected]
     assert [each["score"] for each in found] == pytest.approx([each.score for each in expected], abs=1e-6)
+
+
+def test_expressions_are_translated():
+    for pattern, expected in (
+        (r"(?i:sk)\s", "(?:[sSſ][kK\u212a])" + r"\p{White_Space}"),
+        (r"[a-z\x{2D}&&[^-b]]\z", r"[a-z\u{2D}&&[^\u{2D}b]]$"),
+        (r"(?>a|b)c?+d{2,3}", r"(?:(?:(?=(?<a1>a|b))\k<a1>))(?:(?=(?<a2>c?))\k<a2>)d{2,3}"),
+        (r"(?<!\p{Han})\.", r"(?<!\p{Script=Han})\u{2E}"),
+    ):
+        assert javascript_pattern(pattern) == expected
 
 
 @pytest.fixture
@@ -288,7 +299,7 @@ def test_the_shipped_model_in_chromium_finds_what_it_finds_in_python(tmp_path, c
     capsys.readouterr()
     (page, asked), address = chromium_page, served(tmp_path)
     page.goto(address)
-    page.wait_for_function("document.getElementById('list').children.length > 0")
+    page.locator("#list tr").first.wait_for()
     assert page.inner_text("#list tr td:first-child") == "Ann Smith"
     sentences = load_corpus("wnut17", data_dir=str(corpora / "wnut17"))["test"]["tokens"][:1000]
     texts = [*map(" ".join, sentences), *nasty_texts(1000)]
@@ -303,7 +314,7 @@ def test_the_shipped_model_in_chromium_finds_what_it_finds_in_python(tmp_path, c
         assert [[each["startUnit"], each["endUnit"]] for each in entities] == units
         assert [each["score"] for each in entities] == pytest.approx([each.score for each in expected], abs=1e-4)
     page.fill("#text", "Bob saw Ann in Paris .")
-    page.wait_for_function("document.getElementById('marked').textContent.startsWith('Bob')")
+    page.locator("#marked", has_text=re.compile("^Bob")).wait_for()
     (last,) = [tagger("Bob saw Ann in Paris .")]
     assert page.locator("#list tr").count() == page.locator("#marked mark").count() == len(last)
     assert {url.split("/")[2] for url in asked if url.startswith("http")} == {address.split("/")[2]}

@@ -1,7 +1,6 @@
 """scripts/train.py alone, under torchrun and under accelerate launch."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import torch
 from conftest import REPOSITORY
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 from helpers import TORCHRUN, accelerate, fault, ok
+from processes import run_in_two_processes
 from runs import ready
 from safetensors.torch import load_file
 
@@ -18,6 +18,7 @@ from hf_xorner import Tagger, train
 from hf_xorner.training import TrainingError, parse, prepare
 
 TRAIN = str(REPOSITORY / "scripts" / "train.py")
+LAUNCHERS = {"torchrun": lambda: TORCHRUN, "accelerate": accelerate}
 
 
 def test_the_script_without_arguments_trains_scores_saves_and_tags(default_run):
@@ -33,25 +34,27 @@ def test_the_script_without_arguments_trains_scores_saves_and_tags(default_run):
     assert entity[0] in ("LINK", "WORK")
 
 
-# Over 2 s, as a launcher starts new processes.
-@pytest.mark.parametrize("launcher", ["torchrun", pytest.param("accelerate", marks=pytest.mark.slow)])
-def test_any_launcher_trains_on_a_folder_of_columns(launcher, towns, tmp_path):
-    start = {"torchrun": TORCHRUN, "accelerate": accelerate()}[launcher]
+def launched(start, options, folder):
+    """The output of a training that a launcher starts."""
+    command = [sys.executable, *start, TRAIN, *options]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
+    assert result.returncode == 0, result.stderr[-3000:]
+    return result.stdout
+
+
+@pytest.mark.parametrize("launcher", ["none", *(pytest.param(name, marks=pytest.mark.slow) for name in LAUNCHERS)])
+def test_two_processes_train_on_a_folder_of_columns(launcher, towns, tmp_path):
     options = ["--dataset", str(towns), "--model_type", "bilstm-cnn", "--decoder", "crf", "--hidden_size", "16"]
     options += ["--word_dim", "16", "--num_train_epochs", "8", "--per_device_train_batch_size", "4"]
     options += ["--learning_rate", "0.01", "--output_dir", str(tmp_path / "model"), "--use_cpu", "true"]
-    result = subprocess.run(
-        [sys.executable, *start, TRAIN, *options, "--disable_tqdm", "true"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert result.returncode == 0, result.stderr[-3000:]
+    options += ["--disable_tqdm", "true"]
+    if launcher == "none":
+        printed = run_in_two_processes(TRAIN, *options, cwd=tmp_path)
+    else:
+        printed = launched(LAUNCHERS[launcher](), options, tmp_path)
     # One process alone prints the scores, and 42 sentences in batches of 4 are half the steps where two share them.
-    assert result.stdout.count("precision") == 1
-    assert result.stdout.count("\nepoch ") == 8
+    assert printed.count("precision") == 1
+    assert printed.count("\nepoch ") == 8
     state = json.loads(next((tmp_path / "model").glob("checkpoint-*/trainer_state.json")).read_text())
     assert state["max_steps"] == 8 * 6
     assert [entity.label for entity in Tagger.from_pretrained(tmp_path / "model")("Doraville burns")] == ["LOC"]

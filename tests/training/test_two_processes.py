@@ -44,7 +44,8 @@ with open({folder!r} + f"/{{rank}}.json", "w") as file:
 def trained(tmp_path_factory):
     """What the processes wrote; over 2 s, as they form a group."""
     folder = tmp_path_factory.mktemp("two")
-    run_in_two_processes(SCRIPT.format(paths=folders_for(__file__), folder=str(folder)), folder)
+    (folder / "two.py").write_text(SCRIPT.format(paths=folders_for(__file__), folder=str(folder)))
+    run_in_two_processes(folder / "two.py", cwd=folder)
     return folder
 
 
