@@ -25,7 +25,7 @@ from hf_xorner.models.word_ids import INSIDE
 def each_tagger(request, tokenizer):
     """Every architecture with one decoder in turn."""
     kind, decoder = request.param
-    return Tagger(lively_model(kind, tokenizer, decoder), tokenizer)
+    return Tagger(lively_model(kind, tokenizer, decoder, score_temperature=1.4), tokenizer)
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def add_decoder(graph: Graph, model: TaggerForTokenClassification, states: Value
     if isinstance(model.decoder, TransitionDecoder):
         path, log_probs, alone = add_transitions(graph, model.decoder, states, lengths)
         return DecodedValues(path, log_probs, alone, alone)
-    scores = graph.linear(states, model.classifier)
+    scores = graph.linear(states, model.classifier) / float(model.config.score_temperature)
     path, log_probs = graph.ArgMax(scores, axis=-1, keepdims=0), graph.log_softmax(scores)
     alone = graph.pick(log_probs, path)
     return DecodedValues(path, _public(graph, model.tags, log_probs), alone, alone)
@@ -100,14 +100,15 @@ def _chain(graph: Graph, model: TaggerForTokenClassification, decoder: CrfDecode
         transitions = graph.value(decoder.transitions)
         if decoder.start is not None:
             start = decoder.start
-    if decoder.constrained:
+    if model.config.constrain_transitions:
         tables = model.tags.on(torch.device("cpu"))
         transitions = graph.Where(tables.barred_transitions, _BARRED, transitions)
         start = graph.Where(tables.barred_start, _BARRED, start)
         end = graph.Where(tables.barred_end, _BARRED, end)
     start = graph.Expand(start, graph.shape(batch, tags))
+    temperature = float(model.config.score_temperature)
     emissions, transitions, start, end = (
-        graph.cast(scores, "float64") for scores in (emissions, transitions, start, end)
+        graph.cast(scores / temperature, "float64") for scores in (emissions, transitions, start, end)
     )
     return _Chain(emissions, transitions, start, end, conditioned)
 

@@ -34,10 +34,10 @@ class Decoded(NamedTuple):
 def build_decoder(config: TaggerConfig, tags: TagSpace, input_size: int) -> Decoder:
     """The decoder that the config names. All architectures support all, so saved models include crf.py."""
     if config.decoder != "crf":
-        return SoftmaxDecoder()
+        return SoftmaxDecoder(config)
     if config.conditioned_transitions:
-        return ConditionedCrfDecoder(tags, config.constrain_transitions, config.crf_boundaries, input_size)
-    return CrfDecoder(tags, config.constrain_transitions, config.crf_boundaries)
+        return ConditionedCrfDecoder(config, tags, input_size)
+    return CrfDecoder(config, tags)
 
 
 class NoEmissions(nn.Module):
@@ -54,6 +54,15 @@ class NoEmissions(nn.Module):
 
 class Decoder(nn.Module):
     """Turns scores of inner tags (B, T, K) or the encoder's states (B, T, input_size), right-padded, into tags."""
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__()
+        self.config = config
+
+    def tempered(self, scores: Tensor) -> Tensor:
+        """Scores divided by the temperature, as all probabilities and losses are computed of them."""
+        temperature = self.config.score_temperature
+        return scores if temperature == 1 else scores / temperature
 
     def label_axes(self) -> Axes:
         """The axes of the parameters that count tags, types or actions, by their names."""
@@ -104,19 +113,20 @@ class SoftmaxDecoder(Decoder):
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
     ) -> Tensor:
         """Cross-entropy summed over a sentence's labelled words: gold (B, T) → (B,)."""
-        losses = nn.functional.cross_entropy(scores.transpose(1, 2), gold, ignore_index=IGNORED, reduction="none")
+        scores = self.tempered(scores).transpose(1, 2)
+        losses = nn.functional.cross_entropy(scores, gold, ignore_index=IGNORED, reduction="none")
         return losses.sum(1)
 
     def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
         """With the marginals of each word."""
         inside = torch.arange(scores.shape[1], device=lengths.device) < lengths.unsqueeze(1)
-        log_probs = scores.masked_fill(~inside.unsqueeze(2), 0).log_softmax(-1)  # padding may hold NaN
+        log_probs = self.tempered(scores).masked_fill(~inside.unsqueeze(2), 0).log_softmax(-1)  # padding may hold NaN
         return -(pairs.sum(2) * log_probs).sum((1, 2))
 
     def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
         """Of independent words."""
         inside = torch.arange(scores.shape[1], device=lengths.device) < lengths.unsqueeze(1)
-        words = torch.where(inside.unsqueeze(2), scores.softmax(-1), 0)
+        words = torch.where(inside.unsqueeze(2), self.tempered(scores).softmax(-1), 0)
         pairs = words.new_zeros(*words.shape, words.shape[2])
         pairs[:, :1, 0] = words[:, :1]
         pairs[:, 1:] = words[:, :-1].unsqueeze(3) * words[:, 1:].unsqueeze(2)
@@ -124,7 +134,7 @@ class SoftmaxDecoder(Decoder):
 
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
         """The most probable tag of each word."""
-        log_probs = scores.log_softmax(-1)
+        log_probs = self.tempered(scores).log_softmax(-1)
         path = scores.argmax(-1)
         return Decoded(path, log_probs, log_probs.gather(2, path.unsqueeze(2)).expand(-1, -1, 2))
 
@@ -133,16 +143,15 @@ class CrfDecoder(Decoder):
     """Labels a sentence as a whole: a linear-chain CRF (lample2016; li2020, section 3.4).
 
     Args:
+        config: The config of the model; its `constrain_transitions` and `crf_boundaries` apply.
         tags: The inner tags.
-        constrained: Forbid the transitions that BIOES forbids.
-        boundaries: Also score "both" start and end (lample2016), the "start" (ma2016), or "none".
     """
 
-    def __init__(self, tags: TagSpace, constrained: bool, boundaries: str = "both") -> None:
-        super().__init__()
-        self.tags, self.constrained = tags, constrained
-        self.build_moves(tags.num_inner, with_start=boundaries != "none")
-        self.end = nn.Parameter(torch.empty(tags.num_inner)) if boundaries == "both" else None
+    def __init__(self, config: TaggerConfig, tags: TagSpace) -> None:
+        super().__init__(config)
+        self.tags = tags
+        self.build_moves(tags.num_inner, with_start=config.crf_boundaries != "none")
+        self.end = nn.Parameter(torch.empty(tags.num_inner)) if config.crf_boundaries == "both" else None
 
     def build_moves(self, size: int, with_start: bool) -> None:
         """Create the parameters of the transitions among `size` tags and, optionally, of the start."""
@@ -168,15 +177,15 @@ class CrfDecoder(Decoder):
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
     ) -> Tensor:
         """By the forward algorithm."""
-        return negative_log_likelihood(self.chain(scores, states), lengths, gold)
+        return negative_log_likelihood(self.tempered_chain(scores, states), lengths, gold)
 
     def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
         """Exact, by the forward algorithm."""
-        return cross_entropy(self.chain(scores, states), lengths, pairs)
+        return cross_entropy(self.tempered_chain(scores, states), lengths, pairs)
 
     def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
         """By the forward-backward algorithm."""
-        return pair_posterior(self.chain(scores, states), lengths)
+        return pair_posterior(self.tempered_chain(scores, states), lengths)
 
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
         """By the Viterbi and the forward-backward algorithm."""
@@ -185,6 +194,7 @@ class CrfDecoder(Decoder):
         if not readable(scores):
             chain = chain.widened()  # once for both
         path = best_path(chain, lengths)
+        chain = Chain(*map(self.tempered, chain))
         return Decoded(path, *posterior(chain, lengths, path, all_tags, dtype))
 
     def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
@@ -192,12 +202,16 @@ class CrfDecoder(Decoder):
         transitions, start = self.moves(states)
         nothing = transitions.new_zeros(scores.shape[-1])
         start, end = nothing if start is None else start, nothing if self.end is None else self.end
-        if self.constrained:
+        if self.config.constrain_transitions:
             tables = self.tags.on(scores.device)
             transitions = transitions.masked_fill(tables.barred_transitions, -torch.inf)
             start = start.masked_fill(tables.barred_start, -torch.inf)
             end = end.masked_fill(tables.barred_end, -torch.inf)
         return Chain(scores, transitions, start, end).to(torch.promote_types(scores.dtype, torch.float32))
+
+    def tempered_chain(self, scores: Tensor, states: Tensor | None) -> Chain:
+        """These scores, divided by the temperature."""
+        return Chain(*map(self.tempered, self.chain(scores, states)))
 
 
 class PairScores(nn.Linear):
@@ -219,9 +233,9 @@ class ConditionedCrfDecoder(CrfDecoder):
     `NoEmissions` beside the pairs.
     """
 
-    def __init__(self, tags: TagSpace, constrained: bool, boundaries: str, input_size: int) -> None:
+    def __init__(self, config: TaggerConfig, tags: TagSpace, input_size: int) -> None:
         self.input_size = input_size
-        super().__init__(tags, constrained, boundaries)
+        super().__init__(config, tags)
 
     def build_moves(self, size: int, with_start: bool) -> None:
         """Create a weight vector and a bias for each pair of tags."""

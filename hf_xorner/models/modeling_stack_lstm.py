@@ -96,7 +96,8 @@ class Stepper:
         others = states.h[-1].transpose(0, 1).flatten(1)
         p = torch.addmm(self.from_buffer.index_select(0, left), others, self.from_others).relu_()
         scores = torch.addmm(self.scorer.classifier.bias, p, self.to_actions)
-        return log_softmax_of_valid(scores, self.scorer.system.valid(states.position, states.depth, length))
+        valid = self.scorer.system.valid(states.position, states.depth, length)
+        return log_softmax_of_valid(scores, valid, self.scorer.config.score_temperature)
 
     def push(self, states: States, action: Tensor) -> States:
         """Execute an action (N,) each."""
@@ -180,8 +181,7 @@ class TransitionDecoder(Decoder):
     """
 
     def __init__(self, config: StackLstmConfig, tags: TagSpace, input_size: int) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.scorer = ActionScorer(config, tags, input_size)
 
     def label_axes(self) -> Axes:

@@ -185,6 +185,7 @@ class ActionScorer(nn.Module):
 
     def __init__(self, config: StackLstmConfig, tags: TagSpace, word_size: int) -> None:
         super().__init__()
+        self.config = config
         self.system = TransitionSystem(tags)
         self.raw_words_outside = config.outside == "word"
         self.composition = SpanComposition(config, self.system.num_types, word_size)
@@ -255,7 +256,7 @@ class ActionScorer(nn.Module):
         ]
         scores = self.classifier(torch.relu(self.hidden(torch.cat(states, -1))))
         valid = self.system.valid(position, depth, lengths[sentence])
-        return log_softmax_of_valid(scores, valid), sentence, step
+        return log_softmax_of_valid(scores, valid, self.config.score_temperature), sentence, step
 
     def composed(self, words: Tensor, place: Tensor, lengths: Tensor, types: Tensor, outside: Tensor) -> Tensor:
         """Input of the output's LSTM for chunks of words (W, d) at (N, L), and for words outside (M,): (N + M, g)."""
@@ -277,9 +278,9 @@ class ActionScorer(nn.Module):
         return states_of([self.buffer], [self.backwards(words, lengths)], [lengths])[0]
 
 
-def log_softmax_of_valid(scores: Tensor, valid: Tensor) -> Tensor:
+def log_softmax_of_valid(scores: Tensor, valid: Tensor, temperature: float) -> Tensor:
     """Log probabilities of the valid actions in at least float32, −∞ for others; of all actions if none is valid."""
-    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32)) / temperature
     return scores.masked_fill(valid.any(-1, keepdim=True) & ~valid, -torch.inf).log_softmax(-1)
 
 

@@ -40,7 +40,7 @@ _NEEDED_FOR_SCORES = {
 #: Fields of a config that follow from the training data, and from the encoder.
 DERIVED = {
     *("vocab_size", "pad_token_id", "trained_vocab_size", "first_singleton_id"),
-    *("char_vocab_size", "char_types", "piece_vocab_size", "context_encoder"),
+    *("char_vocab_size", "char_types", "piece_vocab_size", "context_encoder", "score_temperature"),
 }
 #: Those that --help shows; --help-all shows the rest, too.
 _SHOWN = ("decoder", "hidden_size", "dropout", "singleton_dropout")
@@ -138,6 +138,7 @@ class RunArguments(Reading):
         group="training",
         bounds=(0, math.inf),
     )
+    calibrate: bool = option(True, "After training, fit the temperature of the scores to the validation data.")
     quantize: str | None = option(
         None,
         '"int8" or "int4": after training, freeze the vectors of words and pieces, and store them in 8 or 4 bits.',

@@ -358,7 +358,7 @@ def go_on(
         if not field.endswith("dropout") and field not in _FREE:
             check_same(field, value, getattr(old_config, field))
     settings = {name: value for name, value in settings_of(old_config).items() if name != "label2id"}
-    derived = {**tokenizer.model_fields(), "id2label": dict(enumerate(labels))}
+    derived = {**tokenizer.model_fields(), "id2label": dict(enumerate(labels)), "score_temperature": 1.0}
     config = type(old_config)(**{**settings, **config_fields, **derived})
     model = AutoModelForTokenClassification.from_config(config, dtype=torch.float32)
     carry_over(old, model, old_tokenizer, tokenizer)

@@ -69,6 +69,42 @@ def keep_the_better(trainer: Trainer, average: EpochAverage) -> None:
         model.load_state_dict(best, strict=False)
 
 
+#: The temperatures that `fit_temperature` tries.
+TEMPERATURES = [2 ** (step / 4) for step in range(-4, 9)]
+
+
+@torch.no_grad()
+def fit_temperature(trainer: Trainer) -> None:
+    """Set the temperature in a model's config with which the validation labels are most likely (Guo et al., 2017).
+
+    It is the minimum of the parabola, in log T, through the best of `TEMPERATURES` and its two neighbours.
+
+    Args:
+        trainer: The trainer after training.
+    """
+    model = trainer.accelerator.unwrap_model(trainer.model).eval()
+    sums = [0.0] * len(TEMPERATURES)
+
+    def add_losses(decoder: Any, inputs: tuple[Tensor, ...], _: Any) -> None:
+        if len(inputs) == 4:  # not for decoding
+            scores, lengths, states, gold = inputs
+            for number, model.config.score_temperature in enumerate(TEMPERATURES):
+                sums[number] += decoder.negative_log_likelihood(scores, gold, lengths, states).sum().item()
+
+    with model.decoder.register_forward_hook(add_losses):
+        for batch in trainer.get_eval_dataloader():
+            model(**trainer._prepare_inputs(batch), output_logits=False)
+    model.config.score_temperature = 1.0
+    losses = trainer.accelerator.reduce(torch.tensor(sums, device=trainer.accelerator.device)).cpu()
+    if not losses.min() < losses.max():  # without labels, or after training that diverged
+        return
+    best, step = int(losses.argmin()), 0.0
+    if 0 < best < len(TEMPERATURES) - 1:
+        before, lowest, after = losses[best - 1 : best + 2].tolist()
+        step = (before - after) / (before - 2 * lowest + after) / 2
+    model.config.score_temperature = round(TEMPERATURES[best] * 2 ** (step / 4), 3)
+
+
 class Nadam(Optimizer):
     """Nadam as in `tf.contrib.opt.NadamOptimizer`, which li2020 used.
 

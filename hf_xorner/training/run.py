@@ -37,7 +37,7 @@ from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_o
 from .build import BITS, Start, build_afresh, go_on, quantized
 from .data import Teacher, read_texts, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import command_of, facts_before, options_of, write_facts
-from .optimization import EpochAverage, keep_the_better
+from .optimization import EpochAverage, fit_temperature, keep_the_better
 from .trainer import TaggerTrainer
 
 WORDS, LABELS = "tokens", "ner_tags"
@@ -178,6 +178,8 @@ class TrainingRun(NamedTuple):
             if self.run.quantize:
                 model = trainer.accelerator.unwrap_model(trainer.model)
                 trainer.model = trainer.model_wrapped = quantized(model, BITS[self.run.quantize])
+            if self.run.calibrate and trainer.eval_dataset is not None:
+                fit_temperature(trainer)
             trainer.save_model()
             training = Training.of(*words_and_tags(self.corpus["train"]))
             scores, counts, seconds = {}, {}, 0.0

@@ -30,6 +30,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "max_word_pieces": (0, 1024),
     "singleton_dropout": (0, 1),
     "initializer_range": (0, 100),
+    "score_temperature": (0.01, 100),
 }
 _MOST_LABELS, _LONGEST_LIST = 4096, 100
 
@@ -133,6 +134,8 @@ class TaggerConfig(PreTrainedConfig):
         constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O.
         malformed_spans: "drop" decoded spans that are not B I* E or S of one type (li2020), or "repair" them as the
             conlleval script does.
+        score_temperature: Scores are divided by it before probabilities are computed of them (Guo et al., 2017); the
+            decoded labels do not depend on it.
         loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
             "sum" adds up sentences (lample2016).
         initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020),
@@ -216,6 +219,7 @@ class TaggerConfig(PreTrainedConfig):
     crf_boundaries: str = "both"
     constrain_transitions: bool = False
     malformed_spans: str = "drop"
+    score_temperature: float = 1.0
     loss_reduction: str = "token"
     initializer: str = "normal"
     initializer_range: float = 0.1

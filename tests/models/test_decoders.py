@@ -18,13 +18,16 @@ LENGTHS = torch.tensor([4, 0, 1, 3, 2])
 STATE_SIZE = 3
 
 
-def build(decoder="crf", constrained=False, seed=0, dtype=torch.float64, conditioned=False, boundaries="both"):
+def build(
+    decoder="crf", constrained=False, seed=0, dtype=torch.float64, conditioned=False, boundaries="both", temperature=1.0
+):
     """A decoder with random weights, and scores for it."""
     config = SimpleNamespace(
         decoder=decoder,
         constrain_transitions=constrained,
         conditioned_transitions=conditioned,
         crf_boundaries=boundaries,
+        score_temperature=temperature,
     )
     built = build_decoder(config, TagSpace(LABELS), STATE_SIZE).to(dtype)
     torch.manual_seed(seed)

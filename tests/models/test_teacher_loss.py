@@ -8,6 +8,7 @@ import torch
 from conftest import LABELS, build_model, without_dropout
 from test_crf import IDS, KINDS, LENGTHS, alone, each_sentence, random_chain, way  # noqa: F401
 
+from hf_xorner import TaggerConfig
 from hf_xorner.models.crf import Chain, cross_entropy, pair_posterior
 from hf_xorner.models.decoders import CrfDecoder, SoftmaxDecoder
 from hf_xorner.models.tags import TagSpace
@@ -108,7 +109,9 @@ def test_the_loss_of_a_model_has_both_parts(variant, fields, tokenizer):
     assert all(weight.grad is None or weight.grad.abs().max() < 1e-8 for weight in model.parameters())
 
 
-@pytest.mark.parametrize("decoder", [SoftmaxDecoder(), CrfDecoder(TagSpace(LABELS), constrained=False)], ids=repr)
+@pytest.mark.parametrize(
+    "decoder", [SoftmaxDecoder(TaggerConfig()), CrfDecoder(TaggerConfig(), TagSpace(LABELS))], ids=repr
+)
 def test_padding_may_hold_nan(decoder):
     tags = TagSpace(LABELS).num_inner
     scores = torch.randn(2, 3, tags, generator=torch.Generator().manual_seed(0))
