@@ -33,6 +33,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "score_temperature": (0.01, 100),
 }
 _MOST_LABELS, _LONGEST_LIST = 4096, 100
+_ODD = ("context_widths", "filter_width")
 
 #: Text encoders that read pieces into a state each, by their types in transformers.
 ENCODERS = (
@@ -294,6 +295,8 @@ class TaggerConfig(PreTrainedConfig):
             values = value if isinstance(value, (list, tuple)) else [value]
             if len(values) > _LONGEST_LIST or not all(least <= each <= most for each in values):
                 raise ValueError(f"{entry.name}={str(value)[:100]} must be from {least} to {most:,}.")
+            if entry.name in _ODD and not all(each % 2 for each in values):
+                raise ValueError(f"{entry.name}={value} must be odd, to read as many words before a word as after it.")
         if len(self.id2label or ()) > _MOST_LABELS:
             raise ValueError(f"id2label has {len(self.id2label or ()):,} labels, more than {_MOST_LABELS:,}.")
         for name, choices in ChainMap(*(vars(base).get("choices", {}) for base in type(self).__mro__)).items():

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .configuration_tagger import TaggerConfig
-from .decoders import Axes, CrfDecoder, Decoded, NoEmissions, PairScores, build_decoder
+from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
 from .features import WordFeatures
 from .frozen_vectors import draw_vectors
 from .layers import HeadProjections, readable
@@ -168,10 +168,6 @@ class TaggerForTokenClassification(PreTrainedModel):
             reset = getattr(module, "reset_parameters", None)
             if callable(reset):
                 reset()
-            if isinstance(module, CrfDecoder) and self.config.initializer == "glorot":
-                bound = (3 / (self.tags.num_inner + 2)) ** 0.5  # of one matrix, with a tag for the start and the end
-                for parameter in module.parameters(recurse=False):
-                    nn.init.uniform_(parameter, -bound, bound)
 
     def freeze(self) -> None:
         """Freeze the parts that the config freezes; `from_pretrained` undoes it, so `train()` repeats it."""
