@@ -122,7 +122,7 @@ SIZES = {
 VARIANTS = {name: (name, {}) for name in ARCHITECTURES} | {
     "lstm-crf standard cells": ("lstm-crf", {"cell": "standard", "char_lstm_cell": "standard"}),
     "lstm-crf learned start": ("lstm-crf", {"learned_start": True, "skip_unknown_chars": False}),
-    "lstm-crf without characters": ("lstm-crf", {"char_features": "none"}),
+    "lstm-crf without characters": ("lstm-crf", {"char_features": "none", "tanh_size": 0}),
     "cnn-lstm-crf rnn": ("cnn-lstm-crf", {"encoder": "rnn", "char_features": "none"}),
     "cnn-lstm-crf plain characters": ("cnn-lstm-crf", {"char_padding": 0, "char_activation": "none"}),
     "cnn-lstm-crf with emissions": ("cnn-lstm-crf", {"crf_emissions": True, "char_pads": "word_end"}),

@@ -17,8 +17,10 @@ def li2020(weights: Weights, config, x: Array) -> Array:
 
 
 def lstm_crf(weights: Weights, config, x: Array) -> Array:
-    """A tanh layer over both directions of one LSTM (lample2016, sections 2.1 and 2.4): (T, d) to (T, tanh_size)."""
+    """A tanh layer, if any, over both directions of an LSTM (lample2016, sections 2.1 and 2.4): (T, d) to (T, h)."""
     states = np.concatenate([ref.bidirectional(weights, "encoder.lstm", direction, x) for direction in range(2)], 1)
+    if not config.tanh_size:
+        return states
     return np.tanh(states @ weights["encoder.hidden.weight"].T + weights["encoder.hidden.bias"])
 
 

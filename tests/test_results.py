@@ -12,7 +12,7 @@ from hf_xorner.training import parse
 RESULTS = json.loads((REPOSITORY / "model_cards" / "results.json").read_text(encoding="utf-8"))
 FIELDS = {
     *("work", "dataset", "split", "model_type", "features", "seeds", "dev_mean", "dev_std"),
-    *("published", "p", "baseline", "seconds", "device", "threads", "command"),
+    *("published", "published_with", "p", "baseline", "seconds", "device", "threads", "command"),
 }
 
 

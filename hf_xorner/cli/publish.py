@@ -16,10 +16,9 @@ EXAMPLES = (
 )
 DESCRIPTION = (
     "A model without a card gets one. Before anything is uploaded, the model is loaded in a new process without this "
-    "package, and the code with the "
-    "weights is compared with that of this package. The token is that of `hf auth login` or HF_TOKEN. --to copies the "
-    "files into a folder instead; --space publishes nothing, and writes the handler of an Inference Endpoint and a "
-    "Space."
+    "package, and the code with the weights is compared with that of this package. The token is that of `hf auth "
+    "login` or HF_TOKEN. --output copies the files into a folder instead; --space publishes nothing, and writes the "
+    "handler of an Inference Endpoint and a Space."
 )
 
 
@@ -29,8 +28,8 @@ class Options:
 
     model: str = option(help="The folder of the model.", positional=True)
     repo_id: str | None = option(None, "The repository, owner/name.", aliases=("--repo",))
-    to: str | None = option(None, "A new folder to copy the files to, in place of the Hub.")
-    weights: bool = option(True, "With --to: whether to copy more than card and config.")
+    output: str | None = option(None, "A new folder to copy the files to, in place of the Hub.", aliases=("--to",))
+    weights: bool = option(True, "With --output: whether to copy more than card and config.")
     dry_run: bool = option(False, "Check, show what would be uploaded, and stop.")
     private: bool | None = option(None, "Whether only its owner can see the repository.")
     revision: str = option(MAIN, "The branch.")
@@ -47,11 +46,11 @@ def run(words: Sequence[str]) -> None:
     """Publish, copy or check a folder as the options say, and print a report."""
     options = read_options(Options, words)
     folder = options.model
-    if options.to is not None and options.repo_id is None:
-        names = copy_model(check_with_card(folder, onnx=options.onnx), options.to, weights=options.weights)
-        print(f"{options.to}: {len(names)} files")
-    elif options.repo_id is None or options.to is not None or not options.weights:
-        raise ValueError("say where the model goes: to the Hub by --repo_id OWNER/NAME, or into a folder by --to.")
+    if options.output is not None and options.repo_id is None:
+        names = copy_model(check_with_card(folder, onnx=options.onnx), options.output, weights=options.weights)
+        print(f"{options.output}: {len(names)} files")
+    elif options.repo_id is None or options.output is not None or not options.weights:
+        raise ValueError("say where the model goes: to the Hub by --repo_id OWNER/NAME, or into a folder by --output.")
     elif options.space is not None:
         for path in write_space(folder, options.repo_id, options.space, revision=options.tag or options.revision):
             print(f"written: {path}")

@@ -144,10 +144,9 @@ class Reading:
             re.compile(self.strip or "")
         except re.error as error:
             raise DataError(f"strip={self.strip!r} is not a regular expression ({error}); correct it.") from None
-        if isinstance(self.types, str):  # of a recipe or Python code
-            self.types = self.types.split(",")
-        if isinstance(self.tag_names, str):
-            self.tag_names = self.tag_names.split()
+        for name, separator in (("types", ","), ("tag_names", None)):
+            value = getattr(self, name) or []  # Python code may give None or one string
+            setattr(self, name, value.split(separator) if isinstance(value, str) else list(value))
         _ = self.new_types  # raises for a faulty one
         # Python code may give numbers, where a command line gives strings.
         for name in ("token_column", "tag_column", "pos_column"):

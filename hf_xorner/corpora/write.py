@@ -134,7 +134,7 @@ def write_corpus(
 
     The formats are
 
-    - ``columns``: ``train.conll``, ``dev.conll``, ``test.conll``; word, part of speech if there is one, and tag. A
+    - ``conll``: ``train.conll``, ``dev.conll``, ``test.conll``; word, part of speech if there is one, and tag. A
       document begins with a line ``-DOCSTART- -X- O``, or ``-DOCSTART- (id)`` where documents are not numbered from 0;
     - ``csv``: ``train.csv`` and so on, with a row for each word and a header;
     - ``jsonl``: ``train.jsonl`` and so on, an object a sentence with its words and tags;
@@ -150,9 +150,9 @@ def write_corpus(
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
         folder: The folder, created if it does not exist.
         format: One of the formats.
-        scheme: The scheme of the tags in ``columns``, ``csv`` and ``jsonl``: "iob1", "iob2", "bioes", "bilou" or
+        scheme: The scheme of the tags in ``conll``, ``csv`` and ``jsonl``: "iob1", "iob2", "bioes", "bilou" or
             "bmes". Plain tags stay as they are.
-        separator: The separator of ``columns``: "tab" or "blank".
+        separator: The separator of ``conll``: "tab" or "blank".
         overwrite: Replace files that exist.
         inputs: The files and folders that the corpus was read from, which are never replaced.
 

@@ -12,7 +12,7 @@ from ..models.decoders import ConditionedCrfDecoder, CrfDecoder
 from ..models.modeling_stack_lstm import TransitionDecoder
 from ..models.modeling_tagger import MARGIN, TaggerForTokenClassification
 from ..models.tags import TagSpace
-from ..models.word_ids import BEGIN, END, OUTSIDE, SINGLE
+from ..models.word_ids import BEGIN, END, SINGLE
 from .graph import Graph, Value
 from .recurrent import reversed_words
 from .transitions import add_transitions
@@ -174,19 +174,18 @@ def add_labels(graph: Graph, tags: TagSpace, path: Value, lengths: Value, repair
     path = graph.Where(words, path, outside_tag)
     first = graph.filled(outside_tag, 1, graph.size(path, 1), dtype=np.int64)
     pair = graph.concat(first, graph.slice(path, 0, -1, axis=0), axis=0) * tags.num_inner + path
-    # A tag's label depends on the tag before alone.
-    type_ = tables.entity_type.clamp(min=0)
-    label = torch.where(tables.continued, tables.inside_label[type_], tables.begin_label[type_])
-    label = label.masked_fill(tables.kind == OUTSIDE, outside)
-    labels = graph.Gather(label.flatten(), pair)
+    labels = graph.Gather(tables.label_of.flatten(), pair)
     if repair:
         return labels
     continued = graph.Gather(tables.continued.flatten(), pair)
-    return graph.Where(_well_formed(graph, graph.Gather(tables.kind, path), continued), labels, outside)
+    return graph.Where(_well_formed(graph, graph.Gather(tables.kind, path), continued, tags.scheme), labels, outside)
 
 
-def _well_formed(graph: Graph, kind: Value, continued: Value) -> Value:
-    """True for words (T, B) in a chunk B I* E or S, where `continued` says which words continue the word before."""
+def _well_formed(graph: Graph, kind: Value, continued: Value, scheme: str) -> Value:
+    """True for words (T, B) in a chunk B I* E or S, or B I* in IOB2.
+
+    `continued` says which words continue the word before.
+    """
     starts = graph.cast(~continued, "int64")
     chunk = graph.CumSum(starts, 0) - 1  # each word's chunk in its sentence
     ends = graph.concat(
@@ -200,6 +199,8 @@ def _well_formed(graph: Graph, kind: Value, continued: Value) -> Value:
         return graph.GatherElements(sums, chunk, axis=0)
 
     first, last = of_chunk(kind * starts), of_chunk(kind * ends)
+    if scheme == "iob2":
+        return first == BEGIN
     alone = of_chunk(kind * 0 + 1) == 1
     return ((first == BEGIN) & (last == END)) | ((first == SINGLE) & alone)
 

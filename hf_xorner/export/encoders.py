@@ -55,7 +55,7 @@ def _cnn_lstm_crf(encoder: CnnLstmCrfEncoder, graph: Graph, features: Value, len
 @add_encoder.register
 def _lstm_crf(encoder: LstmCrfEncoder, graph: Graph, features: Value, lengths: Value) -> Value:
     states = graph.concat(*add_recurrence(graph, encoder.lstm, features, features, lengths))
-    return graph.Tanh(graph.linear(states, encoder.hidden))
+    return states if encoder.hidden is None else graph.Tanh(graph.linear(states, encoder.hidden))
 
 
 @add_encoder.register

@@ -25,7 +25,8 @@ class GrnConfig(TaggerConfig):
 
     Defaults other than in `TaggerConfig`:
         word_dim: 100.
-        max_word_chars, char_dim, char_filters, char_widths: 45, 30, 30 and 3, with biases and without types.
+        max_word_chars: 200, as neither paper nor program truncates words.
+        char_dim, char_filters, char_widths: 30, 30 and 3, with biases and without types.
         char_windows: "centred" on each character of a word (eq. 2), with zeros beyond its ends (`char_padding=1`,
             `char_pads="zeros"`). chen2019's program ("all" with "word_end") fills words up to the batch's longest with
             a trained vector; here, up to `max_word_chars`, so that results do not depend on the batch.
@@ -52,7 +53,7 @@ class GrnConfig(TaggerConfig):
     relation: str = "gated"
     dropout: float = 0.5
     word_dim: int = 100
-    max_word_chars: int = 45
+    max_word_chars: int = 200
     char_dim: int = 30
     char_filters: int = 30
     char_widths: list[int] | tuple[int, ...] = (3,)
@@ -68,12 +69,3 @@ class GrnConfig(TaggerConfig):
     malformed_spans: str = "repair"
     loss_reduction: str = "sum"
     initializer: str = "kaiming"
-
-    def __post_init__(self, **kwargs: Any) -> None:
-        """Check these fields besides the shared ones."""
-        super().__post_init__(**kwargs)
-        if any(width < 1 or width % 2 == 0 for width in self.context_widths):
-            raise ValueError(
-                f"context_widths={tuple(self.context_widths)} must be odd numbers of words, so that as many are seen "
-                "before a word as after it."
-            )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .configuration_tagger import TaggerConfig
 
 
@@ -47,19 +45,9 @@ class IdCnnConfig(TaggerConfig):
     loss_each_iteration: bool = True
     dropout: float = 0.35
     word_dim: int = 100
-    max_word_chars: int = 20
     char_features: str = "none"
     casing_features: bool = False
     shape_dim: int = 5
     feature_dropout: float = 0.35
     crf_boundaries: str = "none"
     initializer: str = "uniform"
-
-    def __post_init__(self, **kwargs: Any) -> None:
-        """Check these fields besides the shared ones."""
-        super().__post_init__(**kwargs)
-        if self.filter_width < 1 or self.filter_width % 2 == 0:
-            raise ValueError(
-                f"filter_width={self.filter_width} must be an odd number of words, so that as many are read before a "
-                "word as after it."
-            )

@@ -17,13 +17,13 @@ class LstmCrfConfig(TaggerConfig):
         hidden_size: Units of the LSTM in each direction (lample2016: 100).
         cell: "coupled": the forget gate is 1 − i, and i and o read the cell through full matrices, as in the paper (see
             also `char_lstm_cell`). "standard": the usual LSTM.
-        tanh_size: Units of the tanh layer between LSTM and CRF (lample2016: 100).
+        tanh_size: Units of the tanh layer between LSTM and CRF (lample2016: 100); 0 for no such layer.
 
     Defaults other than in `TaggerConfig`:
         word_dim: 100, as for English.
         singleton_dropout: 0.5.
         max_word_chars: 200, as the paper does not truncate words.
-        initializer: "uniform" (the paper is silent; its program draws uniformly, too).
+        initializer: "uniform" (the paper is silent; its program: "glorot", a tenth of it for 25,000 words).
         feature_dropout: 0.5, on [word ; characters].
         malformed_spans: "repair", as the paper scores by conlleval.
         loss_reduction: "sum", the negative log-likelihood of sentences; the paper's batch is one sentence.

@@ -165,9 +165,11 @@ class CrfDecoder(Decoder):
         return {name: axes[name] for name, _ in self.named_parameters()}
 
     def reset_parameters(self) -> None:
-        """Start with equal scores."""
+        """Start with equal scores, or with the initial values of one matrix, start and end included."""
+        bound = (3 / (self.tags.num_inner + 2)) ** 0.5
         for parameter in self.parameters(recurse=False):
-            nn.init.zeros_(parameter)
+            drawn = self.config.initializer == "glorot"
+            nn.init.uniform_(parameter, -bound, bound) if drawn else nn.init.zeros_(parameter)
 
     def moves(self, states: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Scores of the transitions and of the start, if there are any."""

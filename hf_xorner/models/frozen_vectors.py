@@ -134,6 +134,8 @@ def draw_vectors(vectors: Tensor, config: TaggerConfig) -> None:
     """Initialise vectors (…, d) of words, characters or shapes by the config's `initializer`."""
     if config.initializer == "normal":
         nn.init.normal_(vectors, std=config.initializer_range)
+    elif config.initializer == "glorot":
+        nn.init.xavier_uniform_(vectors)
     else:
         bound = ((6 if config.initializer == "kaiming" else 3) / max(vectors.shape[-1], 1)) ** 0.5
         nn.init.uniform_(vectors, -bound, bound)

@@ -10,13 +10,16 @@ from .recurrent import BiLayer, both_directions, build_layer, concatenated
 
 
 class LstmCrfEncoder(Encoder):
-    """tanh(W [H→ ; H←] + b), H→ and H← the states of one bidirectional LSTM layer over [word ; characters]."""
+    """tanh(W [H→ ; H←] + b), or [H→ ; H←] with a tanh_size of 0.
+
+    H→ and H← are the states of one bidirectional LSTM layer over [word ; characters].
+    """
 
     def __init__(self, config: LstmCrfConfig, input_size: int) -> None:
         super().__init__()
         self.lstm = build_layer(config.cell, input_size, config.hidden_size, config.learned_start)
-        self.hidden = nn.Linear(2 * config.hidden_size, config.tanh_size)
-        self.output_size = config.tanh_size
+        self.output_size = config.tanh_size or 2 * config.hidden_size
+        self.hidden = nn.Linear(2 * config.hidden_size, config.tanh_size) if config.tanh_size else None
 
     @property
     def first_layer(self) -> BiLayer:
@@ -26,9 +29,9 @@ class LstmCrfEncoder(Encoder):
     def forward(
         self, features: Features, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
     ) -> Encoded:
-        """features (B, T, d) → (B, T, tanh_size)."""
+        """features (B, T, d) → (B, T, output_size)."""
         below = concatenated(self.lstm(both_directions(features), lengths))
-        states = self.hidden(below).tanh()
+        states = below if self.hidden is None else self.hidden(below).tanh()
         return Encoded(states, (below, states) if output_hidden_states else ())
 
 

@@ -95,7 +95,7 @@ class TaggerForTokenClassification(PreTrainedModel):
 
     def __init__(self, config: TaggerConfig) -> None:
         super().__init__(config)
-        self.tags = TagSpace(config.labels)
+        self.tags = TagSpace(config.labels, config.tag_scheme)
         self.features = WordFeatures(config)
         self.encoder = self.encoder_class(config, self.features.output_size)
         self.build_head(config)

@@ -12,8 +12,8 @@ from typing import Any
 from ..files import write_whole
 from ..training.facts import command_of
 from .presentation import dumped, table_line
-from .reproduction import Filled
-from .tables import NOT_PUBLISHED, published_text
+from .reproduction import Cell, Filled
+from .tables import NOT_PUBLISHED, Column, TableRow, published_text
 
 _HEADS = ("result", "model", "features", "seeds", "test F1", "published", "dev F1", "p", "minutes")
 
@@ -28,7 +28,8 @@ def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
 
     A result has `work` (paper, table and row), `dataset`, `split`, `model_type`, `features` (none, static, contextual
     or static+contextual), `seeds`, `f1_mean` and `f1_std` in percent (for plain tags `accuracy_mean` and
-    `accuracy_std`), `dev_mean` and `dev_std` (the same on the validation split), `published`, `p` (against the row
+    `accuracy_std`), `dev_mean` and `dev_std` (the same on the validation split), `published` and
+    `published_with` (its other data, vectors or encoder, with which it cannot be compared), `p` (against the row
     `baseline` of the same table), `seconds` of training (the mean over seeds, of `threads` threads on `device`) and
     `command`. What is not known is null.
 
@@ -68,24 +69,37 @@ def headline_table(rows: Iterable[Mapping[str, Any]], works: Mapping[str, str]) 
     lines = [table_line(["corpus", "tagger", "seeds", "test F1", "published"]), table_line(["---"] * 3 + ["---:"] * 2)]
     for work, name in works.items():
         row = by_work[work]
-        cells = [row["dataset"], name, str(len(row["seeds"])), _score(row), published_text(row["published"])]
+        cells = [row["dataset"], name, str(len(row["seeds"])), _score(row), _published(row)]
         lines.append(table_line(cells))
     return "\n".join(lines)
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     seconds, p = row.get("seconds"), row.get("p")
+    if isinstance(p, float):
+        p = f"{p:.3f}" if p >= 0.001 else "< 0.001"
     return [
         row["work"],
         row["model_type"],
         row["features"],
         str(len(row["seeds"])),
         _score(row),
-        published_text(row["published"]),
+        _published(row),
         _spread(row, "dev"),
-        NOT_PUBLISHED if p is None else f"{f'{p:.3f}' if p >= 0.001 else '< 0.001'} ({row['baseline']})",
+        f"{p} ({row['baseline']})" if p else NOT_PUBLISHED,
         NOT_PUBLISHED if seconds is None else f"{seconds / 60:.0f}",
     ]
+
+
+def _published(row: Mapping[str, Any]) -> str:
+    return published_text(row["published"]) + (f" ({row['published_with']})" if row["published_with"] else "")
+
+
+def _published_with(column: Column, row: TableRow, inputs: Mapping[str, Any]) -> str | None:
+    """Return the dataset, kind of vectors and encoder of a published figure, as far as the run has others."""
+    kind, context = row.vectors.get(str(column.run), ""), row.context or ""
+    others = [column.published_on, *(name for name in (kind, context.partition(",")[0]) if name not in str(inputs))]
+    return ", ".join(filter(None, others)) or None
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -109,10 +123,8 @@ def _spread(row: Mapping[str, Any], figure: str) -> str:
 
 
 def _features_of(facts: dict[str, Any]) -> str:
-    kinds = {"static": ("vectors", "composed"), "contextual": ("context",)}
-    return (
-        "+".join(kind for kind, options in kinds.items() if any(name in facts["inputs"] for name in options)) or "none"
-    )
+    kinds = {"static": {"vectors", "composed"}, "contextual": {"context"}}
+    return "+".join(kind for kind, options in kinds.items() if options & facts["inputs"].keys()) or "none"
 
 
 def _results(filled: Filled) -> list[dict[str, Any]]:
@@ -123,12 +135,13 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
             continue
         first = next(iter(scored.values()))
         measure = "f1" if "f1" in first["scores"]["test"] else "accuracy"
-        cells = [
-            filled.cells[key, name]
+        shown = [
+            (filled.cells[key, name], column)
             for name, column in filled.table.columns.items()
             if (column.run, column.split, column.figure, column.is_mean) == (run, "test", measure, True)
         ]
-        p = cells[0].p if cells else None
+        cell, column = shown[0] if shown else (Cell(), Column(""))
+        marks = _published_with(column, filled.table.rows[key], first["inputs"])
         results.append(
             {
                 "work": f"{filled.table.name}/{key}",
@@ -139,9 +152,10 @@ def _results(filled: Filled) -> list[dict[str, Any]]:
                 "seeds": list(scored),
                 **_mean_and_std(measure, [one["scores"]["test"][measure] for one in scored.values()]),
                 **_mean_and_std("dev", [one["scores"]["validation"][measure] for one in scored.values()]),
-                "published": cells[0].published if cells else None,
-                "p": p,
-                "baseline": None if p is None else filled.table.baseline,
+                "published": cell.published,
+                "published_with": None if cell.published is None else marks,
+                "p": cell.p,
+                "baseline": None if cell.p is None else filled.table.baseline,
                 "seconds": round(mean(one["speed"]["training_seconds"] for one in scored.values())),
                 "device": first["hardware"]["device"],
                 "threads": first["hardware"]["threads"],

@@ -31,6 +31,7 @@ class Column:
         options: The dataset that is counted: options of `RunArguments`.
         vectors: The kind of vectors that its figures need.
         missing: Why nothing can be measured.
+        published_on: The dataset of the published figures, where it is another one.
     """
 
     head: str
@@ -42,6 +43,7 @@ class Column:
     options: dict[str, Any] = field(default_factory=dict)
     vectors: str | None = None
     missing: str | None = None
+    published_on: str | None = None
 
     @property
     def is_mean(self) -> bool:

@@ -80,6 +80,9 @@ class RunArguments(Reading):
         "Further corpora, as for dataset, whose training sentences are added. Their types must be among dataset's; "
         "types renames them.",
     )
+    train_on_validation: bool = option(
+        False, "Also train on the validation split, whose scores are then no estimate (ma2016, footnote 4)."
+    )
     recased: float = option(
         0.0,
         "Share of the training sentences, from 0 to 1, that are also read in lower case, in capitals, or With "

@@ -11,7 +11,7 @@ import yaml
 
 ROOT = Path(__file__).parent.parent / "recipes"
 
-_TABLE = re.compile(r"table\d+")
+_TABLE = re.compile(r"(table|section)\d+")
 
 
 class Recipe(NamedTuple):

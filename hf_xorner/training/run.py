@@ -12,7 +12,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
-from datasets import Dataset, DatasetDict
+from datasets import Dataset, DatasetDict, concatenate_datasets
 from transformers import TrainingArguments, set_seed
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils import CONFIG_NAME
@@ -287,6 +287,8 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         raise ValueError(f"{run.dataset} has no words to train on; name a corpus with a training split.")
     corpus, held_out = hold_out(corpus, run.hold_out, run.dataset)
     corpus, more = with_more_data(corpus, run.more_data, run.data_dir, run.reading())
+    if run.train_on_validation and "validation" in corpus:
+        corpus["train"] = concatenate_datasets([corpus["train"], corpus["validation"]])
     config_fields = dict(config_fields)
     chosen = choose_options(run, training, config_fields, len(corpus["train"]))
     options = options_of(run, training, config_fields)

@@ -33,6 +33,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "score_temperature": (0.01, 100),
 }
 _MOST_LABELS, _LONGEST_LIST = 4096, 100
+_ODD = ("context_widths", "filter_width")
 
 #: Text encoders that read pieces into a state each, by their types in transformers.
 ENCODERS = (
@@ -131,16 +132,19 @@ class TaggerConfig(PreTrainedConfig):
         crf_emissions: A CRF with conditioned transitions also scores each tag by itself. False: it scores pairs of tags
             alone (ma2016). A CRF with constant transitions always scores tags.
         crf_boundaries: Which ends of a sentence the CRF scores: "both" (lample2016), "start" (ma2016) or "none".
-        constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O.
-        malformed_spans: "drop" decoded spans that are not B I* E or S of one type (li2020), or "repair" them as the
-            conlleval script does.
+        constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O in BIOES.
+        tag_scheme: The tags inside the model, "bioes" or "iob2"; its labels are IOB2 in either case.
+        malformed_spans: "drop" decoded spans that are not B I* E or S of one type, or B I* in IOB2 (li2020), or
+            "repair" them as the conlleval script does.
         score_temperature: Scores are divided by it before probabilities are computed of them (Guo et al., 2017); the
             decoded labels do not depend on it.
         loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
             "sum" adds up sentences (lample2016).
         initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020),
-            "uniform", U(−√(3 / size), √(3 / size)) (ma2016), or "kaiming", U(−√(6 / size), √(6 / size)) (chen2019).
-            Weights of linear layers and convolutions are Glorot-uniform, and with "kaiming" Kaiming-uniform.
+            "uniform", U(−√(3 / size), √(3 / size)) (ma2016), "kaiming", U(−√(6 / size), √(6 / size)) (chen2019), or
+            "glorot", √(6 / (size + number of vectors)), with scores of transitions that start likewise rather than from
+            0 (lample2016's program). Weights of linear layers and convolutions are Glorot-uniform, and with "kaiming"
+            Kaiming-uniform.
         initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
     """
 
@@ -151,6 +155,7 @@ class TaggerConfig(PreTrainedConfig):
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {
         "decoder": ("softmax", "crf"),
         "loss_reduction": ("token", "sentence", "sum"),
+        "tag_scheme": ("bioes", "iob2"),
         "malformed_spans": ("drop", "repair"),
         "unknown_word": ("vector", "vector_and_casing"),
         "char_features": ("cnn", "lstm", "none"),
@@ -159,7 +164,7 @@ class TaggerConfig(PreTrainedConfig):
         "char_windows": ("all", "centred"),
         "char_lstm_cell": ("standard", "coupled"),
         "crf_boundaries": ("both", "start", "none"),
-        "initializer": ("normal", "uniform", "kaiming"),
+        "initializer": ("normal", "uniform", "kaiming", "glorot"),
         "context_mix": ("mean", "learned"),
         "static_bits": (32, 16, 8, 4),
         "composed_bits": (32, 16, 8, 4),
@@ -218,6 +223,7 @@ class TaggerConfig(PreTrainedConfig):
     crf_emissions: bool = True
     crf_boundaries: str = "both"
     constrain_transitions: bool = False
+    tag_scheme: str = "bioes"
     malformed_spans: str = "drop"
     score_temperature: float = 1.0
     loss_reduction: str = "token"
@@ -289,6 +295,8 @@ class TaggerConfig(PreTrainedConfig):
             values = value if isinstance(value, (list, tuple)) else [value]
             if len(values) > _LONGEST_LIST or not all(least <= each <= most for each in values):
                 raise ValueError(f"{entry.name}={str(value)[:100]} must be from {least} to {most:,}.")
+            if entry.name in _ODD and not all(each % 2 for each in values):
+                raise ValueError(f"{entry.name}={value} must be odd, to read as many words before a word as after it.")
         if len(self.id2label or ()) > _MOST_LABELS:
             raise ValueError(f"id2label has {len(self.id2label or ()):,} labels, more than {_MOST_LABELS:,}.")
         for name, choices in ChainMap(*(vars(base).get("choices", {}) for base in type(self).__mro__)).items():

@@ -1,4 +1,4 @@
-"""Conversion between public labels (IOB2 or plain) and the inner tags (BIOES) of decoders."""
+"""Conversion between public labels (IOB2 or plain) and the inner tags (BIOES or IOB2) of decoders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Tables(NamedTuple):
     inside_label: Tensor  # (types,) public I- label; the B- label where there is none
     continued: Tensor  # (K, K) true where the tag of a column continues the chunk of that of the row before it
     whole: Tensor  # (K, K) true where a chunk may begin with the tag of the row and end with that of the column
-    label_of: Tensor  # (2, K) public label of an inner tag that does not continue a chunk, and of one that does
+    label_of: Tensor  # (K, K) public label of the tag of a column after that of the row
     inner_of: Tensor  # (2, 2, L) inner tag of a public label, by whether it continues a chunk and is continued
     barred_transitions: Tensor  # (K, K) forbidden transitions from row to column
     barred_start: Tensor  # (K,) tags that cannot start a sentence
@@ -38,16 +38,17 @@ class TagSpace:
     """Translates between the public labels of a config and the inner tags of its model.
 
     Public IOB2 labels become inner BIOES tags: O, then B, I, E, S of each type in the order of the types' first
-    labels, or S alone for a type that has no I- label and so only entities of one word. Labels without B- or I-
-    prefixes are plain (parts of speech, say): inner and public tags are the same.
+    labels, or S alone for a type that has no I- label and so only entities of one word. With the scheme "iob2" there
+    are only B and I, and an entity may end anywhere. Labels without B- or I- prefixes are plain (parts of speech, say):
+    inner and public tags are the same.
     """
 
-    def __init__(self, labels: list[str]) -> None:
-        self.labels = labels
+    def __init__(self, labels: list[str], scheme: str = "bioes") -> None:
+        self.labels, self.scheme = labels, scheme
         if len(set(labels)) < len(labels):
             raise ValueError(f"The labels {labels} name one label twice; give every id of id2label a name of its own.")
         self.chunked = any(label.startswith(("B-", "I-")) for label in labels)
-        self._lists = _chunk_tables(labels) if self.chunked else _plain_tables(labels)
+        self._lists = _chunk_tables(labels, scheme) if self.chunked else _plain_tables(labels)
         self._on: dict[torch.device, Tables] = {}
 
     def rename(self, labels: list[str]) -> None:
@@ -57,7 +58,7 @@ class TagSpace:
             ValueError: If these are other labels, or a label of before has a new place.
         """
         moved = any(label in self.labels and self.labels.index(label) != at for at, label in enumerate(labels))
-        renamed = TagSpace(labels)
+        renamed = TagSpace(labels, self.scheme)
         if moved or (renamed.chunked, renamed._lists) != (self.chunked, self._lists):
             raise ValueError(f"{labels} are not new names of the labels {self.labels}, in the same order.")
         self.labels = labels
@@ -79,12 +80,18 @@ class TagSpace:
         tables = {name: torch.tensor(values, device=device) for name, values in self._lists.items()}
         kind, entity_type = tables["kind"], tables["entity_type"]
         before, entity_type_before = kind.unsqueeze(1), entity_type.unsqueeze(1)
-        goes_on, stays_open = (kind == INSIDE) | (kind == END), (kind == BEGIN) | (kind == INSIDE)
+        begun, goes_on = (kind == BEGIN) | (kind == INSIDE), (kind == INSIDE) | (kind == END)
+        marks_ends = self.scheme == "bioes"
+        stays_open, ends = begun & marks_ends, kind == END if marks_ends else begun
         continued = continues(kind, entity_type, before, entity_type_before)
+        owner = tables["public"][:1].where(kind == OUTSIDE, tables["begin_label"][entity_type])
+        kinds, types = torch.tensor([[SINGLE, BEGIN], [END, INSIDE]], device=device), tables["public_type"]
         tables |= {
+            "label_of": torch.where(continued, tables["inside_label"][entity_type], owner),
+            "inner_of": tables["inner"][kinds][..., types].masked_fill(types == NO_TYPE, 0),
             "continued": continued,
-            "whole": ((before == BEGIN) & (kind == END)) | ((before == SINGLE) & (kind == SINGLE)),
-            "barred_transitions": torch.where(stays_open.unsqueeze(1), ~continued, goes_on),
+            "whole": ((before == BEGIN) & ends) | ((before == SINGLE) & (kind == SINGLE)),
+            "barred_transitions": (stays_open.unsqueeze(1) | goes_on) & ~continued,
             "barred_start": goes_on,
             "barred_end": stays_open,
         }
@@ -140,8 +147,8 @@ class TagSpace:
             return path
         tables = self.on(path.device)
         path = torch.where(mask, path, self.outside[0])
-        continued = tables.continued[_shifted(path, 1, self.outside[0]), path]
-        label = tables.label_of[continued.long(), path]
+        before = _shifted(path, 1, self.outside[0])
+        continued, label = tables.continued[before, path], tables.label_of[before, path]
         if repair:
             return label
         end = path.shape[1] - 1
@@ -165,7 +172,7 @@ def _shifted(values: Tensor, offset: int, fill: float) -> Tensor:
     return nn.functional.pad(kept, edge, value=fill)
 
 
-def _chunk_tables(labels: list[str]) -> dict[str, list]:
+def _chunk_tables(labels: list[str], scheme: str) -> dict[str, list]:
     """The tables of IOB2 labels.
 
     Raises:
@@ -186,36 +193,28 @@ def _chunk_tables(labels: list[str]) -> dict[str, list]:
             raise ValueError(f"The label {label!r} has no partner 'B-{name}'; IOB2 starts every entity with B-.")
         if label != "O" and name not in types:
             types.append(name)
-    kind, entity_type, public = [OUTSIDE], [NO_TYPE], [place["O"]]
+    tags = [(OUTSIDE, NO_TYPE, place["O"])]
     inner = [[0] * len(types) for _ in range(5)]
-    begins, insides = [place["O"]], [place["O"]]
     for index, name in enumerate(types):
         begin, inside = place[f"B-{name}"], place.get(f"I-{name}")
-        members = [(SINGLE, begin)]
-        if inside is not None:
-            members = [(BEGIN, begin), (INSIDE, inside), (END, inside), (SINGLE, begin)]
-        for member, owner in members:
-            inner[member][index] = len(kind)
-            kind.append(member)
-            entity_type.append(index)
-            public.append(owner)
-            begins.append(begin)
-            insides.append(begin if inside is None else inside)
+        kinds = (BEGIN, INSIDE, END, SINGLE) if inside is not None else (SINGLE,)
+        if scheme == "iob2":
+            kinds = (BEGIN, INSIDE)[: len(kinds)]
+        for kind in kinds:
+            inner[kind][index] = len(tags)
+            tags.append((kind, index, begin if kind in (BEGIN, SINGLE) else inside))
+        if scheme == "iob2":
+            inner[SINGLE][index], inner[END][index] = inner[BEGIN][index], inner[INSIDE][index]
     types_of = [NO_TYPE if label == "O" else types.index(label[2:]) for label in labels]
-    behind = [[tag for tag, owner in enumerate(public) if owner == index] for index in range(len(labels))]
+    kind, entity_type, public = map(list, zip(*tags, strict=True))
     return {
         "kind": kind,
         "entity_type": entity_type,
         "public": public,
-        "members": [[tags[0], tags[-1]] for tags in behind],
+        "members": [[public.index(label), len(public) - 1 - public[::-1].index(label)] for label in range(len(labels))],
         "public_kind": [OUTSIDE if label == "O" else "OBI".index(label[0]) for label in labels],
         "public_type": types_of,
         "inner": inner,
-        "label_of": [begins, insides],
-        "inner_of": [
-            [[0 if type_ == NO_TYPE else inner[kind][type_] for type_ in types_of] for kind in kinds]
-            for kinds in ((SINGLE, BEGIN), (END, INSIDE))
-        ],
         "begin_label": [place[f"B-{name}"] for name in types],
         "inside_label": [place.get(f"I-{name}", place[f"B-{name}"]) for name in types],
     }
@@ -226,15 +225,9 @@ def _plain_tables(labels: list[str]) -> dict[str, list]:
     same = list(range(len(labels)))
     kind = [SINGLE] * len(labels)
     return {
+        **dict.fromkeys(("entity_type", "public", "public_type", "begin_label", "inside_label"), same),
         "kind": kind,
-        "entity_type": same,
-        "public": same,
-        "members": [[tag, tag] for tag in same],
         "public_kind": kind,
-        "public_type": same,
-        "label_of": [same, same],
-        "inner_of": [[same, same], [same, same]],
+        "members": [[tag, tag] for tag in same],
         "inner": [same] * 5,
-        "begin_label": same,
-        "inside_label": same,
     }

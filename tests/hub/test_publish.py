@@ -117,7 +117,7 @@ def test_a_copy_is_the_model_in_a_new_folder(hub, folder, tmp_path):
 
 def test_the_command_copies_without_weights(hub, folder, script, tmp_path):
     (folder / "learning_curve.png").write_bytes(b"x")
-    code, out, errors = script("publish.py", folder, "--to", "here", "--weights", "false")
+    code, out, errors = script("publish.py", folder, "--output", "here", "--weights", "false")
     assert (code, out) == (0, "here: 3 files\n"), errors
     assert content(tmp_path / "here").keys() == {"README.md", "config.json", "learning_curve.png"}
 
@@ -140,7 +140,7 @@ def test_the_command_publishes_and_needs_one_destination(hub, script, folder, mo
     code, out, _ = script("publish.py", folder, "--repo_id", NAME)
     assert (code, out) == (0, f"published as https://hub/{NAME}\n")
     assert hub.files(NAME) == content(folder)
-    for options in ([], ["--to", "there", "--repo_id", NAME], ["--repo_id", NAME, "--weights", "false"]):
+    for options in ([], ["--output", "there", "--repo_id", NAME], ["--repo_id", NAME, "--weights", "false"]):
         code, out, errors = script("publish.py", folder, *options)
         assert (code, out) == (1, "") and "--repo_id" in errors
 

@@ -28,6 +28,7 @@ def build(
         conditioned_transitions=conditioned,
         crf_boundaries=boundaries,
         score_temperature=temperature,
+        initializer="normal",
     )
     built = build_decoder(config, TagSpace(LABELS), STATE_SIZE).to(dtype)
     torch.manual_seed(seed)

@@ -56,9 +56,15 @@ def test_dropout_applies_to_word_and_character_features(tokenizer):
         assert not torch.equal(part[0, 0], part[0, 1])  # each word independently
 
 
-def test_embeddings_are_initialised_uniformly_by_their_size():
-    model = default_model()
-    for weights, size in ((model.features.words.weight[1:], 100), (model.features.chars.embedding.weight, 25)):
-        bound = math.sqrt(3 / size)
-        assert 0.97 * bound < weights.abs().max() <= bound
+@pytest.mark.parametrize("initializer", ["uniform", "glorot"])
+def test_initial_values_are_uniform_by_their_size_or_as_in_the_program(initializer):
+    model = default_model(initializer=initializer)
+    features, moves = model.features, model.decoder.transitions
+    for weights, (rows, size) in (
+        (features.words.weight[1:], (WORDS, 100)),
+        (features.chars.embedding.weight, (CHARS, 25)),
+        (moves, (TAGS + 2, TAGS + 2) if initializer == "glorot" else (0, 0)),
+    ):
+        bound = math.sqrt(6 / (rows + size) if initializer == "glorot" else 3 / size) if size else 0
+        assert 0.97 * bound <= weights.abs().max() <= bound
     assert not model.features.words.weight[0].any()

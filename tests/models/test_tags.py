@@ -111,6 +111,25 @@ def test_allowed_transitions_are_those_of_well_formed_sentences(labels):
         assert bool(joined) == well_formed
 
 
+def test_inner_tags_may_be_iob2():
+    labels = LABEL_SETS["a type of one word"]
+    space = TagSpace(labels, "iob2")
+    tables = space.on(torch.device("cpu"))
+    assert space.inner_tags == labels and not tables.barred_end.any()
+    inner, lengths, mask = random_tags(len(labels))
+    gold, strict, repaired = space.to_inner(inner), *(space.to_public_path(inner, mask, how) for how in (False, True))
+    for row, length in enumerate(lengths):
+        names = [labels[tag] for tag in inner[row].tolist()]
+        spans, allowed = ref.spans_conlleval(names[:length]), ref.spans_conlleval(names)
+        begun = [span for span in spans if names[span[1]].startswith("B")]
+        for path, kept in ((strict, begun), (repaired, spans)):
+            assert [labels[label] for label in path[row, :length]] == ref.public_tags(kept, length)
+        well_formed = ref.public_tags(allowed, WIDTH) == names
+        assert [labels[tag] for tag in gold[row]] == ref.public_tags(allowed, WIDTH)
+        barred = tables.barred_start[inner[row, 0]] | tables.barred_transitions[inner[row, :-1], inner[row, 1:]].any()
+        assert bool(barred) != well_formed
+
+
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [

@@ -43,6 +43,13 @@ def test_further_training_sentences_stand_behind_the_corpus_own(place):
     assert batch["labels"].tolist() == [[1, 0, IGNORED, IGNORED]]
 
 
+def test_the_validation_split_is_trained_on_if_asked_for(place):
+    corpus = load_corpus(place / "towns")
+    run = runs.ready(place / "towns", place / "model", train_on_validation=True, **SMALL)
+    assert run.corpus["train"][:]["tokens"] == corpus["train"][:]["tokens"] + corpus["validation"][:]["tokens"]
+    assert run.corpus["validation"][:]["tokens"] == corpus["validation"][:]["tokens"]
+
+
 def test_labels_are_renumbered_and_other_splits_left_out(tmp_path):
     (tmp_path / "a.conll").write_text("x B-LOC\ny B-PER\nz O\n")
     (tmp_path / "b").mkdir()
