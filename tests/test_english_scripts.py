@@ -149,6 +149,10 @@ def test_the_documented_scores_are_the_measured_ones():
     for row, (split, measure) in OPEN_ROWS.items():
         systems = ("english-ner-open", "open-1", shipped, peer)
         assert table[row] == [f"{found[name][split][measure]:.1f}" for name in systems], row
+    further = [found[name] for name in (shipped, "further-1", "further-2")]
+    assert table["CoNLL-2003, four types, test"] == [
+        f"{each['conll2003, as spelt']['own types']:.2f}" for each in further
+    ]
     comparison = (REPOSITORY / "docs" / "comparison.md").read_text(encoding="utf-8")
     for row, split in (("English PUD", "pud, as spelt"), ("… in lower case", "pud, lower case")):
         own, other = (f"{found[name][split]['f1']:.1f}" for name in (shipped, peer))

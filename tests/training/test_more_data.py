@@ -27,7 +27,7 @@ def place(tmp_path):
 
 
 def ready(place, out="model", **options):
-    options = {"types": "place=LOC,person=?", "more_data": [place / "further.conll"], **SMALL, **options}
+    options = {"types": ["place=LOC", "person=?"], "more_data": [place / "further.conll"], **SMALL, **options}
     return runs.ready(place / "towns", place / out, **options)
 
 
