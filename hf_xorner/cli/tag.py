@@ -76,6 +76,8 @@ def _exported(options: Options) -> OnnxTagger | None:
     folder = _english_package() if options.model is None else Path(options.model)
     if options.device or not folder or not (folder / GRAPH_FILE).is_file() or not find_spec("onnxruntime"):
         return None
+    if (folder / "model.safetensors").is_file():  # the graph may be that of earlier weights
+        return None
     return OnnxTagger.from_pretrained(folder, min_score=options.least_score())
 
 
