@@ -196,13 +196,14 @@ def _chunk_tables(labels: list[str], scheme: str) -> dict[str, list]:
     tags = [(OUTSIDE, NO_TYPE, place["O"])]
     inner = [[0] * len(types) for _ in range(5)]
     for index, name in enumerate(types):
-        begin, inside = place[f"B-{name}"], place.get(f"I-{name}")
-        kinds = (BEGIN, INSIDE, END, SINGLE) if inside is not None else (SINGLE,)
+        begin = place[f"B-{name}"]
+        inside = place.get(f"I-{name}", begin)
+        kinds: tuple[int, ...] = (BEGIN, INSIDE, END, SINGLE) if inside != begin else (SINGLE,)
         if scheme == "iob2":
             kinds = (BEGIN, INSIDE)[: len(kinds)]
-        for kind in kinds:
-            inner[kind][index] = len(tags)
-            tags.append((kind, index, begin if kind in (BEGIN, SINGLE) else inside))
+        for each in kinds:
+            inner[each][index] = len(tags)
+            tags.append((each, index, begin if each in (BEGIN, SINGLE) else inside))
         if scheme == "iob2":
             inner[SINGLE][index], inner[END][index] = inner[BEGIN][index], inner[INSIDE][index]
     types_of = [NO_TYPE if label == "O" else types.index(label[2:]) for label in labels]
