@@ -119,7 +119,7 @@ def held_out(named: list[tuple[str, Sentence]]) -> dict[str, list[Sentence]]:
 
 
 def leave_misc_open(splits: dict[str, dict[str, list[Sentence]]]) -> None:
-    """Where MISC is not annotated, give an unknown tag to words that are mostly MISC where it is."""
+    """Give words that are mostly MISC in CoNLL-2003 and WikiGold an unknown tag in corpora without that type."""
     annotated, seen = ("conll2003", "wikigold"), Counter[tuple[str, bool]]()
     for name in annotated:
         for words, tags in splits.get(name, {}).get("train", ()):

@@ -74,9 +74,9 @@ def run(words: Sequence[str]) -> None:
 def _exported(options: Options) -> OnnxTagger | None:
     """Return the tagger of an exported folder, or of the installed package of the English model: without PyTorch."""
     folder = _english_package() if options.model is None else Path(options.model)
-    if options.device or not folder or not (folder / GRAPH_FILE).is_file() or not find_spec("onnxruntime"):
-        return None
-    if (folder / "model.safetensors").is_file():  # the graph may be that of earlier weights
+    # Next to weights, the graph may be that of earlier ones.
+    exported = folder and (folder / GRAPH_FILE).is_file() and not (folder / "model.safetensors").is_file()
+    if options.device or not folder or not exported or not find_spec("onnxruntime"):
         return None
     return OnnxTagger.from_pretrained(folder, min_score=options.least_score())
 

@@ -102,8 +102,8 @@ def find_splits(folder: Path, below: bool = True, prefix: str = "") -> Found:
         prefix: The first characters of the names of the files in question; others do not count.
 
     Raises:
-        DataError: If files in two folders claim one split, other than the numbered parts of a table and BRAT's
-            documents, or if some of such parts are missing.
+        DataError: If files in two folders claim one split, or numbered files such as train_1 and train_2, other than
+            the parts of a table and BRAT's documents, or if some of such parts are missing.
     """
     inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     found = _sorted_by_split([path for path in inside if path.is_file() and path.name.startswith(prefix)], folder)
@@ -222,9 +222,10 @@ def _of_one_claim(paths: list[Path], split: str, folder: Path) -> list[Path]:
     if all(path.suffix == ANNOTATION_SUFFIX for path in paths):
         return paths
     claims = {path: _claim_of(path.relative_to(folder)) for path in paths}
-    if len({claim.parent for claim in claims.values()}) > 1:
+    kinds = {claim.with_name(re.sub(r"\d+", "", claim.name)) for claim in claims.values()}
+    if len({kind.parent for kind in kinds}) > 1 or len(kinds) < len(set(claims.values())):
         names = _listed(list(dict.fromkeys(claims.values())), folder, " and ")
-        raise DataError(f"{folder}: {names} all look like the {split} split; name one of their folders instead.")
+        raise DataError(f"{folder}: {names} all look like the {split} split; name one file or folder instead.")
     best = min(claims.values(), key=_preference)
     return [path for path in paths if claims[path] == best]
 

@@ -212,8 +212,7 @@ def differing_sentences(
     for number in numbers:
         if difference[number]:
             (gold, ours), (_, theirs) = (_entities(side, number, system.tokens[number]) for side in pairs)
-            row = {"words": list(system.tokens[number]), "gold": gold, "predicted": ours, "other": theirs}
-            sentences.append(row)
+            sentences.append({"words": list(system.tokens[number]), "gold": gold, "predicted": ours, "other": theirs})
     return {"better": int((difference < 0).sum()), "worse": int((difference > 0).sum()), "sentences": sentences}
 
 

@@ -178,7 +178,7 @@ class TrainingRun(NamedTuple):
             if self.run.quantize:
                 model = trainer.accelerator.unwrap_model(trainer.model)
                 trainer.model = trainer.model_wrapped = quantized(model, BITS[self.run.quantize])
-            if self.run.calibrate and trainer.eval_dataset is not None:
+            if self.run.calibrate and not self.run.train_on_validation and trainer.eval_dataset is not None:
                 fit_temperature(trainer)
             trainer.save_model()
             training = Training.of(*words_and_tags(self.corpus["train"]))

@@ -299,6 +299,7 @@ def test_changed_defaults_are_saved(tokenizer, tmp_path):
     changed = copy.deepcopy(tokenizer)
     changed.padding_side, changed.truncation_side, changed.model_max_length = "left", "left", 5
     changed.save_pretrained(tmp_path)
+    assert "\n" not in (tmp_path / "tokenizer.json").read_text()
     loaded = WordCharTokenizer.from_pretrained(tmp_path, padding_side="left", truncation_side="left")
     output = loaded(["a b c d e f g", "Ann"], padding=True, truncation=True)
     assert output["attention_mask"] == [[1] * 5, [0] * 4 + [1]]
