@@ -229,12 +229,13 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
     def _save_pretrained(
         self, save_directory: Any, file_names: Any, legacy_format: Any = None, filename_prefix: Any = None
     ) -> tuple[str, ...]:
-        """Save as the base class does, and the pieces in a file of their own."""
+        """Save as the base class does, but without indentation, and the pieces in a file of their own."""
         file_names = super()._save_pretrained(save_directory, file_names, legacy_format, filename_prefix)
+        folder = f"{save_directory}/{filename_prefix}-" if filename_prefix else f"{save_directory}/"
+        self.backend_tokenizer.save(folder + self.vocab_files_names["tokenizer_file"], pretty=False)
         if self.pieces is None:
             return file_names
-        prefix = f"{filename_prefix}-" if filename_prefix else ""
-        path = f"{save_directory}/{prefix}{self.vocab_files_names['piece_tokenizer_file']}"
+        path = folder + self.vocab_files_names["piece_tokenizer_file"]
         self.pieces.tokenizer.save(path, pretty=False)
         return (*file_names, path)
 
