@@ -168,8 +168,8 @@ def test_a_redacted_text_is_the_rest_with_replacements_and_can_be_restored(each_
             expected = f"{expected[: entity.start]}<{entity.label}>{expected[entity.end :]}"
         assert redaction.text == expected
         assert redaction.restore() == entities.text
-        assert [entity.text for entity in redaction.replaced] == [entity.text for entity in entities]
-        assert {redaction.text[e.start : e.end] == f"<{e.label}>" for e in redaction.replaced} <= {True}
+        assert [entity.text for entity in redaction] == [entity.text for entity in entities]
+        assert {redaction.text[e.start : e.end] == f"<{e.label}>" for e in redaction} <= {True}
         found += len(entities)
     assert found > 20
 
