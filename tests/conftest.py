@@ -10,7 +10,7 @@ Shared code of the tests is in one of these files:
 - `tiny_encoders.py`: contextual encoders of a few weights, and tokenizers of every family.
 - `fake_hub.py`: the Hub's client, on repositories in memory.
 - Oracles, which share no code with the library: `references.py` and `reference_*.py` (models in float64 loops),
-  `chain_oracle.py` (CRFs by enumeration), `tokenizer_oracle.py`, `evaluation/span_oracle.py` (spans and scores).
+  `chain_oracle.py` (CRFs by enumeration), `tokenizer_oracle.py`, `span_oracle.py` (spans and scores).
 
 Real corpora are used only if the environment variable HF_XORNER_CORPORA names their folder; without it those tests are
 skipped. No test needs the network.
@@ -30,6 +30,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 # No test uses the network: a name that is not found locally must fail at once.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -50,6 +51,11 @@ torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 
 atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
+
+#: Examples of Hypothesis for each test: few by default, and many with `--hypothesis-profile nightly`.
+for name, examples in (("nightly", 500), ("default", 25)):
+    settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    settings.load_profile(name)
 
 
 #: The files that take longest, longest first, so that short ones are left for the end and no core idles. By the CPU

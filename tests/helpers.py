@@ -12,6 +12,7 @@ import pytest
 import reference_encoders
 import torch
 import torch.nn.functional as F
+from chain_oracle import alone
 from processes import free_port
 
 from hf_xorner import files
@@ -142,6 +143,18 @@ def score(model, batch, **options):
 def crf_of(model, words):
     """Return the transitions, start and end of one sentence for the references, barred transitions included."""
     return reference_encoders.crf(weights_of(model), reference_states(model, words))
+
+
+@torch.no_grad()
+def chains_of(model, batch):
+    """Return the scores of each sentence of a right-padded batch as arguments of `chain_oracle`."""
+    lengths = batch["attention_mask"].sum(1)
+    states = model.encode(batch["input_ids"], batch["char_ids"], lengths).states
+    scores = model.score(states)
+    chain = (scores, *(scores.new_zeros([scores.shape[-1]] * dimensions) for dimensions in (2, 1, 1)))
+    if model.config.decoder == "crf":
+        chain = model.decoder.chain(scores, states)
+    return [alone(chain, row, length) for row, length in enumerate(lengths.tolist())]
 
 
 def close(actual, expected, tolerance):

@@ -2,7 +2,7 @@ from collections import Counter
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from span_oracle import (
     POLICIES,
@@ -93,7 +93,6 @@ def confusion_by_loop(gold, predicted, types):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(deadline=None, max_examples=25)
 @given(data=st.data())
 def test_breakdowns_match_loops_over_the_spans(scheme, data):
     tags, predicted_tags = data.draw(pairs(scheme))
@@ -117,7 +116,6 @@ def test_breakdowns_match_loops_over_the_spans(scheme, data):
 # --- Surface forms ---------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=25)
 @given(pairs_with_words(), st.sampled_from(POLICIES))
 def test_pairs_of_surface_form_and_type_are_scored_once(pair, policy):
     gold, predicted, words = pair
@@ -154,7 +152,6 @@ def part_of(words, train, vectors):
 # --- Vocabularies ----------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=25)
 @given(pairs_with_words(), st.sampled_from(POLICIES), VOCABULARY, VOCABULARY)
 def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
     gold, predicted, words = pair
@@ -180,7 +177,6 @@ def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
 # --- Seen entities ---------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=25)
 @given(
     pairs_with_words(), st.sampled_from(POLICIES), st.sets(st.lists(st.sampled_from("abABc"), max_size=2).map(" ".join))
 )
@@ -214,7 +210,6 @@ def kind_by_loop(words):
     return "short" if len(words) < 7 else "other"
 
 
-@settings(deadline=None, max_examples=25)
 @given(pairs_with_words(), st.sampled_from(POLICIES), st.randoms(use_true_random=False))
 def test_sentence_kinds_match_a_loop(pair, policy, random):
     gold, predicted, words = pair
@@ -238,7 +233,6 @@ def plain_pairs(draw):
     return [[draw(st.lists(tag, min_size=length, max_size=length)) for length in lengths] for _ in range(2)]
 
 
-@settings(deadline=None, max_examples=25)
 @given(plain_pairs())
 def test_plain_tags_are_scored_one_by_one(pair):
     comparison = Comparison.of(*pair, scheme="plain")

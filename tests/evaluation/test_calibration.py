@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from conftest import LABELS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_texts import GIVEN, lively_model
 
@@ -13,7 +13,6 @@ from hf_xorner.evaluation.report import calibration, entity_confidences
 # --- Calibration -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(st.floats(0, 1) | st.integers(0, 10).map(lambda tenth: tenth / 10), st.booleans()),

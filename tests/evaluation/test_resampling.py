@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xorner.evaluation.resampling import bootstrap_intervals, randomisation_test
@@ -72,7 +72,6 @@ def paired_counts(draw):
 # --- Randomisation ---------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=25)
 @given(paired_counts())
 def test_small_cases_equal_the_enumeration_of_all_swaps(pair):
     expected = p_by_brute_force(*pair)

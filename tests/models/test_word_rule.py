@@ -3,7 +3,7 @@
 import time
 import unicodedata
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
@@ -145,7 +145,6 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=40).map("".join), min_size=10, max_size=10))
 def test_words_cover_exactly_the_nonblank_characters(texts):
     for text in texts:
