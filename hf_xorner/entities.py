@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import chain, islice
 from numbers import Real
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .models.word_ids import check_text
+from .models.word_ids import BEGIN, INSIDE, NO_TYPE, OUTSIDE, check_text, chunks_of
 
 _log = logging.getLogger(__name__)
 
@@ -68,11 +68,14 @@ class Entities(list[Entity]):
         super().__init__(entities)
         self.text = text
 
-    def redact(self, template: str = "[{label}]") -> Redaction:
-        """Replace the entities in the text.
+    def redact(self, template: str = "[{label}]") -> Entities:
+        """Return the text with its entities replaced; the entities keep their own texts, to be restored.
 
         Args:
             template: The replacement: `{label}` is the label, `{number}` counts the distinct entities of a label.
+
+        Returns:
+            The entities, whose `start` and `end` are those of the replacement in the redacted `text`.
         """
         text, end, replaced = "", 0, []
         numbers: dict[str, dict[str, int]] = {}  # of the entities of a label, by their texts
@@ -83,50 +86,38 @@ class Entities(list[Entity]):
             start, end = len(text), entity.end
             text += template.replace("{label}", entity.label).replace("{number}", number)
             replaced.append(Entity({**entity, "start": start, "end": len(text)}))
-        return Redaction(text + self.text[end:], replaced)
+        return Entities(replaced, text + self.text[end:])
+
+    def restore(self) -> str:
+        """Return the text with the own text of each entity, as it was before `redact`."""
+        return self._with_each(lambda entity: entity.text)
 
     def in_colour(self) -> str:
         """Return the text for a terminal, with each entity in colour and its label behind it."""
-        parts, end = [], 0
-        for entity in self:
+
+        def marked(entity: Entity) -> str:
             colour = f"\x1b[{31 + hue_of(entity.label) // 60}"
-            marked = f"{colour};1m{self.text[entity.start : entity.end]}{colour};22m {entity.label}\x1b[0m"
-            parts += [self.text[end : entity.start], marked]
-            end = entity.end
-        return "".join([*parts, self.text[end:]])
+            return f"{colour};1m{entity.text}{colour};22m {entity.label}\x1b[0m"
+
+        return self._with_each(marked)
 
     def _repr_html_(self) -> str:
+        def marked(entity: Entity) -> str:
+            style = (
+                f"background: hsl({hue_of(entity.label)}, 80%, 85%); color: black; border-radius: 4px; padding: 0 3px"
+            )
+            text, label = escape(entity.text), escape(entity.label)
+            return f'<mark style="{style}" title="{entity.score:.3f}">{text} <small><b>{label}</b></small></mark>'
+
+        return f'<div style="white-space: pre-wrap">{self._with_each(marked, escape)}</div>'
+
+    def _with_each(self, marked: Callable[[Entity], str], rest: Callable[[str], str] = str) -> str:
+        """Return the text with something in place of each entity."""
         parts, end = [], 0
         for entity in self:
-            hue = hue_of(entity.label)
-            parts += [
-                escape(self.text[end : entity.start]),
-                f'<mark style="background: hsl({hue}, 80%, 85%); color: black; border-radius: 4px; padding: 0 3px" '
-                f'title="{entity.score:.3f}">{escape(self.text[entity.start : entity.end])} '
-                f"<small><b>{escape(entity.label)}</b></small></mark>",
-            ]
+            parts += [rest(self.text[end : entity.start]), marked(entity)]
             end = entity.end
-        return f'<div style="white-space: pre-wrap">{"".join(parts)}{escape(self.text[end:])}</div>'
-
-
-class Redaction(NamedTuple):
-    """A text with its entities replaced.
-
-    Attributes:
-        text: The redacted text.
-        replaced: The entities with their own texts; `start` and `end` are those of the replacement in `text`.
-    """
-
-    text: str
-    replaced: list[Entity]
-
-    def restore(self) -> str:
-        """Return the text from before."""
-        parts, end = [], 0
-        for entity in self.replaced:
-            parts += [self.text[end : entity.start], entity.text]
-            end = entity.end
-        return "".join(parts) + self.text[end:]
+        return "".join([*parts, rest(self.text[end:])])
 
 
 class Annotation(NamedTuple):
@@ -195,7 +186,7 @@ class BaseTagger(ABC):
         default: What `min_score` is by default: that of the model's config, if there is one.
 
     Attributes:
-        types: The type of entity of every label.
+        entity_labels: The labels of entities, in the order of the model's labels.
         min_score: The argument, or its default, or 0; the methods that find entities take another one.
         batches_ahead: Batches that are read ahead to group sentences of similar length.
     """
@@ -211,10 +202,12 @@ class BaseTagger(ABC):
     ) -> None:
         self.tokenizer = tokenizer
         self.labels = list(labels)
-        self.types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
+        types = [label[2:] if label.startswith(("B-", "I-")) else label for label in labels]
+        self.entity_labels = list(dict.fromkeys(name for name in types if name != "O"))
+        number = {"O": NO_TYPE, **{name: index for index, name in enumerate(self.entity_labels)}}
         # Neighbours of one type are an entity, up to the next B- label.
-        self._begins = [label.startswith("B-") for label in labels]
-        self._outside = np.array([label == "O" for label in labels])  # (labels,)
+        kinds = [OUTSIDE if label == "O" else BEGIN if label.startswith("B-") else INSIDE for label in labels]
+        self._kinds, self._types = np.array(kinds), np.array([number[name] for name in types])  # (labels,)
         self.min_score = self._checked(default or 0.0 if min_score is None else min_score)
         if min_score is None and self.min_score:
             _log.warning(
@@ -223,15 +216,10 @@ class BaseTagger(ABC):
                 self.min_score,
             )
 
-    @property
-    def entity_labels(self) -> list[str]:
-        """The labels of entities, in the order of the model's labels."""
-        return list(dict.fromkeys(name for name in self.types if name != "O"))
-
     def _checked(self, min_score: NumberByLabel) -> NumberByLabel:
         """Return a least score that fits the model."""
         checked_numbers(min_score, "min_score", 1, self.entity_labels)
-        if min_score and not self._outside.any():
+        if min_score and "O" not in self.labels:
             raise ValueError("min_score needs a model with the label O, for the words of entities that are left out.")
         return min_score
 
@@ -255,7 +243,7 @@ class BaseTagger(ABC):
 
     def redact(
         self, item: str | Sequence[str], template: str = "[{label}]", min_score: NumberByLabel | None = None
-    ) -> Redaction:
+    ) -> Entities:
         """Replace the entities of one text; see `Entities.redact`."""
         return self(item, min_score).redact(template)
 
@@ -322,7 +310,7 @@ class BaseTagger(ABC):
             for place, entity in self._entities(texts, words.counts, places, labels, path_log_probs):
                 annotation = results[numbers[place]]
                 if entity.score < least_score(least, entity.label):
-                    annotation.labels[entity.word_start : entity.word_end] = self._outside.argmax()
+                    annotation.labels[entity.word_start : entity.word_end] = self.labels.index("O")
                 else:
                     annotation.entities.append(entity)
         return results
@@ -336,24 +324,16 @@ class BaseTagger(ABC):
         path_log_probs: np.ndarray,
     ) -> Iterator[tuple[int, Entity]]:
         """Entities, each with the number of its text."""
-        ends = counts.cumsum()
-        inside = np.flatnonzero(~self._outside[labels])
-        columns = inside, ends.searchsorted(inside, "right"), labels[inside]
-        spans: list[list[int]] = []  # the number of the text, the label, the first word, and the one behind the last
-        for word, number, label in zip(*(column.tolist() for column in columns), strict=True):
-            adjoins = bool(spans) and spans[-1][0] == number and spans[-1][3] == word
-            if adjoins and not self._begins[label] and self.types[label] == self.types[spans[-1][1]]:
-                spans[-1][3] += 1
-            else:
-                spans.append([number, label, word, word + 1])
-        for number, label, first, end in spans:
+        chunks = chunks_of(self._kinds[labels], self._types[labels], counts)
+        numbers = counts.cumsum().searchsorted(chunks.first, "right")
+        columns = numbers, (counts.cumsum() - counts)[numbers], *chunks
+        for number, begin, first, end, kind in zip(*(column.tolist() for column in columns), strict=True):
             # The first word by itself, the others given the word before: exact for a chain of words.
             log_prob = float(path_log_probs[first, 0]) + sum(path_log_probs[first + 1 : end, 1].tolist())
             start, stop = int(places[first, 0]), int(places[end - 1, 1])
-            begin = int(ends[number] - counts[number])
             offsets = {"start": start, "end": stop, "word_start": first - begin, "word_end": end - begin}
             score = math.exp(min(log_prob, 0))
-            yield number, Entity(label=self.types[label], text=texts[number][start:stop], **offsets, score=score)
+            yield number, Entity(label=self.entity_labels[kind], text=texts[number][start:stop], **offsets, score=score)
 
 
 def batches_of(counts: np.ndarray, batch_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -6,23 +6,26 @@ import csv
 import gzip
 import io
 import json
+import logging
 import math
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
-from .entities import BATCHES_AHEAD, Annotation, BaseTagger, Entities, NumberByLabel, number_by_label
+from .entities import BATCHES_AHEAD, Annotation, BaseTagger, Entities, Entity, NumberByLabel, number_by_label
 from .errors import DataError, first_line
 from .files import BYTE_ORDER_MARK, check_apart, decompressed, english, locked, open_bytes
 from .options import check_values, option
+
+_log = logging.getLogger(__name__)
 
 STDIN = "-"
 AUTO = "auto"
@@ -107,16 +110,12 @@ class Tally:
         words: Number of their words.
         faults: Number of bad records that were skipped.
         first_fault: The error message of the first of them.
-        existing: Number of outputs of a folder that existed already.
-        ignored: Files of a folder that were ignored for their suffix.
     """
 
     records: int = 0
     words: int = 0
     faults: int = 0
     first_fault: str = ""
-    existing: int = 0
-    ignored: list[str] = field(default_factory=list)
 
 
 class Record(NamedTuple):
@@ -155,7 +154,7 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
     output = Path(options.output).expanduser() if options.output else None
     pairs: list[tuple[str, Path | None]] = [(source, output)]
     if source != STDIN and not _is_text(source) and Path(source).expanduser().is_dir():
-        pairs = list(_pairs_of_folder(Path(source).expanduser(), output, options, tally))
+        pairs = list(_pairs_of_folder(Path(source).expanduser(), output, options))
     elif output and output.exists() and (output.is_dir() or not options.overwrite):
         raise DataError(f"{output}: exists already; choose another output, or set overwrite.")
     for name, target in pairs:
@@ -187,9 +186,7 @@ def _loaded(options: TaggingOptions) -> BaseTagger:
         return Tagger.from_pretrained(options.model, options.device, min_score=options.least_score())
 
 
-def _pairs_of_folder(
-    folder: Path, output: Path | None, options: TaggingOptions, tally: Tally
-) -> Iterator[tuple[str, Path]]:
+def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions) -> Iterator[tuple[str, Path]]:
     """Yield the files of a folder whose output is missing, with their outputs."""
     if output is None or output.is_file() or output.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"{folder}: is a folder; name another folder as output, outside of it.")
@@ -200,16 +197,14 @@ def _pairs_of_folder(
             continue
         kind = KINDS.get(_suffix_of(name)) if options.input_format == AUTO else options.input_format
         if kind is None:
-            tally.ignored.append(str(name))
+            _log.warning("%s is ignored for its suffix; name input_format to read all files.", path)
             continue
         bare = output / (name.with_suffix("") if name.suffix.lower() == ".gz" else name)
         target = bare.with_suffix(f".{_format_of(None, kind, options)}")
         if target in inputs:
             raise DataError(f"{folder}: {inputs[target]} and {name} would both become {target}; rename one of them.")
         inputs[target] = name
-        if target.exists() and not options.overwrite:
-            tally.existing += 1
-        else:
+        if options.overwrite or not target.exists():
             yield str(path), target
 
 
@@ -268,7 +263,8 @@ def _outputs(
                 written.append(_redacted(record, annotation, format, options.template))
             else:
                 written.append(_WRITERS[format](record, annotation, count, tagger.labels))
-        yield b"".join(written)
+        # Bytes that are not UTF-8 stay in rows; JSON writes lone surrogates so.
+        yield "".join(written).encode("utf-8", "surrogateescape" if format == _ROWS else "backslashreplace")
         tally.records += len(block)
 
 
@@ -421,70 +417,73 @@ def _sentences(lines: Iterator[tuple[int, str]], name: str, field: str | None) -
 # --- Writing ---------------------------------------------------------------------------------------------------------
 
 
-def _entities(record: Record, annotation: Annotation | None) -> dict[str, list[dict[str, Any]]]:
-    """Return the entities of a record, as a field of it."""
+def _entities(record: Record, entities: Sequence[Entity]) -> list[dict[str, Any]]:
+    """Return entities of a record for JSON."""
     of_words = ("word_start", "word_end") if isinstance(record.item, list) else ()
-    entities = [
+    return [
         {name: entity[name] for name in ("label", "start", "end", "text", *of_words)}
         | {"score": round(entity.score, _SCORE_DIGITS)}
-        for entity in (annotation.entities if annotation else ())
+        for entity in entities
     ]
-    return {"predicted_entities" if "entities" in record.fields else "entities": entities}
 
 
-def _json_line(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+def _as_field(record: Record, annotation: Annotation | None) -> tuple[str, list[dict[str, Any]]]:
+    """Return the name of a further field of a record, and the entities for it."""
+    name = "predicted_entities" if "entities" in record.fields else "entities"
+    return name, _entities(record, annotation.entities if annotation else [])
+
+
+def _json_line(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> str:
     """Return the record as an object with its entities."""
     fault = {"error": record.fault} if record.fault else {}
-    line = json.dumps({**record.fields, **fault, **_entities(record, annotation)}, ensure_ascii=False, default=str)
-    return f"{line}\n".encode("utf-8", "backslashreplace")  # lone surrogates as JSON writes them
+    fields = {**record.fields, **fault, **dict([_as_field(record, annotation)])}
+    return json.dumps(fields, ensure_ascii=False, default=str) + "\n"
 
 
-def _csv_lines(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+def _csv_lines(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> str:
     """Return a line for each entity, with the number of its record."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(
+    return _as_csv(
         (number, entity.label, entity.text, entity.start, entity.end, round(entity.score, _SCORE_DIGITS))
         for entity in (annotation.entities if annotation else ())
     )
-    return text.getvalue().encode()
 
 
-def _row(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+def _row(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> str:
     """Return the row of a record with its entities as JSON in one more column, after the header if it is the first."""
+    name, entities = _as_field(record, annotation)
+    row = {**record.fields, name: json.dumps(entities, ensure_ascii=False)}
+    return _as_csv([*([row] if number == 1 else []), row.values()])
+
+
+def _as_csv(rows: Iterable[Iterable[Any]]) -> str:
     text = io.StringIO()
-    ((field, entities),) = _entities(record, annotation).items()
-    row = {**record.fields, field: json.dumps(entities, ensure_ascii=False)}
-    csv.writer(text, lineterminator="\n").writerows([*([row] if number == 1 else []), row.values()])
-    return text.getvalue().encode("utf-8", "surrogateescape")  # bytes that are not UTF-8 stay
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
-def _columns(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+def _columns(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> str:
     """Return a line for each word with its tag, and an empty line."""
     item, lines = record.item, []
     if annotation is not None and item is not None:
         words = [item[start:end] for start, end in annotation.places.tolist()] if isinstance(item, str) else item
         lines = [f"{word}\t{labels[label]}\n" for word, label in zip(words, annotation.labels, strict=True)]
-    return "".join([*lines, "\n"]).encode()
+    return "".join([*lines, "\n"])
 
 
-def _in_colour(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> bytes:
+def _in_colour(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> str:
     """Return the text with its entities in colour."""
-    line = annotation.entities.in_colour() if annotation else f"({record.fault})"
-    return f"{line}\n".encode("utf-8", "backslashreplace")
+    return (annotation.entities.in_colour() if annotation else f"({record.fault})") + "\n"
 
 
-def _redacted(record: Record, annotation: Annotation | None, format: str, template: str) -> bytes:
+def _redacted(record: Record, annotation: Annotation | None, format: str, template: str) -> str:
     """Return the redacted text of a record as a line, or as an object with what was replaced."""
-    text = ""
-    if annotation is not None:
-        text, replaced = annotation.entities.redact(template)
-        annotation = annotation._replace(entities=Entities(replaced))
-    line = text
-    if format == "jsonl":
-        (entities,) = _entities(record, annotation).values()
-        fault = {"error": record.fault} if record.fault else {}
-        line = json.dumps({"text": text, **fault, "replaced": entities}, ensure_ascii=False)
-    return f"{line}\n".encode("utf-8", "backslashreplace")
+    redacted = annotation.entities.redact(template) if annotation else Entities()
+    if format != "jsonl":
+        return f"{redacted.text}\n"
+    fault = {"error": record.fault} if record.fault else {}
+    return (
+        json.dumps({"text": redacted.text, **fault, "replaced": _entities(record, redacted)}, ensure_ascii=False) + "\n"
+    )
 
 
 _WRITERS = {"jsonl": _json_line, "conll": _columns, "csv": _csv_lines, _ROWS: _row, "colour": _in_colour}

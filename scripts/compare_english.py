@@ -56,7 +56,7 @@ def main() -> None:
         splits = load_corpus(*source, strip="^en:")
         split = splits["train"] if list(splits) == ["train"] else splits[options.split]  # a file is one split
         corpus = Path(corpus).stem
-        names = split.features["ner_tags"].feature.names
+        names = [*split.features["ner_tags"].feature.names, "?"]  # the last has the number -1
         words, gold = list(split["tokens"]), [[names[tag] for tag in row] for row in split["ner_tags"]]
         for case, change in CASES.items():
             changed = [list(map(change, sentence)) for sentence in words]
@@ -85,9 +85,9 @@ def scores(
 
 
 def renamed(tag: str, kept: Sequence[str]) -> str:
-    """Return a tag with its type as it is called here, or O."""
+    """Return a tag with its type as it is called here, O, or ? where it is unknown."""
     new = TYPES.get(tag[2:])
-    return f"{tag[:2]}{new}" if new in kept else "O"
+    return tag if tag == "?" else f"{tag[:2]}{new}" if new in kept else "O"
 
 
 def line(score: dict[str, Any]) -> str:

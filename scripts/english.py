@@ -1,13 +1,13 @@
 r"""Train an English tagger of model_cards/ from raw corpora: one command, several seeds.
 
 The steps are commands, printed as they run: the pooled corpus (ner-open), vectors of word pieces, with `--context`
-teachers over an encoder's states, and for each seed a student that learns from them, beside one that does not. Finished
-steps are not repeated.
+teachers over an encoder's states, and for each seed a student that learns from them, beside one that does not. With
+`--further`, one of the students is then trained on all corpora, once for each seed. Finished steps are not repeated.
 
     python scripts/english.py ner-small --vectors glove.6B.100d.txt --pieces sentence-transformers/all-MiniLM-L6-v2 \
-        --context sentence-transformers/all-mpnet-base-v2 --data_dir corpora/ --output runs/english
+        --context sentence-transformers/all-mpnet-base-v2 --data_dir corpora/ --output runs/english --further 2
 
-`data_dir` holds the folders wnut17, wikiann-en, and conll2003 (ner-small) or open (ner-open; see
+`data_dir` holds the folders wnut17, wikiann-en, conll2003 (ner-small) and open (ner-open and `--further`; see
 `scripts/english_corpora.py`). `scripts/compare_english.py` scores the models.
 """
 
@@ -39,15 +39,15 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=10000, help="Sentences of WikiANN that the teachers label.")
     parser.add_argument("--text", type=Path, nargs="+", default=[], help="Files of text for the teachers, too.")
     parser.add_argument("--alone", action="store_true", help="Also train each student without the teachers.")
-    options, further = parser.parse_known_args()
+    parser.add_argument("--further", type=int, help="The seed of the student that is trained further (ner-small).")
+    options, more = parser.parse_known_args()
     here, data_dir = options.output / options.recipe, options.data_dir
     here.mkdir(parents=True, exist_ok=True)
     data: list[object] = ["--data_dir", data_dir, "--vectors", options.vectors, "--resume_from_checkpoint", "true"]
     named = ["conll2003", "wnut17"]
     if options.recipe == "ner-open":
         pooled = here / "corpus"
-        script = Path(__file__).with_name("english_corpora.py")
-        step(pooled / "train.conll", script, "--data_dir", data_dir, "--output", pooled)
+        step(pooled / "train.conll", POOL, "--data_dir", data_dir, "--output", pooled)
         named, data = [str(pooled.resolve())], [*data, "--dataset", pooled.resolve()]
     wikiann = list(load_corpus(str(data_dir / "wikiann-en"), strip="^en:")["train"]["tokens"])
     corpora = [load_corpus(name, str(data_dir))["train"]["tokens"] for name in named]
@@ -67,17 +67,24 @@ def main() -> None:
         of_teacher = ["--context", options.context, "--seed", seed, "--output_dir", teacher]
         step(teacher / "facts.json", *TAGGER, "train", recipe, *data, *of_teacher)
     for seed in options.seeds:
-        student = [f"english/{options.recipe}", *data, "--composed", pieces, "--seed", seed, *further]
+        student = [f"english/{options.recipe}", *data, "--composed", pieces, "--seed", seed, *more]
         with_teacher, alone = here / f"student-{seed}", here / f"alone-{seed}"
         if teachers:
             learn = ["--teacher", *teachers.values(), "--teacher_text", here / "text.txt", *options.text]
             step(with_teacher / "facts.json", *TAGGER, "train", *student, *learn, "--output_dir", with_teacher)
         if options.alone or not teachers:
             step(alone / "facts.json", *TAGGER, "train", *student, "--output_dir", alone)
+    if options.further:
+        pooled, student_folder = here / "pooled", here / f"{'student' if teachers else 'alone'}-{options.further}"
+        step(pooled / "train.conll", POOL, "--data_dir", data_dir, "--output", pooled, "--conll2003")
+        for seed in options.seeds:
+            further = here / f"further-{seed}"
+            start = ["--model_name_or_path", student_folder, "--dataset", pooled, "--seed", seed]
+            step(further / "facts.json", *TAGGER, "train", "english/further", *start, "--output_dir", further)
 
 
-#: The command line of the package.
-TAGGER = ("-m", "hf_xorner")
+#: The command line of the package, and the script that pools corpora.
+TAGGER, POOL = ("-m", "hf_xorner"), Path(__file__).with_name("english_corpora.py")
 
 
 def step(result: Path, *words: object) -> None:

@@ -1,7 +1,8 @@
 """Pool labelled English corpora into one with a training and a dev split, after their conventions are made alike.
 
 The corpora are WNUT 2017, sections of the Broad Twitter Corpus (BTC), WikiGold and Universal NER's English Web Treebank
-(EWT), all freely licensed; `--conll2003` adds CoNLL-2003 and its type MISC. docs/english.md says what is changed.
+(EWT), all freely licensed; `--conll2003` adds CoNLL-2003 with its test split, and its type MISC. docs/english.md says
+what is changed.
 
     python scripts/english_corpora.py --data_dir corpora/ --output runs/english/open
 """
@@ -27,7 +28,7 @@ HELD_OUT = 0.1
 
 
 def main() -> None:
-    """Write the pooled corpus, and the dev part of each corpus in a folder of its own."""
+    """Write the pooled corpus, and the dev part of each corpus as a file of its own."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
     parser.add_argument("--output", type=Path, required=True, help="The folder to write to.")
@@ -36,12 +37,14 @@ def main() -> None:
     options = parser.parse_args()
     splits = {name: READERS[name](options.data_dir, options.conll2003) for name in options.corpora}
     if options.conll2003:
-        splits = {"conll2003": in_splits(load_corpus("conll2003", str(options.data_dir))), **splits}
+        news = load_corpus("conll2003", str(options.data_dir))
+        splits = {"conll2003": in_splits(news), **splits}
         leave_misc_open(splits)
+        write(options.output / "test.conll", list(sentences(news, "test")))
     for split in ("train", "dev"):
         write(options.output / f"{split}.conll", [sentence for parts in splits.values() for sentence in parts[split]])
     for name, parts in splits.items():
-        write(options.output / "parts" / name / "dev.conll", parts["dev"])
+        write(options.output / "parts" / f"{name}.conll", parts["dev"])
         print(f"{name:<10} {len(parts['train']):>6,} training and {len(parts['dev']):>5,} dev sentences")
 
 

@@ -71,8 +71,10 @@ def test_conventions_of_the_pooled_corpora(corpora, tmp_path, monkeypatch):
     assert ("Doric\tO\nart" in text["open"], "Doric\tB-MISC\nart" in text["all"]) == (True, True)
     assert ("is\tO\nDoric\tO" in text["open"], "is\tO\nDoric\t?" in text["all"]) == (True, True)
     assert ("chess\tO" in text["open"], "chess\t?" in text["all"]) == (True, True)
+    # The test split is CoNLL-2003's.
+    assert "Annaville\tB-LOC\nis\tO" in (tmp_path / "all" / "test.conll").read_text()
     # Whole documents are held out.
-    held_out = (tmp_path / "open" / "parts" / "ewt" / "dev.conll").read_text()
+    held_out = (tmp_path / "open" / "parts" / "ewt.conll").read_text()
     assert held_out.count("Zeus") == held_out.count("no\tO") == 2
 
 
@@ -86,6 +88,7 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
         *("--per_device_train_batch_size", 4),
     ]
     command = [SCRIPTS / "english.py", "ner-small", *tiny_run, "--context", encoder, "--alone", "--text", tweets]
+    command += ["--further", 1]
     done = run_python(list(map(str, command)))
     assert done.returncode == 0, done.stderr[-3000:]
     for name in ("student-1", "alone-1"):
@@ -94,9 +97,14 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
         assert texts == ["text.txt", "tweets.txt"] * (name == "student-1")
         assert facts["config"]["static_bits"] == facts["config"]["composed_bits"] == 4
         assert set(Tagger.from_pretrained(str(folder / name)).model.config.labels) > {"B-PER", "B-ORG"}
+    further = read_facts(folder / "further-1")
+    assert (
+        further["inputs"]["model_name_or_path"]["name"] == "student-1"
+        and {"validation", "test"} <= further["scores"].keys()
+    )
     # A second call finds everything finished.
     again = run_python(list(map(str, command)))
-    assert again.stdout.count("(finished)") == 4
+    assert again.stdout.count("(finished)") == 6
 
     done = run_python(list(map(str, [SCRIPTS / "english.py", "ner-open", *tiny_run])))
     assert done.returncode == 0, done.stderr[-3000:]

@@ -28,6 +28,6 @@ def tagged_by(model_type: str) -> System:
 
 
 if __name__ == "__main__":
-    found = compare(tagged_by("cross-bilstm-cnn"), tagged_by("bilstm-cnn"))
-    for measure, row in found.items():
+    comparison = compare(tagged_by("cross-bilstm-cnn"), tagged_by("bilstm-cnn"))
+    for measure, row in comparison["scores"].items():
         print(f"{measure}: difference {row['difference']:+.2f}, p = {row['p']:.2g}")

@@ -55,20 +55,11 @@ def run(words: Sequence[str]) -> None:
         tally = tag_source(options.source or STDIN, options, _exported(options))
     except KeyboardInterrupt:
         fail("tag", "interrupted.", 130)
-    except RuntimeError as error:
-        fail("tag", error)
-    if tally.ignored:
-        print(
-            f"hf-xorner tag: {len(tally.ignored)} files were ignored for their suffix, such as {tally.ignored[0]}; "
-            "name input_format to read all files.",
-            file=sys.stderr,
-        )
     if tally.faults:
         print(f"hf-xorner tag: {tally.faults} records are bad; the first: {tally.first_fault}", file=sys.stderr)
     if options.output:
-        kept = f"; {tally.existing} files were complete already" if tally.existing else ""
         figures = f"{tally.records:,} records, {tally.words:,} words, {time.monotonic() - start:.1f} s"
-        print(f"written: {options.output} ({figures}{kept})")
+        print(f"written: {options.output} ({figures})")
 
 
 def _exported(options: Options) -> OnnxTagger | None:

@@ -1,6 +1,7 @@
 """Scores by type, length, chunk tag, kind of error and of sentence, surface form, tag, and what training has."""
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ _LONG = "3 or more"
 SENTENCE_KINDS = ("capitals", "numbers", "short", "other")
 #: Words of the longest short sentence.
 _SHORT = 6
+#: Pairs of tags that are shown as confusions.
+_CONFUSIONS = 10
 CHUNK_TAGS = {"O": OUTSIDE, "S": SINGLE, "B": BEGIN, "I": INSIDE, "E": END}
 # ma2016's parts: the number of a part is 1 for words not in training plus 2 for words without a vector.
 _PARTS = ("IV", "OOTV", "OOEV", "OOBV")
@@ -137,12 +140,11 @@ def surface_scores(comparison: Comparison, tokens: Sequence[str]) -> dict[str, f
     return ratios(len(correct), len(set(predicted)), len(set(gold)))
 
 
-def tag_scores(comparison: Comparison, most: int = 10) -> dict[str, Any]:
+def tag_scores(comparison: Comparison) -> dict[str, Any]:
     """Score words by their tags, as for parts of speech.
 
     Args:
         comparison: Gold and predicted tags; chunk tags count with their prefix.
-        most: The number of confusions to return.
 
     Returns:
         ``accuracy`` in percent; ``support`` in words; ``per_tag``: for each tag in gold or prediction ``precision``,
@@ -154,7 +156,7 @@ def tag_scores(comparison: Comparison, most: int = 10) -> dict[str, Any]:
     counts = [np.bincount(ids, minlength=len(tags)).tolist() for ids in (gold[right], predicted, gold)]
     # Only pairs that occur: a square of all tags would be large for tags with morphology.
     pairs, how_often = np.unique(gold[~right] * len(tags) + predicted[~right], return_counts=True)
-    order = np.argsort(-how_often, kind="stable")[:most]
+    order = np.argsort(-how_often, kind="stable")[:_CONFUSIONS]
     return {
         "accuracy": percent(int(right.sum()), len(gold)),
         "support": len(gold),
@@ -247,20 +249,16 @@ def sentence_kind_scores(comparison: Comparison, tokens: Sequence[str]) -> dict[
         For each of `SENTENCE_KINDS`, the first that fits, ``precision``, ``recall``, ``f1`` and ``support``: all
         letters of the sentence are capitals; at least a third of its words have a digit; it has at most six words.
     """
-    number = {word: index for index, word in enumerate(dict.fromkeys(tokens))}
-    words = np.fromiter(map(number.__getitem__, tokens), np.int64, len(tokens))
     sentence = np.repeat(np.arange(len(comparison.lengths)), comparison.lengths)
+    stream = iter(tokens)
+    kinds = np.array([_kind_of(list(islice(stream, size))) for size in comparison.lengths], dtype=np.int64)
+    return comparison.ratios_by(lambda spans: kinds[sentence[spans.start]], SENTENCE_KINDS)
 
-    def count(flags: list[bool]) -> IntArray:
-        of_words = np.array(flags, dtype=np.int64)[words]
-        return np.bincount(sentence[of_words == 1], minlength=len(comparison.lengths))
 
-    cased = count([word.upper() != word.lower() for word in number])
-    small = count([word.upper() != word for word in number])
-    digits = count([any(map(str.isdigit, word)) for word in number])
-    fits = [(cased > 0) & (small == 0), 3 * digits >= comparison.lengths, comparison.lengths <= _SHORT]
-    kind = np.select(fits, range(len(fits)), len(fits))
-    return comparison.ratios_by(lambda spans: kind[sentence[spans.start]], SENTENCE_KINDS)
+def _kind_of(words: list[str]) -> int:
+    """Return the index among `SENTENCE_KINDS` of the first that fits a sentence."""
+    numbers = sum(any(map(str.isdigit, word)) for word in words)
+    return [" ".join(words).isupper(), 3 * numbers >= len(words), len(words) <= _SHORT, True].index(True)
 
 
 def surface_forms(spans: Spans, tokens: Sequence[str]) -> list[str]:

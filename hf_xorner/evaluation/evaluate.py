@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from datasets import DatasetDict
 
@@ -25,7 +25,7 @@ from ..files import FACTS_FILE, write_whole
 from ..options import full_names, option
 from ..tagger import Tagger
 from .comparison import POLICIES, Policy
-from .report import System, Training, compare, differing_sentences, report, wrong_sentences
+from .report import System, Training, compare, report, wrong_sentences
 from .thresholds import ScoredEntities, choose_min_score, save_min_score
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,6 @@ class EvaluationOptions(Reading):
     split: str | None = option(None, "The split to score; by default test, or the only one.", group="model and data")
     data_dir: str | None = option(None, "The folder of the files of a named corpus.", group="model and data")
     predictions: str | None = option(None, "A file of predictions, in place of a model.", group="model and data")
-    train: str | None = option(None, "The corpus trained on; by default the dataset.", group="model and data")
     policy: Policy = option(
         "conlleval",
         f"How malformed spans are read: {' (repaired) or '.join(POLICIES[::-1])} (dropped).",
@@ -85,10 +84,8 @@ class EvaluationOptions(Reading):
     def __post_init__(self) -> None:
         """Check what would otherwise fail after the model has run."""
         super().__post_init__()
-        if self.min_precision:
-            if not self.model:
-                raise ValueError("min_precision needs a model, whose entities have scores; name it by --model.")
-            checked_numbers(self.least_precision, "min_precision", 100)
+        if self.min_precision and not self.model:
+            raise ValueError("min_precision needs a model, whose entities have scores; name it by --model.")
         if self.save_min_score and (not self.min_precision or not Path(self.model or "").is_dir()):
             raise ValueError("save_min_score needs min_precision, and a model in a folder.")
 
@@ -151,18 +148,19 @@ def score(
         reading["scheme"] = AUTO  # the option is about the predictions
     source = options.dataset if dataset is None else dataset
     corpus = load_corpus(source, options.data_dir, **reading) if options.dataset else {}
-    trained_on = _TrainingData.of(tagger.model.name_or_path if tagger else options.model)
     if options.model:
-        corpus = trained_on.divided(corpus, str(options.dataset))
+        folder = tagger.model.name_or_path if tagger else options.model
+        corpus, trained_on_it = _divided(corpus, folder, str(options.dataset))
         if options.min_precision and VALIDATION not in corpus:
             raise ValueError(
                 f"min_precision needs the split {VALIDATION!r}, on which min_score is chosen; {options.dataset} has "
                 f"{', '.join(corpus)}."
             )
         options = replace(options, split=_split_of(options, corpus))
-        if options.split == TRAIN and trained_on.is_in(corpus):
+        if options.split == TRAIN and trained_on_it:
             _log.warning("%s was trained on what is scored; the scores say little about other texts.", options.model)
-    training = _training(options, corpus, reading, trained_on)
+    known = TRAIN in corpus and options.split != TRAIN
+    training = Training.of(*words_and_tags(corpus[TRAIN])) if known else None
     other: System | Tagger | None = None
     if options.compare and Path(options.compare).is_file():
         other = System(*read_predictions(options.compare))
@@ -182,7 +180,6 @@ def score(
         other = System.of_tagger(other, system.tokens, system.gold, options.batch_size)
     if other:
         figures["compare"] = compare(system, other, options.policy, scheme, options.trials, options.seed)
-        figures["differences"] = differing_sentences(system, other, options.policy, scheme)
     return system, figures
 
 
@@ -204,40 +201,21 @@ def write(options: EvaluationOptions, system: System, figures: dict[str, Any]) -
     return written
 
 
-class _TrainingData(NamedTuple):
-    """The training data of a model, as its run recorded them; empty if there is no record.
-
-    Attributes:
-        fingerprint: See `corpus_fingerprint`.
-        share: The share of the training split that was held out for validation, or 0.
-    """
-
-    fingerprint: str = ""
-    share: float = 0.0
-
-    @classmethod
-    def of(cls, model: str | None) -> _TrainingData:
-        """Read the record of a model in a folder."""
-        path = Path(model or "") / FACTS_FILE
-        if not model or not path.is_file():
-            return cls()
-        data = json.loads(path.read_text(encoding="utf-8"))["data"]
-        return cls(data["fingerprint"], (data.get("hold_out") or {}).get("share", 0.0))
-
-    def is_in(self, corpus: DatasetDict) -> bool:
-        """Return whether a corpus is that of the training run."""
-        return bool(self.fingerprint) and corpus_fingerprint(corpus) == self.fingerprint
-
-    def divided(self, corpus: DatasetDict, source: str) -> DatasetDict:
-        """Return the corpus of the training run with the validation split that was held out; any other as it is."""
-        if self.share and TRAIN in corpus and VALIDATION not in corpus:
-            divided, held = with_validation(corpus, self.share)
-            if held is not None and self.is_in(divided):
-                _log.warning(
-                    "%s: the %d sentences that training held out are the split %s.", source, held.sentences, VALIDATION
-                )
-                return divided
-        return corpus
+def _divided(corpus: DatasetDict, model: str, source: str) -> tuple[DatasetDict, bool]:
+    """Return a corpus, and whether the model was trained on it; then what was held out is its validation split."""
+    path = Path(model) / FACTS_FILE
+    if not model or not path.is_file():
+        return corpus, False
+    data = json.loads(path.read_text(encoding="utf-8"))["data"]
+    share = (data.get("hold_out") or {}).get("share", 0.0)
+    divided, held = with_validation(corpus, share) if TRAIN in corpus else (corpus, None)
+    if corpus_fingerprint(divided) != data["fingerprint"]:
+        return corpus, False
+    if held is not None:
+        _log.warning(
+            "%s: the %d sentences that training held out are the split %s.", source, held.sentences, VALIDATION
+        )
+    return divided, True
 
 
 def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[str, Any]:
@@ -249,15 +227,13 @@ def _by_score(options: EvaluationOptions, corpus: Any, tagger: Tagger) -> dict[s
         if entities is None:
             return {}
         scored[name] = entities
-    figures: dict[str, Any] = {"thresholds": {"split": split, "rows": scored[split].table()}}
+    figures: dict[str, Any] = {"thresholds": scored[split].table()}
     min_score = getattr(tagger.model.config, "min_score", None)
-    chosen = {}
     if options.min_precision:
         min_score = choose_min_score(scored[VALIDATION], options.least_precision)
-        chosen = {"chosen_on": VALIDATION, "precision": options.least_precision}
     if min_score is not None:
         rows = {name: scored[name].at(min_score) for name in sorted(scored, key=VALIDATION.__ne__)}
-        figures["min_score"] = {"value": min_score, **chosen, "rows": rows}
+        figures["min_score"] = {"value": min_score, "rows": rows}
     return figures
 
 
@@ -287,19 +263,6 @@ def _tagger_for(options: EvaluationOptions, corpus: Any, tagger: Tagger | None) 
         )
     checked_numbers(options.least_precision, "min_precision", 100, tagger.entity_labels)
     return tagger
-
-
-def _training(
-    options: EvaluationOptions, corpus: Any, reading: dict[str, Any], trained_on: _TrainingData
-) -> Training | None:
-    """Return the words and entities of the training data, unless they are unknown or are what is scored."""
-    if options.train:
-        corpus = trained_on.divided(load_corpus(options.train, options.data_dir, **reading), options.train)
-        if "train" not in corpus:
-            raise ValueError(f"{options.train} has no split 'train'; it has {', '.join(corpus)}.")
-    elif options.split == "train":
-        return None
-    return Training.of(*words_and_tags(corpus["train"])) if "train" in corpus else None
 
 
 def _scheme(options: EvaluationOptions, gold: Sequence[Sequence[str]]) -> Any:

@@ -64,25 +64,32 @@ def save_figure(path: Path, draw_on: Callable[..., None], *content: Any) -> Path
 
 
 def heat_map(
-    axes: Any, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], top: float = 1.0, digits: int = 2
-) -> None:
-    """Draw numbers from 0 to `top` as coloured cells.
+    axes: Any,
+    values: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    texts: Sequence[Sequence[str]] | None = None,
+) -> Any:
+    """Draw numbers from 0 to 1 as coloured cells.
 
     Args:
         axes: The axes of matplotlib.
         values: (rows, columns)
         rows: The names of the rows.
         columns: The names of the columns.
-        top: The darkest number.
-        digits: The decimals that are shown.
+        texts: The text of each cell; by default its number.
+
+    Returns:
+        The image, for a colour bar.
     """
-    axes.imshow(values, cmap="Blues", vmin=0, vmax=top, aspect="auto")
+    image = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for row, column in np.ndindex(*values.shape):
         value = values[row, column]
-        colour = "white" if value > _DARK * top else "black"
-        axes.text(column, row, f"{value:.{digits}f}", ha="center", va="center", color=colour, fontsize=8)
+        text = f"{value:.2f}" if texts is None else texts[row][column]
+        axes.text(column, row, text, ha="center", va="center", color="white" if value > _DARK else "black", fontsize=8)
     axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(rows)), rows)
+    return image
 
 
 def _draw_confusion(figure: Figure, confusion: Mapping[str, Any]) -> None:
@@ -103,15 +110,10 @@ def _draw_confusion(figure: Figure, confusion: Mapping[str, Any]) -> None:
     letters = _LETTER * max(map(len, types))
     figure.set_size_inches(2.4 + letters + 0.52 * width, max(3.8, 1.8 + 0.7 * letters + 0.4 * height))
     axes = figure.subplots()
-    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for row, column in np.argwhere(counts > 0).tolist():
-        colour = "white" if shares[row, column] > _DARK else "black"
-        count = f"{counts[row, column]:.0f}"
-        axes.text(column, row, count, ha="center", va="center", color=colour, fontsize=9 if len(count) < 5 else 7)
+    texts = [[f"{count:.0f}" if count > 0 else "" for count in row] for row in counts]
+    image = heat_map(axes, shares, [*types, *_OF_PREDICTED], [*types, *_OF_GOLD.values()], texts)
     axes.axvline(size - 0.5, color="black", linewidth=1)
     axes.axhline(size - 0.5, color="black", linewidth=1)
-    axes.set_xticks(range(width), [*types, *_OF_GOLD.values()], rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(height), [*types, *_OF_PREDICTED])
     axes.set(xlabel="predicted", ylabel="gold", title="Confusion of entity types")
     bar = figure.colorbar(image, ax=axes, label="% of gold (below: of predicted)")
     bar.set_ticks([0, 0.25, 0.5, 0.75, 1], labels=["0", "25", "50", "75", "100"])

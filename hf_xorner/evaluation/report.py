@@ -1,6 +1,6 @@
 """The full report of one system on one corpus, and the comparison of two systems."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, zip_longest
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..tagger import Tagger
 
 Tags = Sequence[Sequence[str]]
-# Bins of confidence.
-_BINS = 10
+# Bins of confidence, and sentences that are shown.
+_BINS = _EXAMPLES = 10
 
 
 class System(NamedTuple):
@@ -138,8 +138,8 @@ def compare(
     scheme: Scheme | Literal["auto"] = "auto",
     trials: int = 10_000,
     seed: int = 13,
-) -> dict[str, dict[str, Any]]:
-    """Test whether two systems differ on the same sentences; see `randomisation_test`.
+) -> dict[str, Any]:
+    """Compare two systems on the same sentences.
 
     Sentences without words are ignored, as files of predictions cannot hold them.
 
@@ -150,6 +150,12 @@ def compare(
         scheme: See `report`.
         trials: The number of random trials.
         seed: The seed of the trials.
+
+    Returns:
+        ``scores``, the differences and their significance, see `randomisation_test`; ``better`` and ``worse``, the
+        numbers of sentences in which the first system makes fewer and more mistakes; and ``sentences``, those that
+        differ most: of each the ``words``, and the ``gold`` entities, those ``predicted``, and those of the ``other``,
+        as in `wrong_sentences`.
 
     Raises:
         ValueError: If words or gold tags differ.
@@ -163,16 +169,24 @@ def compare(
                 raise ValueError(
                     f"the {name} of sentence {index} (counted from 0) differ; compare two systems on one corpus."
                 )
-    counts, others = (
-        Comparison.of(side.gold, side.predicted, policy, scheme).counts_by_sentence() for side in (system, other)
+    comparison, other_comparison = (
+        Comparison.of(side.gold, side.predicted, policy, scheme) for side in (system, other)
     )
-    return randomisation_test(counts, others, trials, seed)
+    difference = _errors(comparison) - _errors(other_comparison)
+    counts, others = comparison.counts_by_sentence(), other_comparison.counts_by_sentence()
+    sides = {"gold": system.gold, "predicted": system.predicted, "other": other.predicted}
+    return {
+        "scores": randomisation_test(counts, others, trials, seed),
+        "better": int((difference < 0).sum()),
+        "worse": int((difference > 0).sum()),
+        "sentences": [row for _, row in _examples(np.abs(difference), system.tokens, sides, comparison)],
+    }
 
 
 def wrong_sentences(
-    system: System, policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto", most: int = 10
+    system: System, policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto"
 ) -> list[dict[str, Any]]:
-    """Return wrong sentences, those first in which the probability of a wrong tag is the highest.
+    """Return ten wrong sentences, those first in which the probability of a wrong tag is the highest.
 
     Returns:
         For each sentence its ``words``, the ``gold`` and the ``predicted`` entities as pairs of type and text (for
@@ -184,36 +198,8 @@ def wrong_sentences(
     surest = np.zeros(len(comparison.lengths))
     np.maximum.at(surest, np.repeat(np.arange(len(surest)), comparison.lengths)[wrong], probabilities[wrong])
     surest[_errors(comparison) == 0] = 0
-    numbers = [number for number in np.argsort(-surest, kind="stable")[:most].tolist() if surest[number]]
-    return [
-        {"probability": float(surest[number]), "words": list(system.tokens[number])}
-        | dict(zip(("gold", "predicted"), _entities(comparison, number, system.tokens[number]), strict=True))
-        for number in numbers
-    ]
-
-
-def differing_sentences(
-    system: System,
-    other: System,
-    policy: Policy = "conlleval",
-    scheme: Scheme | Literal["auto"] = "auto",
-    most: int = 10,
-) -> dict[str, Any]:
-    """Return in which sentences of the same corpus one of two systems makes fewer mistakes than the other.
-
-    Returns:
-        ``better`` and ``worse``, the numbers of sentences; and ``sentences``, those that differ most: of each the
-        ``words``, and the ``gold`` entities, those ``predicted``, and those of the ``other``, as in `wrong_sentences`.
-    """
-    pairs = [Comparison.of(side.gold, side.predicted, policy, scheme) for side in (system, other)]
-    difference = _errors(pairs[0]) - _errors(pairs[1])
-    numbers = np.argsort(-np.abs(difference), kind="stable")[:most].tolist()
-    sentences = []
-    for number in numbers:
-        if difference[number]:
-            (gold, ours), (_, theirs) = (_entities(side, number, system.tokens[number]) for side in pairs)
-            sentences.append({"words": list(system.tokens[number]), "gold": gold, "predicted": ours, "other": theirs})
-    return {"better": int((difference < 0).sum()), "worse": int((difference > 0).sum()), "sentences": sentences}
+    sides = {"gold": system.gold, "predicted": system.predicted}
+    return [{"probability": sure, **row} for sure, row in _examples(surest, system.tokens, sides, comparison)]
 
 
 def _errors(comparison: Comparison) -> IntArray:
@@ -222,24 +208,30 @@ def _errors(comparison: Comparison) -> IntArray:
     return counts[:, 1:].sum(1) - (counts.shape[1] - 1) * counts[:, 0]
 
 
-def _entities(comparison: Comparison, number: int, words: Sequence[str]) -> list[list[list[str]]]:
-    """Return the gold and the predicted entities of a sentence; for plain tags, the words whose tags differ."""
-    begin = int(comparison.lengths[:number].sum())
-    end = begin + len(words)
-    if comparison.tag_set.plain:
-        ids = [side[begin:end].tolist() for side in (comparison.gold_ids, comparison.predicted_ids)]
-        names, wrong = comparison.tag_set.tags, [one != other for one, other in zip(*ids, strict=True)]
-        return [[[names[tag], word] for tag, word in compress(zip(side, words, strict=True), wrong)] for side in ids]
-    entities = []
-    for spans in (comparison.gold, comparison.predicted):
-        inside = slice(*np.searchsorted(spans.start, (begin, end)))
-        columns = (values[inside].tolist() for values in (spans.start, spans.end, spans.type))
-        rows = [
-            [comparison.tag_set.types[kind], " ".join(words[first - begin : last - begin])]
-            for first, last, kind in zip(*columns, strict=True)
-        ]
-        entities.append(rows)
-    return entities
+def _examples(
+    weights: NDArray[Any], tokens: Tags, sides: Mapping[str, Tags], comparison: Comparison
+) -> Iterator[tuple[float, dict[str, Any]]]:
+    """Yield the sentences of the greatest weights: each weight, the words, and the entities of each side.
+
+    For plain tags, the entities are the words with different tags.
+    """
+    for number in np.argsort(-weights, kind="stable")[:_EXAMPLES].tolist():
+        if not weights[number]:
+            return
+        words, rows = tokens[number], [tags[number] for tags in sides.values()]
+        if comparison.tag_set.plain:
+            differ = [len(set(tags)) > 1 for tags in zip(*rows, strict=True)]
+            listed = [[list(pair) for pair in compress(zip(row, words, strict=True), differ)] for row in rows]
+        else:
+            listed = [_entities(row, words, comparison) for row in rows]
+        yield float(weights[number]), {"words": list(words), **dict(zip(sides, listed, strict=True))}
+
+
+def _entities(tags: Sequence[str], words: Sequence[str], comparison: Comparison) -> list[list[str]]:
+    """Return the type and the text of each entity of a sentence."""
+    own = Comparison.of([tags], [tags], comparison.policy, comparison.tag_set.scheme)
+    types = [own.tag_set.types[kind] for kind in own.gold.type]
+    return [list(pair) for pair in zip(types, breakdowns.surface_forms(own.gold, words), strict=True)]
 
 
 def _malformed(comparison: Comparison) -> dict[str, int]:

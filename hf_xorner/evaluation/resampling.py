@@ -28,10 +28,8 @@ _Ratio = tuple[list[int], list[int]]
 _Fraction = tuple[NDArray[Any], NDArray[Any]]
 
 
-def bootstrap_intervals(
-    counts: IntArray, resamples: int = 1000, confidence: float = 0.95, seed: int = 13
-) -> dict[str, list[float]]:
-    """Return a confidence interval for each score, by a percentile bootstrap.
+def bootstrap_intervals(counts: IntArray, resamples: int = 1000, seed: int = 13) -> dict[str, list[float]]:
+    """Return a 95 % confidence interval for each score, by a percentile bootstrap.
 
     Every resample draws as many sentences as there are, with replacement, and is scored as a whole (micro averages);
     the interval lies between the quantiles of these scores (Efron, 1979).
@@ -40,7 +38,6 @@ def bootstrap_intervals(
         counts: Of each sentence its correct, predicted and gold spans, shape (sentences, 3); or, for plain tags, its
             correct tags and its tokens, shape (sentences, 2).
         resamples: The number of resamples.
-        confidence: The share of the resamples inside the interval.
         seed: The seed of the random numbers.
 
     Returns:
@@ -55,9 +52,8 @@ def bootstrap_intervals(
     totals = np.concatenate(
         [rng.multinomial(len(counts), multiplicity / len(counts), size=size) @ kinds for size in _chunks(resamples)]
     )  # (resamples, columns)
-    tail = (1 - confidence) / 2
     return {
-        name: np.quantile(_percent(_fraction(totals, figure)), [tail, 1 - tail]).tolist()
+        name: np.quantile(_percent(_fraction(totals, figure)), [0.025, 0.975]).tolist()
         for name, figure in figures.items()
     }
 

@@ -59,9 +59,7 @@ def scores_of(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def compute_metrics_for(
-    id2label: Mapping[int, str], policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto"
-) -> Callable[[EvalPrediction], dict[str, float]]:
+def compute_metrics_for(id2label: Mapping[int, str]) -> Callable[[EvalPrediction], dict[str, float]]:
     """Return a ``compute_metrics`` for the Trainer of a token classification model.
 
     The function takes logits (sentences, tokens, labels), or label ids (sentences, tokens) if
@@ -71,13 +69,11 @@ def compute_metrics_for(
 
     Args:
         id2label: The labels of the model by id: those of our models are IOB2 or plain.
-        policy: See `span_scores`.
-        scheme: See `span_scores`.
     """
     labels = [id2label[index] for index in range(len(id2label))]
-    tag_set = TagSet.of(labels, scheme)
+    tag_set = TagSet.of(labels)
     if not tag_set.plain:
-        tag_set = TagSet.of([*labels, UNLABELLED_TAG], scheme)
+        tag_set = TagSet.of([*labels, UNLABELLED_TAG])
 
     def compute_metrics(prediction: EvalPrediction) -> dict[str, float]:
         # A model with more outputs than its logits returns a tuple.
@@ -92,7 +88,7 @@ def compute_metrics_for(
         predicted = (predicted.argmax(-1) if outputs.ndim == 3 else predicted).astype(np.int64)
         gold = labels[counted].astype(np.int64)
         gold = np.where(gold < 0, tag_set.unlabelled, gold)
-        scores = scores_of(Comparison(gold, predicted, counted.sum(axis=1), tag_set, policy))
+        scores = scores_of(Comparison(gold, predicted, counted.sum(axis=1), tag_set))
         return {name: scores[name] for name in (*_RATIOS, "accuracy") if name in scores}
 
     return compute_metrics

@@ -60,38 +60,24 @@ def _tables(report: Mapping[str, Any]) -> Iterator[list[str]]:
         rows = [(f"{row['lower']:.2f} to {row['upper']:.2f}", row) for row in bins if row["count"]]
         yield _table(title, {"confidence": "confidence", "accuracy": "precision", "count": "entities"}, rows)
     if "thresholds" in report:
-        title = f"Entities with at least a score, on the split {report['thresholds']['split']}"
-        yield _table(title, _KEPT, report["thresholds"]["rows"].items(), "least score")
+        yield _table("Entities with at least a score", _KEPT, report["thresholds"].items(), "least score")
     if "min_score" in report:
-        yield _table(_title_of(report["min_score"]), _KEPT, report["min_score"]["rows"].items(), "split")
+        value, rows = report["min_score"].values()
+        pairs = value.items() if isinstance(value, Mapping) else [("", value)]
+        least = ", ".join(f"{label} {number:.10g}".strip() for label, number in pairs)
+        yield _table(f"Entities with a min_score of {least}", _KEPT, rows.items(), "split")
     if "compare" in report:
+        scores, better, worse, sentences = report["compare"].values()
         rows = [
             (name, {**row, "p": f"{row['p']:.4g}", "trials": f"{row['trials']:,}{' (all)' * row['exact']}"})
-            for name, row in report["compare"].items()
+            for name, row in scores.items()
         ]
         columns = {name: name for name in ("difference", "p", "trials")}
         yield _table("Difference to the other system, and its p value by randomisation", columns, rows)
-    if "differences" in report:
-        better, worse, rows = (report["differences"][name] for name in ("better", "worse", "sentences"))
         title = f"Fewer mistakes than the other in {better:,} sentences, more in {worse:,}; the greatest differences"
-        yield _sentences(title, rows, ("gold", "predicted", "other"))
+        yield _sentences(title, sentences, ("gold", "predicted", "other"))
     if report.get("mistakes"):
         yield _sentences("Wrong sentences, the surest mistakes first", report["mistakes"], ("gold", "predicted"))
-
-
-def _title_of(min_score: Mapping[str, Any]) -> str:
-    value = _by_label(min_score["value"])
-    if "chosen_on" not in min_score:
-        return f"Entities with the min_score in the model's config, {value}"
-    wanted = _by_label(min_score["precision"])
-    return (
-        f"Entities with a min_score of {value}, chosen on the split {min_score['chosen_on']} for {wanted} % precision"
-    )
-
-
-def _by_label(numbers: Any) -> str:
-    pairs = numbers.items() if isinstance(numbers, Mapping) else [("", numbers)]
-    return ", ".join(f"{label} {number:.10g}".strip() for label, number in pairs)
 
 
 def _overview(report: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import LABELS
 from helpers import fault, ok
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_texts import GIVEN, TEXTS
 from span_oracle import spans_by_loop
@@ -43,7 +43,6 @@ def scored(found, gold=40):
     return ScoredEntities(np.array(scores, float), np.array(correct, bool), np.array(labels), {"PER": gold})
 
 
-@settings(max_examples=25)
 @given(entities, st.floats(0, 1), st.dictionaries(st.sampled_from(TYPES), st.floats(0, 1)))
 def test_ratios_equal_a_loop(found, least, by_label):
     assert scored(found).at(least) == pytest.approx(ratios_of([e for e in found if e[0] >= least], 40))
@@ -51,7 +50,6 @@ def test_ratios_equal_a_loop(found, least, by_label):
     assert scored(found).at(by_label) == pytest.approx(ratios_of(kept, 40))
 
 
-@settings(max_examples=25)
 @given(entities, st.integers(0, 100), st.sampled_from([None, *TYPES]))
 def test_the_least_score_keeps_the_most_entities_of_the_precision(found, precision, label):
     own = [entity for entity in found if label in (None, entity[2])]
@@ -150,14 +148,12 @@ def loop_over(tagger, path):
 def test_evaluation_equals_a_loop_over_the_entities(saved, tagger):
     figures = evaluate(saved / "m", saved / "data", min_precision=95, resamples=0)
     found, gold = loop_over(tagger, saved / "data" / "test.txt")
-    assert figures["thresholds"]["split"] == "test"
-    for least, row in figures["thresholds"]["rows"].items():
+    for least, row in figures["thresholds"].items():
         assert row == pytest.approx(ratios_of([e for e in found if e[0] >= float(least)], gold))
-    assert figures["thresholds"]["rows"]["0.00"]["f1"] == pytest.approx(figures["f1"])
+    assert figures["thresholds"]["0.00"]["f1"] == pytest.approx(figures["f1"])
     chosen = figures["min_score"]
     on_dev, gold_on_dev = loop_over(tagger, saved / "data" / "dev.txt")
     kept = [entity for entity in on_dev if entity[0] >= chosen["value"]]
-    assert chosen["chosen_on"] == "validation"
     assert chosen["rows"]["validation"] == pytest.approx(ratios_of(kept, gold_on_dev))
     assert chosen["rows"]["test"] == pytest.approx(ratios_of([e for e in found if e[0] >= chosen["value"]], gold))
     assert chosen["rows"]["validation"]["precision"] >= 95 > ratios_of(on_dev, gold_on_dev)["precision"]
@@ -182,10 +178,9 @@ def test_a_chosen_score_is_saved_and_used_by_default(saved, tagger, script, capl
     options = ("--model", "m", "--dataset", "data", "--resamples", "0")
     said = ok(script("evaluate.py", *options, "--min_precision", "95", "--save_min_score", "true"))
     value = json.loads((saved / "m" / "config.json").read_text())["min_score"]
-    assert f"min_score of {value}, chosen on the split validation for 95 % precision" in said
+    assert f"min_score of {value}" in said
     assert "written: m/config.json" in said
-    assert "on the split test" in said
-    assert f"the model's config, {value}" in ok(script("evaluate.py", *options))
+    assert f"min_score of {value}" in ok(script("evaluate.py", *options))
 
     loaded = Tagger.from_pretrained(str(saved / "m"))
     assert str(value) in caplog.text

@@ -7,7 +7,7 @@ import pytest
 import tiny_encoders as tiny
 import torch
 from conftest import build_model
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForTokenClassification, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
 
@@ -78,7 +78,6 @@ def reference_features(model, name, rows):
 # --- Windows ----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=5), st.integers(1, 12), st.data())
 def test_windows_match_a_plain_count(counts, capacity, data):
     overlap = data.draw(st.integers(0, capacity - 1))
