@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import REPOSITORY
-from helpers import fault, lock_holder, posix
+from helpers import INTERRUPTIBLE, fault, lock_holder, posix
 from processes import run_python
 from seqeval.metrics import f1_score
 
@@ -99,11 +99,10 @@ class Forked:
 def reproduced(folder):
     """The table, interrupted once and then run to its end, which takes over 2 s: each of the runs is a process."""
     runs = folder / "runs" / "tables"
-    # In the background of a shell, the tests ignore Ctrl-C, and the processes that they start inherit it.
     first = subprocess.Popen(
         [sys.executable, SCRIPT, "towns.yaml", "--jobs", "1", "--seeds", "1"],
         cwd=folder,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **INTERRUPTIBLE,
         stderr=subprocess.PIPE,
         text=True,
     )

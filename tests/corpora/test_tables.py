@@ -104,9 +104,6 @@ def test_the_number_of_no_label_is_an_unknown_tag_among_chunks_only(tmp_path):
                 load_corpus(tmp_path / names[0])
 
 
-# --- Files and folders ------------------------------------------------------------------------------------------------
-
-
 def write_stream(dataset, path):
     arrow = dataset.with_format("arrow")[:]
     with pa.ipc.new_stream(str(path), arrow.schema) as file:

@@ -113,9 +113,6 @@ def test_new_labels_get_a_new_classifier_and_keep_other_weights(variant, tokeniz
     assert not any(parameter.any() for parameter in constant)
 
 
-# Initialisation
-
-
 @pytest.fixture(params=LI2020)
 def fresh(request, tokenizer):
     """A model as its config makes it, of li2020's sizes but for the vocabularies, with a large one of words."""
