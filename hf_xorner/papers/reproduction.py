@@ -35,7 +35,7 @@ class Cell:
     """A figure of a table.
 
     Args:
-        published: As the paper prints it; None if it does not, or the figure could not be checked.
+        published: As the paper prints it; None if it does not.
         values: The measured figures by seed; a count has the key 0.
         mean: Their mean.
         std: Their sample standard deviation (n − 1), from two seeds on.

@@ -325,7 +325,7 @@ def build_afresh(
 #: Fields that may differ from the existing model's: they change neither its weights nor its features. So do …dropout.
 _FREE = {
     *("loss_reduction", "loss_each_iteration", "dropout_masks", "initializer", "initializer_range"),
-    *("attention_initializer", "freeze_word_embeddings", "context_frozen", "attention_window", "attention_overlap"),
+    *("attention_initializer", "context_frozen", "attention_window", "attention_overlap"),
     *("malformed_spans", "constrain_transitions"),
 }
 
@@ -411,7 +411,6 @@ def quantized(model: TaggerForTokenClassification, bits: int) -> TaggerForTokenC
         "static_dim": table.shape[1],
         "static_bits": bits,
         "pretrained_words": False,
-        "freeze_word_embeddings": False,
         "composed_bits": bits,
     }
     small = AutoModelForTokenClassification.from_config(

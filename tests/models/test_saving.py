@@ -58,7 +58,6 @@ FEATURES = {
         "word_dim": 0,
         "context_encoder": tiny_encoders.bert().config.to_dict(),
         "context_layers": [1, 2],
-        "context_mix": "learned",
         "context_frozen": False,
     },
 }

@@ -142,7 +142,7 @@ def test_the_recorded_command_reproduces_the_options():
         [*"--fallback lower lower_zero --decoder crf --lr_scheduler_type linear".split(), "--char_widths", "1", "2"],
         ["chen2019/table2/cnn-bilstm-att-crf", "--seed", "3"],
         ["ma2016/table7/no-dropout", "--dropout", "0.5", "--momentum", "0", "--char_dim", "31"],
-        ["--lr_scheduler_kwargs", '{"num_cycles": 2}', "--freeze_word_embeddings", "true", "--tag_column", "-1"],
+        ["--lr_scheduler_kwargs", '{"num_cycles": 2}', "--pretrained_words", "true", "--tag_column", "-1"],
     ):
         run, training, fields = parse(argv)
         options = options_of(run, training, fields)
