@@ -58,36 +58,9 @@ for name, examples in (("nightly", 500), ("default", 25)):
     settings.load_profile(name)
 
 
-#: The files that take longest, longest first, so that short ones are left for the end and no core idles. By the CPU
-#: time of each file and of its processes, in `pytest -n 0`; the second does not wait for what the first trains.
-LONGEST = (
-    "test_cli.py",
-    "models/test_precision_and_compilation.py",
-    "test_reproduce_script.py",
-    "test_loading_in_new_processes.py",
-    "test_readme.py",
-    "training/test_run.py",
-    "test_tagger.py",
-    "export/test_onnx.py",
-    "models/test_invariance.py",
-    "test_benchmark.py",
-    "test_site.py",
-    "test_tag_script.py",
-    "models/test_placement.py",
-    "training/test_resuming.py",
-    "training/test_continuation.py",
-    "test_docs_examples.py",
-    "training/test_two_processes.py",
-    "models/test_crf_scan.py",
-    "models/test_loss.py",
-    "papers/test_xor_proof.py",
-)
-
-
 def pytest_collection_modifyitems(items):
-    """Run the longest files first; `--no-loadscope-reorder` keeps this order."""
-    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path, len(places)))
+    """Run the files of this folder first, which run programs and take longest, so that no core idles at the end."""
+    items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
 
 
 def pytest_collection_finish():

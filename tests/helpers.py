@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals,
 can_export = pytest.mark.skipif(
     tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8), reason="torch.export of 2.6 and 2.7 cannot trace these"
 )
+#: For processes to interrupt: what is started in the background of a shell ignores Ctrl-C, with all that it starts.
+INTERRUPTIBLE = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
 #: The arguments of the interpreter that start a script in two processes.
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 #: A program that holds a lock; it runs the module alone, as importing the package takes seconds.

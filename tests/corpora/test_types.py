@@ -49,9 +49,6 @@ def corpus(tmp_path):
     return load_corpus(tmp_path / "some.conll", types=OPTION), [with_new_types(*pair) for pair in pairs]
 
 
-# --- Types ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_types_change_in_every_scheme_without_a_repair(tmp_path, scheme, caplog):
     """Entities beside others that are renamed or unknown stay as they are, also those of one type afterwards."""
@@ -99,9 +96,6 @@ def test_types_of_words_are_refused_and_lacking_types_are_logged(tmp_path, caplo
     with caplog.at_level(logging.INFO):
         load_corpus(path, types="A=B,C=D")
     assert "some.conll: has no entities of C, which types renames" in caplog.text
-
-
-# --- Unknown tags -----------------------------------------------------------------------------------------------------
 
 
 def test_a_plain_tag_of_that_name_is_a_label(tmp_path):

@@ -38,9 +38,6 @@ def assert_close(found, expected):
         assert found[name] == pytest.approx(row, abs=1e-10)
 
 
-# --- Types, lengths, chunk tags, confusion ----------------------------------------------------------------------------
-
-
 def chunk_tag_recall_by_loop(gold, predicted, scheme):
     """The recall of chunk tags, word by word."""
     letters = [chunk_letters(tags, scheme) for tags in (gold, predicted)]
@@ -113,9 +110,6 @@ def test_breakdowns_match_loops_over_the_spans(scheme, data):
     assert confusion(comparison) == confusion_by_loop(gold, predicted, comparison.tag_set.types)
 
 
-# --- Surface forms ---------------------------------------------------------------------------------------------------
-
-
 @given(pairs_with_words(), st.sampled_from(POLICIES))
 def test_pairs_of_surface_form_and_type_are_scored_once(pair, policy):
     gold, predicted, words = pair
@@ -149,9 +143,6 @@ def part_of(words, train, vectors):
     return "OOEV" if some_not_in_vectors else "IV"
 
 
-# --- Vocabularies ----------------------------------------------------------------------------------------------------
-
-
 @given(pairs_with_words(), st.sampled_from(POLICIES), VOCABULARY, VOCABULARY)
 def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
     gold, predicted, words = pair
@@ -174,9 +165,6 @@ def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
     assert_close(found["words"], of_words)
 
 
-# --- Seen entities ---------------------------------------------------------------------------------------------------
-
-
 @given(
     pairs_with_words(), st.sampled_from(POLICIES), st.sets(st.lists(st.sampled_from("abABc"), max_size=2).map(" ".join))
 )
@@ -194,9 +182,6 @@ def test_entities_are_seen_when_training_has_their_surface_form(pair, policy, su
     }
     comparison = Comparison.of(gold, predicted, policy)
     assert_close(seen_partition(comparison, list(chain.from_iterable(words)), surfaces), expected)
-
-
-# --- Kinds of sentences ----------------------------------------------------------------------------------------------
 
 
 def kind_by_loop(words):
@@ -221,9 +206,6 @@ def test_sentence_kinds_match_a_loop(pair, policy, random):
     }
     comparison = Comparison.of(gold, predicted, policy)
     assert_close(sentence_kind_scores(comparison, list(chain.from_iterable(words))), expected)
-
-
-# --- Tags ------------------------------------------------------------------------------------------------------------
 
 
 @st.composite

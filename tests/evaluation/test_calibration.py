@@ -10,8 +10,6 @@ from hf_xorner.corpora.schemes import TagSet
 from hf_xorner.evaluation.comparison import Comparison
 from hf_xorner.evaluation.report import calibration, entity_confidences
 
-# --- Calibration -----------------------------------------------------------------------------------------------------
-
 
 @given(
     st.lists(
@@ -34,9 +32,6 @@ def test_the_table_equals_a_loop(entities):
             assert (row["confidence"], row["accuracy"]) == pytest.approx((confidence, accuracy))
             total += len(inside) * abs(accuracy - confidence)
     assert table["ece"] == pytest.approx(total / len(entities), abs=1e-9)
-
-
-# --- Confidences of entities -----------------------------------------------------------------------------------------
 
 
 def comparison_of(ids, lengths):

@@ -69,9 +69,6 @@ def paired_counts(draw):
     return pair
 
 
-# --- Randomisation ---------------------------------------------------------------------------------------------------
-
-
 @given(paired_counts())
 def test_small_cases_equal_the_enumeration_of_all_swaps(pair):
     expected = p_by_brute_force(*pair)
@@ -124,9 +121,6 @@ def test_large_counts_are_compared_exactly():
     counts_b[1, 0] = large - 1
     counts_a[1, 0] = large
     assert randomisation_test(counts_a, counts_b)["f1"]["p"] == 0.5
-
-
-# --- Bootstrap -------------------------------------------------------------------------------------------------------
 
 
 def naive_bootstrap(counts, resamples, seed):

@@ -55,9 +55,6 @@ def test_conlleval_matches_the_perl_script(data):
         assert spans([tags.split()], "conlleval", "bioes") == [(0, *span) for span in perl_spans(tags.split())]
 
 
-# --- Tag sets --------------------------------------------------------------------------------------------------------
-
-
 def test_schemes_are_recognised_by_their_prefixes():
     for scheme, examples in {
         "iob2": ["", "O", "B-X", "O I-X", "O B-X I-X"],

@@ -208,7 +208,8 @@ def check_heat_map(html, tagger, text, word, head):
         assert html == ""
         return
     if tagger.model.config.model_type == "grn":
-        row = tagger.model.relation_norms(**batch, scaled=True)[0, word].tolist()
+        norms = layers[0][0, 0]
+        row = ((norms - norms.min()) / (norms.max() - norms.min()))[word].tolist()
     else:
         row = (layers[0][0].mean(0) if head is None else layers[0][0][head])[word].tolist()
     cells = html.partition('<div class="heat">')[2].removesuffix("</div>").split("<span")[1:]

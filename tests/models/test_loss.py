@@ -116,8 +116,6 @@ def test_gradients_of_partial_batches_add_up_to_those_of_the_whole(labelled, dec
         torch.testing.assert_close(parameter.grad, whole[name], rtol=0, atol=1e-12, msg=name)
 
 
-# Invalid input
-
 MODEL = ARCHITECTURES[0]
 
 

@@ -89,8 +89,6 @@ def test_small_states_keep_their_digits_in_half_precision(layer, inputs, trainin
     torch.testing.assert_close(found, exact, rtol=0.03, atol=1e-4)
 
 
-# Other cells
-
 CELLS = {"rnn": ("rnn", False), "standard": ("standard", False), "coupled": ("coupled", False)}
 CELLS["coupled, learned start"] = ("coupled", True)
 

@@ -475,9 +475,6 @@ def test_the_stack_lstm_matches_its_program(release, seed):
     assert_gradients_match(model, gradients, but=["features.static.unknown"])
 
 
-# The paper
-
-
 def test_the_defaults_are_those_of_the_paper():
     chain, stack = LstmCrfConfig(), StackLstmConfig()
     for config in (chain, stack):

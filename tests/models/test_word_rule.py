@@ -1,5 +1,6 @@
 """The word rule splits newswire and tweets as expected, covers any text, and takes linear time."""
 
+import re
 import time
 import unicodedata
 
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
+from hf_xorner import load_corpus
 from hf_xorner.models.word_rule import WORD_PATTERN
 
 # Unicode White_Space (PropList.txt), written out: str.isspace also holds for four control characters that are none.
@@ -130,6 +132,16 @@ SENTENCES = {
 def test_sentences_are_split_into_the_expected_words():
     for name, (text, expected) in SENTENCES.items():
         assert words(text) == expected.split(), name
+
+
+def test_real_sentences_are_split_as_their_annotators_did(corpora):
+    """In percent of sentences, whose words stand apart, or whose marks follow the word before as they do in print."""
+    for name, apart, printed in (("conll2003", 98.7, 98.7), ("wnut17", 98.1, 91.2)):
+        sentences = load_corpus(name, corpora)["test"]["tokens"][:]
+        for pattern, least in (("$^", apart), (r" (?=[.,!?;:)]( |$))", printed)):
+            texts = [re.sub(pattern, "", " ".join(tokens)) for tokens in sentences]
+            same = sum(words(text) == tokens for text, tokens in zip(texts, sentences, strict=True))
+            assert 100 * same / len(sentences) >= least, name
 
 
 # --- Any text --------------------------------------------------------------------------------------------------------

@@ -46,8 +46,6 @@ def test_missing_layers_and_dimensions_are_refused():
         Reduction.of(np.ones((3, 4), dtype=np.float32), 5)
 
 
-# --- Pieces -----------------------------------------------------------------------------------------------------------
-
 ENCODERS = {
     "bert": encoder_of(tiny.bert(), tiny.bert_tokenizer()),
     # As it comes from the Hub, without add_prefix_space.
