@@ -9,6 +9,14 @@ from functools import lru_cache
 import numpy as np
 
 
+def alone(chain, row, length):
+    """The arguments of one sentence, from the tensors of a batch."""
+    emissions, transitions, start, end = (scores.detach().double().numpy() for scores in chain)
+    if transitions.ndim == 4:
+        transitions, start = transitions[row, :length], start[row]
+    return emissions[row, :length], transitions, start, end
+
+
 def into(transitions, t):
     """The scores of the moves into word t, (K, K)."""
     return transitions if transitions.ndim == 2 else transitions[t]
@@ -64,10 +72,15 @@ def counts(emissions, transitions, start, end, fits=lambda paths: np.ones(len(pa
     return words, moves
 
 
-def log_partition_of(emissions, transitions, start, end, fits):
-    """Log of the summed exponentiated scores of the paths that fit."""
-    paths, scores = all_paths(emissions, transitions, start, end)
-    return log_sum_exp(scores[fits(paths)])
+def log_likelihood(*chain, fits):
+    """Log of the probability of the paths that fit."""
+    paths, scores = all_paths(*chain)
+    return log_sum_exp(scores[fits(paths)]) - log_sum_exp(scores)
+
+
+def within(allowed):
+    """Whether all tags of a path are allowed, (T, K)."""
+    return lambda paths: np.array(allowed)[np.arange(paths.shape[1]), paths].all(1)
 
 
 def recursions(emissions, transitions, start, end):
@@ -103,11 +116,6 @@ def best_path(emissions, transitions, start, end):
     for pointer in reversed(pointers):
         path.append(int(pointer[path[-1]]))
     return path[::-1]
-
-
-def best_score(*chain):
-    """The highest score of any path."""
-    return score_of(*chain, best_path(*chain))
 
 
 def score_of(emissions, transitions, start, end, path):

@@ -10,7 +10,7 @@ Shared code of the tests is in one of these files:
 - `tiny_encoders.py`: contextual encoders of a few weights, and tokenizers of every family.
 - `fake_hub.py`: the Hub's client, on repositories in memory.
 - Oracles, which share no code with the library: `references.py` and `reference_*.py` (models in float64 loops),
-  `chain_oracle.py` (CRFs by enumeration), `tokenizer_oracle.py`, `evaluation/span_oracle.py` (spans and scores).
+  `chain_oracle.py` (CRFs by enumeration), `tokenizer_oracle.py`, `span_oracle.py` (spans and scores).
 
 Real corpora are used only if the environment variable HF_XORNER_CORPORA names their folder; without it those tests are
 skipped. No test needs the network.
@@ -30,6 +30,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 # No test uses the network: a name that is not found locally must fail at once.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -51,37 +52,15 @@ os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 
 atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
 
-
-#: The files that take longest, longest first, so that short ones are left for the end and no core idles. By the CPU
-#: time of each file and of its processes, in `pytest -n 0`; the second does not wait for what the first trains.
-LONGEST = (
-    "test_cli.py",
-    "models/test_precision_and_compilation.py",
-    "test_reproduce_script.py",
-    "test_loading_in_new_processes.py",
-    "test_readme.py",
-    "training/test_run.py",
-    "test_tagger.py",
-    "export/test_onnx.py",
-    "models/test_invariance.py",
-    "test_benchmark.py",
-    "test_site.py",
-    "test_tag_script.py",
-    "models/test_placement.py",
-    "training/test_resuming.py",
-    "training/test_continuation.py",
-    "test_docs_examples.py",
-    "training/test_two_processes.py",
-    "models/test_crf_scan.py",
-    "models/test_loss.py",
-    "papers/test_xor_proof.py",
-)
+#: Examples of Hypothesis for each test: few by default, and many with `--hypothesis-profile nightly`.
+for name, examples in (("nightly", 500), ("default", 25)):
+    settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    settings.load_profile(name)
 
 
 def pytest_collection_modifyitems(items):
-    """Run the longest files first; `--no-loadscope-reorder` keeps this order."""
-    places = {Path(__file__).parent / name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path, len(places)))
+    """Run the files of this folder first, which run programs and take longest, so that no core idles at the end."""
+    items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
 
 
 def pytest_collection_finish():

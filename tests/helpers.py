@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pytest
 import reference_encoders
 import torch
 import torch.nn.functional as F
+from chain_oracle import alone
 from processes import free_port
 
 from hf_xorner import files
@@ -23,6 +25,8 @@ posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals,
 can_export = pytest.mark.skipif(
     tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8), reason="torch.export of 2.6 and 2.7 cannot trace these"
 )
+#: For processes to interrupt: what is started in the background of a shell ignores Ctrl-C, with all that it starts.
+INTERRUPTIBLE = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
 #: The arguments of the interpreter that start a script in two processes.
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 #: A program that holds a lock; it runs the module alone, as importing the package takes seconds.
@@ -142,6 +146,18 @@ def score(model, batch, **options):
 def crf_of(model, words):
     """Return the transitions, start and end of one sentence for the references, barred transitions included."""
     return reference_encoders.crf(weights_of(model), reference_states(model, words))
+
+
+@torch.no_grad()
+def chains_of(model, batch):
+    """Return the scores of each sentence of a right-padded batch as arguments of `chain_oracle`."""
+    lengths = batch["attention_mask"].sum(1)
+    states = model.encode(batch["input_ids"], batch["char_ids"], lengths).states
+    scores = model.score(states)
+    chain = (scores, *(scores.new_zeros([scores.shape[-1]] * dimensions) for dimensions in (2, 1, 1)))
+    if model.config.decoder == "crf":
+        chain = model.decoder.chain(scores, states)
+    return [alone(chain, row, length) for row, length in enumerate(lengths.tolist())]
 
 
 def close(actual, expected, tolerance):

@@ -26,7 +26,7 @@ GIVEN = [*random_sentences(24, seed=1), ["New York", "", " ", "Ann", "[PAD]", ""
 
 PIECES = st.one_of(
     st.characters(exclude_categories=["Cs"]),
-    st.sampled_from([*KNOWN, *UNKNOWN, "[PAD]", "[UNK]", " ", "  ", "\n", "\0", "🇸🇪", "\u200d", "\u0301"]),
+    st.sampled_from([*KNOWN, *UNKNOWN, "[PAD]", "[UNK]", " ", "  ", "\n", "\0", "🇸🇪", "\u200d", "\u0301", "'s", "İ"]),
 )
 
 

@@ -1,22 +1,34 @@
 """The encoders of all families as plain float64 NumPy, one unpadded sentence at a time; see `references`."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import reference_grn
 import reference_id_cnn
 import references as ref
-from references import Array, Weights
 
 
-def li2020(weights: Weights, config, x: Array) -> Array:
-    """Baseline, Cross and Att: features (T, d) to states (T, h)."""
-    return ref.encode(weights, config.model_type, x, **attention_fields(config))
+def with_attention(weights, config, states):
+    """[H ; C_1 ; … ; C_heads] where the model has attention (li2020, Att)."""
+    if "encoder.attention.query.weight" not in weights:
+        return states
+    return np.concatenate([states, ref.attention(weights, states, config)[0]], axis=1)
 
 
-def lstm_crf(weights: Weights, config, x: Array) -> Array:
+def li2020(weights, config, x):
+    """[H→ ; H←] of the top layer: features (T, d) to states (T, h).
+
+    Baseline: H→ = L2(L1(X)), H← = L4(L3(X)). Cross: both upper LSTMs read [L1(X) ; L3(X)].
+    """
+    both = [x, x]
+    for layer in range(config.num_hidden_layers):
+        if layer and config.model_type == "cross-bilstm-cnn":
+            both = [np.concatenate(both, axis=1)] * 2
+        both = [ref.bidirectional(weights, f"encoder.layers.{layer}", *each) for each in enumerate(both)]
+    return with_attention(weights, config, np.concatenate(both, axis=1))
+
+
+def lstm_crf(weights, config, x):
     """A tanh layer, if any, over both directions of an LSTM (lample2016, sections 2.1 and 2.4): (T, d) to (T, h)."""
     states = np.concatenate([ref.bidirectional(weights, "encoder.lstm", direction, x) for direction in range(2)], 1)
     if not config.tanh_size:
@@ -24,12 +36,10 @@ def lstm_crf(weights: Weights, config, x: Array) -> Array:
     return np.tanh(states @ weights["encoder.hidden.weight"].T + weights["encoder.hidden.bias"])
 
 
-def cnn_lstm_crf(weights: Weights, config, x: Array) -> Array:
-    """Both directions of one layer (ma2016, section 2.2), and what attention gathers from them: (T, d) to (T, h)."""
+def cnn_lstm_crf(weights, config, x):
+    """Both directions of one layer (ma2016, section 2.2): (T, d) to (T, h)."""
     states = np.concatenate([ref.bidirectional(weights, "encoder.layer", direction, x) for direction in range(2)], 1)
-    if not config.self_attention:
-        return states
-    return np.concatenate([states, ref.attention(weights, states, **attention_fields(config))[0]], axis=1)
+    return with_attention(weights, config, states)
 
 
 ENCODERS = {
@@ -43,31 +53,19 @@ ENCODERS = {
 }
 
 
-def attention_fields(config) -> dict[str, int]:
-    """The number of heads and the window for the references; empty for models without attention."""
-    if not hasattr(config, "num_attention_heads"):
-        return {}
-    return {
-        "heads": config.num_attention_heads,
-        "window": config.attention_window,
-        "overlap": config.attention_overlap,
-    }
+def states(weights, config, input_ids, char_ids):
+    """The states (T, h) of one sentence."""
+    return ENCODERS[config.model_type](weights, config, ref.word_features(weights, input_ids, char_ids, config))
 
 
-def states(weights: Weights, config, input_ids: Array, char_ids: Array) -> Array:
-    """The states (T, h) of one sentence; `features.unknown` is obeyed where present."""
-    x = ref.word_features(weights, input_ids, char_ids, weights.get("features.unknown"), config)
-    return ENCODERS[config.model_type](weights, config, x)
-
-
-def emissions(weights: Weights, hidden: Array) -> Array:
+def emissions(weights, hidden):
     """Scores of the tags (T, K); 0 where pairs of tags alone are scored (ma2016)."""
     if "classifier.weight" not in weights:
         return np.zeros((len(hidden), math.isqrt(len(weights["decoder.pairs.bias"]))))
     return hidden @ weights["classifier.weight"].T + weights["classifier.bias"]
 
 
-def crf(weights: Weights, hidden: Array) -> tuple[Array, Array, Array]:
+def crf(weights, hidden):
     """Transitions, start and end of a sentence with these states, without regard to what is barred.
 
     Constant ones (lample2016), or scores of each pair of tags that the words condition (ma2016, section 2.3). What a

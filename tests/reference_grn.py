@@ -4,20 +4,11 @@ Chen, Lin, Ding, Lou, Zhang, Karlsson. GRN: Gated Relation Network to Enhance Co
 Entity Recognition. AAAI 2019. T is the number of words; r_ij exists here, for every pair of words in turn.
 """
 
-from __future__ import annotations
-
 import numpy as np
-
-Array = np.ndarray
-Weights = dict[str, np.ndarray]
+from references import sigmoid
 
 
-def sigmoid(x: Array) -> Array:
-    """σ(x), without overflow on either side."""
-    return np.exp(-np.logaddexp(0, -x))
-
-
-def convolution(x: Array, kernel: Array, bias: Array, dilation: int = 1) -> Array:
+def convolution(x, kernel, bias, dilation=1):
     """Filters (C, d, width) over words `dilation` apart, zeros beyond both ends: (T, d) to (T, C)."""
     length, width = len(x), kernel.shape[2]
     y = np.zeros((length, len(kernel)))
@@ -30,7 +21,7 @@ def convolution(x: Array, kernel: Array, bias: Array, dilation: int = 1) -> Arra
     return y
 
 
-def context(weights: Weights, config, x: Array) -> Array:
+def context(weights, config, x):
     """x_i of the context layer: every branch through tanh, then the maximum of the branches."""
     branches = []
     for n in range(len(config.context_widths)):
@@ -39,13 +30,13 @@ def context(weights: Weights, config, x: Array) -> Array:
     return np.max(branches, axis=0) if branches else x
 
 
-def relations(weights: Weights, x: Array) -> Array:
+def relations(weights, x):
     """r_ij = W [x_i ; x_j] + b of all pairs: (T, d) to (T, T, C)."""
     weight, bias = weights["encoder.relation.projection.weight"], weights["encoder.relation.projection.bias"]
     return np.array([[weight @ np.concatenate([x_i, x_j]) + bias for x_j in x] for x_i in x])
 
 
-def fuse(x: Array, r: Array, relation: str) -> Array:
+def fuse(x, r, relation):
     """r_i of every word (chen2019, eq. 5 to 7)."""
     fused = []
     for r_i in r:
@@ -56,13 +47,13 @@ def fuse(x: Array, r: Array, relation: str) -> Array:
     return np.array(fused)
 
 
-def encode(weights: Weights, config, x: Array) -> Array:
+def encode(weights, config, x):
     """p_i of every word: features (T, d) to (T, h)."""
     x = context(weights, config, x)
     return x if config.relation == "none" else np.tanh(fuse(x, relations(weights, x), config.relation))
 
 
-def relation_norms(weights: Weights, config, x: Array) -> Array:
+def relation_norms(weights, config, x):
     """‖r_ij‖ of all pairs: features (T, d) to (T, T)."""
     r = relations(weights, context(weights, config, x))
     return np.sqrt((r**2).sum(2))

@@ -4,16 +4,11 @@ Strubell, Verga, Belanger, McCallum. Fast and Accurate Entity Recognition with I
 2017. T is the number of words.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from reference_grn import convolution
 
-Array = np.ndarray
-Weights = dict[str, np.ndarray]
 
-
-def iterations(weights: Weights, config, x: Array) -> list[Array]:
+def iterations(weights, config, x):
     """The states after every application of the block: features (T, d) to (T, h) each."""
     states = np.maximum(convolution(x, weights["encoder.input.weight"], weights["encoder.input.bias"]), 0)
     results = []
@@ -25,6 +20,6 @@ def iterations(weights: Weights, config, x: Array) -> list[Array]:
     return results
 
 
-def encode(weights: Weights, config, x: Array) -> Array:
+def encode(weights, config, x):
     """The states after the last iteration, from which tags are scored: features (T, d) to (T, h)."""
     return iterations(weights, config, x)[-1]

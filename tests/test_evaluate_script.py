@@ -6,6 +6,8 @@ import pytest
 from conftest import SENTENCES, build_model
 from helpers import fault, ok
 
+from hf_xorner import Tagger
+
 PREDICTIONS = "Ann\tB-PER\tB-PER\nLee\tI-PER\tI-PER\nsaw\tO\tO\nOslo\tB-LOC\tB-PER\n\nrain\tO\tO\n"
 GOLD = PREDICTIONS.replace("B-LOC\tB-PER", "B-LOC\tB-LOC")
 # IOB1: B- only where an entity stands right after another of its type.
@@ -56,8 +58,8 @@ def model(folder, tokenizer):
     """Save a model in a folder of a given name."""
 
     def save(name, spread=0.5, **options):
-        build_model("cross-bilstm-cnn", tokenizer, spread=spread, **options).save_pretrained(folder / name)
-        tokenizer.save_pretrained(folder / name)
+        model = build_model("cross-bilstm-cnn", tokenizer, spread=spread, **options)
+        Tagger(model, tokenizer).save_pretrained(folder / name)
         return name
 
     return save

@@ -29,8 +29,7 @@ class ForeignTokenizer(PreTrainedTokenizerFast):
 def folder(tokenizer, tmp_path):
     """A saved model, without code beside it."""
     path = tmp_path / "model"
-    build_model("cross-bilstm-cnn", tokenizer).save_pretrained(path)
-    tokenizer.save_pretrained(path)
+    Tagger(build_model("cross-bilstm-cnn", tokenizer), tokenizer).save_pretrained(path)
     for code in path.glob("*.py"):
         code.unlink()
     return path

@@ -76,7 +76,7 @@ def save_with_encoder(folder):
     """Save a model with an encoder and vectors of its pieces."""
     pieces = tiny.pieces_of(tiny.roberta_tokenizer())
     tokenizer = WordCharTokenizer.from_corpus(SENTENCES, pieces=pieces, max_word_pieces=4, max_word_chars=10)
-    fields = tiny.context_fields(tiny.roberta(), pieces, context_mix="learned", composed_dim=3, composed_bits=16)
+    fields = tiny.context_fields(tiny.roberta(), pieces, composed_dim=3, composed_bits=16)
     model = lively_model("cross-bilstm-cnn", tokenizer, "crf", **fields)
     torch.manual_seed(0)
     model.features.composed.fill(torch.randn(pieces.size, 3), torch.randn(3, 9), torch.randn(3))

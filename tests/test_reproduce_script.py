@@ -12,13 +12,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from conftest import REPOSITORY
-from helpers import fault, lock_holder, posix
+from helpers import INTERRUPTIBLE, fault, lock_holder, posix
 from processes import run_python
 from seqeval.metrics import f1_score
 
 from hf_xorner import Tagger, load_corpus
 from hf_xorner.cli import main
-from hf_xorner.evaluation.chunk_tags import raw_chunk_tags
+from hf_xorner.papers.chunk_tags import raw_chunk_tags
 from hf_xorner.papers.jobs import Settings, execute, plan
 from hf_xorner.papers.presentation import to_markdown
 from hf_xorner.papers.reproduction import fill, significance
@@ -99,11 +99,10 @@ class Forked:
 def reproduced(folder):
     """The table, interrupted once and then run to its end, which takes over 2 s: each of the runs is a process."""
     runs = folder / "runs" / "tables"
-    # In the background of a shell, the tests ignore Ctrl-C, and the processes that they start inherit it.
     first = subprocess.Popen(
         [sys.executable, SCRIPT, "towns.yaml", "--jobs", "1", "--seeds", "1"],
         cwd=folder,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **INTERRUPTIBLE,
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import ARCHITECTURES, SENTENCES, TAG_SCORING, build_model
-from hypothesis import given, settings
+from helpers import chains_of
+from hypothesis import given
 from hypothesis import strategies as st
 from random_texts import DECODERS, GIVEN, PIECES, TEXTS, lively_model
 from transformers import PreTrainedTokenizerFast, pipeline
@@ -55,20 +56,6 @@ def test_entities_match_the_pipeline(each_tagger, pipe, items):
             same_entities(entities, expected)
 
 
-@torch.no_grad()
-def chain_of(model, tokenizer, words):
-    """The scores of the words' paths as arguments of the oracle."""
-    inputs = tokenizer([words], is_split_into_words=True, return_tensors="pt")
-    lengths = inputs["attention_mask"].sum(1)
-    states = model.encode(inputs["input_ids"], inputs["char_ids"], lengths).states
-    scores, size = model.score(states), model.tags.num_inner
-    if model.config.decoder == "softmax":
-        return scores[0].double().numpy(), np.zeros((size, size)), np.zeros(size), np.zeros(size)
-    emissions, transitions, start, end = (values.double().numpy() for values in model.decoder.chain(scores, states))
-    conditioned = transitions.ndim == 4
-    return emissions[0], transitions[0] if conditioned else transitions, start[0] if conditioned else start, end
-
-
 def share_of_paths(chain, begin, tags):
     """Probability that a span of words has these tags: what is left of all paths if the others are barred."""
     emissions, *moves = chain
@@ -86,7 +73,7 @@ def entities_and_tags(tagger, items):
         if not entities:
             continue
         words = tagger.tokenizer.tokenize(item) if isinstance(item, str) else item
-        chain = chain_of(tagger.model, tagger.tokenizer, words)
+        (chain,) = chains_of(tagger.model, tagger.tokenizer([words], is_split_into_words=True, return_tensors="pt"))
         path = oracle.best_path(*chain)
         for entity in entities:
             tags = path[entity.word_start : entity.word_end]
@@ -237,7 +224,6 @@ def test_invalid_items_are_reported_by_their_position(tagger):
             list(method([["Ann"]], batch_size=0))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=12).map("".join), max_size=4))
 def test_entities_of_any_text_are_its_words_and_those_of_the_pipeline(tagger, texts):
     pipe = pipeline("ner", model=tagger.model, tokenizer=tagger.tokenizer, aggregation_strategy="simple", device="cpu")

@@ -48,12 +48,6 @@ def test_words_are_selected_by_options(run, tmp_path):
         assert read_vectors(tmp_path / name).words == kept
 
 
-def test_a_fault_names_its_line(run, text):
-    text.write_text("a 1 2\nb 1\n")
-    assert "vectors.txt:2:" in fault(run("convert", "vectors.txt", "--output", "out"))
-    assert not (text.parent / "out").exists()
-
-
 def test_coverage_reports_each_fallback_step(run, tmp_path):
     (tmp_path / "train.conll").write_text("the\tO\nOSLO\tO\nB7\tO\nThe\tO\nx\tO\n")
     out = ok(run("coverage", "vectors.txt", "--dataset", "train.conll", "--fallback", "lower", "lower_zero"))

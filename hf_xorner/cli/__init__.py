@@ -25,7 +25,6 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
     words = sys.argv[1:] if words is None else words
     if command is None:
         command, *words = words or ["--help"]
-    _open_closed_streams()
     try:
         _run(command, words)
         sys.stdout.flush()
@@ -63,17 +62,6 @@ def _hide_bars() -> None:
     os.environ |= {"HF_DATASETS_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     if "transformers" in sys.modules:
         import_module("transformers.utils.logging").disable_progress_bar()
-
-
-def _open_closed_streams() -> None:
-    """Open the null device as each standard stream that is closed, as in a daemon.
-
-    Otherwise the next file that is opened would get the stream's number, and with it what libraries write there.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            os.dup2(os.open(os.devnull, os.O_RDWR), number)
-            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _discard(stream: Any) -> None:

@@ -24,7 +24,7 @@ from .formats.csv_rows import has_header, read_csv
 from .formats.json_lines import JSON, kind_of_record, read_json_lines, records
 from .formats.spacy import read_spacy
 from .formats.spans import read_brat, read_spans
-from .formats.tables import open_saved, read_arrow, read_parquet, sentences_of_table
+from .formats.tables import open_saved, read_table, sentences_of_table
 from .source import AUTO, Reading, Repairs, Sentence, text_of
 from .splits import (
     ANNOTATION_SUFFIX,
@@ -171,7 +171,7 @@ def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, do
         elif format == "spacy":
             sentences += read_spacy(path, reading)
         else:
-            sentences += read_parquet(path, reading) if format == "parquet" else read_arrow(path, reading)
+            sentences += read_table(path, reading)
         if documents and len(paths) > 1:
             sentences[before:] = [sentence._replace(doc_id=document) for sentence in sentences[before:]]
     guesses_pos = reading.pos_column is None and "conll" in formats

@@ -69,7 +69,7 @@ def add_context(graph: Graph, context: ContextualFeatures, pieces: Value) -> Val
 
 
 class _Layers(nn.Module):
-    """The mixed hidden states of an encoder."""
+    """The mean hidden states of an encoder."""
 
     def __init__(self, context: ContextualFeatures) -> None:
         super().__init__()
@@ -77,13 +77,8 @@ class _Layers(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """ids and mask (N, pieces) → (N, pieces, hidden)."""
-        config = self.context.config
         hidden = self.context.encoder(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
-        chosen = torch.stack([hidden[layer] for layer in config.context_layers])
-        if config.context_mix == "mean":
-            return chosen.mean(0)
-        weights = self.context.scale * self.context.layer_scores.softmax(0)
-        return (weights.view(-1, 1, 1, 1) * chosen).sum(0)
+        return torch.stack([hidden[layer] for layer in self.context.config.context_layers]).mean(0)
 
 
 def _add_encoder(graph: Graph, context: ContextualFeatures, ids: Value, mask: Value) -> Value:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
+from itertools import chain, product
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -364,15 +365,17 @@ def _supported(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, 
 def error_rows(errors: Mapping[str, Any]) -> list[list[Any]]:
     """Return the outcomes of the entities of each type, with their sum as the last row."""
     rows = []
-    for name in sorted(errors.get("support", ())):
-        predicted = errors["matrix"].get(name, {})
-        right = predicted.get(name, 0)
+    for number, name in enumerate(errors.get("types", ())):
+        predicted = errors["matrix"][number]
+        right = predicted[number]
         others = (errors[key].get(name, 0) for key in ("boundary", "boundary_and_type", "missed", "spurious"))
-        rows.append([name, errors["support"][name], right, sum(predicted.values()) - right, *others])
+        rows.append([name, errors["support"][name], right, sum(predicted) - right, *others])
     return rows and [*rows, ["all", *(sum(column) for column in [*zip(*rows, strict=True)][1:])]]
 
 
 def _confusions(errors: Mapping[str, Any]) -> list[tuple[int, str, str]]:
     """Return count, gold type and predicted type of the most frequent confusions."""
-    pairs = [(n, gold, other) for gold, row in errors["matrix"].items() for other, n in row.items() if other != gold]
+    types = errors["types"]
+    counts = zip(chain.from_iterable(errors["matrix"]), product(types, types), strict=True)
+    pairs = [(count, gold, other) for count, (gold, other) in counts if count and other != gold]
     return sorted(pairs, key=lambda pair: (-pair[0], *pair[1:]))[:_CONFUSIONS]

@@ -49,8 +49,8 @@ class Windows(NamedTuple):
 class ContextualFeatures(nn.Module):
     """The states of a pretrained encoder over the pieces of a sentence (ELMo's role in chen2019).
 
-    A word's feature is the mean over its pieces' states, of several layers averaged or weighted by trained scalars;
-    zeros for a word without pieces. A frozen encoder has no dropout, and `states` can be computed once.
+    A word's feature is the mean over its pieces' states, of several layers averaged; zeros for a word
+    without pieces. A frozen encoder has no dropout, and `states` can be computed once.
     """
 
     def __init__(self, config: TaggerConfig) -> None:
@@ -62,16 +62,6 @@ class ContextualFeatures(nn.Module):
             self.encoder.pooler = None  # It reads the whole sentence into one vector, which nobody here wants.
         self.padding = settings.pad_token_id or 0
         self.output_size = settings.hidden_size
-        self.layers = 1 if config.context_mix == "mean" else len(config.context_layers)
-        if config.context_mix == "learned":
-            self.layer_scores = nn.Parameter(torch.empty(self.layers))
-            self.scale = nn.Parameter(torch.empty(()))
-
-    def reset_parameters(self) -> None:
-        """Start with equal weights of all layers."""
-        if self.config.context_mix == "learned":
-            nn.init.zeros_(self.layer_scores)
-            nn.init.ones_(self.scale)
 
     def forward(self, piece_ids: Tensor | None, states: Tensor | None = None) -> Tensor:
         """Features (B, T, hidden) of piece_ids (B, T, max_word_pieces), or of the result of `states` for these."""
@@ -79,20 +69,13 @@ class ContextualFeatures(nn.Module):
             if piece_ids is None:
                 raise ValueError(NEEDS_PIECES)
             states = self.states(piece_ids)
-        size = self.layers * self.output_size
         if not states.numel():  # A batch without words may have lost the size.
-            states = states.new_zeros(*states.shape[:2], size)
-        if self.config.context_mix == "mean":
-            return states
-        layers = states.unflatten(-1, (self.layers, -1))
-        return self.scale * torch.einsum("btlh,l->bth", layers, self.layer_scores.softmax(0))
+            states = states.new_zeros(*states.shape[:2], self.output_size)
+        return states
 
     @torch.compiler.disable
     def states(self, piece_ids: Tensor) -> Tensor:
-        """The encoder's states of words: piece_ids (B, T, max_word_pieces) → (B, T, layers · hidden).
-
-        Their mean under `context_mix="mean"`, else all `context_layers`, one after the other.
-        """
+        """The encoder's states of words: piece_ids (B, T, max_word_pieces) → (B, T, hidden)."""
         if piece_ids.is_meta:
             raise ValueError("A model with a context_encoder does not run on the meta device.")
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.config.context_frozen):
@@ -100,7 +83,7 @@ class ContextualFeatures(nn.Module):
             pieces, counts = piece_ids[present] - 1, present.sum((1, 2))
             capacity = config.context_window - len(config.context_prefix) - len(config.context_suffix)
             windows = Windows.of(counts, capacity, config.context_overlap)
-            of_windows = self.read(pieces, windows)  # (pieces of all windows, layers · hidden)
+            of_windows = self.read(pieces, windows)  # (pieces of all windows, hidden)
             begins = windows.size.cumsum(0) - windows.size
             states = of_windows[begins[windows.home] + windows.place]
             in_word = present.sum(-1).flatten()  # (B · T,)
@@ -113,7 +96,7 @@ class ContextualFeatures(nn.Module):
         order = windows.size.argsort(descending=True, stable=True)
         first, size = windows.first[order], windows.size[order]
         sizes = size.tolist()
-        parts = [pieces.new_zeros(0, self.layers * self.output_size, dtype=self.encoder.dtype)]
+        parts = [pieces.new_zeros(0, self.output_size, dtype=self.encoder.dtype)]
         begin = 0
         while begin < len(sizes):
             end = begin + max(1, PIECES_AT_ONCE // sizes[begin])
@@ -139,5 +122,4 @@ class ContextualFeatures(nn.Module):
             ids[position == size.unsqueeze(1) + number] = index
         mask = position < size.unsqueeze(1) + after
         hidden = self.encoder(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True).hidden_states
-        chosen = [hidden[layer][inside] for layer in config.context_layers]
-        return torch.stack(chosen).mean(0) if config.context_mix == "mean" else torch.cat(chosen, -1)
+        return torch.stack([hidden[layer][inside] for layer in config.context_layers]).mean(0)

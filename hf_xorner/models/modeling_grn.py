@@ -344,31 +344,3 @@ class GrnForTokenClassification(TaggerForTokenClassification):
 
     config_class = GrnConfig
     encoder_class = GrnEncoder
-
-    @torch.no_grad()
-    def relation_norms(
-        self, input_ids: Tensor, char_ids: Tensor, attention_mask: Tensor | None = None, scaled: bool = False
-    ) -> Tensor:
-        """The strength of the relation of any two words: the L2 norm of r_ij (chen2019's heat map).
-
-        Args:
-            input_ids: Word ids (B, T), 0 for padding on either side.
-            char_ids: Character ids (B, T, max_word_chars).
-            attention_mask: (B, T), 1 for words and 0 for padding; what is not 0 in `input_ids` where absent.
-            scaled: Scale each sentence's norms to [0, 1].
-
-        Returns:
-            (B, T, T), row i for r_i1 … r_iT; 0 where either is padding. Memory is quadratic in T.
-        """
-        if self.encoder.relation is None:
-            raise ValueError('A model with relation="none" has no relation norms; use one with a relation layer.')
-        mask = (input_ids != self.config.pad_token_id) if attention_mask is None else attention_mask.bool()
-        norms = self(input_ids, char_ids, mask, output_attentions=True, return_dict=True).attentions[0].squeeze(1)
-        if not scaled or not norms.numel():
-            return norms
-        pairs = mask.unsqueeze(2) & mask.unsqueeze(1)
-        least = norms.masked_fill(~pairs, float("inf")).amin((1, 2), keepdim=True)
-        largest = norms.amax((1, 2), keepdim=True)
-        # Equal norms, such as that of a single word, become 0.
-        range_ = torch.where(largest > least, largest - least, 1.0)
-        return ((norms - least) / range_).masked_fill(~pairs, 0)

@@ -15,7 +15,6 @@ from ..corpora import load_corpus
 from ..corpora.assemble import TRAIN, words_and_tags
 from ..corpora.statistics import corpus_statistics
 from ..evaluation.breakdowns import vocabulary_partition
-from ..evaluation.chunk_tags import raw_chunk_tags
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..evaluation.resampling import randomisation_test
@@ -23,6 +22,7 @@ from ..tagger import Tagger
 from ..training import RunArguments, parse
 from ..training.facts import COUNTS_FILE
 from ..vectors.formats import read_vectors
+from .chunk_tags import raw_chunk_tags
 from .jobs import NO_VECTORS, Job, Plan, Settings, vectors_of
 from .tables import Column, Table, TableRow
 
@@ -35,7 +35,7 @@ class Cell:
     """A figure of a table.
 
     Args:
-        published: As the paper prints it; None if it does not, or the figure could not be checked.
+        published: As the paper prints it; None if it does not.
         values: The measured figures by seed; a count has the key 0.
         mean: Their mean.
         std: Their sample standard deviation (n − 1), from two seeds on.

@@ -29,14 +29,6 @@ from .recipes import is_recipe, read_recipe
 
 EVERYTHING, HEAD = "everything", "head"
 
-#: Options of the Trainer with the only value that scores can be computed with.
-_NEEDED_FOR_SCORES = {
-    "prediction_loss_only": False,
-    "eval_do_concat_batches": True,
-    "batch_eval_metrics": False,
-    "dataloader_drop_last": False,
-}
-
 #: Fields of a config that follow from the training data, and from the encoder.
 DERIVED = {
     *("vocab_size", "pad_token_id", "trained_vocab_size", "first_singleton_id"),
@@ -261,9 +253,9 @@ class TaggerTrainingArguments(TrainingArguments):
     def __post_init__(self) -> None:
         """Check the options; pin memory only for a CUDA device."""
         check_values(self)
-        for name, needed in _NEEDED_FOR_SCORES.items():
-            if getattr(self, name) != needed:
-                raise ValueError(f"{name}={not needed} removes data that the scores are computed from; leave it out.")
+        for name in ("prediction_loss_only", "dataloader_drop_last"):
+            if getattr(self, name):
+                raise ValueError(f"{name} removes data that the scores are computed from; leave it out.")
         if self.momentum and self.optimizer != "sgd":
             raise ValueError(f"momentum={self.momentum} belongs to sgd; add optimizer=sgd, or leave it out.")
         if self.epoch_decay is not None and self.lr_scheduler_type != "constant":

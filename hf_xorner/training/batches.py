@@ -23,26 +23,30 @@ MOST_WORDS = 1 << 17
 
 
 class WordRows:
-    """Encodes sentences exactly as the tokenizer does, with a cache of words.
+    """Encodes sentences exactly as the tokenizer does, with a cache of words, which is emptied when it is full.
 
     A given word is always one token, so the encoding of a sentence consists of those of its words.
 
     Args:
         tokenizer: The tokenizer of the model.
-        most_words: The size of the cache. Once it is full, the tokenizer encodes sentences with other words.
     """
 
-    def __init__(self, tokenizer: WordCharTokenizer, most_words: int = MOST_WORDS) -> None:
-        self.tokenizer, self.most_words = tokenizer, most_words
+    def __init__(self, tokenizer: WordCharTokenizer) -> None:
+        self.tokenizer = tokenizer
         self.place: dict[str, int] = {}
         self.columns: dict[str, np.ndarray] = {}
 
     def encode(self, sentences: list[list[str]]) -> dict[str, Tensor]:
         """Encode sentences, padded to the longest of them, and their characters to the longest word."""
-        words = self._cached_words(sentences)
-        if not words:
+        words = list(chain.from_iterable(sentences)) if set(map(type, sentences)) <= {list, tuple} else []
+        if set(map(type, words)) != {str}:  # no words, or an error of the tokenizer
             batch = self._by_tokenizer(sentences)
-            return batch | {"char_ids": batch["char_ids"][..., : longest_word(batch["char_ids"].flatten(0, 1))]}
+            return batch | {"char_ids": batch["char_ids"][..., :1]}
+        unseen = [word for word in dict.fromkeys(words) if word not in self.place]
+        if len(self.place) + len(unseen) > MOST_WORDS:
+            self.place, self.columns, unseen = {}, {}, list(dict.fromkeys(words))
+        if unseen:
+            self._remember(unseen)
         rows = np.fromiter(map(self.place.__getitem__, words), np.int64, len(words))
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         width = lengths.max()
@@ -54,26 +58,11 @@ class WordRows:
             padding = self.tokenizer.pad_token_id if name == "input_ids" else 0
             values = column[rows]
             if name == "char_ids":
-                values = values[:, : longest_word(values)]
+                values = values[:, : max(int(values.any(0).sum()), 1)]  # the longest word
             padded = np.full((*mask.shape, *values.shape[1:]), padding, values.dtype)
             padded[mask] = values
             batch[name] = torch.from_numpy(padded)
         return batch
-
-    def _cached_words(self, sentences: list[list[str]]) -> list[str]:
-        """Return the words of sentences, all of them cached, or none if the tokenizer must encode the sentences."""
-        if not all(isinstance(sentence, (list, tuple)) for sentence in sentences):
-            return []
-        words = list(chain.from_iterable(sentences))
-        try:
-            unseen = list(dict.fromkeys(word for word in words if word not in self.place))
-            if len(self.place) + len(unseen) > self.most_words:
-                return []
-            if unseen:
-                self._remember(unseen)
-        except (TypeError, ValueError):  # Not words: the tokenizer raises an error about the sentence.
-            return []
-        return words
 
     def _by_tokenizer(self, sentences: list[list[str]]) -> dict[str, Tensor]:
         return dict(self.tokenizer(sentences, is_split_into_words=True, padding=True, return_tensors="pt"))
@@ -92,11 +81,6 @@ class WordRows:
             column[first:last] = new
             self.columns[name] = column
         self.place.update(zip(words, range(first, last), strict=True))
-
-
-def longest_word(char_ids: Any) -> int:
-    """Return the length of the longest of words (N, max_word_chars), at least 1; their characters come first."""
-    return max(int(char_ids.any(0).sum()), 1)
 
 
 #: Batches whose sentences are sorted by length together.

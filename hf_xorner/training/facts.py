@@ -215,7 +215,7 @@ def write_facts(
         **before,
         "config": {name: value for name, value in _plain(settings_of(model.config)).items() if name != "char_types"},
         "curve": curve,
-        "scores": {split: rounded(_compact(figures)) for split, figures in scores.items()},
+        "scores": {split: rounded(figures) for split, figures in scores.items()},
         "speed": speed,
         "model": {
             "parameters": model.num_parameters(),
@@ -257,23 +257,6 @@ def versions() -> dict[str, str]:
 def rounded(value: Any, digits: int = 4) -> Any:
     """Round every float in nested values."""
     return json.loads(json.dumps(value), parse_float=lambda number: round(float(number), digits))
-
-
-def _compact(figures: dict[str, Any]) -> dict[str, Any]:
-    """Return a report without empty bins of the calibration and zeros of the confusion matrix."""
-    figures = dict(figures)
-    if "calibration" in figures:
-        bins = [row for row in figures["calibration"]["bins"] if row["count"]]
-        figures["calibration"] = {**figures["calibration"], "bins": bins}
-    if "confusion" in figures:
-        confusion = dict(figures["confusion"])
-        types = confusion.pop("types")
-        confusion["matrix"] = {
-            name: {other: count for other, count in zip(types, row, strict=True) if count}
-            for name, row in zip(types, confusion["matrix"], strict=True)
-        }
-        figures["confusion"] = confusion
-    return figures
 
 
 def _processor() -> str:

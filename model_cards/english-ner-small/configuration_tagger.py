@@ -70,7 +70,6 @@ class TaggerConfig(PreTrainedConfig):
     Args:
         vocab_size: Number of word ids; 0 pads, 1 is the unknown word.
         word_dim: Size of a word vector (li2020: 300 for GloVe, 400 for the Twitter vectors).
-        freeze_word_embeddings: Freeze the word vectors, as li2020 does with pretrained ones.
         pretrained_words: The trained word vectors start from pretrained ones, so that words not seen in training have
             their own, too.
         static_dim: Size of a second, frozen vector of each word; 0 for none.
@@ -117,8 +116,7 @@ class TaggerConfig(PreTrainedConfig):
         composed_bits: Bits of a number of the pieces' vectors, as in `static_bits`.
         context_encoder: The config of a pretrained encoder whose states are features of the words (ELMo's role in
             chen2019), as a dictionary with its `model_type`; None for none.
-        context_layers: The hidden states used; 0 is the input of the encoder's first layer.
-        context_mix: "mean" of these layers, or "learned" weights as in ELMo.
+        context_layers: The hidden states that are averaged; 0 is the input of the encoder's first layer.
         context_frozen: Freeze the encoder.
         context_window: Pieces, special ones included, that the encoder reads at once. Longer sentences are read in
             overlapping windows, and a piece's state is taken from the window that holds it most centrally.
@@ -165,7 +163,6 @@ class TaggerConfig(PreTrainedConfig):
         "char_lstm_cell": ("standard", "coupled"),
         "crf_boundaries": ("both", "start", "none"),
         "initializer": ("normal", "uniform", "kaiming", "glorot"),
-        "context_mix": ("mean", "learned"),
         "static_bits": (32, 16, 8, 4),
         "composed_bits": (32, 16, 8, 4),
     }
@@ -175,7 +172,6 @@ class TaggerConfig(PreTrainedConfig):
     vocab_size: int = 2
     pad_token_id: int | None = 0
     word_dim: int = 300
-    freeze_word_embeddings: bool = False
     pretrained_words: bool = False
     static_dim: int = 0
     static_bits: int = 32
@@ -211,7 +207,6 @@ class TaggerConfig(PreTrainedConfig):
     composed_bits: int = 32
     context_encoder: dict[str, Any] | None = None
     context_layers: list[int] | tuple[int, ...] = ()
-    context_mix: str = "mean"
     context_frozen: bool = True
     context_window: int = 512
     context_overlap: int = 128

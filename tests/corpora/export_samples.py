@@ -9,8 +9,6 @@ TEXTS = [
     ("Bo met 👩🏽‍🚀 Zoë in New York City!", [("Bo", "PER"), ("Zoë", "PER"), ("New York City", "LOC")],
      "Bo met 👩🏽‍🚀 Zoë in New York City !"),
 ]  # fmt: skip
-#: Sentences, words, and entities by type.
-COUNTS = (3, 20, {"PER": 3, "LOC": 2})
 
 
 def spans(text, found):
@@ -26,17 +24,12 @@ def words(text, tokens):
     return places
 
 
-def tags(text, found, tokens, begin="B", inside="I", end="I", single="B"):
-    """One tag a word, in a scheme of the given letters."""
+def tags(text, found, tokens):
+    """The tags of the words in IOB2."""
     result = []
     for start, after in words(text, tokens):
         covering = [span for span in spans(text, found) if span[0] <= start and after <= span[1]]
-        if not covering:
-            result.append("O")
-            continue
-        ((first, last, label),) = covering
-        letter = single if (start, after) == (first, last) else begin if start == first else inside
-        result.append(f"{end if letter == inside and after == last else letter}-{label}")
+        result += [f"{'B' if start == first else 'I'}-{label}" for first, _, label in covering] or ["O"]
     return result
 
 
@@ -48,9 +41,9 @@ def of_words():
     return [{"tokens": tokens.split(" "), "ner_tags": tags(text, found, tokens)} for text, found, tokens in TEXTS]
 
 
-def doccano(key):
+def doccano(key, text_key="text"):
     return [
-        {"id": number, "text": text, "meta": {}, key: [list(span) for span in spans(text, found)]}
+        {"id": number, text_key: text, "meta": {}, key: [list(span) for span in spans(text, found)]}
         for number, (text, found, _) in enumerate(TEXTS)
     ]
 
@@ -67,13 +60,6 @@ def doccano_entities():
             "relations": [],
             "Comments": [],
         }
-        for number, (text, found, _) in enumerate(TEXTS)
-    ]
-
-
-def doccano_data():
-    return [
-        {"id": number, "data": text, "label": [list(span) for span in spans(text, found)]}
         for number, (text, found, _) in enumerate(TEXTS)
     ]
 
@@ -184,7 +170,7 @@ def json_files():
         "spans": doccano("spans"),
         "doccano, labels": doccano("labels"),
         "doccano, label": doccano("label"),
-        "doccano, data": doccano_data(),
+        "doccano, data": doccano("label", "data"),
         "doccano, entities": doccano_entities(),
         "Prodigy": prodigy(),
         "Dataturks": dataturks(),

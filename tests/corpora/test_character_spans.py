@@ -182,29 +182,3 @@ def test_words_with_offsets_match_a_character_by_character_reference(text, cuts,
     tokens, found = outcome({"text": text, "tokens": words, "spans": spans})
     assert found == character_by_character(text, spans, words)
     assert tokens is None or tokens == [text[start:end] for start, end in words]
-
-
-TOKENS = st.one_of(st.text(st.characters(exclude_categories=["Cs"], exclude_characters=MARK), min_size=1), st.just(" "))
-
-
-@given(
-    chunks=st.lists(st.tuples(st.lists(TOKENS, min_size=1, max_size=3), st.sampled_from(["", "PER", "LOC"]))),
-    blanks=st.lists(st.sampled_from(["", " ", "\n"]), min_size=1),
-    as_objects=st.booleans(),
-)
-def test_any_words_and_entities_round_trip_through_spans(chunks, blanks, as_objects):
-    text, words, spans, tokens, tags = "", [], [], [], []
-    for chunk, label in chunks:
-        first = len(words)
-        for index, token in enumerate(chunk):
-            text += blanks[len(words) % len(blanks)]
-            words.append([len(text), len(text) + len(token)])
-            text += token
-            tags.append(f"{'I' if index else 'B'}-{label}" if label else "O")
-        if label:
-            spans.append([words[first][0], words[-1][1], label])
-        tokens += chunk
-    if as_objects:
-        words = [{"start": start, "end": end, "text": text[start:end]} for start, end in words]
-        spans = [{"start": start, "end": end, "label": label} for start, end, label in spans]
-    assert spans_of({"text": text, "tokens": words, "spans": spans}, strict=True) == (tokens, tags)

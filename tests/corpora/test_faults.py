@@ -224,7 +224,6 @@ FAULTS = {
             (in_parquet(tags=[["B-PER"]]), ", row 0", "2 tokens but 1 tags"),
             (in_parquet(pos=[["N"]]), ", row 0", "parts of speech"),
             (in_parquet(tokens=pa.array([None], pa.list_(pa.string()))), ", row 0", "tokens"),
-            (in_parquet(tokens=[["x" * 1_000_000]], tags=[["O"]]), ", row 0", "10,000 characters"),
         ],
     ),
     "Arrow": (

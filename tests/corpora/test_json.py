@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hf_xorner.corpora import DataError, load_corpus
 from hf_xorner.corpora.assemble import words_and_tags
@@ -67,21 +65,6 @@ def test_parts_of_speech_and_documents_are_read(load):
     records = [{"tokens": ["Ann"], "tags": ["O"], "pos": ["N"], "doc_id": name} for name in ("a", 7, None)]
     split = load("".join(json.dumps(record) + "\n" for record in records), "x.jsonl")
     assert (list(split["pos_tags"]), list(split["doc_id"])) == ([["N"]] * 3, ["a", "7", None])
-
-
-TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufeff"), min_size=1)
-
-
-@given(
-    sentences=st.lists(st.lists(TEXTS), min_size=1),
-    escaped=st.booleans(),
-    newline=st.sampled_from(["\n", "\r\n", "\n\ufeff\n"]),
-)
-def test_any_words_are_read(tmp_path_factory, sentences, escaped, newline):
-    rows = [{"tokens": tokens, "ner_tags": ["O"] * len(tokens)} for tokens in sentences]
-    path = tmp_path_factory.mktemp("round") / "trip.jsonl"
-    path.write_bytes(newline.join(json.dumps(row, ensure_ascii=escaped) for row in rows).encode())
-    assert list(load_corpus(path, scheme="iob2", token_column="tokens")["train"]["tokens"]) == sentences
 
 
 BAD = [

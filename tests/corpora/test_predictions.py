@@ -9,15 +9,7 @@ from hypothesis import strategies as st
 from hf_xorner.corpora import DataError
 from hf_xorner.corpora.predictions import read_predictions, write_predictions
 
-
-@pytest.fixture
-def write(tmp_path):
-    def write(content):
-        path = tmp_path / "p.tsv"
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
+pytest_plugins = "corpus_files"
 
 
 def test_sentences_are_read(write):
@@ -36,11 +28,6 @@ def test_tokens_may_contain_anything_but_separators(write, token):
 def test_a_byte_order_mark_is_not_part_of_the_first_token(write, token):
     rows = f"{token}\tO\tO\n{token}\tO\tO\n"
     assert read_predictions(write(f"\ufeff{rows}")).tokens == [[token, token]]
-
-
-def test_the_folder_is_created(tmp_path):
-    write_predictions(tmp_path / "new" / "p.tsv", [["a"]], [["O"]], [["O"]])
-    assert read_predictions(tmp_path / "new" / "p.tsv").tokens == [["a"]]
 
 
 @pytest.mark.parametrize("content", ["a\tO\tO\r\n\r\nb\tO\tO\r\n", "\n\na\tO\tO\n \n\t\t\nb\tO\tO\n\n\n"])
@@ -78,9 +65,9 @@ def test_predictions_round_trip(tmp_path_factory, rows):
 
 @pytest.mark.parametrize("token", ["a\tb", "a\nb", ""])
 def test_a_failed_write_keeps_the_old_file(tmp_path, token):
-    path = tmp_path / "p.tsv"
+    path = tmp_path / "new" / "p.tsv"
     write_predictions(path, [["old"]], [["O"]], [["O"]])
     with pytest.raises(DataError, match="sentence 1"):
         write_predictions(path, [["x"], [token]], [["O"], ["O"]], [["O"], ["O"]])
     assert read_predictions(path).tokens == [["old"]]
-    assert [file.name for file in tmp_path.iterdir()] == ["p.tsv"]
+    assert [file.name for file in path.parent.iterdir()] == ["p.tsv"]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from seqeval.scheme import BILOU, IOB1, IOB2, IOBES, Entities
+from span_oracle import tags_of_spans
 
 from hf_xorner.corpora import load_corpus
 from hf_xorner.corpora.schemes import (
@@ -64,19 +65,6 @@ def chunks_token_by_token(tags, scheme):
 
 def chunks_of_seqeval(tags, parser):
     return [(entity.start, entity.end, entity.tag) for entity in Entities([tags], parser).entities[0]]
-
-
-def loop_tags(sentence, scheme):
-    """The tags of a sentence of IOB2 in a scheme."""
-    begin, inside, last, single = LETTERS[scheme]
-    tags, before = ["O"] * len(sentence), None
-    for start, end, name in chunks_token_by_token(sentence, "iob2"):
-        letters = single if end == start + 1 else begin + inside * (end - start - 2) + last
-        if scheme == "iob1":
-            letters = ("B" if before == (start, name) else "I") + "I" * (end - start - 1)
-        tags[start:end] = [f"{letter}-{name}" for letter in letters]
-        before = (end, name)
-    return tags
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -180,13 +168,12 @@ def test_labels_are_sorted_and_those_of_training(write, tmp_path):
 def test_written_schemes_match_a_loop_and_seqeval(sentences):
     for scheme in WRITTEN_SCHEMES:
         for sentence in sentences:
-            tags = from_iob2(sentence, scheme)
-            assert tags == loop_tags(sentence, scheme)
+            tags, chunks = from_iob2(sentence, scheme), chunks_token_by_token(sentence, "iob2")
+            assert tags == tags_of_spans(chunks, len(sentence), scheme)
             # seqeval has no BMES, but the equivalent BIOES.
             renamed = [tag.replace("M-", "I-", 1) for tag in tags]
-            chunks = chunks_token_by_token(sentence, "iob2")
             assert chunks_of_seqeval(renamed, SEQEVAL[scheme]) == chunks
-            assert converted(tags, scheme) == loop_tags(sentence, "iob2")
+            assert converted(tags, scheme) == tags_of_spans(chunks, len(sentence), "iob2")
 
 
 @given(sentences_of_labels)

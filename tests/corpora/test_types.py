@@ -4,12 +4,11 @@ import logging
 import random
 
 import pytest
+from span_oracle import SCHEMES, tags_of_spans
 
 from hf_xorner.corpora import DataError, corpus_statistics, load_corpus, write_corpus
 from hf_xorner.corpora.assemble import words_and_tags
 
-# The letters of each scheme for begin, inside, end and single.
-LETTERS = {"iob1": "IIII", "iob2": "BIIB", "bioes": "BIES", "bilou": "BILU", "bmes": "BMES"}
 TYPES = {"person": "PER", "actor": "PER", "product": "?", "date": "O", "place": None}
 OPTION = ", ".join(f"{old}={new}" for old, new in TYPES.items() if new)
 
@@ -23,18 +22,6 @@ def drawn_spans(draw, size):
             spans.append((place, end, draw.choice(list(TYPES))))
         place = end
     return spans
-
-
-def in_scheme(spans, size, scheme):
-    tags, before = ["O"] * size, (0, 0, None)
-    begin, inside, end, single = LETTERS[scheme]
-    for first, after, name in spans:
-        letters = single if after - first == 1 else begin + inside * (after - first - 2) + end
-        if scheme == "iob1" and before[1:] == (first, name):
-            letters = "B" + letters[1:]
-        tags[first:after] = [f"{letter}-{name}" for letter in letters]
-        before = (first, after, name)
-    return tags
 
 
 def with_new_types(spans, size):
@@ -58,20 +45,17 @@ def corpus(tmp_path):
     sizes = [draw.randint(1, 9) for _ in range(40)]
     spans = [drawn_spans(draw, size) for size in sizes]
     pairs = list(zip(spans, sizes, strict=True))
-    write(tmp_path / "some.conll", [in_scheme(*pair, "iob2") for pair in pairs])
+    write(tmp_path / "some.conll", [tags_of_spans(*pair, "iob2") for pair in pairs])
     return load_corpus(tmp_path / "some.conll", types=OPTION), [with_new_types(*pair) for pair in pairs]
 
 
-# --- Types ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scheme", LETTERS)
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_types_change_in_every_scheme_without_a_repair(tmp_path, scheme, caplog):
     """Entities beside others that are renamed or unknown stay as they are, also those of one type afterwards."""
     draw = random.Random(scheme)
     sizes = [draw.randint(1, 9) for _ in range(40)]
     pairs = [(drawn_spans(draw, size), size) for size in sizes]
-    path = write(tmp_path / "some.conll", [in_scheme(*pair, scheme) for pair in pairs])
+    path = write(tmp_path / "some.conll", [tags_of_spans(*pair, scheme) for pair in pairs])
     found = load_corpus(path, types=OPTION, strict=True)["train"]
     assert words_and_tags(found)[1] == [with_new_types(*pair) for pair in pairs]
     assert found.features["ner_tags"].feature.names == ["O", "B-PER", "I-PER", "B-place", "I-place"]
@@ -112,9 +96,6 @@ def test_types_of_words_are_refused_and_lacking_types_are_logged(tmp_path, caplo
     with caplog.at_level(logging.INFO):
         load_corpus(path, types="A=B,C=D")
     assert "some.conll: has no entities of C, which types renames" in caplog.text
-
-
-# --- Unknown tags -----------------------------------------------------------------------------------------------------
 
 
 def test_a_plain_tag_of_that_name_is_a_label(tmp_path):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value, disable_progress_bars, load_from_disk
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xorner.corpora import DataError, load_corpus, xor_corpus
@@ -195,7 +195,6 @@ def corpora_of(draw, also="", unknown=False):
 
 @pytest.mark.parametrize("format", WRITTEN_FORMATS)
 @given(data=st.data())
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_format_round_trips(tmp_path_factory, format, data):
     also = " " if format == "conll" else " \t\n\r"
     corpus = data.draw(corpora_of(also, unknown=format != "spans"))

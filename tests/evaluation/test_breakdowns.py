@@ -2,7 +2,7 @@ from collections import Counter
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from span_oracle import (
     POLICIES,
@@ -36,9 +36,6 @@ def assert_close(found, expected):
     assert list(found) == list(expected)
     for name, row in expected.items():
         assert found[name] == pytest.approx(row, abs=1e-10)
-
-
-# --- Types, lengths, chunk tags, confusion ----------------------------------------------------------------------------
 
 
 def chunk_tag_recall_by_loop(gold, predicted, scheme):
@@ -93,7 +90,6 @@ def confusion_by_loop(gold, predicted, types):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(deadline=None, max_examples=25)
 @given(data=st.data())
 def test_breakdowns_match_loops_over_the_spans(scheme, data):
     tags, predicted_tags = data.draw(pairs(scheme))
@@ -114,10 +110,6 @@ def test_breakdowns_match_loops_over_the_spans(scheme, data):
     assert confusion(comparison) == confusion_by_loop(gold, predicted, comparison.tag_set.types)
 
 
-# --- Surface forms ---------------------------------------------------------------------------------------------------
-
-
-@settings(deadline=None, max_examples=25)
 @given(pairs_with_words(), st.sampled_from(POLICIES))
 def test_pairs_of_surface_form_and_type_are_scored_once(pair, policy):
     gold, predicted, words = pair
@@ -151,10 +143,6 @@ def part_of(words, train, vectors):
     return "OOEV" if some_not_in_vectors else "IV"
 
 
-# --- Vocabularies ----------------------------------------------------------------------------------------------------
-
-
-@settings(deadline=None, max_examples=25)
 @given(pairs_with_words(), st.sampled_from(POLICIES), VOCABULARY, VOCABULARY)
 def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
     gold, predicted, words = pair
@@ -177,10 +165,6 @@ def test_vocabulary_parts_match_the_definition(pair, policy, train, vectors):
     assert_close(found["words"], of_words)
 
 
-# --- Seen entities ---------------------------------------------------------------------------------------------------
-
-
-@settings(deadline=None, max_examples=25)
 @given(
     pairs_with_words(), st.sampled_from(POLICIES), st.sets(st.lists(st.sampled_from("abABc"), max_size=2).map(" ".join))
 )
@@ -200,9 +184,6 @@ def test_entities_are_seen_when_training_has_their_surface_form(pair, policy, su
     assert_close(seen_partition(comparison, list(chain.from_iterable(words)), surfaces), expected)
 
 
-# --- Kinds of sentences ----------------------------------------------------------------------------------------------
-
-
 def kind_by_loop(words):
     """The kind of a sentence, a word at a time."""
     letters = [letter for word in words for letter in word if letter.upper() != letter.lower()]
@@ -214,7 +195,6 @@ def kind_by_loop(words):
     return "short" if len(words) < 7 else "other"
 
 
-@settings(deadline=None, max_examples=25)
 @given(pairs_with_words(), st.sampled_from(POLICIES), st.randoms(use_true_random=False))
 def test_sentence_kinds_match_a_loop(pair, policy, random):
     gold, predicted, words = pair
@@ -228,9 +208,6 @@ def test_sentence_kinds_match_a_loop(pair, policy, random):
     assert_close(sentence_kind_scores(comparison, list(chain.from_iterable(words))), expected)
 
 
-# --- Tags ------------------------------------------------------------------------------------------------------------
-
-
 @st.composite
 def plain_pairs(draw):
     tag = st.sampled_from(["NN", "VB", "DT", "O", "."])
@@ -238,7 +215,6 @@ def plain_pairs(draw):
     return [[draw(st.lists(tag, min_size=length, max_size=length)) for length in lengths] for _ in range(2)]
 
 
-@settings(deadline=None, max_examples=25)
 @given(plain_pairs())
 def test_plain_tags_are_scored_one_by_one(pair):
     comparison = Comparison.of(*pair, scheme="plain")

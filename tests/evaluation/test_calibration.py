@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from conftest import LABELS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_texts import GIVEN, lively_model
 
@@ -10,10 +10,7 @@ from hf_xorner.corpora.schemes import TagSet
 from hf_xorner.evaluation.comparison import Comparison
 from hf_xorner.evaluation.report import calibration, entity_confidences
 
-# --- Calibration -----------------------------------------------------------------------------------------------------
 
-
-@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(st.floats(0, 1) | st.integers(0, 10).map(lambda tenth: tenth / 10), st.booleans()),
@@ -35,9 +32,6 @@ def test_the_table_equals_a_loop(entities):
             assert (row["confidence"], row["accuracy"]) == pytest.approx((confidence, accuracy))
             total += len(inside) * abs(accuracy - confidence)
     assert table["ece"] == pytest.approx(total / len(entities), abs=1e-9)
-
-
-# --- Confidences of entities -----------------------------------------------------------------------------------------
 
 
 def comparison_of(ids, lengths):

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from span_oracle import POLICIES, SCHEMES, corpus_spans, pairs, tuples_of
 
@@ -7,7 +7,6 @@ from hf_xorner.evaluation.comparison import Comparison
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(deadline=None, max_examples=25)
 @given(data=st.data())
 def test_a_comparison_matches_the_definitions(scheme, data):
     gold, predicted = data.draw(pairs(scheme))

@@ -34,22 +34,10 @@ def test_scores_match_span_scores():
         TaggingMetric().compute(predictions=[["O"]], references=[["O", "O"]])
 
 
-# --- With the evaluator ----------------------------------------------------------------------------------------------
-
-
 def is_one_word_each(words, tokenizer):
     text = " ".join(words)
     offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
     return [text[start:end] for start, end in offsets] == words
-
-
-def tags_of(entities, words):
-    """IOB2 tags of what the Tagger found."""
-    tags = ["O"] * len(words)
-    for entity in entities:
-        inside = entity.word_end - entity.word_start - 1
-        tags[entity.word_start : entity.word_end] = [f"B-{entity.label}"] + [f"I-{entity.label}"] * inside
-    return tags
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +61,7 @@ def run_evaluator(model, sentences, gold, tag, **options):
 
 
 def test_the_evaluator_computes_the_scores_of_the_given_words(tagger, tokenizer, sentences):
-    tagged = tagger.tag(sentences)
-    predicted = [tags_of(entities, words) for entities, words in zip(tagged, sentences, strict=True)]
+    predicted = [labels for labels, _ in tagger.label(sentences)]
     gold = gold_for(predicted)
     expected = span_scores(gold, predicted)
     assert 10 < expected["f1"] < 90

@@ -5,7 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xorner.evaluation.resampling import bootstrap_intervals, randomisation_test
@@ -69,10 +69,6 @@ def paired_counts(draw):
     return pair
 
 
-# --- Randomisation ---------------------------------------------------------------------------------------------------
-
-
-@settings(deadline=None, max_examples=25)
 @given(paired_counts())
 def test_small_cases_equal_the_enumeration_of_all_swaps(pair):
     expected = p_by_brute_force(*pair)
@@ -125,9 +121,6 @@ def test_large_counts_are_compared_exactly():
     counts_b[1, 0] = large - 1
     counts_a[1, 0] = large
     assert randomisation_test(counts_a, counts_b)["f1"]["p"] == 0.5
-
-
-# --- Bootstrap -------------------------------------------------------------------------------------------------------
 
 
 def naive_bootstrap(counts, resamples, seed):

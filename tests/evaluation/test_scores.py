@@ -2,7 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from seqeval.metrics import accuracy_score, classification_report
 from seqeval.scheme import BILOU, IOB1, IOB2, IOBES
@@ -38,7 +38,6 @@ def assert_matches_seqeval(found, gold, predicted, **mode):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(deadline=None, max_examples=25)
 @given(data=st.data())
 def test_scores_match_both_modes_of_seqeval(scheme, data):
     gold, predicted = data.draw(pairs(scheme))

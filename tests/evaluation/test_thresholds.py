@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import LABELS
 from helpers import fault, ok
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_texts import GIVEN, TEXTS
 from span_oracle import spans_by_loop
@@ -43,7 +43,6 @@ def scored(found, gold=40):
     return ScoredEntities(np.array(scores, float), np.array(correct, bool), np.array(labels), {"PER": gold})
 
 
-@settings(max_examples=25)
 @given(entities, st.floats(0, 1), st.dictionaries(st.sampled_from(TYPES), st.floats(0, 1)))
 def test_ratios_equal_a_loop(found, least, by_label):
     assert scored(found).at(least) == pytest.approx(ratios_of([e for e in found if e[0] >= least], 40))
@@ -51,7 +50,6 @@ def test_ratios_equal_a_loop(found, least, by_label):
     assert scored(found).at(by_label) == pytest.approx(ratios_of(kept, 40))
 
 
-@settings(max_examples=25)
 @given(entities, st.integers(0, 100), st.sampled_from([None, *TYPES]))
 def test_the_least_score_keeps_the_most_entities_of_the_precision(found, precision, label):
     own = [entity for entity in found if label in (None, entity[2])]

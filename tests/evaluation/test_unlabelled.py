@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from span_oracle import POLICIES, SCHEMES, corpus_spans, pairs, ratios_by_loop, tuples_of
 from transformers import EvalPrediction
@@ -50,7 +50,6 @@ def accuracy(gold, predicted):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(deadline=None, max_examples=25)
 @given(data=st.data())
 def test_scores_match_the_definitions(scheme, data):
     gold, predicted = data.draw(partly_labelled(scheme))
@@ -64,7 +63,6 @@ def test_scores_match_the_definitions(scheme, data):
     assert {name: scores[name] for name in expected} == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=25)
 @given(partly_labelled("iob2"))
 def test_what_is_predicted_without_a_labelled_word_changes_nothing(pair):
     """Neither scores nor breakdowns."""
@@ -81,7 +79,6 @@ def test_what_is_predicted_without_a_labelled_word_changes_nothing(pair):
     assert whole == reduced
 
 
-@settings(deadline=None, max_examples=25)
 @given(partly_labelled("iob2"), st.integers(0, 3))
 def test_metrics_of_the_trainer_are_the_same(pair, padding):
     gold, predicted = ([[tag.replace("art-work", "X") for tag in tags] for tags in side] for side in pair)

@@ -161,17 +161,13 @@ def test_huge_transition_scores_match_pytorch(kind, tokenizer):
 
 
 @pytest.mark.parametrize(
-    ("encoder", "mix"),
-    [
-        ("roberta", "learned"),
-        pytest.param("bert", "mean", marks=pytest.mark.slow),
-        pytest.param("gpt2", "mean", marks=pytest.mark.slow),
-    ],
+    "encoder",
+    ["roberta", pytest.param("bert", marks=pytest.mark.slow), pytest.param("gpt2", marks=pytest.mark.slow)],
 )
-def test_contextual_models_match_pytorch(encoder, mix):
+def test_contextual_models_match_pytorch(encoder):
     pieces = tiny.pieces_of(getattr(tiny, f"{encoder}_tokenizer")())
     tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=5, max_word_chars=6)
-    model = build_model("grn", tokenizer, **tiny.context_fields(getattr(tiny, encoder)(), pieces, context_mix=mix))
+    model = build_model("grn", tokenizer, **tiny.context_fields(getattr(tiny, encoder)(), pieces))
     exported = onnx_model(model)
     assert_graph_matches(model, ((1,), (3, 1, 2), (40, 7, 24)), exported)
     assert b"site-packages" not in exported.SerializeToString()  # no paths of this machine

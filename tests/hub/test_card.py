@@ -179,7 +179,8 @@ def test_the_last_split_has_tables_of_errors_and_confidence(facts):
             "unseen": {"precision": 30.0, "recall": 20.0, "f1": 24.0, "support": 30},
         },
         "confusion": {
-            "matrix": {"A": {"A": 30, "B": 4}, "B": {"A": 9, "B": 20, "C": 1}, "C": {"A": 4}},
+            "types": ["A", "B", "C"],
+            "matrix": [[30, 4, 0], [9, 20, 1], [4, 0, 0]],
             "boundary": {"A": 1, "B": 0, "C": 2},
             "boundary_and_type": {"A": 2, "B": 3, "C": 4},
             "missed": {"A": 3, "B": 7, "C": 30},
@@ -235,10 +236,9 @@ def hostile_card(facts, name):
     for scores in spoilt["scores"].values():
         scores["per_type"] = {name: scores["per_type"]["LOC"]}
         confusion = scores["confusion"]
-        scores["confusion"] = {
-            key: {name: {name: 4, f"not {name}": 1} if key == "matrix" else counts.get("LOC", 0)}
-            for key, counts in confusion.items()
-        }
+        types = [name, f"not {name}"]
+        counts = {key: dict.fromkeys(types, 1) for key in confusion}
+        scores["confusion"] = {**counts, "types": types, "matrix": [[4, 1], [0, 0]]}
     return Card(name, spoilt, usage=module._usage(name, name), output="none", sentences=(name,)).text()
 
 

@@ -65,8 +65,7 @@ def test_only_the_files_of_the_model_are_published(folder, unloaded):
 
 def test_everything_that_an_architecture_saves_is_published(tokenizer, tmp_path, unloaded):
     for kind in ARCHITECTURES:
-        build_model(kind, tokenizer).save_pretrained(tmp_path / kind)
-        tokenizer.save_pretrained(tmp_path / kind)
+        Tagger(build_model(kind, tokenizer), tokenizer).save_pretrained(tmp_path / kind)
         assert check_folder(tmp_path / kind).names == sorted(path.name for path in (tmp_path / kind).iterdir())
 
 

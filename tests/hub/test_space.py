@@ -17,6 +17,7 @@ from processes import run_python
 from random_texts import lively_model
 from transformers import pipeline
 
+from hf_xorner import Tagger
 from hf_xorner.hub.checks import published_files
 from hf_xorner.hub.space import GRADIO, write_space
 
@@ -38,8 +39,7 @@ def models(tmp_path_factory, tokenizer):
     """A saved folder of a model of each kind."""
     folders = {kind: tmp_path_factory.mktemp("models") / kind for kind in KINDS}
     for kind, folder in folders.items():
-        lively_model(kind, tokenizer, "crf").save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        Tagger(lively_model(kind, tokenizer, "crf"), tokenizer).save_pretrained(folder)
         (folder / "README.md").write_text(CARD, encoding="utf-8")
     return folders
 
@@ -208,7 +208,8 @@ def check_heat_map(html, tagger, text, word, head):
         assert html == ""
         return
     if tagger.model.config.model_type == "grn":
-        row = tagger.model.relation_norms(**batch, scaled=True)[0, word].tolist()
+        norms = layers[0][0, 0]
+        row = ((norms - norms.min()) / (norms.max() - norms.min()))[word].tolist()
     else:
         row = (layers[0][0].mean(0) if head is None else layers[0][0][head])[word].tolist()
     cells = html.partition('<div class="heat">')[2].removesuffix("</div>").split("<span")[1:]

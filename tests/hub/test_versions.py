@@ -11,6 +11,8 @@ from conftest import REPOSITORY, SENTENCES
 from random_texts import lively_model
 from transformers import pipeline
 
+from hf_xorner import Tagger
+
 pytestmark = pytest.mark.slow
 
 TEXTS = [" ".join(words) for words in SENTENCES]
@@ -45,8 +47,7 @@ def test_a_published_folder_loads_under_another_transformers(which, tokenizer, t
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "HF_HOME": str(tmp_path / "home")}
     for kind, decoder in KINDS.items():
         saved = tmp_path / kind
-        lively_model(kind, tokenizer, decoder).save_pretrained(saved)
-        tokenizer.save_pretrained(saved)
+        Tagger(lively_model(kind, tokenizer, decoder), tokenizer).save_pretrained(saved)
         here = places(pipeline("ner", model=str(saved), aggregation_strategy="simple")(TEXTS))
         assert any(here)
         command = [sys.executable, "-c", TAG, str(saved), json.dumps(TEXTS)]

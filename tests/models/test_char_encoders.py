@@ -97,14 +97,6 @@ def test_char_dropout_is_sampled_per_occurrence_of_a_word(name):
     assert torch.equal(first, second)
 
 
-def test_unseen_characters_are_skipped():
-    encoder = build("lstm without unknown")
-    chars = torch.tensor([[[9, 8, 7, 0, 0, 0], [9, 1, 8, 5, 2, 7], [2, 3, 0, 0, 0, 0]]])
-    plain, mixed, nothing = encoder(chars, TYPES)[0]
-    torch.testing.assert_close(plain, mixed, rtol=0, atol=1e-6)
-    assert not nothing.any()
-
-
 @pytest.mark.parametrize(
     ("word", "shape"),
     [("UN", 0), ("I", 0), ("U.", 1), ("Ann", 1), ("McD", 1), ("iPod", 2), ("3D", 2), ("of", 3), ("1.5", 3), ("", 3)],

@@ -15,7 +15,6 @@ WRONG = [
     ("bilstm-cnn", {**ENCODER, "max_word_pieces": 0}, "build it with pieces="),
     ("bilstm-cnn", {**ENCODER, "context_layers": []}, "context_layers=[]: the encoder has the layers 0 to 3"),
     ("bilstm-cnn", {**ENCODER, "context_layers": (1, 4)}, "context_layers=[1, 4]: the encoder has the layers 0 to 3"),
-    ("bilstm-cnn", {**ENCODER, "context_mix": "max"}, "context_mix='max'"),
     (
         "bilstm-cnn",
         {**ENCODER, "context_window": 10, "context_overlap": 8, "context_prefix": [2], "context_suffix": [3]},

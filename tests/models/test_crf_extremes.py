@@ -42,15 +42,6 @@ def random_scores(
     return Chain(emissions * torch.randn(rows, time, tags, dtype=dtype), moves, start, end)
 
 
-def alone(chain, row, lengths=LENGTHS):
-    """The unpadded arguments of one sentence for the oracle."""
-    length = int(lengths[row])
-    emissions, transitions, start, end = (scores.detach().double().numpy() for scores in chain)
-    if transitions.ndim == 4:
-        transitions, start = transitions[row, :length], start[row]
-    return emissions[row, :length], transitions, start, end
-
-
 def check(chain, lengths=LENGTHS, tolerance=1e-5):
     """Compare partition, marginals and all gradients with recursions over logarithms in float64."""
     leaves = Chain(*(scores.clone().requires_grad_() for scores in chain))
@@ -63,7 +54,7 @@ def check(chain, lengths=LENGTHS, tolerance=1e-5):
     for row, length in enumerate(lengths.tolist()):
         if not length:
             continue
-        total, log_probs, pairs = oracle.recursions(*alone(chain, row, lengths))
+        total, log_probs, pairs = oracle.recursions(*oracle.alone(chain, row, length))
         assert float(partition[row]) == pytest.approx(total, rel=1e-6, abs=1e-5)
         helpers.close(marginals[row, :length].exp(), np.exp(log_probs), tolerance)
         told = log_probs > -50

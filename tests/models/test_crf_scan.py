@@ -37,14 +37,6 @@ def chains():
                 yield Chain(emissions, transitions, bounded * start, bounded * torch.randn(TAGS, generator=draw))
 
 
-def alone(chain, row, length):
-    """The arguments of one sentence for the oracle."""
-    emissions, transitions, start, end = (scores.double().numpy() for scores in chain)
-    if chain.conditioned:
-        transitions, start = transitions[row, :length], start[row]
-    return emissions[row, :length], transitions, start, end
-
-
 def relative(values, expected, tolerance):
     """Compare numbers, relative to the largest of them."""
     difference = np.abs(values.detach().cpu().double().numpy() - expected).max()
@@ -62,7 +54,7 @@ def test_losses_gradients_posterior_and_paths_match_float64_recursions(device):
         marginals, steps = posterior(there, lengths, best)
         moves, first, last = (np.zeros(scores.shape) for scores in chain[1:])
         for row, length in enumerate(LENGTHS.tolist()):
-            sentence = alone(chain, row, length)
+            sentence = oracle.alone(chain, row, length)
             path = best[row, :length].cpu().numpy()
             # Another path of the same score would be as good.
             score = oracle.score_of(*sentence, path)

@@ -1,18 +1,12 @@
 """Every architecture matches its equations for each sentence of a padded batch."""
 
+import chain_oracle as oracle
 import helpers
 import numpy as np
 import pytest
-import reference_encoders
 import references as ref
 import torch
-from conftest import (
-    ARCHITECTURES,
-    LABELS,
-    REFERENCED,
-    build_model,
-    has_field,
-)
+from conftest import ARCHITECTURES, LABELS, REFERENCED, build_model, has_field
 
 LENGTHS = (9, 1, 4, 6)
 SHORT_LENGTHS = (4, 1, 3, 2)  # the references try all paths of a CRF
@@ -66,7 +60,7 @@ def test_long_sentences_attend_within_their_windows(tokenizer, kind, window, ove
 
 def reference_attention(model, sentence):
     hidden = helpers.reference_states(model, sentence)[:, : 2 * model.config.hidden_size]
-    return ref.attention(helpers.weights_of(model), hidden, **reference_encoders.attention_fields(model.config))[1]
+    return ref.attention(helpers.weights_of(model), hidden, model.config)[1]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +92,7 @@ def reference_posterior(model, sentence):
     if model.config.decoder == "softmax":
         return ref.softmax_log_probs(scores), scores.argmax(-1).tolist()
     chain = helpers.crf_of(model, sentence)
-    return np.log(ref.marginals(scores, *chain)), ref.best_path(scores, *chain)
+    return np.log(oracle.counts(scores, *chain)[0]), oracle.all_paths(scores, *chain)[0][0].tolist()
 
 
 #: What each variant of more or fewer layers than others of its architecture returns, besides the word features.

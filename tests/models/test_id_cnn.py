@@ -1,5 +1,6 @@
 """ID-CNN scores and gradients match strubell2017's equations after every iteration."""
 
+import chain_oracle as oracle
 import helpers
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def build(tokenizer, **fields):
 def reference_scores(weights, model, sentence):
     """Scores (T, K) after every iteration."""
     ids, chars = sentence["input_ids"].numpy(), sentence["char_ids"].numpy()
-    features = ref.word_features(weights, ids, chars, config=model.config)
+    features = ref.word_features(weights, ids, chars, model.config)
     return [
         states @ weights["classifier.weight"].T + weights["classifier.bias"]
         for states in reference_id_cnn.iterations(weights, model.config, features)
@@ -63,8 +64,8 @@ def log_likelihood(weights, model, scores, gold):
     if model.config.decoder == "softmax":
         return ref.softmax_log_probs(scores)[np.arange(len(gold)), gold].sum()
     allowed = np.arange(len(INNER)) == np.array(gold)[:, None]
-    nothing = np.zeros(len(INNER))
-    return ref.log_likelihood_of_set(scores, weights["decoder.transitions"], nothing, nothing, allowed)
+    chain = scores, weights["decoder.transitions"], np.zeros(len(INNER)), np.zeros(len(INNER))
+    return oracle.log_likelihood(*chain, fits=oracle.within(allowed))
 
 
 @pytest.mark.parametrize("training", [False, True])

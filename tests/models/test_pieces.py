@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny_encoders as tiny
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_texts import PIECES
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
@@ -40,7 +40,6 @@ def expected_rows(family, words, width):
 
 
 @families
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=6).map("".join), max_size=8))
 def test_pieces_match_the_encoders_tokenizer(family, words):
     for width in (1, WIDTH, 400):

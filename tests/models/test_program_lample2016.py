@@ -5,11 +5,12 @@ sentence, word and action at a time, in float64. Their weights are drawn at rand
 losses, gradients and best paths must agree. The dictionaries below name the options that make them equal.
 
 Two details of the Stack-LSTM's program have no option. At the first step of a sequence, the output gate of its first
-release does not read the cell; the transcription reads it, as the paper's equation does, and `test_first_step` measures
-the difference. The program allows OUT while the stack holds words, which the transcription forbids.
+release does not read the cell; the transcription reads it, as the paper's equation does. The program allows OUT while
+the stack holds words, which the transcription forbids.
 """
 
 import pytest
+import references as ref
 import torch
 
 from hf_xorner import LstmCrfConfig, StackLstmConfig
@@ -215,17 +216,6 @@ def model_of_tagger(weights):
     }
 
 
-def inner_tags(labels):
-    """IOB2 to IOBES, as the program trains on it."""
-    following = [*labels[1:], "O"]
-    last = [f"I-{label[2:]}" != after for label, after in zip(labels, following, strict=True)]
-    ends = {"B": "S", "I": "E"}
-    return [
-        label if label == "O" or not end else ends[label[0]] + label[1:]
-        for label, end in zip(labels, last, strict=True)
-    ]
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_lstm_crf_matches_its_program(seed):
     model = LstmCrfForTokenClassification(LstmCrfConfig(**CONFIG, word_dim=5, tanh_size=6, **LSTM_CRF)).double().eval()
@@ -241,7 +231,7 @@ def test_the_lstm_crf_matches_its_program(seed):
     total = 0
     for row, (ids, spellings, labels) in enumerate(sentences):
         scores = tagger_scores(weights, ids, spellings)
-        cost, best = tagger_crf(scores, weights["transitions"], [tags.index(tag) for tag in inner_tags(labels)])
+        cost, best = tagger_crf(scores, weights["transitions"], [tags.index(tag) for tag in ref.to_inner(labels)])
         torch.testing.assert_close(emissions[row, : len(ids)], scores, **EXACT)
         assert paths[row, : len(ids)].tolist() == best
         total = total + cost
@@ -281,9 +271,8 @@ def parser_shapes(release):
 class Builder:
     """An LSTM of two layers that grows by one input at a time and can be rewound."""
 
-    def __init__(self, weights, name, release, first_step_reads_cell=True):
+    def __init__(self, weights, name, release):
         self.weights, self.name, self.release = weights, name, release
-        self.first_step_reads_cell = first_step_reads_cell
         self.states = []  # of each step, the h and c of each layer
 
     def add(self, x):
@@ -310,10 +299,7 @@ class Builder:
         i = read("i") if before is None else read("i") + of("c2i") @ before[1]
         i, g = i.sigmoid(), read("c").tanh()
         c = i * g if before is None else (1 - i) * before[1] + i * g
-        o = read("o")
-        if before is not None or self.first_step_reads_cell:
-            o = o + of("c2o") @ c
-        return o.sigmoid() * c.tanh(), c
+        return (read("o") + of("c2o") @ c).sigmoid() * c.tanh(), c
 
     def rewind(self):
         self.states.pop()
@@ -322,7 +308,7 @@ class Builder:
         return self.states[-1][1][0]
 
 
-def parser_words(weights, release, ids, spellings, pretrained, **options):
+def parser_words(weights, release, ids, spellings, pretrained):
     """The inputs of the LSTMs: relu(ib + w2l [→ ; ←] + t2l t), the last term for words with a pretrained vector."""
     words = []
     for word, spelling in zip(ids, spellings, strict=True):
@@ -332,7 +318,7 @@ def parser_words(weights, release, ids, spellings, pretrained, **options):
             ("fw_char", [weights["word_start"], *chars, weights["word_end"]]),
             ("bw_char", [weights["word_end"], *chars[::-1], weights["word_start"]]),
         ):
-            lstm = Builder(weights, name, release, **options)
+            lstm = Builder(weights, name, release)
             for token in tokens:
                 lstm.add(token)
             ends.append(lstm.back())
@@ -343,10 +329,10 @@ def parser_words(weights, release, ids, spellings, pretrained, **options):
     return words
 
 
-def parse(weights, release, words, gold=None, **options):
+def parse(weights, release, words, gold=None):
     """The actions, greedy unless given, and the log probability of each; as `log_prob_parser` of the program."""
     stack, output, buffer, history = (
-        Builder(weights, name, release, **options) for name in ("stack", "output", "buffer", "action")
+        Builder(weights, name, release) for name in ("stack", "output", "buffer", "action")
     )
     history.add(weights["action_start"])
     stack.add(weights["stack_guard"])
@@ -373,7 +359,7 @@ def parse(weights, release, words, gold=None, **options):
             output.add(waiting.pop())
             buffer.rewind()
         else:
-            forward, reverse = (Builder(weights, name, release, **options) for name in ("ent_fwd", "ent_rev"))
+            forward, reverse = (Builder(weights, name, release) for name in ("ent_fwd", "ent_rev"))
             for item, opposite in zip(shifted, shifted[::-1], strict=True):  # the guard is one of the items
                 forward.add(item)
                 reverse.add(opposite)
@@ -487,24 +473,6 @@ def test_the_stack_lstm_matches_its_program(release, seed):
     # A word without pretrained vector has none in the program, and a trained one in the model.
     gradients = model_of_parser(weights.gradients(), release, 0.0)
     assert_gradients_match(model, gradients, but=["features.static.unknown"])
-
-
-@torch.no_grad()
-def test_first_step():
-    """The first release's output gates do not read the cell at the first step of a sequence; there is no option."""
-    weights, pretrained, model = parser_and_model("first", 0)
-    losses = []
-    for reads in (True, False):
-        total = 0
-        for ids, spellings, labels in corpus():
-            words = parser_words(weights, "first", ids, spellings, pretrained, first_step_reads_cell=reads)
-            total -= sum(parse(weights, "first", words, gold_actions(labels), first_step_reads_cell=reads)[1])
-        losses.append(total.item())
-    assert model(**batch_of(corpus(), model.config.max_word_chars)).loss.item() == pytest.approx(losses[0], abs=1e-11)
-    assert abs(losses[0] - losses[1]) > 1e-3
-
-
-# The paper
 
 
 def test_the_defaults_are_those_of_the_paper():

@@ -59,7 +59,7 @@ def test_fused_states_match_the_equations(kind, slices):
     assert_equations_hold(build(kind), kind, random_states(len(LENGTHS), TIME, SIZE), 1e-12)
 
 
-@pytest.mark.parametrize("scale", [30, 300, 3e4])
+@pytest.mark.parametrize("scale", [1, 30, 300, 3e4])
 def test_gates_are_exact_for_inputs_of_any_size(slices, scale):
     """Also where exponentials overflow: u and v far from 0, their sum close to 0."""
     own = scale * random_states(len(LENGTHS), TIME, SIZE, seed=2)
@@ -79,18 +79,6 @@ def test_gates_are_exact_for_inputs_of_any_size(slices, scale):
         torch.testing.assert_close(part.grad * within, wanted * within, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("far", [7.0, 700.0])
-def test_gradients_of_gates_match_finite_differences(slices, far):
-    """Gates come from products of exponentials or, where those overflow, from exponentials of sums."""
-    within = ~relation.beyond(torch.empty(len(LENGTHS), TIME), LENGTHS)
-
-    def sums(own, other, values):
-        return gated_sum(own + far, other - far, values.masked_fill(~within, 0), LENGTHS) * within
-
-    inputs = [random_states(len(LENGTHS), TIME, 2, seed=seed).requires_grad_() for seed in range(3)]
-    assert torch.autograd.gradcheck(sums, inputs)
-
-
 def test_padding_is_ignored(kind, slices):
     layer = build(kind, dtype=torch.float32)
     states = random_states(len(LENGTHS), TIME, SIZE, dtype=torch.float32)
@@ -102,22 +90,6 @@ def test_padding_is_ignored(kind, slices):
         if length:
             alone = layer(states[sentence : sentence + 1, :length], LENGTHS[sentence : sentence + 1])
             torch.testing.assert_close(alone[0], fused[sentence, :length], rtol=0, atol=1e-6)
-
-
-def test_norms_match_the_equations(kind):
-    layer = build(kind)
-    states = random_states(len(LENGTHS), TIME, SIZE)
-    norms = layer.norms(states, LENGTHS)
-    weights = {f"encoder.relation.{name}": values.numpy() for name, values in layer.state_dict().items()}
-    for sentence, length in enumerate(LENGTHS.tolist()):
-        if length:
-            expected = (ref.relations(weights, states[sentence, :length].numpy()) ** 2).sum(2) ** 0.5
-            torch.testing.assert_close(norms[sentence, :length, :length], torch.from_numpy(expected))
-        assert not norms[sentence, length:].any()
-        assert not norms[sentence, :, length:].any()
-
-
-# Memory and speed
 
 
 class LargestTensor(TorchDispatchMode):

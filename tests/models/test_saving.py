@@ -58,7 +58,6 @@ FEATURES = {
         "word_dim": 0,
         "context_encoder": tiny_encoders.bert().config.to_dict(),
         "context_layers": [1, 2],
-        "context_mix": "learned",
         "context_frozen": False,
     },
 }
@@ -112,9 +111,6 @@ def test_new_labels_get_a_new_classifier_and_keep_other_weights(variant, tokeniz
     heads = [*loaded.classifier.named_parameters(), *loaded.decoder.named_parameters()]
     constant = [parameter for name, parameter in heads if "weight" not in name]
     assert not any(parameter.any() for parameter in constant)
-
-
-# Initialisation
 
 
 @pytest.fixture(params=LI2020)

@@ -22,9 +22,6 @@ def names_of(system, actions):
     return [name.replace("REDUCE(", "REDUCE-").removesuffix(")") for name in names]
 
 
-# Search
-
-
 @torch.no_grad()
 @pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS)
 def test_greedy_search_takes_the_best_action_at_every_step(tokenizer, fields):
@@ -65,9 +62,6 @@ def assert_finished(model, words, lengths):
     assert torch.equal(((actions == 0) | (actions == 1)).sum(1), lengths)
     opened = torch.where(actions == 0, 1, 0).cumsum(1)
     assert torch.equal(torch.where(actions >= 2, opened, 0).amax(1), opened[:, -1]), "words are left on the stack"
-
-
-# Label probabilities
 
 
 def local_posterior(reference, words):

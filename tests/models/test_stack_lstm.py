@@ -4,24 +4,14 @@ import helpers
 import pytest
 import references as ref
 import torch
-from conftest import LABELS, draw_varied_actions
+from conftest import LABELS, build_model
 from reference_stack_lstm import StackLstmReference
 
 from hf_xorner.models.configuration_stack_lstm import StackLstmConfig
 from hf_xorner.models.modeling_stack_lstm import StackLstmForTokenClassification
-from hf_xorner.models.recurrent import Packing
 from hf_xorner.models.tags import IGNORED
 
 LENGTHS = (9, 1, 4, 6, 0, 2)
-SIZES = {
-    "word_dim": 7,
-    "char_dim": 5,
-    "char_lstm_size": 3,
-    "hidden_size": 6,
-    "action_dim": 4,
-    "label_dim": 3,
-    "composition_size": 5,
-}
 VARIANTS = {
     "Stack-LSTM": {},
     "of the program": {"composition": "guarded", "composition_layers": 2, "outside": "word"},
@@ -36,13 +26,7 @@ NO_DROPOUT = {"feature_dropout": 0.0, "singleton_dropout": 0.0}
 
 
 def build(tokenizer, labels=LABELS, seed=0, **fields):
-    config = StackLstmConfig(
-        **tokenizer.model_fields(), **{**SIZES, **NO_DROPOUT, "id2label": dict(enumerate(labels)), **fields}
-    )
-    torch.manual_seed(seed)
-    model = StackLstmForTokenClassification(config)
-    draw_varied_actions(model)
-    return model.eval()
+    return build_model("stack-lstm", tokenizer, labels=labels, seed=seed, **NO_DROPOUT, **fields)
 
 
 def reference_of(model, dtype=None):
@@ -109,31 +93,10 @@ def test_model_loss_matches_the_reference(tokenizer):
     for row, length in enumerate(batch["attention_mask"].sum(1).tolist()):
         if length:
             ids, chars = (batch[name][row, :length].numpy() for name in ("input_ids", "char_ids"))
-            words = torch.from_numpy(ref.word_features(weights, ids, chars, config=model.config))
+            words = torch.from_numpy(ref.word_features(weights, ids, chars, model.config))
             expected += reference.loss(words, names[row]).item()
     for model.config.loss_reduction, divisor in (("token", 22 - 4), ("sentence", 4), ("sum", 1)):
         helpers.close(model(**batch).loss, expected / divisor, 1e-4 / divisor)
-
-
-@pytest.mark.parametrize("outside", [False, True])
-def test_coupled_cells_that_step_through_padding_give_the_same_loss(tokenizer, outside, monkeypatch):
-    """As on a GPU; without any chunk as well."""
-    model = build(tokenizer).double().train()
-    batch, _ = labelled_batch(model)
-    if outside:
-        batch["labels"] = batch["labels"].clamp(max=0)
-    expected = model(**batch).loss
-    expected.backward()
-    gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
-    logits = model.eval()(**batch).logits
-    monkeypatch.setattr(Packing, "of", Packing.padded)
-    model.zero_grad()
-    loss = model.train()(**batch).loss
-    loss.backward()
-    torch.testing.assert_close(loss, expected, rtol=0, atol=1e-9)
-    for name, parameter in model.named_parameters():
-        torch.testing.assert_close(parameter.grad, gradients[name], rtol=0, atol=1e-9, msg=name)
-    torch.testing.assert_close(model.eval()(**batch).logits, logits, rtol=0, atol=1e-9)
 
 
 def test_dropout_between_layers_is_applied_in_training_only(tokenizer):

@@ -60,14 +60,6 @@ def test_frozen_vectors_are_bit_identical_after_training_and_saving(model_type, 
     torch.testing.assert_close(again(**batch).logits, model(**batch).logits, rtol=0, atol=1e-5)
 
 
-def test_unseen_words_have_separate_tuned_vectors(model_type):
-    model = build_model(model_type, TOKENIZER, pretrained_words=True)
-    assert len(model.features.words.weight) == len(TOKENIZER)
-    batch = inputs("rome", "lima")
-    features = model.features(batch["input_ids"], batch["char_ids"])[0]
-    assert not torch.equal(features[0, :12], features[1, :12])
-
-
 def test_singletons_are_replaced_by_unknown_in_training_with_the_given_probability(model_type):
     fields = TOKENIZER.model_fields()
     assert [TOKENIZER.convert_ids_to_tokens(index) for index in range(2, fields["vocab_size"])] == [

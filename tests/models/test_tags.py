@@ -58,17 +58,6 @@ def test_inner_paths_are_converted_to_well_formed_public_spans(labels, repair):
         assert [labels[label] for label in row[:length]] == expected
 
 
-def test_gold_labels_round_trip(labels):
-    space = TagSpace(labels)
-    public, lengths, mask = random_tags(len(labels))
-    inner = space.to_inner(public.masked_fill(~mask, IGNORED)).clamp(min=0)
-    back = space.to_public_path(inner, mask)
-    for row, tags, length in zip(back.tolist(), public.tolist(), lengths, strict=True):
-        names = [labels[tag] for tag in tags[:length]]
-        expected = ref.public_tags(ref.spans_conlleval(ref.to_inner(names)), length)
-        assert [labels[label] for label in row[:length]] == (expected if ref.is_chunked(labels) else names)
-
-
 def test_public_probabilities_are_sums_of_inner_ones(labels):
     space = TagSpace(labels)
     log_probs = torch.randn(6, 5, space.num_inner, dtype=torch.float64).log_softmax(-1)

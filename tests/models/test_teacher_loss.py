@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import LABELS, build_model, without_dropout
-from test_crf import IDS, KINDS, LENGTHS, alone, each_sentence, random_chain, way  # noqa: F401
+from test_crf import IDS, KINDS, LENGTHS, each_sentence, random_chain, way  # noqa: F401
 
 from hf_xorner import TaggerConfig
 from hf_xorner.models.crf import Chain, cross_entropy, pair_posterior
@@ -45,8 +45,8 @@ def test_cross_entropy_matches_enumeration(kind):
     if barred:  # Paths that the student forbids have no share of the teacher.
         teacher = Chain(*(t.masked_fill(s == -torch.inf, -torch.inf) for t, s in zip(teacher, student, strict=True)))
     found = cross_entropy(student, LENGTHS, pair_posterior(teacher, LENGTHS))
-    for row, _, sentence in each_sentence(student):
-        paths, shares = oracle.probabilities(*alone(teacher, row))
+    for row, length, sentence in each_sentence(student):
+        paths, shares = oracle.probabilities(*oracle.alone(teacher, row, length))
         total = oracle.log_sum_exp(oracle.all_paths(*sentence)[1])
         mean = sum(share * oracle.score_of(*sentence, path) for path, share in zip(paths, shares, strict=True))
         helpers.close(found[row], total - mean, 1e-9)
@@ -62,7 +62,8 @@ def test_gradient_is_the_difference_of_expected_counts(kind):
     cross_entropy(student, LENGTHS, pair_posterior(teacher, LENGTHS)).sum().backward()
     constant = torch.zeros_like(student.transitions)
     for row, length, sentence in each_sentence(student):
-        (words, moves), (own_words, own_moves) = oracle.counts(*sentence), oracle.counts(*alone(teacher, row))
+        words, moves = oracle.counts(*sentence)
+        own_words, own_moves = oracle.counts(*oracle.alone(teacher, row, length))
         helpers.close(student.emissions.grad[row, :length], words - own_words, 1e-9)
         if student.conditioned:
             helpers.close(student.transitions.grad[row, 1:length], (moves - own_moves)[1:], 1e-9)

@@ -12,8 +12,9 @@ import pytest
 from conftest import LABELS, SENTENCES, build_model
 from datasets import Dataset
 from datasets.fingerprint import Hasher
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from random_texts import PIECES
 from tokenizer_oracle import (
     ALL_COLUMNS,
     GIVEN,
@@ -108,17 +109,8 @@ def test_pad_and_the_stock_collator_match_padding_in_the_call(both, side):
 
 # --- Words -----------------------------------------------------------------------------------------------------------
 
-PIECES = st.one_of(
-    st.characters(exclude_categories=["Cs"]),
-    st.sampled_from(
-        ["Ann", "zeus", "'s", "[PAD]", "[UNK]", " ", "\n", "\0", "é", "e\u0301", "👩🏽‍🚀", "🇸🇪", "שלום", "مرحبا", "İ"]
-    ),
-)
-ANY_TEXT = st.lists(PIECES, max_size=30).map("".join)
 
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(ANY_TEXT, min_size=1, max_size=10))
+@given(st.lists(st.lists(PIECES, max_size=30).map("".join), min_size=1, max_size=10))
 def test_any_text_has_the_expected_words_in_order_and_any_given_word_is_one(both, texts):
     tokenizer, oracle = both
     for batch, options in ((texts, {}), ([texts, texts[::-1]], {"is_split_into_words": True})):

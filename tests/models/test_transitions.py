@@ -144,15 +144,6 @@ def test_the_example_of_the_paper():
     assert actions.tolist() == [[SHIFT, SHIFT, 2, OUT, SHIFT, 3, OUT, *[NO_ACTION] * 3]]
 
 
-def test_malformed_labels_are_read_like_conlleval():
-    system = system_of(LABELS)
-    labels = ["I-PER", "I-LOC", "I-LOC", "O", "I-PER"]
-    inner = system.tags.to_inner(torch.tensor([[LABELS.index(label) for label in labels]]))
-    actions, _ = system.actions_of(inner, torch.tensor([5]))
-    expected = "SHIFT REDUCE(PER) SHIFT SHIFT REDUCE(LOC) OUT SHIFT REDUCE(PER)".split()
-    assert actions[0, :8].tolist() == ids(system, expected)
-
-
 def test_unlabelled_words_get_out_actions_of_unknown_correctness():
     system = system_of(LABELS)
     inner = system.tags.to_inner(torch.tensor([[1, IGNORED, 2, IGNORED, 0]]))

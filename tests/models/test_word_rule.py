@@ -1,13 +1,15 @@
 """The word rule splits newswire and tweets as expected, covers any text, and takes linear time."""
 
+import re
 import time
 import unicodedata
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
+from hf_xorner import load_corpus
 from hf_xorner.models.word_rule import WORD_PATTERN
 
 # Unicode White_Space (PropList.txt), written out: str.isspace also holds for four control characters that are none.
@@ -132,6 +134,16 @@ def test_sentences_are_split_into_the_expected_words():
         assert words(text) == expected.split(), name
 
 
+def test_real_sentences_are_split_as_their_annotators_did(corpora):
+    """In percent of sentences, whose words stand apart, or whose marks follow the word before as they do in print."""
+    for name, apart, printed in (("conll2003", 98.7, 98.7), ("wnut17", 98.1, 91.2)):
+        sentences = load_corpus(name, corpora)["test"]["tokens"][:]
+        for pattern, least in (("$^", apart), (r" (?=[.,!?;:)]( |$))", printed)):
+            texts = [re.sub(pattern, "", " ".join(tokens)) for tokens in sentences]
+            same = sum(words(text) == tokens for text, tokens in zip(texts, sentences, strict=True))
+            assert 100 * same / len(sentences) >= least, name
+
+
 # --- Any text --------------------------------------------------------------------------------------------------------
 
 # Any character, with more of those that the rule treats specially.
@@ -145,7 +157,6 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(PIECES, max_size=40).map("".join), min_size=10, max_size=10))
 def test_words_cover_exactly_the_nonblank_characters(texts):
     for text in texts:

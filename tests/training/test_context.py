@@ -101,14 +101,14 @@ def test_the_config_follows_from_the_encoder(ready, encoder):
     for name, value in model.features.context.encoder.state_dict().items():
         assert torch.equal(value, saved[name])
     assert str(encoder) not in json.dumps(config.to_dict())
-    narrower = ready("--context_layers", "0", "--max_word_pieces", 3, "--context_mix", "learned")
+    narrower = ready("--context_layers", "0", "--max_word_pieces", 3)
     config = narrower.trainer.model.config
-    assert (list(config.context_layers), config.max_word_pieces, config.context_mix) == ([0], 3, "learned")
+    assert (list(config.context_layers), config.max_word_pieces) == ([0], 3)
 
 
-@pytest.mark.parametrize(("mix", "kind"), [("mean", "cross-bilstm-cnn"), ("learned", "att-bilstm-cnn")])
-def test_cached_states_match_uncached_states(ready, mix, kind):
-    run = ready("--context_mix", mix, "--model_type", kind, "--decoder", "crf")
+@pytest.mark.parametrize("kind", ["cross-bilstm-cnn", "att-bilstm-cnn"])
+def test_cached_states_match_uncached_states(ready, kind):
+    run = ready("--model_type", kind, "--decoder", "crf")
     model, collate = run.trainer.model, run.trainer.data_collator
     for name, split in run.corpus.items():
         rows = list(split)
@@ -145,7 +145,7 @@ def test_the_cache_is_used_for_the_same_encoder_and_settings_alone(ready, read, 
     read.clear()
     ready(context=tiny.save_encoder(tmp_path / "copy", tiny.bert(max_position_embeddings=20)))
     assert read == []
-    changes = [["--context_layers", "1"], ["--context_mix", "learned"], ["--context_window", 9]]
+    changes = [["--context_layers", "1"], ["--context_window", 9]]
     for options in [*changes, ["--context_overlap", 2], ["--max_word_pieces", 2]]:
         second = ready(*options)
         assert sum(read) == 24 + 6 + 5
@@ -160,9 +160,8 @@ def test_the_cache_is_used_for_the_same_encoder_and_settings_alone(ready, read, 
     assert sum(read) == 2 * (24 + 6 + 5)
 
 
-@pytest.mark.parametrize("mix", ["mean", "learned"])
-def test_frozen_weights_are_bit_identical_after_training_and_loading(ready, composed, tmp_path, mix):
-    run = ready("--composed", composed, "--context_mix", mix, "--weight_decay", 0.5, "--learning_rate", 0.05)
+def test_frozen_weights_are_bit_identical_after_training_and_loading(ready, composed, tmp_path):
+    run = ready("--composed", composed, "--weight_decay", 0.5, "--learning_rate", 0.05)
     model = run.trainer.model
     assert model.config.composed_dim == 4 and model.config.word_dim == 6
     before = frozen_parts(model)
@@ -176,8 +175,6 @@ def test_frozen_weights_are_bit_identical_after_training_and_loading(ready, comp
     for path in (tmp_path / "out").glob("checkpoint-*/model.safetensors"):
         saved = load_file(path)
         assert same(before, {name: saved[name] for name in before})
-    if mix == "learned":
-        assert model.features.context.scale.item() != 1
 
 
 def rates(trainer):
@@ -214,12 +211,12 @@ def test_a_fine_tuned_encoder_has_its_own_learning_rate(ready, read, tmp_path):
     assert same(after, frozen_parts(Tagger.from_pretrained(str(tmp_path / "out")).model))
 
 
-@pytest.mark.parametrize(("side", "mix"), [("left", "mean"), ("right", "learned")])
-def test_cached_states_are_padded_like_their_words(side, mix):
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_cached_states_are_padded_like_their_words(side):
     pieces = tiny.pieces_of(tiny.bert_tokenizer())
     tokenizer = WordCharTokenizer.from_corpus(tiny.SENTENCES, pieces=pieces, max_word_pieces=4)
     tokenizer.padding_side = side
-    model = build_model("bilstm-cnn", tokenizer, **tiny.context_fields(tiny.bert(), pieces, context_mix=mix))
+    model = build_model("bilstm-cnn", tokenizer, **tiny.context_fields(tiny.bert(), pieces))
     collate = TaggingCollator(tokenizer)
     examples = []
     for words in [*tiny.SENTENCES, [], ["rain"]]:

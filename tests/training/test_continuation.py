@@ -3,6 +3,7 @@
 import random
 
 import pytest
+import references as ref
 import runs
 import torch
 from conftest import LABELS, SENTENCES, TAG_SCORING, VARIANTS, build_model, has_field
@@ -10,7 +11,7 @@ from helpers import DECODERS
 from safetensors.torch import load_file
 from transformers import AutoModelForTokenClassification
 
-from hf_xorner import WordCharTokenizer
+from hf_xorner import Tagger, WordCharTokenizer
 from hf_xorner.training import RunArguments, parse, prepare
 from hf_xorner.training.arguments import adopt
 from hf_xorner.training.build import build_afresh, extended, go_on, known_words
@@ -28,8 +29,7 @@ CRF = DECODERS["barred crf"]
 
 def saved(folder, kind, tokenizer, **fields):
     model = build_model(kind, tokenizer, **fields)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    Tagger(model, tokenizer).save_pretrained(folder)
     return model
 
 
@@ -55,22 +55,6 @@ def scored(model, tokenizer, sentences):
     batch = encoded(tokenizer, sentences)
     states = model.encode(batch["input_ids"], batch["char_ids"], batch["attention_mask"].sum(1)).states
     return model.score(states), states
-
-
-def bioes(labels):
-    """The inner tags of IOB2 labels by name, in the order of their ids, told here once more."""
-    tags, types = ["O"], []
-    for label in labels:
-        if label != "O" and label[2:] not in types:
-            types.append(label[2:])
-    for name in types:
-        tags += [f"{kind}-{name}" for kind in ("BIES" if f"I-{name}" in labels else "S")]
-    return tags
-
-
-def shared_places(old_labels, new_labels):
-    old, new = bioes(old_labels), bioes(new_labels)
-    return [(old.index(tag), new.index(tag)) for tag in old if tag in new]
 
 
 @pytest.mark.parametrize("kind", VARIANTS)
@@ -100,8 +84,9 @@ def test_shared_labels_keep_their_scores_and_transitions(kind, tokenizer, tmp_pa
     old = saved(tmp_path, kind, tokenizer, **CRF)
     new, extended_tokenizer = continued(tmp_path)
     assert new.config.labels == NEW_LABELS
-    assert new.tags.inner_tags == bioes(NEW_LABELS)
-    places = shared_places(LABELS, NEW_LABELS)
+    tags, old_tags = ref.inner_tags(NEW_LABELS), ref.inner_tags(LABELS)
+    assert new.tags.inner_tags == tags
+    places = [(old_tags.index(tag), tags.index(tag)) for tag in old_tags if tag in tags]
     assert len(places) == 1 + 4 * len(SHARED_TYPES)
     old_scores, old_states = scored(old, tokenizer, SENTENCES)
     new_scores, new_states = scored(new, extended_tokenizer, SENTENCES)
@@ -188,8 +173,7 @@ def test_new_words_with_vectors(use, unknown_word, vector_file, tmp_path):
     run = RunArguments(model_type="bilstm-cnn", vectors=path, vectors_as=use, fallback=["lower"])
     fields = {"hidden_size": 8, "unknown_word": unknown_word} | ({"word_dim": 4} if use == "beside" else {})
     start = build_afresh(run, SENTENCES, LABELS, fields)
-    start.model.save_pretrained(tmp_path / "old")
-    start.tokenizer.save_pretrained(tmp_path / "old")
+    Tagger(start.model, start.tokenizer).save_pretrained(tmp_path / "old")
     old, tokenizer = start.model.eval(), start.tokenizer
     options = {"vectors": vector_file("more.txt", {"acme": (9, 9), "ann": (0, 0), "Rome": (2, 2)})}
     unknown_words = ["runs", "&"] if unknown_word == "vector" else []
@@ -333,11 +317,3 @@ def test_overwriting_the_model_is_refused(tokenizer, tmp_path, corpora_of_types)
         saved(source, "bilstm-cnn", tokenizer)
         with pytest.raises(ValueError, match="is an input"):
             prepared(corpora_of_types["B"], tmp_path / folder, FROM, source)
-
-
-def test_code_beside_the_weights_is_not_run(tokenizer, tmp_path):
-    saved(tmp_path / "old", "bilstm-cnn", tokenizer)
-    for path in (tmp_path / "old").glob("*.py"):
-        path.write_text("raise SystemExit('code of the model was run')")
-    model, _ = continued(tmp_path / "old")
-    assert type(model).__module__ == "hf_xorner.models.modeling_bilstm_cnn"

@@ -8,6 +8,7 @@ import re
 import shlex
 import socket
 
+import numpy as np
 import pytest
 from runs import ready
 
@@ -117,18 +118,13 @@ def test_scores_match_the_report_of_the_saved_model(trained, folder):
             assert scores["seen"][place] == pytest.approx(expected["seen"][place], abs=1e-4)
         for measure in ("precision", "recall", "f1", "accuracy", "support"):
             assert scores[measure] == pytest.approx(expected[measure], abs=1e-4)
-        bins = [row for row in expected["calibration"]["bins"] if row["count"]]
-        assert len(scores["calibration"]["bins"]) == len(bins) > 1
-        for row, other in zip(scores["calibration"]["bins"], bins, strict=True):
+        for row, other in zip(scores["calibration"]["bins"], expected["calibration"]["bins"], strict=True):
             assert row == pytest.approx(other, abs=1e-3)
-        confusion = expected["confusion"]
-        for gold, row in zip(confusion["types"], confusion["matrix"], strict=True):
-            for predicted, count in zip(confusion["types"], row, strict=True):
-                assert scores["confusion"]["matrix"][gold].get(predicted, 0) == count
+        assert scores["confusion"] == expected["confusion"]
     # What would pass unseen were there none of it.
     test = facts["scores"]["test"]
     assert test["seen"]["seen"]["support"] > 0 < test["seen"]["unseen"]["support"]
-    assert any(other != gold for gold, row in test["confusion"]["matrix"].items() for other in row)
+    assert np.sum(test["confusion"]["matrix"]) > np.trace(test["confusion"]["matrix"])
 
 
 def test_facts_contain_no_path_host_user_or_word_of_the_corpus(trained, folder):
@@ -146,7 +142,7 @@ def test_the_recorded_command_reproduces_the_options():
         [*"--fallback lower lower_zero --decoder crf --lr_scheduler_type linear".split(), "--char_widths", "1", "2"],
         ["chen2019/table2/cnn-bilstm-att-crf", "--seed", "3"],
         ["ma2016/table7/no-dropout", "--dropout", "0.5", "--momentum", "0", "--char_dim", "31"],
-        ["--lr_scheduler_kwargs", '{"num_cycles": 2}', "--freeze_word_embeddings", "true", "--tag_column", "-1"],
+        ["--lr_scheduler_kwargs", '{"num_cycles": 2}', "--pretrained_words", "true", "--tag_column", "-1"],
     ):
         run, training, fields = parse(argv)
         options = options_of(run, training, fields)

@@ -11,6 +11,7 @@ import pytest
 import runs
 import torch
 from conftest import REPOSITORY
+from helpers import INTERRUPTIBLE, posix
 from runs import words_of
 from safetensors.torch import load_file
 from transformers import TrainerCallback
@@ -131,7 +132,8 @@ def train_in_process(corpus, out, seen, number):
     """Run scripts/train.py, and send it a signal as soon as something is the case."""
     words = words_of(dataset=corpus, output_dir=out, **SMALL, resume_from_checkpoint="true")
     command = [sys.executable, str(REPOSITORY / "scripts" / "train.py"), *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, **pipes, **INTERRUPTIBLE)
     end = time.monotonic() + 240
     while not seen() and process.poll() is None:
         assert time.monotonic() < end
@@ -142,7 +144,7 @@ def train_in_process(corpus, out, seen, number):
 
 
 # 8 s, as only a process can be killed.
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@posix
 def test_a_run_killed_while_it_writes_a_checkpoint_is_resumed(towns, tmp_path):
     out = tmp_path / "out"
     code, errors = train_in_process(towns, out, (out / "checkpoint-22").exists, signal.SIGKILL)
@@ -154,7 +156,7 @@ def test_a_run_killed_while_it_writes_a_checkpoint_is_resumed(towns, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@posix
 def test_an_interrupted_run_ends_with_one_sentence(towns, tmp_path):
     out = tmp_path / "out"
     code, errors = train_in_process(towns, out, (out / "checkpoint-11" / "trainer_state.json").exists, signal.SIGINT)

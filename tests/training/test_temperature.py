@@ -13,21 +13,6 @@ from transformers import AutoConfig
 from hf_xorner.training.optimization import fit_temperature
 
 
-def chains(model, batch):
-    """The scores of each sentence, for the oracle."""
-    lengths = batch["attention_mask"].sum(1)
-    states = model.encode(batch["input_ids"], batch["char_ids"], lengths).states
-    emissions, transitions, start, end = (
-        scores.detach().double().numpy() for scores in model.decoder.chain(model.score(states), states)
-    )
-    for number, length in enumerate(lengths.tolist()):
-        own = [
-            scores[number] if scores.ndim > 1 + (scores is transitions) else scores for scores in (transitions, start)
-        ]
-        own[0] = own[0][:length] if own[0].ndim == 3 else own[0]
-        yield emissions[number, :length], *own, end
-
-
 @pytest.mark.parametrize("fields", [{"constrain_transitions": True}, {"conditioned_transitions": True}], ids=str)
 def test_the_posterior_and_the_loss_are_those_of_scores_divided_by_the_temperature(fields, tokenizer):
     model = build_model("lstm-crf", tokenizer, decoder="crf", labels=["O", "B-PER", "I-PER"], **fields).double()
@@ -37,7 +22,7 @@ def test_the_posterior_and_the_loss_are_those_of_scores_divided_by_the_temperatu
     states = model.encode(batch["input_ids"], batch["char_ids"], lengths).states
     decoded = model.decoder(model.score(states), lengths, states)
     losses = model.decoder(model.score(states), lengths, states, gold)
-    for number, chain in enumerate(chains(model, batch)):
+    for number, chain in enumerate(helpers.chains_of(model, batch)):
         tempered = [scores / 2.5 for scores in chain]
         paths, shares = oracle.probabilities(*tempered)
         length = len(chain[0])

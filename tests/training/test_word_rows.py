@@ -8,6 +8,7 @@ import torch
 from conftest import SENTENCES
 
 from hf_xorner import WordCharTokenizer
+from hf_xorner.training import batches
 from hf_xorner.training.batches import WordRows
 
 ODD = ["[PAD]", "[UNK]", "", "İ", "ß" * 40, "\ue000x", "１２", "zeus", "ZEUS", "𝔸𝔸", " ", "a b"]
@@ -28,7 +29,7 @@ def by_tokenizer(tokenizer, sentences):
 
 
 @pytest.mark.parametrize("kind", ["plain", "folded", "pieces", "left"])
-def test_rows_match_the_tokenizer(kind):
+def test_rows_match_the_tokenizer(kind, monkeypatch):
     options = {
         "folded": {"casing": "lower", "digits": "zero", "fallback": ["lower_zero"]},
         "pieces": {"pieces": tiny.pieces_of(tiny.bert_tokenizer()), "max_word_pieces": 3},
@@ -37,13 +38,14 @@ def test_rows_match_the_tokenizer(kind):
     tokenizer.padding_side = "left" if kind == "left" else "right"
     draw = random.Random(0)
     words = [word for sentence in SENTENCES for word in sentence] + ODD
-    for most_words in (1 << 17, 12, 0):
-        rows = WordRows(tokenizer, most_words)
+    for most_words in (1 << 17, 12):
+        monkeypatch.setattr(batches, "MOST_WORDS", most_words)
+        rows = WordRows(tokenizer)
         for _ in range(30):
             lengths = [draw.choice([0, 1, 3, 9]) for _ in range(draw.randint(1, 5))]
             sentences = [[draw.choice(words) for _ in range(length)] for length in lengths]
             same(rows.encode(sentences), by_tokenizer(tokenizer, sentences))
-        assert len(rows.place) <= most_words
+            assert len(rows.place) <= max(most_words, sum(lengths))
 
 
 def test_invalid_sentences_raise_the_error_of_the_tokenizer(tokenizer):

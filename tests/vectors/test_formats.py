@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from safetensors.numpy import load_file, save_file
@@ -124,7 +124,6 @@ def random_vectors(draw):
     return Vectors(words, draw(arrays(np.float32, shape, elements=NUMBER)))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(vectors=random_vectors())
 def test_any_vectors_are_read_from_text(tmp_path, vectors):
     words = ["".join("_" if character in " \t\r\n\0\x0b\x0c" else character for character in w) for w in vectors.words]

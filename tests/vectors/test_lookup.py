@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 from conftest import build_model
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_xorner import WordCharTokenizer
@@ -38,7 +38,6 @@ def first_known(word, fallback, words):
         lambda steps: st.integers(0, 3).map(lambda count: steps[:count])
     ),
 )
-@settings(deadline=None, max_examples=25)
 def test_words_get_the_vector_of_their_first_known_form(words, vectors, fallback):
     tokenizer = WordCharTokenizer.from_corpus([words], vector_words=vectors, fallback=fallback)
     found = look_up(tokenizer, vectors)

@@ -2,13 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import DataError
 from ...files import BYTE_ORDER_MARK
+from ..schemes import UNLABELLED_TAG
 from ..source import NONE, Reading, Repairs, Sentence
+from .columns import looks_like_tag
 
 TOKEN_KEYS = ("tokens", "words")
 TAG_KEYS = ("ner_tags", "tags", "labels")
@@ -57,26 +60,34 @@ def read_json_lines(path: Path, text: str, reading: Reading, repairs: Repairs) -
     """
     for record in records(path, text, repairs):
         try:
-            yield _sentence_of(record, reading)
+            yield sentence_of_words(record, reading)
         except DataError as fault:
             repairs.leave_out(fault)
 
 
-def _sentence_of(record: JsonRecord, reading: Reading) -> Sentence:
+def sentence_of_words(record: JsonRecord, reading: Reading) -> Sentence:
+    """Return the sentence of an object with words and tags."""
     content, place = record.content, record.place
     tokens = strings(
         content, find_key(content, TOKEN_KEYS, reading.token_column, "words", "token_column", place), place
     )
     tag_key = find_key(content, TAG_KEYS, reading.tag_column, "tags", "tag_column", place)
-    tags, names = content[tag_key], reading.tag_names
-    if names and type(tags) is list and set(map(type, tags)) == {int}:
-        if min(tags) < 0 or max(tags) >= len(names):
-            raise DataError(f"{place}: {tag_key!r} holds a number beyond its {len(names)} names; add it to tag_names.")
-        tags = [names[tag] for tag in tags]
-    else:
-        tags = strings(content, tag_key, place)
+    if reading.tag_names:
+        content = {**content, tag_key: names_of_classes(content[tag_key], reading.tag_names)}
+    tags = strings(content, tag_key, place)
     pos_tags = parts_of_speech(content, reading, place)
     return Sentence(tokens, tags, record.source, record.number, pos_tags, document_of(content))
+
+
+def names_of_classes(numbers: Any, names: Sequence[str]) -> Any:
+    """Return the names of classes, among tags of chunks ``?`` for -1; what has no name stays as it is."""
+    name_of = _by_number(tuple(names))
+    return [name_of.get(number, number) for number in numbers] if type(numbers) is list else numbers
+
+
+@lru_cache
+def _by_number(names: tuple[str, ...]) -> dict[int, str]:
+    return {**dict(enumerate(names)), **({-1: UNLABELLED_TAG} if all(map(looks_like_tag, names)) else {})}
 
 
 def records(path: Path, text: str, repairs: Repairs) -> Iterator[JsonRecord]:
@@ -151,7 +162,7 @@ def is_task(record: Mapping[str, Any]) -> bool:
 
 
 def find_key(
-    record: Mapping[str, Any], usual: Sequence[str], named: str | None, what: str, option: str, place: str
+    record: Collection[str], usual: Sequence[str], named: str | None, what: str, option: str, place: str
 ) -> str:
     """Return the key that an option names, or else the first of the usual ones that a record has.
 

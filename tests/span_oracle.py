@@ -120,13 +120,9 @@ def pairs(draw, scheme, well_formed=False):
     return gold, predicted
 
 
-def words_for(draw, sentences):
-    """Words for the sentences, few distinct ones, so that surface forms come back."""
-    word = st.sampled_from(["a", "b", "A", "B", "c"])
-    return [draw(st.lists(word, min_size=len(tags), max_size=len(tags))) for tags in sentences]
-
-
 @st.composite
-def pairs_with_words(draw, scheme="iob2"):
-    gold, predicted = draw(pairs(scheme))
-    return gold, predicted, words_for(draw, gold)
+def pairs_with_words(draw):
+    """With few distinct words, so that surface forms come back."""
+    gold, predicted = draw(pairs("iob2"))
+    word = st.sampled_from(["a", "b", "A", "B", "c"])
+    return gold, predicted, [draw(st.lists(word, min_size=len(tags), max_size=len(tags))) for tags in gold]
