@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from hf_xorner.papers.results import headline_table, read_results, results_page
+from hf_xorner.papers.presentation import table_line
+from hf_xorner.papers.results import read_results
+from hf_xorner.papers.tables import NOT_PUBLISHED, published_text
 
 ROOT = Path(__file__).resolve().parents[1]
 #: The results in README.md.
@@ -17,6 +22,74 @@ HEADLINES = {
     "chen2019/table2/grn": "GRN",
     "chen2019/table2/grn-context": "GRN over an encoder's states",
 }
+
+
+HEADS = ("result", "model", "features", "seeds", "test F1", "published", "dev F1", "p", "minutes")
+
+
+def results_page(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Lay out results as Markdown: a table for each dataset, and below it the commands."""
+    lines: list[str] = []
+    ordered = sorted(rows, key=lambda row: (row["dataset"], row["work"]))
+    for dataset, group in groupby(ordered, key=lambda row: row["dataset"]):
+        of_dataset = list(group)
+        lines += [f"### {dataset}", "", table_line(HEADS), table_line(["---"] * 4 + ["---:"] * 5)]
+        lines += [table_line(cells_of(row)) for row in of_dataset]
+        lines += ["", "Commands:", "", *(f"- {row['work']}: `{row['command']}`" for row in of_dataset), ""]
+    return "\n".join(lines)
+
+
+def headline_table(rows: Iterable[Mapping[str, Any]], works: Mapping[str, str]) -> str:
+    """Lay out a few results as Markdown.
+
+    Args:
+        rows: All results.
+        works: The names to show, by the results' `work`, in the order to show them.
+    """
+    by_work = {row["work"]: row for row in rows if "f1_mean" in row}
+    lines = [table_line(["corpus", "tagger", "seeds", "test F1", "published"]), table_line(["---"] * 3 + ["---:"] * 2)]
+    for work, name in works.items():
+        row = by_work[work]
+        cells = [row["dataset"], name, str(len(row["seeds"])), score(row), published(row)]
+        lines.append(table_line(cells))
+    return "\n".join(lines)
+
+
+def cells_of(row: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a result on the page."""
+    seconds, p = row.get("seconds"), row.get("p")
+    if isinstance(p, float):
+        p = f"{p:.3f}" if p >= 0.001 else "< 0.001"
+    return [
+        row["work"],
+        row["model_type"],
+        row["features"],
+        str(len(row["seeds"])),
+        score(row),
+        published(row),
+        spread(row, "dev"),
+        f"{p} ({row['baseline']})" if p else NOT_PUBLISHED,
+        NOT_PUBLISHED if seconds is None else f"{seconds / 60:.0f}",
+    ]
+
+
+def published(row: Mapping[str, Any]) -> str:
+    """Return the published figure, and its other data, vectors or encoder."""
+    return published_text(row["published"]) + (f" ({row['published_with']})" if row["published_with"] else "")
+
+
+def score(row: Mapping[str, Any]) -> str:
+    """Return the score on the test split."""
+    measure = "accuracy" if "accuracy_mean" in row else "f1"
+    return spread(row, measure) + (" (accuracy)" if measure == "accuracy" else "")
+
+
+def spread(row: Mapping[str, Any], figure: str) -> str:
+    """Return a mean and its deviation."""
+    if row.get(f"{figure}_mean") is None:
+        return NOT_PUBLISHED
+    std = row[f"{figure}_std"]
+    return f"{row[f'{figure}_mean']:.2f}" + ("" if std is None else f" ± {std:.2f}")
 
 
 def main(check: bool) -> None:

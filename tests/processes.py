@@ -66,7 +66,7 @@ def server(trains):
     return process
 
 
-def run_pythons(arguments, environments, *, cwd=None, given="", timeout=300, trains=False):
+def run_pythons(arguments, environments, *, cwd=None, given="", timeout=900, trains=False):
     """Run a process with each of the environments, all at once; return what `subprocess.run` would of each."""
     words = list(map(str, arguments))
     if not hasattr(os, "fork"):

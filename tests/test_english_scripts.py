@@ -115,6 +115,10 @@ def test_one_command_trains_teacher_and_students(corpora, tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(figures.read_text())
     assert {"wnut17, lower case", "pud, capitals", "words_per_second", "megabytes"} <= found[models[0]].keys()
+    exported = str(tmp_path / "onnx")
+    assert run_python(["-m", "hf_xorner", "export", models[0], "--output", exported]).returncode == 0
+    done = run_python(list(map(str, [SCRIPTS / "compare_speed.py", exported, "--data_dir", corpora])))
+    assert f"{exported}: one text " in done.stdout, done.stderr[-3000:]
 
 
 #: Rows of the table in docs/english.md, and where model_cards/english-comparison.json has their figures.

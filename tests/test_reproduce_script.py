@@ -18,7 +18,7 @@ from seqeval.metrics import f1_score
 
 from hf_xorner import Tagger, load_corpus
 from hf_xorner.cli import main
-from hf_xorner.evaluation.chunk_tags import raw_chunk_tags
+from hf_xorner.papers.chunk_tags import raw_chunk_tags
 from hf_xorner.papers.jobs import Settings, execute, plan
 from hf_xorner.papers.presentation import to_markdown
 from hf_xorner.papers.reproduction import fill, significance

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..corpora import load_corpus
 from ..corpora.assemble import words_and_tags
-from ..evaluation.chunk_tags import raw_chunk_tags
 from ..files import write_whole
 from ..options import Commands, option, run_command
+from ..papers.chunk_tags import raw_chunk_tags
 from ..papers.word_pairs import FIGURE_1, draw_pairs, word_pairs
 from ..papers.xor_demonstration import PATTERNS, Outcome, demonstrate, draw_demonstration
 from ..papers.xor_proof import DECODERS, decide, inequalities

@@ -73,8 +73,6 @@ class EvaluationOptions(Reading):
         group="scores",
     )
     resamples: int = option(1000, "Resamples of the intervals; 0 for none.", group="scores", bounds=(0, math.inf))
-    trials: int = option(10_000, "Trials of the paired test.", group="scores", bounds=(1, math.inf))
-    seed: int = option(13, "Seed of the resamples and trials.", group="scores", bounds=(0, math.inf))
     json: str | None = option(None, "Write all figures to this JSON file.", group="output")
     plots: str | None = option(None, "Draw plots into this folder.", group="output")
     save_predictions: str | None = option(None, "Write the predictions to this file.", group="output")
@@ -172,14 +170,14 @@ def score(
         tagger = _tagger_for(options, corpus, tagger)
         system = System.of_tagger(tagger, *words_and_tags(corpus[options.split]), options.batch_size)
     scheme = _scheme(options, system.gold)
-    figures = report(system, options.policy, scheme, training, None, options.resamples, options.seed)
+    figures = report(system, options.policy, scheme, training, resamples=options.resamples)
     if tagger:
         figures |= _by_score(options, corpus, tagger)
     figures["mistakes"] = wrong_sentences(system, options.policy, scheme)
     if isinstance(other, Tagger):
         other = System.of_tagger(other, system.tokens, system.gold, options.batch_size)
     if other:
-        figures["compare"] = compare(system, other, options.policy, scheme, options.trials, options.seed)
+        figures["compare"] = compare(system, other, options.policy, scheme)
     return system, figures
 
 

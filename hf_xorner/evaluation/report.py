@@ -76,7 +76,6 @@ def report(
     training: Training | None = None,
     vector_words: Iterable[str] | None = None,
     resamples: int = 1000,
-    seed: int = 13,
 ) -> dict[str, Any]:
     """Score a system, and break the scores down.
 
@@ -87,7 +86,6 @@ def report(
         training: The vocabulary of its training data, if known.
         vector_words: The words of its pretrained vectors, if known.
         resamples: The number of resamples of the confidence intervals; 0 leaves them out.
-        seed: The seed of the resamples.
 
     Returns:
         Plain numbers; scores are in percent. For tags of spans: ``precision``, ``recall``, ``f1``, ``support``,
@@ -127,17 +125,12 @@ def report(
     if system.probabilities is not None and not plain:
         figures["calibration"] = calibration(entity_confidences(system.probabilities, comparison), comparison.correct)
     if resamples:
-        figures["ci95"] = bootstrap_intervals(comparison.counts_by_sentence(), resamples, seed=seed)
+        figures["ci95"] = bootstrap_intervals(comparison.counts_by_sentence(), resamples)
     return figures
 
 
 def compare(
-    system: System,
-    other: System,
-    policy: Policy = "conlleval",
-    scheme: Scheme | Literal["auto"] = "auto",
-    trials: int = 10_000,
-    seed: int = 13,
+    system: System, other: System, policy: Policy = "conlleval", scheme: Scheme | Literal["auto"] = "auto"
 ) -> dict[str, Any]:
     """Compare two systems on the same sentences.
 
@@ -148,8 +141,6 @@ def compare(
         other: Those of the other for the same words, with the same gold tags.
         policy: See `report`.
         scheme: See `report`.
-        trials: The number of random trials.
-        seed: The seed of the trials.
 
     Returns:
         ``scores``, the differences and their significance, see `randomisation_test`; ``better`` and ``worse``, the
@@ -176,7 +167,7 @@ def compare(
     counts, others = comparison.counts_by_sentence(), other_comparison.counts_by_sentence()
     sides = {"gold": system.gold, "predicted": system.predicted, "other": other.predicted}
     return {
-        "scores": randomisation_test(counts, others, trials, seed),
+        "scores": randomisation_test(counts, others),
         "better": int((difference < 0).sum()),
         "worse": int((difference > 0).sum()),
         "sentences": [row for _, row in _examples(np.abs(difference), system.tokens, sides, comparison)],

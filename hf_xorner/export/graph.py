@@ -13,9 +13,6 @@ from onnx import TensorProto, helper, numpy_helper
 #: The version of ONNX's operators, of 2022, and that of the file format which goes with it.
 OPSET, IR_VERSION = 18, 8
 
-#: Precisions in which weights are saved; all of them compute in float32.
-PRECISIONS = ("fp32", "fp16", "int8")
-
 #: Smaller weights are not saved as int8.
 FEWEST_QUANTIZED = 1024
 
@@ -236,11 +233,7 @@ class Graph:
         return self.GatherND(values, self.unsqueeze(index, -1), batch_dims=1)
 
     def scan(
-        self,
-        body: Callable[..., Sequence[Value]],
-        states: Sequence[ValueLike],
-        inputs: Sequence[ValueLike],
-        backwards: bool = False,
+        self, body: Callable[..., Sequence[Value]], states: Sequence[ValueLike], inputs: Sequence[ValueLike]
     ) -> list[Value]:
         """Loop over the first axis of the inputs.
 
@@ -248,17 +241,12 @@ class Graph:
             body: Called with the states and one entry of each input; returns the new states, and outputs.
             states: The states before the first step.
             inputs: Tensors of one number of entries.
-            backwards: Start with the last entries; the outputs are in the order of the inputs.
 
         Returns:
             The last states, and the outputs of all steps, stacked.
         """
         graph, count = self._body(body, len(states) + len(inputs))
-        outputs = count - len(states)
-        directions = {}
-        if backwards:
-            directions = {"scan_input_directions": [1] * len(inputs), "scan_output_directions": [1] * outputs}
-        found = self.Scan(*states, *inputs, outputs=count, body=graph, num_scan_inputs=len(inputs), **directions)
+        found = self.Scan(*states, *inputs, outputs=count, body=graph, num_scan_inputs=len(inputs))
         return found if count > 1 else [found]
 
     def loop(

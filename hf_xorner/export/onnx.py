@@ -65,7 +65,7 @@ def onnx_model(model: TaggerForTokenClassification, precision: str = "fp32") -> 
 
     Args:
         model: The tagger.
-        precision: That of the saved weights; computations are in float32.
+        precision: That of the saved weights, "fp32", "fp16" or "int8"; computations are in float32.
     """
     graph, config = Graph(precision), model.config
     shapes: dict[str, list[str | int]] = {

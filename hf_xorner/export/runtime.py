@@ -22,16 +22,13 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from ..entities import BaseTagger, NumberByLabel, batches_of
-from ..models.word_ids import FALLBACKS, WordLookup, WordPieces, Words
+from ..models.word_ids import WordLookup, WordPieces, Words
 
 #: The files that an export adds to those of a saved model: the graph, and the code that runs it.
 GRAPH_FILE, RUNTIME_FILE = "model.onnx", "onnx_tagger.py"
 
 #: Sentences of a batch: as fast as more, in less memory.
 SENTENCES = 16
-
-#: The known values of settings in tokenizer_config.json.
-_KNOWN = {"casing": ("keep", "lower"), "digits": ("keep", "zero"), "fallback": FALLBACKS}
 
 
 class OnnxTagger(BaseTagger):
@@ -122,13 +119,9 @@ def read_lookup(folder: Path) -> WordLookup:
     """Load tokenizer.json and tokenizer_config.json, and piece_tokenizer.json if the tokenizer cuts words into pieces.
 
     Raises:
-        ValueError: If a file is missing or broken, or names an unknown way to look words up.
+        ValueError: If a file is missing or broken.
     """
     policies = _loaded(folder / "tokenizer_config.json", _json)
-    for name, known in _KNOWN.items():
-        values = policies[name] if name == "fallback" else [policies[name]]
-        if unknown := [value for value in values if value not in known]:
-            raise ValueError(f"{folder}: {name} {unknown[0]!r} is unknown; export the model again.")
     tokenizer = _loaded(folder / "tokenizer.json", lambda path: Tokenizer.from_file(str(path)))
     tokenizer.no_padding()
     tokenizer.no_truncation()

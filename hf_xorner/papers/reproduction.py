@@ -15,7 +15,6 @@ from ..corpora import load_corpus
 from ..corpora.assemble import TRAIN, words_and_tags
 from ..corpora.statistics import corpus_statistics
 from ..evaluation.breakdowns import vocabulary_partition
-from ..evaluation.chunk_tags import raw_chunk_tags
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..evaluation.resampling import randomisation_test
@@ -23,6 +22,7 @@ from ..tagger import Tagger
 from ..training import RunArguments, parse
 from ..training.facts import COUNTS_FILE
 from ..vectors.formats import read_vectors
+from .chunk_tags import raw_chunk_tags
 from .jobs import NO_VECTORS, Job, Plan, Settings, vectors_of
 from .tables import Column, Table, TableRow
 

@@ -1,21 +1,18 @@
-"""A file of results: rows of filled tables as JSON, and the page that shows them."""
+"""A file of results: rows of filled tables as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 from ..files import write_whole
 from ..training.facts import command_of
-from .presentation import dumped, table_line
+from .presentation import dumped
 from .reproduction import Cell, Filled
-from .tables import NOT_PUBLISHED, Column, TableRow, published_text
-
-_HEADS = ("result", "model", "features", "seeds", "test F1", "published", "dev F1", "p", "minutes")
+from .tables import Column, TableRow
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
@@ -46,55 +43,6 @@ def merge_results(path: Path, filled: Filled) -> list[dict[str, Any]]:
     return rows
 
 
-def results_page(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Lay out results as Markdown: a table for each dataset, and below it the commands."""
-    lines: list[str] = []
-    ordered = sorted(rows, key=lambda row: (row["dataset"], row["work"]))
-    for dataset, group in groupby(ordered, key=lambda row: row["dataset"]):
-        of_dataset = list(group)
-        lines += [f"### {dataset}", "", table_line(_HEADS), table_line(["---"] * 4 + ["---:"] * 5)]
-        lines += [table_line(_cells(row)) for row in of_dataset]
-        lines += ["", "Commands:", "", *(f"- {row['work']}: `{row['command']}`" for row in of_dataset), ""]
-    return "\n".join(lines)
-
-
-def headline_table(rows: Iterable[Mapping[str, Any]], works: Mapping[str, str]) -> str:
-    """Lay out a few results as Markdown.
-
-    Args:
-        rows: All results.
-        works: The names to show, by the results' `work`, in the order to show them.
-    """
-    by_work = {row["work"]: row for row in rows if _measure(row) == "f1"}
-    lines = [table_line(["corpus", "tagger", "seeds", "test F1", "published"]), table_line(["---"] * 3 + ["---:"] * 2)]
-    for work, name in works.items():
-        row = by_work[work]
-        cells = [row["dataset"], name, str(len(row["seeds"])), _score(row), _published(row)]
-        lines.append(table_line(cells))
-    return "\n".join(lines)
-
-
-def _cells(row: Mapping[str, Any]) -> list[str]:
-    seconds, p = row.get("seconds"), row.get("p")
-    if isinstance(p, float):
-        p = f"{p:.3f}" if p >= 0.001 else "< 0.001"
-    return [
-        row["work"],
-        row["model_type"],
-        row["features"],
-        str(len(row["seeds"])),
-        _score(row),
-        _published(row),
-        _spread(row, "dev"),
-        f"{p} ({row['baseline']})" if p else NOT_PUBLISHED,
-        NOT_PUBLISHED if seconds is None else f"{seconds / 60:.0f}",
-    ]
-
-
-def _published(row: Mapping[str, Any]) -> str:
-    return published_text(row["published"]) + (f" ({row['published_with']})" if row["published_with"] else "")
-
-
 def _published_with(column: Column, row: TableRow, inputs: Mapping[str, Any]) -> str | None:
     """Return the dataset, kind of vectors and encoder of a published figure, as far as the run has others."""
     kind, context = row.vectors.get(str(column.run), ""), row.context or ""
@@ -108,18 +56,6 @@ def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _measure(row: Mapping[str, Any]) -> str:
     return "accuracy" if "accuracy_mean" in row else "f1"
-
-
-def _score(row: Mapping[str, Any]) -> str:
-    measure = _measure(row)
-    return _spread(row, measure) + (" (accuracy)" if measure == "accuracy" else "")
-
-
-def _spread(row: Mapping[str, Any], figure: str) -> str:
-    if row.get(f"{figure}_mean") is None:
-        return NOT_PUBLISHED
-    std = row[f"{figure}_std"]
-    return f"{row[f'{figure}_mean']:.2f}" + ("" if std is None else f" ± {std:.2f}")
 
 
 def _features_of(facts: dict[str, Any]) -> str:

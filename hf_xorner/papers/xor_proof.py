@@ -62,26 +62,22 @@ class Proof(NamedTuple):
     multipliers: list[tuple[Inequality, Fraction]]
 
 
-def inequalities(
-    pattern: tuple[str, ...], decoder: str, other: tuple[str, ...] = ("O", "O", "O"), directions_meet: bool = False
-) -> list[Inequality]:
+def inequalities(pattern: tuple[str, ...], decoder: str, directions_meet: bool = False) -> list[Inequality]:
     """The inequalities of a tagger that is right on all four phrases.
 
     Args:
         pattern: The gold tags of the entities, one a word, of O, S, B, I, E.
         decoder: "softmax" labels every word by itself, "crf" also scores pairs of neighbouring tags.
-        other: The gold tags of the other phrases.
         directions_meet: Whether the middle word's scores may depend on the whole phrase, as in Cross and Att.
 
     Raises:
         ValueError: If a pattern does not have three of these tags.
     """
-    for tags in (pattern, other):
-        if len(tags) != 3 or set(tags) - set(INNER_TAGS):
-            raise ValueError(f"{' '.join(tags)!r} is no pattern of three tags among {', '.join(INNER_TAGS)}.")
+    if len(pattern) != 3 or set(pattern) - set(INNER_TAGS):
+        raise ValueError(f"{' '.join(pattern)!r} is no pattern of three tags among {', '.join(INNER_TAGS)}.")
     system = []
     for phrase, is_entity in zip(PHRASES, IS_ENTITY, strict=True):
-        gold = pattern if is_entity else other
+        gold = pattern if is_entity else ("O", "O", "O")
         for tags in product(INNER_TAGS, repeat=3):
             differing = sum(one != another for one, another in zip(tags, gold, strict=True))
             # Word by word, tags that differ in several words are wrong for each of them.

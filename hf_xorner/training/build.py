@@ -12,14 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
-from transformers import AutoModelForTokenClassification, PreTrainedModel
+from transformers import AutoModelForTokenClassification
 
 from ..errors import DataError
 from ..loading import load_model
 from ..models.configuration_tagger import TaggerConfig
-from ..models.contextual import ContextualFeatures
 from ..models.features import WordFeatures, rows_of_words, trained_words
-from ..models.frozen_vectors import ComposedVectors
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tokenization_word_char import WordCharTokenizer, known_forms, may_be_known
 from ..models.word_ids import RESERVED_CHARACTER_TYPES, UNKNOWN_ID, WordPieces, character_ids, code_points
@@ -223,12 +221,6 @@ def composition_fields(composition: Composition) -> dict[str, Any]:
     return {"composed_dim": composition.dim, "composed_bits": bits, "word_dim": 0}
 
 
-@torch.no_grad()
-def place_composition(composed: ComposedVectors, composition: Composition) -> None:
-    """Copy vectors of word pieces to a model."""
-    composed.fill(*map(torch.from_numpy, (composition.vectors, composition.mix, composition.bias)))
-
-
 def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:
     """Return the fields of a config that follow from an encoder, with all but its first two layers averaged."""
     before, after = encoder.pieces.frame()
@@ -253,12 +245,6 @@ def pieces_of(encoder: PretrainedEncoder | None, composition: Composition | None
     if encoder.pieces.to_str() != composition.pieces.to_str():
         raise DataError("context and composed cut words into different pieces; distil the vectors from that encoder.")
     return encoder.pieces
-
-
-def place_encoder(context: ContextualFeatures, encoder: PreTrainedModel) -> None:
-    """Copy pretrained weights to the encoder of a tagger, which may lack the pooler."""
-    missing, _ = context.encoder.load_state_dict(encoder.state_dict(), strict=False)
-    assert not missing, missing
 
 
 class Start(NamedTuple):
@@ -314,9 +300,12 @@ def build_afresh(
     )
     model = AutoModelForTokenClassification.from_config(config)
     if composition:
-        place_composition(model.features.composed, composition)
+        tables = (composition.vectors, composition.mix, composition.bias)
+        model.features.composed.fill(*map(torch.from_numpy, tables))
     if encoder:
-        place_encoder(model.features.context, encoder.model)
+        # Without the pooler.
+        missing, _ = model.features.context.encoder.load_state_dict(encoder.model.state_dict(), strict=False)
+        assert not missing, missing
     if vectors:
         place_vectors(model.features, tokenizer, vectors, run.vectors_as)
     return Start(tokenizer, model, vectors.words if vectors else ())

@@ -55,12 +55,8 @@ def folder_locked(folder: str | Path, arguments: TrainingArguments) -> AbstractC
 
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the complete checkpoints in a folder, the newest last; the Trainer writes their state at the end."""
-    steps = {
-        int(path.parent.name.removeprefix("checkpoint-")): path.parent
-        for path in folder.glob(f"checkpoint-*/{TRAINER_STATE_NAME}")
-        if path.parent.name.removeprefix("checkpoint-").isdecimal()
-    }
-    return [steps[step] for step in sorted(steps)]
+    complete = [path.parent for path in folder.glob(f"checkpoint-*/{TRAINER_STATE_NAME}")]
+    return sorted(complete, key=lambda checkpoint: int(checkpoint.name.removeprefix("checkpoint-")))
 
 
 def checkpoint_to_resume(training: TrainingArguments) -> Path | None:

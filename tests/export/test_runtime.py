@@ -162,9 +162,6 @@ def test_missing_and_broken_files_are_named(folder):
 @pytest.mark.parametrize(
     ("file", "changes", "message"),
     [
-        ("tokenizer_config.json", {"casing": "upper"}, "casing 'upper' is unknown"),
-        ("tokenizer_config.json", {"digits": None}, "digits None is unknown"),
-        ("tokenizer_config.json", {"fallback": ["upper"]}, "fallback 'upper' is unknown"),
         ("config.json", {"id2label": {"-1": "O", "0": "B-PER"}}, r"config\.json does not number labels from 0"),
         ("config.json", {"id2label": {"1": "O"}}, r"config\.json does not number labels from 0"),
     ],

@@ -207,5 +207,5 @@ def test_two_processes_give_the_entities_of_one(tagger_folder, method, tmp_path)
     (tmp_path / "two.py").write_text(SCRIPT)
     # The package is found by its entry point: the script does not import it.
     command = [sys.executable, str(tmp_path / "two.py"), tagger_folder, method]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..evaluation.breakdowns import CHUNK_TAGS, chunk_tags_of
+from ..evaluation.comparison import Comparison, IntArray, percent
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..tagger import Tagger
-from .breakdowns import CHUNK_TAGS, chunk_tags_of
-from .comparison import Comparison, IntArray, percent
 
 #: The name of the classifier's whole input.
 ALL = "all"
