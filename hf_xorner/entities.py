@@ -325,8 +325,9 @@ class BaseTagger(ABC):
     ) -> Iterator[tuple[int, Entity]]:
         """Entities, each with the number of its text."""
         chunks = chunks_of(self._kinds[labels], self._types[labels], counts)
-        numbers = counts.cumsum().searchsorted(chunks.first, "right")
-        columns = numbers, (counts.cumsum() - counts)[numbers], *chunks
+        ends = counts.cumsum()
+        numbers = ends.searchsorted(chunks.first, "right")
+        columns = numbers, (ends - counts)[numbers], *chunks
         for number, begin, first, end, kind in zip(*(column.tolist() for column in columns), strict=True):
             # The first word by itself, the others given the word before: exact for a chain of words.
             log_prob = float(path_log_probs[first, 0]) + sum(path_log_probs[first + 1 : end, 1].tolist())

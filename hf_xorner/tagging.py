@@ -18,6 +18,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from tqdm import tqdm
 
 from .entities import BATCHES_AHEAD, Annotation, BaseTagger, Entities, Entity, NumberByLabel, number_by_label
@@ -132,6 +133,10 @@ class Record(NamedTuple):
     fault: str = ""
 
 
+#: In place of the annotation of a bad record.
+_NOTHING = Annotation(np.zeros((0, 2)), np.zeros(0), Entities())
+
+
 # --- Inputs and outputs ----------------------------------------------------------------------------------------------
 
 
@@ -210,17 +215,15 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
 
 def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:
     """Return the format to write: by the option, or the suffix of the output, or the format of the input."""
-    suffix = _suffix_of(output) if output else ""
+    target = KINDS.get(_suffix_of(output)) if output else None
     if options.redact:
-        return "jsonl" if "jsonl" in (options.format, KINDS.get(suffix)) else "txt"
+        return "jsonl" if "jsonl" in (options.format, target) else "txt"
     if options.format != AUTO:
         return options.format
-    if suffix == ".csv":
-        return "csv"
-    if KINDS.get(suffix) in ("jsonl", "conll"):
-        kind = KINDS[suffix]
+    if target in ("jsonl", "conll", "csv"):
+        return target
     if kind == "conll":
-        return "conll"
+        return kind
     return "jsonl" if options.output or not sys.stdout.isatty() else "colour"
 
 
@@ -257,8 +260,8 @@ def _outputs(
         written = []
         for record in block:
             count += 1
-            annotation = None if record.item is None else next(annotations)
-            tally.words += 0 if annotation is None else len(annotation.labels)
+            annotation = _NOTHING if record.item is None else next(annotations)
+            tally.words += len(annotation.labels)
             if options.redact:
                 written.append(_redacted(record, annotation, format, options.template))
             else:
@@ -427,28 +430,28 @@ def _entities(record: Record, entities: Sequence[Entity]) -> list[dict[str, Any]
     ]
 
 
-def _as_field(record: Record, annotation: Annotation | None) -> tuple[str, list[dict[str, Any]]]:
+def _as_field(record: Record, annotation: Annotation) -> tuple[str, list[dict[str, Any]]]:
     """Return the name of a further field of a record, and the entities for it."""
     name = "predicted_entities" if "entities" in record.fields else "entities"
-    return name, _entities(record, annotation.entities if annotation else [])
+    return name, _entities(record, annotation.entities)
 
 
-def _json_line(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> str:
+def _json_line(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
     """Return the record as an object with its entities."""
     fault = {"error": record.fault} if record.fault else {}
     fields = {**record.fields, **fault, **dict([_as_field(record, annotation)])}
     return json.dumps(fields, ensure_ascii=False, default=str) + "\n"
 
 
-def _csv_lines(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> str:
+def _csv_lines(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
     """Return a line for each entity, with the number of its record."""
     return _as_csv(
         (number, entity.label, entity.text, entity.start, entity.end, round(entity.score, _SCORE_DIGITS))
-        for entity in (annotation.entities if annotation else ())
+        for entity in annotation.entities
     )
 
 
-def _row(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> str:
+def _row(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
     """Return the row of a record with its entities as JSON in one more column, after the header if it is the first."""
     name, entities = _as_field(record, annotation)
     row = {**record.fields, name: json.dumps(entities, ensure_ascii=False)}
@@ -461,23 +464,22 @@ def _as_csv(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-def _columns(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> str:
+def _columns(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
     """Return a line for each word with its tag, and an empty line."""
-    item, lines = record.item, []
-    if annotation is not None and item is not None:
-        words = [item[start:end] for start, end in annotation.places.tolist()] if isinstance(item, str) else item
-        lines = [f"{word}\t{labels[label]}\n" for word, label in zip(words, annotation.labels, strict=True)]
+    item = record.item or []
+    words = [item[start:end] for start, end in annotation.places.tolist()] if isinstance(item, str) else item
+    lines = [f"{word}\t{labels[label]}\n" for word, label in zip(words, annotation.labels, strict=True)]
     return "".join([*lines, "\n"])
 
 
-def _in_colour(record: Record, annotation: Annotation | None, number: int, labels: Sequence[str]) -> str:
+def _in_colour(record: Record, annotation: Annotation, number: int, labels: Sequence[str]) -> str:
     """Return the text with its entities in colour."""
-    return (annotation.entities.in_colour() if annotation else f"({record.fault})") + "\n"
+    return (f"({record.fault})" if record.fault else annotation.entities.in_colour()) + "\n"
 
 
-def _redacted(record: Record, annotation: Annotation | None, format: str, template: str) -> str:
+def _redacted(record: Record, annotation: Annotation, format: str, template: str) -> str:
     """Return the redacted text of a record as a line, or as an object with what was replaced."""
-    redacted = annotation.entities.redact(template) if annotation else Entities()
+    redacted = annotation.entities.redact(template)
     if format != "jsonl":
         return f"{redacted.text}\n"
     fault = {"error": record.fault} if record.fault else {}

@@ -283,9 +283,9 @@ def chunks_of(kinds: np.ndarray, types: np.ndarray, lengths: np.ndarray) -> Chun
         types: Its type, NO_TYPE outside of chunks. Shape: (words,).
         lengths: The number of words of each sentence. Shape: (sentences,).
     """
-    before = np.append(OUTSIDE, kinds)[:-1]
-    before[(lengths.cumsum() - lengths)[lengths > 0]] = OUTSIDE
-    continued = np.append(continues(kinds, types, before, np.append(NO_TYPE, types)[:-1]), False)
-    first = np.flatnonzero((types != NO_TYPE) & ~continued[:-1])
-    last = np.flatnonzero((types != NO_TYPE) & ~continued[1:])
+    continued = np.zeros(len(kinds) + 1, dtype=bool)
+    continued[1:-1] = continues(kinds[1:], types[1:], kinds[:-1], types[:-1])
+    continued[lengths.cumsum()] = False  # at the begin of the next sentence
+    inside = types != NO_TYPE
+    first, last = np.flatnonzero(inside & ~continued[:-1]), np.flatnonzero(inside & ~continued[1:])
     return Chunks(first, last + 1, types[first])
