@@ -22,7 +22,7 @@ MODELS = sorted((PACKAGE / "models").glob("*.py"))
 
 
 #: Lines of code without docstrings, comments and blanks. A feature may raise it, with the reason in the changelog.
-MOST_LINES = 15_183
+MOST_LINES = 15_167
 
 # A package or a top-level module may import itself and what is listed here. A new one is entered here.
 MAY_IMPORT = {
@@ -44,7 +44,10 @@ MAY_IMPORT = {
         *("options", "vectors"),
     },
     "integrations": {"entities", "tagger"},
-    "papers": {"corpora", "errors", "evaluation", "files", "models", "registration", "tagger", "training", "vectors"},
+    "papers": {
+        *("corpora", "errors", "evaluation", "files", "models", "options", "registration", "tagger", "training"),
+        "vectors",
+    },
     "recipes": set(),
     "cli": {
         *("corpora", "entities", "errors", "evaluation", "export", "files", "hub", "loading", "models", "papers"),

@@ -209,7 +209,7 @@ rows:
 def test_changes_from_a_row_are_of_the_same_seeds(reproduced, monkeypatch):
     monkeypatch.chdir(reproduced.parents[1])
     (reproduced.parents[1] / "changes.yaml").write_text(CHANGES)
-    table, settings = read_table("changes.yaml"), Settings(reproduced, seeds=(1, 2))
+    table, settings = read_table("changes.yaml"), Settings(str(reproduced), seeds=[1, 2])
     planned = plan(table, settings)
     filled = fill(table, planned, settings)
     dev = load_corpus("towns")["validation"]
@@ -233,7 +233,7 @@ def test_changes_from_a_row_are_of_the_same_seeds(reproduced, monkeypatch):
 def test_a_failed_run_is_reported_and_others_continue(folder, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     table = read_table("towns.yaml")
-    settings = Settings(tmp_path / "runs", seeds=(1, 2))
+    settings = Settings(str(tmp_path / "runs"), seeds=[1, 2])
     planned = plan(table, settings)
     # Fails for one of the rows, and leaves what a run leaves for the other.
     trainer = tmp_path / "train.py"
@@ -276,18 +276,18 @@ def test_every_table_is_listed_and_can_be_planned(tmp_path, corpora):
     for name in table_names():
         table = read_table(name)
         # Each run is missing, as the corpora are.
-        planned = plan(table, Settings(tmp_path, data_dir=str(tmp_path)))
+        planned = plan(table, Settings(str(tmp_path), data_dir=str(tmp_path)))
         assert len(planned.missing) == sum(len(row.recipes) for row in table.rows.values())
     # Rows of other tables bring only the runs that are shown.
     assert read_table("ma2016/table4").rows["ma2016"].recipes.keys() == {"pos"}
-    settings = Settings(tmp_path, only=["brnn", "conll2003"], vectors={"": "none"}, data_dir=str(corpora))
+    settings = Settings(str(tmp_path), only=["brnn", "conll2003"], vectors=["none"], data_dir=str(corpora))
     assert list(plan(read_table("ma2016/table3"), settings).jobs) == [("brnn", "conll2003")]
 
 
 @pytest.mark.slow  # loads CoNLL-2003
 def test_corpus_statistics_match_the_paper(corpora, tmp_path):
     for name, column in (("ma2016/table2", "conll2003"), ("chen2019/table1", "conll2003"), ("li2020/table2", "wnut17")):
-        table, settings = read_table(name), Settings(corpora / "no", data_dir=str(corpora))
+        table, settings = read_table(name), Settings(str(corpora / "no"), data_dir=str(corpora))
         filled = fill(table, plan(table, settings), settings)
         for key, row in table.rows.items():
             published, measured = row.published[column], filled.cells[key, column].mean
@@ -299,7 +299,7 @@ def test_corpus_statistics_match_the_paper(corpora, tmp_path):
             assert "- WSJ: the Penn Treebank's WSJ sections are licensed." in to_markdown(filled)
     # Entities by the vocabulary of training and vectors: the parts that depend on training alone are the paper's.
     (tmp_path / "vectors.txt").write_text("the 1 2\n")
-    settings = Settings(tmp_path, data_dir=str(corpora), vectors={"glove": str(tmp_path / "vectors.txt")})
+    settings = Settings(str(tmp_path), data_dir=str(corpora), vectors=[f"glove={tmp_path / 'vectors.txt'}"])
     table = read_table("ma2016/table8")
     filled = fill(table, plan(table, settings), settings)
     for column in ("conll2003-dev", "conll2003-test"):

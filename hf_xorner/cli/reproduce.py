@@ -37,7 +37,7 @@ DESCRIPTION = (
 
 
 @dataclass
-class Options:
+class Options(Settings):
     """The options of running a table again."""
 
     table: str | None = option(
@@ -46,21 +46,7 @@ class Options:
         positional=True,
     )
     dry_run: bool = option(False, "Say what would be run, and run nothing.")
-    seeds: list[int] = option([1, 2, 3], "A run of every row for each.")
     jobs: int | None = option(None, "Runs at a time; by default one a core, and one on a GPU.", bounds=(1, math.inf))
-    output: str = option("runs/tables", "The folder of the runs and of the filled table.")
-    override: list[str] = option(
-        [],
-        "Options other than the recipes', as OPTION=VALUE; RUN:OPTION=VALUE for one of a row's runs. Printed as a "
-        "deviation.",
-    )
-    epochs: int | None = option(None, "The same as --override num_train_epochs=EPOCHS.")
-    vectors: list[str] = option(
-        [], "Pretrained vectors, as FILE or KIND=FILE with the kind that the table names; none for random ones."
-    )
-    context: str | None = option(None, "An encoder for rows with contextual features.")
-    data_dir: str | None = option(None, "The folder of the files of named corpora.")
-    only: list[str] = option([], "Rows, runs of rows, or both, that are run.")
     results: str | None = option(None, "A JSON list of results to put the rows into.")
 
 
@@ -80,44 +66,25 @@ def run_table(options: Options) -> int:
         for name in table_names():
             print(f"{name:<20}{read_table(name).title}")
         return 0
-    table, settings = read_table(options.table), settings_of(options)
-    planned = plan(table, settings)
-    if settings.overrides and planned.missing and not planned.jobs:
+    table = read_table(options.table)
+    planned = plan(table, options)
+    if options.override and planned.missing and not planned.jobs:
         raise ValueError(f"with these overrides nothing can be run: {next(iter(planned.missing.values()))}")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     at_once = options.jobs or (1 if torch.cuda.is_available() else cores)
     if options.dry_run:
         print_plan(table, planned, at_once)
         return 0
-    base = settings.output / table.name
+    base = Path(options.output) / table.name
     if options.results:
         read_results(Path(options.results))  # refused before anything is trained
     with locked(base.with_name(f".{base.name}.lock"), base):
         failed = execute(planned.all(), TRAIN, at_once, max(1, cores // at_once), lambda line: print(line, flush=True))
-        filled = fill(table, planned, settings, failed)
+        filled = fill(table, planned, options, failed)
         print(to_markdown(filled))
         for path in write(filled, base, options.results):
             print(f"written: {path}")
     return 1 if failed else 0
-
-
-def settings_of(options: Options) -> Settings:
-    """Return the settings of the table's runs."""
-    overrides = [*options.override, *([f"num_train_epochs={options.epochs}"] if options.epochs is not None else [])]
-    vectors = {}
-    for word in options.vectors:
-        # The part before "=" is a kind, unless the whole is a path.
-        kind, equals, file = word.partition("=")
-        vectors.update({kind: file} if equals and "/" not in kind else {"": word})
-    return Settings(
-        output=Path(options.output),
-        seeds=list(dict.fromkeys(options.seeds)),
-        overrides=overrides,
-        vectors=vectors,
-        context=options.context,
-        data_dir=options.data_dir,
-        only=options.only,
-    )
 
 
 def print_plan(table: Table, planned: Plan, at_once: int) -> None:

@@ -8,7 +8,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from ..corpora import load_corpus
 from ..corpora.assemble import corpus_fingerprint
 from ..files import FACTS_FILE
+from ..options import option
 from ..training import parse
 from ..training.facts import input_facts, options_of, read_facts, versions
 from .tables import Table, TableRow
@@ -31,26 +32,30 @@ _INTERVAL = 0.2
 
 @dataclass
 class Settings:
-    """The settings of a table's runs.
+    """The options of a table's runs."""
 
-    Args:
-        output: The folder of all runs.
-        seeds: Each row is run with every seed.
-        overrides: Changes to the recipes, `option=value`, or `run:option=value` for one of a row's runs, such as
-            `pos:dataset=wsj/`.
-        vectors: Files of vectors by kind, or "none"; the kind "" is for all.
-        context: An encoder.
-        data_dir: The folder of the files of named corpora.
-        only: Rows, or runs of rows, to run; all if empty.
-    """
+    output: str = option("runs/tables", "The folder of the runs and of the filled table.")
+    seeds: list[int] = option([1, 2, 3], "A run of every row for each.")
+    override: list[str] = option(
+        [],
+        "Options other than the recipes', as OPTION=VALUE; RUN:OPTION=VALUE for one of a row's runs. Printed as a "
+        "deviation.",
+    )
+    vectors: list[str] = option(
+        [], "Pretrained vectors, as FILE or KIND=FILE with the kind that the table names; none for random ones."
+    )
+    context: str | None = option(None, "An encoder for rows with contextual features.")
+    data_dir: str | None = option(None, "The folder of the files of named corpora.")
+    only: list[str] = option([], "Rows, runs of rows, or both, that are run.")
 
-    output: Path
-    seeds: Sequence[int] = (1, 2, 3)
-    overrides: Sequence[str] = ()
-    vectors: Mapping[str, str] = field(default_factory=dict)
-    context: str | None = None
-    data_dir: str | None = None
-    only: Sequence[str] = ()
+    def __post_init__(self) -> None:
+        self.seeds = list(dict.fromkeys(self.seeds))
+        #: The files of vectors by kind; the kind "" is for all.
+        self.files: dict[str, str] = {}
+        for word in self.vectors:
+            # The part before "=" is a kind, unless the whole is a path.
+            kind, equals, file = word.partition("=")
+            self.files |= {kind: file} if equals and "/" not in kind else {"": word}
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def plan(table: Table, settings: Settings) -> Plan:
         for run in row.recipes:
             try:
                 words = _words(table, key, row, run, settings)
-                planned.jobs[key, run] = [_job(words, seed, settings.output, known) for seed in settings.seeds]
+                planned.jobs[key, run] = [_job(words, seed, Path(settings.output), known) for seed in settings.seeds]
             except ValueError as error:
                 planned.missing[key, run] = str(error)
     return planned
@@ -139,7 +144,7 @@ def vectors_of(kind: str, table: Table, settings: Settings) -> str:
     Raises:
         ValueError: If none was given.
     """
-    file = settings.vectors.get(kind, settings.vectors.get(""))
+    file = settings.files.get(kind, settings.files.get(""))
     if file is None:
         raise ValueError(f"needs vectors ({table.vectors[kind]}); give them as --vectors {kind}=FILE.")
     return file
@@ -147,18 +152,18 @@ def vectors_of(kind: str, table: Table, settings: Settings) -> str:
 
 def _check(table: Table, settings: Settings) -> None:
     runs = {run for row in table.rows.values() for run in row.recipes}
-    for override in settings.overrides:
-        run, option, _ = _parsed(override)
-        if not option or "=" not in override:
+    for override in settings.override:
+        run, name, _ = _parsed(override)
+        if not name or "=" not in override:
             raise ValueError(f"The override {override!r} sets nothing; write option=value.")
         if run and run not in runs:
             raise ValueError(f"The override {override!r} is for the run {run!r}; the table has {_listed(runs)}.")
     needed = {kind for row in table.rows.values() for kind in row.vectors.values()}
     needed |= {column.vectors for column in table.columns.values() if column.vectors}
-    for kind in settings.vectors:
+    for kind in settings.files:
         if kind and kind not in needed:
             raise ValueError(f"vectors={kind!r} is not a kind of this table; it needs {_listed(needed)}.")
-    if "" in settings.vectors and len(needed) > 1:
+    if "" in settings.files and len(needed) > 1:
         raise ValueError(f"The table needs vectors of several kinds; give KIND=FILE for {_listed(needed)}.")
     for name in settings.only:
         if name not in table.rows and name not in runs:
@@ -183,8 +188,8 @@ def _words(table: Table, key: str, row: TableRow, run: str, settings: Settings) 
     if (rows and key not in rows) or (runs and run not in runs):
         raise ValueError("not asked for.")
     words = [row.recipes[run]]
-    for meant, option, value in map(_parsed, settings.overrides):
-        words += [f"--{option}", value] if meant in ("", run) else []
+    for meant, name, value in map(_parsed, settings.override):
+        words += [f"--{name}", value] if meant in ("", run) else []
     kind = row.vectors.get(run)
     if kind is not None and (file := vectors_of(kind, table, settings)) != NO_VECTORS:
         words += ["--vectors", file]

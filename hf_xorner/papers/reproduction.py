@@ -271,13 +271,13 @@ def _deviations(
     table: Table, settings: Settings, facts: Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]
 ) -> list[str]:
     """Return a sentence for each known difference to the paper's runs."""
-    sentences = [f"{override} in place of the recipe's." for override in settings.overrides]
+    sentences = [f"{override} in place of the recipe's." for override in settings.override]
     inputs: dict[str, set[str]] = {}
     for one in (one for of_seeds in facts.values() for one in of_seeds.values()):
         for option, read in one["inputs"].items():
             inputs.setdefault(option, set()).add(read["name"])
     sentences += [f"{option}: {', '.join(sorted(names))}." for option, names in sorted(inputs.items())]
-    without = [kind or "any" for kind, file in settings.vectors.items() if file == NO_VECTORS]
+    without = [kind or "any" for kind, file in settings.files.items() if file == NO_VECTORS]
     sentences += [f"No pretrained vectors in place of {kind}." for kind in without]
     if table.kind == "trained" and table.paper_runs not in (None, len(settings.seeds)):
         sentences.append(f"{len(settings.seeds)} seeds; the paper has {table.paper_runs} runs.")
