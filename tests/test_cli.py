@@ -43,7 +43,6 @@ NOT_RUN = {
     "--min_precision": "test_thresholds runs it with a model that finds entities",
     "another_tagger": "needs a second model; test_evaluate_script compares two",
     "--more_data": "needs a second corpus; test_more_data trains with one",
-    "runs/english/all": "needs the corpora; test_english_scripts pools tiny ones",
     "english.py": "trains for hours; test_english_scripts runs it on tiny corpora",
     "--teacher": "needs a trained teacher; test_teacher runs it",
     "analyze": "needs models with attention and relations; tests/papers runs every analysis",
