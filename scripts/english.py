@@ -74,7 +74,10 @@ def main() -> None:
         if options.alone or not options.context:
             step(alone / "facts.json", *TAGGER, "train", *student, "--output_dir", alone)
     if options.further:
-        pooled, student_folder = here / "pooled", here / f"{'student' if options.context else 'alone'}-{options.further}"
+        pooled, student_folder = (
+            here / "pooled",
+            here / f"{'student' if options.context else 'alone'}-{options.further}",
+        )
         step(pooled / "train.conll", POOL, "--data_dir", data_dir, "--output", pooled, "--conll2003")
         for seed in options.seeds:
             further = here / f"further-{seed}"

@@ -196,7 +196,9 @@ def test_the_documented_sentences_are_tagged_as_shown():
 
 def test_the_documented_false_alarms_are_the_measured_ones(script, monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
-    rows = ok(script("false_alarms.py", *(CARDS / name for name in ("english-ner-small", "english-ner-open")))).splitlines()
+    rows = ok(
+        script("false_alarms.py", *(CARDS / name for name in ("english-ner-small", "english-ner-open")))
+    ).splitlines()
     page = (REPOSITORY / "docs" / "english.md").read_text(encoding="utf-8")
     assert len(rows) == 13  # ten genres
     assert [row for row in rows if row not in page] == []
