@@ -42,8 +42,9 @@ results:
 
 # The code beside the weights of the model in this repository.
 published-code:
-	rm -f model_cards/english-ner-small/*.py
+	rm -f model_cards/english-*/*.py
+	for folder in model_cards/english-*/; do \
 	python -c "from transformers.dynamic_module_utils import get_relative_import_files as files; \
 	models = 'hf_xorner/models/'; main = ['modeling_cnn_lstm_crf.py', 'tokenization_word_char.py']; \
 	print(*{each for name in main for each in [models + name, *files(models + name)]})" \
-	| xargs cp -t model_cards/english-ner-small
+	| xargs cp -t $$folder; done

@@ -1,7 +1,7 @@
 r"""Train an English tagger of model_cards/ from raw corpora: one command, several seeds.
 
-The steps are commands, printed as they run: the pooled corpus (ner-open), vectors of word pieces, with `--context`
-teachers over an encoder's states, and for each seed a student that learns from them, beside one that does not. With
+The steps are commands, printed as they run: the pooled corpus (ner-open), vectors of word pieces, with `--context` a
+teacher over an encoder's states, and for each seed a student that learns from it, beside one that does not. With
 `--further`, one of the students is then trained on all corpora, once for each seed. Finished steps are not repeated.
 
     python scripts/english.py ner-small --vectors glove.6B.100d.txt --pieces sentence-transformers/all-MiniLM-L6-v2 \
@@ -21,8 +21,8 @@ from pathlib import Path
 
 from hf_xorner import load_corpus
 
-#: For each recipe, that of its teachers, and the seeds of those.
-TEACHERS = {"ner-small": ("english/teacher", [42]), "ner-open": ("english/open-teacher", [1, 2, 3])}
+#: For each recipe, that of its teacher.
+TEACHERS = {"ner-small": "english/teacher", "ner-open": "english/open-teacher"}
 
 
 def main() -> None:
@@ -32,13 +32,13 @@ def main() -> None:
     parser.add_argument("--vectors", required=True, help="GloVe of 100 dimensions, 6 billion words.")
     parser.add_argument("--pieces", required=True, help="The encoder whose word pieces get vectors.")
     parser.add_argument("--dim", type=int, default=64, help="The dimension of these vectors.")
-    parser.add_argument("--context", help="The teachers' encoder; without it, students learn from the labels alone.")
+    parser.add_argument("--context", help="The teacher's encoder; without it, students learn from the labels alone.")
     parser.add_argument("--data_dir", type=Path, required=True, help="The folder of the corpora.")
     parser.add_argument("--output", type=Path, default=Path("runs/english"), help="The folder to write to.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="Seeds of the students.")
-    parser.add_argument("--sentences", type=int, default=10000, help="Sentences of WikiANN that the teachers label.")
-    parser.add_argument("--text", type=Path, nargs="+", default=[], help="Files of text for the teachers, too.")
-    parser.add_argument("--alone", action="store_true", help="Also train each student without the teachers.")
+    parser.add_argument("--sentences", type=int, default=10000, help="Sentences of WikiANN that the teacher labels.")
+    parser.add_argument("--text", type=Path, nargs="+", default=[], help="Files of text for the teacher, too.")
+    parser.add_argument("--alone", action="store_true", help="Also train each student without the teacher.")
     parser.add_argument("--further", type=int, help="The seed of the student that is trained further (ner-small).")
     options, more = parser.parse_known_args()
     here, data_dir = options.output / options.recipe, options.data_dir
@@ -61,21 +61,23 @@ def main() -> None:
         *(*TAGGER, "vectors", "distill", "--encoder", options.pieces, "--vocab", here / "words.txt", "--composed"),
         *("--dim", options.dim, "--half", "--output", pieces),
     )
-    recipe, seeds = TEACHERS[options.recipe]
-    teachers = {seed: here / f"teacher-{seed}" for seed in seeds if options.context}
-    for seed, teacher in teachers.items():
-        of_teacher = ["--context", options.context, "--seed", seed, "--output_dir", teacher]
-        step(teacher / "facts.json", *TAGGER, "train", recipe, *data, *of_teacher)
+    teacher = here / "teacher-42"
+    if options.context:
+        of_teacher = ["--context", options.context, "--seed", 42, "--output_dir", teacher]
+        step(teacher / "facts.json", *TAGGER, "train", TEACHERS[options.recipe], *data, *of_teacher)
     for seed in options.seeds:
         student = [f"english/{options.recipe}", *data, "--composed", pieces, "--seed", seed, *more]
         with_teacher, alone = here / f"student-{seed}", here / f"alone-{seed}"
-        if teachers:
-            learn = ["--teacher", *teachers.values(), "--teacher_text", here / "text.txt", *options.text]
+        if options.context:
+            learn = ["--teacher", teacher, "--teacher_text", here / "text.txt", *options.text]
             step(with_teacher / "facts.json", *TAGGER, "train", *student, *learn, "--output_dir", with_teacher)
-        if options.alone or not teachers:
+        if options.alone or not options.context:
             step(alone / "facts.json", *TAGGER, "train", *student, "--output_dir", alone)
     if options.further:
-        pooled, student_folder = here / "pooled", here / f"{'student' if teachers else 'alone'}-{options.further}"
+        pooled, student_folder = (
+            here / "pooled",
+            here / f"{'student' if options.context else 'alone'}-{options.further}",
+        )
         step(pooled / "train.conll", POOL, "--data_dir", data_dir, "--output", pooled, "--conll2003")
         for seed in options.seeds:
             further = here / f"further-{seed}"

@@ -1,0 +1,350 @@
+"""The configuration fields that every tagger shares."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from dataclasses import fields
+from typing import Any, ClassVar
+
+from transformers import AutoConfig, PreTrainedConfig
+
+from .word_ids import RESERVED_CHARACTER_TYPES
+
+#: Least and greatest values of numbers and of those in lists. Real models are far from the greatest; a file with more
+#: would take all memory or hours to load. Fields that are not listed have the bounds of their annotation.
+BOUNDS: dict[str, tuple[float, float]] = {
+    "int": (0, 1 << 14),
+    "int | None": (0, 1 << 27),
+    "float": (0, 0.99),
+    "list[int] | tuple[int, ...]": (0, 1 << 14),
+    "vocab_size": (0, 1 << 27),
+    **dict.fromkeys(("hidden_size", "composition_size", "char_lstm_size"), (1, 1 << 14)),
+    **dict.fromkeys(("num_hidden_layers", "composition_layers", "char_lstm_layers", "iterations"), (1, 100)),
+    **dict.fromkeys(("context_window", "attention_window"), (1, 1 << 20)),
+    **dict.fromkeys(("context_overlap", "attention_overlap"), (0, 1 << 20)),
+    **dict.fromkeys(("context_prefix", "context_suffix"), (0, 1 << 24)),
+    **dict.fromkeys(("char_widths", "dilations"), (1, 1 << 14)),
+    "char_vocab_size": (0, 1 << 21),
+    "piece_vocab_size": (0, 1 << 24),
+    "max_word_chars": (1, 4096),
+    "max_word_pieces": (0, 1024),
+    "singleton_dropout": (0, 1),
+    "initializer_range": (0, 100),
+    "score_temperature": (0.01, 100),
+}
+_MOST_LABELS, _LONGEST_LIST = 4096, 100
+_ODD = ("context_widths", "filter_width")
+
+#: Text encoders that read pieces into a state each, by their types in transformers.
+ENCODERS = (
+    *("albert", "bert", "camembert", "convbert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "eurobert"),
+    *("gpt2", "megatron-bert", "modernbert", "mpnet", "nomic_bert", "rembert", "roberta", "roberta-prelayernorm"),
+    *("roc_bert", "squeezebert", "xlm-roberta", "xlm-roberta-xl"),
+)
+
+_FROM_TOKENIZER = "take the config's fields from the tokenizer: Config(**tokenizer.model_fields(), …)"
+
+
+def encoder_config(settings: dict[str, Any]) -> PreTrainedConfig:
+    """The config of a pretrained encoder of one of the types ENCODERS.
+
+    Only the fields of its own class are read: none that names code, a repository or kernels.
+
+    Raises:
+        ValueError: If it is of another type, or numbers are too large for a real model.
+    """
+    model_type = settings.get("model_type")
+    if model_type not in ENCODERS:
+        raise ValueError(f"context_encoder: model_type={model_type!r} is not one of {', '.join(ENCODERS)}.")
+    known = {entry.name for entry in fields(AutoConfig.for_model(model_type))}
+    config = AutoConfig.for_model(model_type, **{name: settings[name] for name in known & settings.keys()})
+    for name, most in (("num_hidden_layers", 100), ("hidden_size", 1 << 14), ("intermediate_size", 1 << 16)):
+        if getattr(config, name, 0) > most:
+            raise ValueError(f"context_encoder: {name}={getattr(config, name)} must be at most {most}.")
+    return config
+
+
+class TaggerConfig(PreTrainedConfig):
+    """Shared fields of all taggers: vocabularies, labels, word features, decoder and loss.
+
+    Args:
+        vocab_size: Number of word ids; 0 pads, 1 is the unknown word.
+        word_dim: Size of a word vector (li2020: 300 for GloVe, 400 for the Twitter vectors).
+        pretrained_words: The trained word vectors start from pretrained ones, so that words not seen in training have
+            their own, too.
+        static_dim: Size of a second, frozen vector of each word; 0 for none.
+        static_bits: Bits of a number of the frozen vectors: 32, 16, or 8 or 4 with a scale for each vector.
+        trained_vocab_size: Ids from here on belong to words with a pretrained vector that were not seen in training.
+            Unless `pretrained_words`, their trained vector is that of the unknown word. None: all words were seen.
+        first_singleton_id: Ids from here up to `trained_vocab_size` belong to words seen once in training.
+        singleton_dropout: Probability of replacing such a word by the unknown word in training (lample2016: 0.5).
+        char_vocab_size: Number of character ids; 0 pads, 1 is unknown, 2 to 5 are unknown characters of a known type.
+        char_types: One letter per character id (see `CHARACTER_TYPE_CODES`), for casing and character-type features.
+            Empty: only the reserved ids have a type.
+        max_word_chars: Characters to which words are truncated or padded; the width of `char_ids` (li2020: 20;
+            lample2016 does not truncate words: 200, which exceeds all but the longest URLs).
+        char_features: The character encoder: "cnn", "lstm" (lample2016) or "none".
+        char_dim: Size of a character vector (li2020: 25).
+        char_filters: Filters of the character CNN for each width (li2020: 20).
+        char_widths: Widths of the character CNN (li2020: 1, 2, 3).
+        char_type_features: The character CNN reads a one-hot type beside a character's vector (li2020).
+        char_activation: Nonlinearity of the character CNN before its maximum, "none" or "tanh" (ma2016's program).
+        char_bias: The filters of the character CNN have a bias.
+        char_padding: Padding characters put on either side of a word's row of `max_word_chars` for the character CNN
+            (ma2016's program: 2; chen2019: 1).
+        char_pads: Vectors of padding in the character CNN. "learned": the trained vector of id 0 (li2020). "zeros".
+            "word_end": id 0 marks the end of a word and fills its row, with zeros on either side of the row (the
+            programs of ma2016 and chen2019).
+        char_windows: Windows of the character CNN that enter its maximum. "all": all in the padded row. "centred":
+            those centred on a character of the word (chen2019, eq. 2).
+        char_dropout: Dropout on the vectors of characters, for every occurrence of a word by itself (ma2016: 0.5).
+        char_lstm_size: Units of the character LSTM in each direction (lample2016: 25).
+        char_lstm_cell: The cell of the character LSTM, "standard" or "coupled" (lample2016).
+        char_lstm_layers: Layers of the character LSTM; each direction reads its own states below (the program of
+            lample2016's Stack-LSTM: 2).
+        char_boundaries: The character LSTM also reads trained vectors of a word's start and end (that program).
+        learned_start: Coupled cells start from learned states instead of zeros (lample2016's program).
+        skip_unknown_chars: Skip unknown characters in the character LSTM (lample2016's program).
+        casing_features: Add a one-hot vector of the word's casing (li2020).
+        shape_dim: Size of a learned vector of the word's shape: all capitals, first capital, some capital, no capital
+            (strubell2017: 5); 0 for none.
+        feature_dropout: Dropout on all features of a word together, for every word by itself (lample2016, ma2016,
+            chen2019: 0.5).
+        max_word_pieces: Maximum pieces of a word, the width of `piece_ids`; 0 for none.
+        piece_vocab_size: Vocabulary size of the encoder of these pieces.
+        composed_dim: Size of a frozen vector of each word, composed of its pieces' vectors; 0 for none.
+        composed_bits: Bits of a number of the pieces' vectors, as in `static_bits`.
+        context_encoder: The config of a pretrained encoder whose states are features of the words (ELMo's role in
+            chen2019), as a dictionary with its `model_type`; None for none.
+        context_layers: The hidden states that are averaged; 0 is the input of the encoder's first layer.
+        context_frozen: Freeze the encoder.
+        context_window: Pieces, special ones included, that the encoder reads at once. Longer sentences are read in
+            overlapping windows, and a piece's state is taken from the window that holds it most centrally.
+        context_overlap: Pieces that two neighbouring windows share.
+        context_prefix: The encoder's ids of the special pieces before a sentence.
+        context_suffix: Those after it.
+        unknown_word: Features of an unknown word. "vector": the word vector of id 1 and its own casing.
+            "vector_and_casing": one trained vector for both (li2020's program).
+        decoder: "softmax" (one decision a token) or "crf" (one decision a sentence).
+        conditioned_transitions: The CRF's transition scores depend on the words, too (ma2016).
+        crf_emissions: A CRF with conditioned transitions also scores each tag by itself. False: it scores pairs of tags
+            alone (ma2016). A CRF with constant transitions always scores tags.
+        crf_boundaries: Which ends of a sentence the CRF scores: "both" (lample2016), "start" (ma2016) or "none".
+        constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O in BIOES.
+        tag_scheme: The tags inside the model, "bioes" or "iob2"; its labels are IOB2 in either case.
+        malformed_spans: "drop" decoded spans that are not B I* E or S of one type, or B I* in IOB2 (li2020), or
+            "repair" them as the conlleval script does.
+        score_temperature: Scores are divided by it before probabilities are computed of them (Guo et al., 2017); the
+            decoded labels do not depend on it.
+        loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
+            "sum" adds up sentences (lample2016).
+        initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020),
+            "uniform", U(−√(3 / size), √(3 / size)) (ma2016), "kaiming", U(−√(6 / size), √(6 / size)) (chen2019), or
+            "glorot", √(6 / (size + number of vectors)), with scores of transitions that start likewise rather than from
+            0 (lample2016's program). Weights of linear layers and convolutions are Glorot-uniform, and with "kaiming"
+            Kaiming-uniform.
+        initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
+    """
+
+    keys_to_ignore_at_inference = ["hidden_states", "attentions"]
+    #: BibTeX of the paper that an architecture comes from.
+    citation = ""
+    #: Allowed values of fields, besides those of the base classes.
+    choices: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "decoder": ("softmax", "crf"),
+        "loss_reduction": ("token", "sentence", "sum"),
+        "tag_scheme": ("bioes", "iob2"),
+        "malformed_spans": ("drop", "repair"),
+        "unknown_word": ("vector", "vector_and_casing"),
+        "char_features": ("cnn", "lstm", "none"),
+        "char_activation": ("none", "tanh"),
+        "char_pads": ("learned", "zeros", "word_end"),
+        "char_windows": ("all", "centred"),
+        "char_lstm_cell": ("standard", "coupled"),
+        "crf_boundaries": ("both", "start", "none"),
+        "initializer": ("normal", "uniform", "kaiming", "glorot"),
+        "static_bits": (32, 16, 8, 4),
+        "composed_bits": (32, 16, 8, 4),
+    }
+
+    id2label: dict[int, str] | None = None
+    label2id: dict[str, int] | None = None
+    vocab_size: int = 2
+    pad_token_id: int | None = 0
+    word_dim: int = 300
+    pretrained_words: bool = False
+    static_dim: int = 0
+    static_bits: int = 32
+    trained_vocab_size: int | None = None
+    first_singleton_id: int | None = None
+    singleton_dropout: float = 0.0
+    char_vocab_size: int = len(RESERVED_CHARACTER_TYPES)
+    char_types: str = ""
+    max_word_chars: int = 20
+    char_features: str = "cnn"
+    char_dim: int = 25
+    char_filters: int = 20
+    char_widths: list[int] | tuple[int, ...] = (1, 2, 3)
+    char_type_features: bool = True
+    char_activation: str = "none"
+    char_bias: bool = False
+    char_padding: int = 0
+    char_pads: str = "learned"
+    char_windows: str = "all"
+    char_dropout: float = 0.0
+    char_lstm_size: int = 25
+    char_lstm_cell: str = "standard"
+    char_lstm_layers: int = 1
+    char_boundaries: bool = False
+    learned_start: bool = False
+    skip_unknown_chars: bool = False
+    casing_features: bool = True
+    shape_dim: int = 0
+    feature_dropout: float = 0.0
+    max_word_pieces: int = 0
+    piece_vocab_size: int = 0
+    composed_dim: int = 0
+    composed_bits: int = 32
+    context_encoder: dict[str, Any] | None = None
+    context_layers: list[int] | tuple[int, ...] = ()
+    context_frozen: bool = True
+    context_window: int = 512
+    context_overlap: int = 128
+    context_prefix: list[int] | tuple[int, ...] = ()
+    context_suffix: list[int] | tuple[int, ...] = ()
+    unknown_word: str = "vector"
+    decoder: str = "softmax"
+    conditioned_transitions: bool = False
+    crf_emissions: bool = True
+    crf_boundaries: str = "both"
+    constrain_transitions: bool = False
+    tag_scheme: str = "bioes"
+    malformed_spans: str = "drop"
+    score_temperature: float = 1.0
+    loss_reduction: str = "token"
+    initializer: str = "normal"
+    initializer_range: float = 0.1
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Fill in what can be derived and check all fields."""
+        if self.id2label is None and self.label2id is not None:
+            self.id2label = {index: label for label, index in self.label2id.items()}
+        super().__post_init__(**kwargs)
+        if self.id2label is not None:
+            self.label2id = {label: index for index, label in self.id2label.items()}
+        self._check_values()
+        if not self.char_types:
+            self.char_types = RESERVED_CHARACTER_TYPES.ljust(self.char_vocab_size, ".")
+        self._check_characters()
+        if self.pairs_only and self.crf_boundaries == "none":
+            raise ValueError(
+                'crf_emissions=False needs crf_boundaries="start" or "both": nothing else scores the first word.'
+            )
+        if (self.composed_dim or self.context_encoder) and not self.max_word_pieces:
+            raise ValueError(
+                "composed_dim and context_encoder need a tokenizer that cuts words into pieces; "
+                f"build it with pieces=…, and {_FROM_TOKENIZER}."
+            )
+        if self.context_encoder is not None:
+            self._check_context()
+
+    def _check_characters(self) -> None:
+        if len(self.char_types) != self.char_vocab_size:
+            raise ValueError(
+                f"char_types has {len(self.char_types)} letters for char_vocab_size={self.char_vocab_size} characters; "
+                f"{_FROM_TOKENIZER}."
+            )
+        if self.char_features != "cnn":
+            return
+        reach = max(self.char_widths) // 2
+        if self.max_word_chars + 2 * self.char_padding < max(self.char_widths):
+            raise ValueError(f"max_word_chars={self.max_word_chars} is less than the character CNN's widest filter.")
+        if self.char_windows == "centred" and self.char_padding < reach:
+            raise ValueError(f'char_windows="centred" needs char_padding={reach} for a window on every character.')
+
+    def _check_context(self) -> None:
+        encoder = encoder_config(self.context_encoder or {})
+        self.context_encoder = {
+            name: value
+            for name, value in encoder.to_dict().items()
+            if name not in ("_name_or_path", "transformers_version")
+        }
+        last = encoder.num_hidden_layers
+        if not self.context_layers or max(self.context_layers) > last:
+            layers = list(self.context_layers)
+            raise ValueError(f"context_layers={layers}: the encoder has the layers 0 to {last}; choose among them.")
+        room = self.context_window - len(self.context_prefix) - len(self.context_suffix)
+        if self.context_overlap >= room:
+            raise ValueError(
+                f"context_overlap={self.context_overlap} must be smaller than the {room} pieces that "
+                f"context_window={self.context_window} leaves for words."
+            )
+
+    def _check_values(self) -> None:
+        """Check the bounds of numbers, and choices."""
+        for entry in fields(self):
+            bounds, value = BOUNDS.get(entry.name) or BOUNDS.get(str(entry.type)), getattr(self, entry.name)
+            if bounds is None or value is None:
+                continue
+            least, most = bounds
+            values = value if isinstance(value, (list, tuple)) else [value]
+            if len(values) > _LONGEST_LIST or not all(least <= each <= most for each in values):
+                raise ValueError(f"{entry.name}={str(value)[:100]} must be from {least} to {most:,}.")
+            if entry.name in _ODD and not all(each % 2 for each in values):
+                raise ValueError(f"{entry.name}={value} must be odd, to read as many words before a word as after it.")
+        if len(self.id2label or ()) > _MOST_LABELS:
+            raise ValueError(f"id2label has {len(self.id2label or ()):,} labels, more than {_MOST_LABELS:,}.")
+        for name, choices in ChainMap(*(vars(base).get("choices", {}) for base in type(self).__mro__)).items():
+            if (value := getattr(self, name)) not in choices:
+                known = ", ".join(map(repr, choices))
+                raise ValueError(f"{name}={value!r} is unknown to {type(self).__name__}; choose one of {known}.")
+
+    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
+        """Return this config; transformers would take the field `decoder` for a nested config."""
+        return self
+
+    @property
+    def pairs_only(self) -> bool:
+        """True if the decoder is a CRF that scores pairs of tags alone."""
+        return self.decoder == "crf" and self.conditioned_transitions and not self.crf_emissions
+
+    @property
+    def labels(self) -> list[str]:
+        """The public labels in the order of their ids."""
+        names = self.id2label or {}
+        return [names[index] for index in range(self.num_labels)]
+
+
+# Saved models include their code, so that they load where this package is not installed.
+TaggerConfig.register_for_auto_class()
+
+
+class SelfAttentionConfig(TaggerConfig):
+    """The self-attention of li2020, in windows where a sentence is long.
+
+    Args:
+        num_attention_heads: Heads of the self-attention (li2020: 5).
+        attention_head_dim: Size of a head (li2020: 40).
+        attention_window: Words of longer sentences attend within overlapping windows of this size, at linear cost;
+            shorter ones attend to the whole sentence, as in the paper.
+        attention_overlap: Words that two neighbouring windows share.
+        attention_initializer: Glorot-uniform weights of the queries, keys and values: "head" by head (li2020), or those
+            of all heads as one "matrix".
+    """
+
+    choices: ClassVar[dict[str, tuple[Any, ...]]] = {"attention_initializer": ("head", "matrix")}
+
+    num_attention_heads: int = 5
+    attention_head_dim: int = 40
+    attention_window: int = 512
+    attention_overlap: int = 128
+    attention_initializer: str = "matrix"
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        """Check these fields besides the shared ones."""
+        super().__post_init__(**kwargs)
+        if self.attention_overlap >= self.attention_window:
+            raise ValueError(
+                f"attention_overlap={self.attention_overlap} must be smaller than "
+                f"attention_window={self.attention_window}."
+            )

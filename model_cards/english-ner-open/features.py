@@ -1,0 +1,406 @@
+"""Word features: trained and frozen vectors, casing, shape, characters, and an encoder's vectors or states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from .configuration_tagger import TaggerConfig
+from .contextual import ContextualFeatures
+from .frozen_vectors import ComposedVectors, StaticVectors, draw_vectors
+from .layers import dropout, readable
+from .recurrent import build_layer
+from .word_ids import CHARACTER_TYPE_CODES, RESERVED_CHARACTER_TYPES, UNKNOWN_ID
+
+PADDING = 0
+UPPER, LOWER, UNTYPED_UPPER = map(CHARACTER_TYPE_CODES.index, "UlN")
+CHARACTER_TYPES = UNTYPED_UPPER - UPPER
+CASINGS = 4
+SHAPES = 4
+
+
+class WordFeatures(nn.Module):
+    """[word vector ; frozen vector ; casing ; shape ; characters ; composed vector ; encoder states], as configured.
+
+    Casing and the character CNN are those of li2020, whose one vector of a word is in two parts here.
+    """
+
+    char_types: Tensor
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.words = nn.Embedding(trained_words(config), config.word_dim, padding_idx=config.pad_token_id)
+        if not config.word_dim:
+            # Not a weight: torch.save refuses models in which an empty tensor was read from a file of weights.
+            weight = self.words.weight.detach()
+            del self.words.weight
+            self.words.register_buffer("weight", weight, persistent=False)
+        self.static = StaticVectors(config) if config.static_dim else None
+        self.shapes = nn.Embedding(SHAPES, config.shape_dim) if config.shape_dim else None
+        self.chars = build_character_encoder(config)
+        self.composed = ComposedVectors(config) if config.composed_dim else None
+        self.context = ContextualFeatures(config) if config.context_encoder else None
+        # Persistent, since from_pretrained leaves other buffers unfilled.
+        self.register_buffer("char_types", _char_type_codes(config))
+        size = config.word_dim + config.static_dim + CASINGS * config.casing_features
+        if config.unknown_word == "vector_and_casing":
+            self.unknown = nn.Parameter(torch.empty(size))
+        encoders = [part for part in (self.chars, self.context) if part is not None]
+        self.output_size = size + config.shape_dim + config.composed_dim + sum(part.output_size for part in encoders)
+
+    def reset_parameters(self) -> None:
+        """Initialise the vector of unknown words; read the character types off the config."""
+        if self.config.unknown_word == "vector_and_casing":
+            draw_vectors(self.unknown, self.config)
+        self.char_types.copy_(_char_type_codes(self.config))
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        char_ids: Tensor,
+        piece_ids: Tensor | None = None,
+        context_states: Tensor | None = None,
+    ) -> Tensor:
+        """Words (B, T), with max_word_chars, max_word_pieces or states per word → (B, T, output_size)."""
+        input_ids = self.without_singletons(input_ids)
+        words = self.words(rows_of_words(input_ids, self.config))
+        cased = _cased_types(self.char_types)
+        vectors = [words]
+        if self.static is not None:
+            vectors.append(self.static(input_ids))
+        if self.config.casing_features:
+            vectors.append(one_hot(casing_of(cased[char_ids]), CASINGS).to(words.dtype))
+        if self.config.unknown_word == "vector_and_casing":
+            known = (input_ids != UNKNOWN_ID).unsqueeze(-1)
+            vectors = [torch.where(known, torch.cat(vectors, -1), self.unknown)]
+        if self.shapes is not None:
+            vectors.append(self.shapes(shape_of(cased[char_ids], char_ids)))
+        if self.chars is not None:
+            vectors.append(self.chars(char_ids, self.char_types))
+        if self.composed is not None:
+            vectors.append(self.composed(piece_ids))
+        if self.context is not None:
+            vectors.append(self.context(piece_ids, context_states).to(words.dtype))
+        return dropout(torch.cat(vectors, -1), self.config.feature_dropout, self.training)
+
+    def without_singletons(self, input_ids: Tensor) -> Tensor:
+        """In training, replace words seen once by the unknown word with a probability (lample2016)."""
+        config = self.config
+        if not self.training or not config.singleton_dropout or config.first_singleton_id is None:
+            return input_ids
+        seen_once = (input_ids >= config.first_singleton_id) & (input_ids < _seen_words(config))
+        dropped = torch.rand(input_ids.shape, device=input_ids.device) < config.singleton_dropout
+        return input_ids.masked_fill(seen_once & dropped, UNKNOWN_ID)
+
+
+# --- Word vectors ----------------------------------------------------------------------------------------------------
+
+
+def _seen_words(config: TaggerConfig) -> int:
+    """Number of word ids seen in training; words that only have a pretrained vector come after them."""
+    return config.vocab_size if config.trained_vocab_size is None else config.trained_vocab_size
+
+
+def trained_words(config: TaggerConfig) -> int:
+    """Number of words with a trained vector: all if these start from pretrained ones, else those seen in training."""
+    return config.vocab_size if config.pretrained_words else _seen_words(config)
+
+
+def rows_of_words(ids: Tensor, config: TaggerConfig) -> Tensor:
+    """The rows of word ids in the table of trained vectors; that of the unknown word for words that have none."""
+    return ids.masked_fill(ids >= trained_words(config), UNKNOWN_ID)
+
+
+# --- Casing and shape ------------------------------------------------------------------------------------------------
+
+
+def _char_type_codes(config: TaggerConfig) -> Tensor:
+    """The type of each character id, an index into CHARACTER_TYPE_CODES: (characters,)."""
+    return torch.tensor([CHARACTER_TYPE_CODES.index(letter) for letter in config.char_types], dtype=torch.uint8)
+
+
+def _cased_types(types: Tensor) -> Tensor:
+    """Types in which untyped letters are upper- and lower-case like others."""
+    return torch.where(types < UNTYPED_UPPER, types, types - (UNTYPED_UPPER - UPPER))
+
+
+def one_hot(codes: Tensor, size: int) -> Tensor:
+    """Codes (…) below a size as (…, size); `F.one_hot` reads values to check them."""
+    return codes.unsqueeze(-1) == torch.arange(size, device=codes.device)
+
+
+def casing_of(types: Tensor) -> Tensor:
+    """The casing of each word, tested in li2020's order: 0 all upper, 1 first upper, 2 all lower, 3 anything else.
+
+    All upper means upper-case and no lower-case letters, whatever else; all lower likewise. Characters beyond
+    max_word_chars do not count. types (…, max_word_chars) → (…).
+    """
+    upper, lower = (types == UPPER).any(-1), (types == LOWER).any(-1)
+    rest = torch.where(lower & ~upper, 2, 3)
+    return torch.where(upper & ~lower, 0, torch.where(types[..., 0] == UPPER, 1, rest))
+
+
+def shape_of(types: Tensor, char_ids: Tensor) -> Tensor:
+    """The shape of each word: 0 all capitals, 1 first capital, 2 some capital, 3 no capital (strubell2017).
+
+    As in its program, all characters of an all-capital word are capitals. types and char_ids (…, max_word_chars) → (…).
+    """
+    capital = types == UPPER
+    some = capital.any(-1)
+    without_all = torch.where(capital[..., 0], 1, torch.where(some, 2, 3))
+    return torch.where(some & (capital | (char_ids == PADDING)).all(-1), 0, without_all)
+
+
+# --- Characters ------------------------------------------------------------------------------------------------------
+
+
+def build_character_encoder(config: TaggerConfig) -> CharacterEncoder | None:
+    """The character encoder that the config names, if any."""
+    if config.char_features == "none":
+        return None
+    return CharacterLstm(config) if config.char_features == "lstm" else CharacterCnn(config)
+
+
+class CharacterEncoder(nn.Module):
+    """A vector of each word from its characters; equal words of a batch are computed once.
+
+    With character dropout in training, each occurrence of a word has its own dropout and is computed.
+    """
+
+    output_size: int
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(config.char_vocab_size, config.char_dim)
+        self.dropout = config.char_dropout
+        self.max_word_chars = config.max_word_chars
+
+    @property
+    def dropping(self) -> bool:
+        """True if occurrences of a word have different dropout now."""
+        return self.training and self.dropout > 0
+
+    def forward(self, char_ids: Tensor, char_types: Tensor) -> Tensor:
+        """char_ids (B, T, up to max_word_chars), char_types (characters,) → (B, T, output_size)."""
+        rows, place = char_ids.flatten(0, 1), None
+        longest = rows.shape[1]
+        if self.narrows(rows):
+            used = (rows != PADDING).any(0).nonzero()
+            longest = int(used[-1]) + 1 if len(used) else 0
+        width = min(longest + max(self.padding_needed(), 1), self.max_word_chars)
+        rows = F.pad(rows, (0, width - rows.shape[1]), value=PADDING)
+        if readable(rows) and not self.dropping:
+            rows, place = _distinct_rows(rows)
+        words = self.encode(rows, char_types)
+        if place is not None:
+            words = F.embedding(place, words)
+        return words.unflatten(0, char_ids.shape[:2])
+
+    def narrows(self, rows: Tensor) -> bool:
+        """True if columns behind the longest word are not read."""
+        return readable(rows)
+
+    def padding_needed(self) -> int:
+        """Columns of padding behind the longest word that change the result."""
+        raise NotImplementedError
+
+    def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:
+        """rows (N, W) → (N, output_size)."""
+        raise NotImplementedError
+
+    def vectors(self, chars: Tensor) -> Tensor:
+        """The vectors (…, char_dim) of characters (…), with dropout in training."""
+        vectors = self.embedding(chars)
+        if not self.dropping:
+            return vectors
+        return torch.where((chars == PADDING).unsqueeze(-1), vectors, dropout(vectors, self.dropout))
+
+
+class CharacterFilters(nn.Conv1d):
+    """The strongest responses of filters of one width over the characters of words.
+
+    A response is a sum of one number per character, read from a table (character, offset) → filters, so that no
+    convolution has to be computed.
+    """
+
+    def forward(  # type: ignore[override]
+        self, characters: Tensor, rows: Tensor, not_centred_on: Tensor | None = None
+    ) -> Tensor:
+        """Maxima over the positions of words: characters (C, channels), rows (N, W) of their indices → (N, filters).
+
+        Windows centred on the characters in the mask `not_centred_on` (C,) are left out; without any window it is 0.
+        """
+        table = torch.einsum("cd,fdw->cwf", characters, self.weight)
+        (width,) = self.kernel_size
+        if not_centred_on is not None:
+            centre = torch.arange(width, device=rows.device) == (width - 1) // 2
+            table = table.masked_fill((not_centred_on.unsqueeze(1) & centre).unsqueeze(2), -torch.inf)
+        table = table.flatten(1)
+        if torch.is_grad_enabled() and readable(rows):
+            strongest = _Maxima.apply(rows, table, width)
+        else:
+            strongest = _responses(rows, table, width).amax(1)
+        if not_centred_on is not None:
+            strongest = strongest.masked_fill(strongest == -torch.inf, 0)
+        return strongest if self.bias is None else strongest + self.bias
+
+
+def _responses(rows: Tensor, table: Tensor, width: int) -> Tensor:
+    """Responses of filters at each position: rows (N, W), table (C, width · filters) → (N, W − width + 1, filters)."""
+    parts = F.embedding(rows, table).unflatten(-1, (width, -1))  # (N, W, width, filters)
+    positions = rows.shape[1] - width + 1
+    responses = parts[:, :positions, 0]
+    for offset in range(1, width):
+        responses = responses + parts[:, offset : offset + positions, offset]
+    return responses
+
+
+class _Maxima(torch.autograd.Function):
+    """The maxima of the responses over positions, with a backward pass through the characters of the maxima alone."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, table: Tensor, width: int) -> Tensor:
+        """rows (N, W), table (C, width · filters) → (N, filters)."""
+        strongest, position = _responses(rows, table, width).max(1)
+        ctx.save_for_backward(rows, position)
+        ctx.width, ctx.shape = width, table.shape
+        return strongest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, None]:
+        """Add each filter's gradient to its entries of the table."""
+        rows, position = ctx.saved_tensors
+        columns = torch.arange(ctx.shape[1], device=rows.device).unflatten(0, (ctx.width, -1))  # (width, filters)
+        entries = [rows.gather(1, position + offset) * ctx.shape[1] + columns[offset] for offset in range(ctx.width)]
+        table = gradients[0].new_zeros(ctx.shape[0] * ctx.shape[1])
+        for entry in entries:
+            table.index_add_(0, entry.flatten(), gradients[0].flatten())
+        return None, table.view(ctx.shape), None
+
+
+class CharacterCnn(CharacterEncoder):
+    """The character CNN of li2020: [vector ; type] of characters, "valid" filters without bias, max over positions.
+
+    Options give those of ma2016 and chen2019: vectors alone, bias, tanh, padding on either side, centred windows. tanh
+    is monotonic and so computed after the maximum. With character dropout the filters read every occurrence of a
+    character by itself.
+    """
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__(config)
+        self.widths = tuple(config.char_widths)
+        self.with_types = config.char_type_features
+        self.with_tanh = config.char_activation == "tanh"
+        self.padding, self.pads = config.char_padding, config.char_pads
+        self.centred = config.char_windows == "centred"
+        channels = config.char_dim + CHARACTER_TYPES * self.with_types
+        self.convolutions = nn.ModuleList(
+            CharacterFilters(channels, config.char_filters, width, bias=config.char_bias) for width in self.widths
+        )
+        self.output_size = config.char_filters * len(self.widths)
+
+    def padding_needed(self) -> int:
+        """As many as the widest filter reads, less those that are added anyway."""
+        reach = max(self.widths) // 2 if self.centred else max(self.widths)
+        return reach if self.pads == "word_end" else max(reach - self.padding, 0)
+
+    def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:
+        """Every filter's maximum over the positions of a word: rows (N, W) → (N, output_size)."""
+        chars = torch.arange(len(char_types), device=rows.device)
+        if self.dropping:
+            chars, rows = _occurrences(rows)
+        # One more entry, the first, is the padding on either side of the rows.
+        rows = F.pad(rows + 1, (self.padding, self.padding))
+        chars = F.pad(chars, (1, 0), value=PADDING)
+        characters = self.vectors(chars)
+        if self.with_types:
+            types = one_hot(char_types[chars], len(CHARACTER_TYPE_CODES))[..., 1 : CHARACTER_TYPES + 1]
+            characters = torch.cat([characters, types.to(characters.dtype)], -1)
+        padding = chars == PADDING
+        if self.pads == "zeros":
+            characters = characters.masked_fill(padding.unsqueeze(1), 0)
+        elif self.pads == "word_end":
+            characters = F.pad(characters[1:], (0, 0, 1, 0))
+        left_out = padding if self.centred else None
+        strongest = torch.cat([filters(characters, rows, left_out) for filters in self.convolutions], -1)
+        return strongest.tanh() if self.with_tanh else strongest
+
+
+class CharacterLstm(CharacterEncoder):
+    """The character LSTM of lample2016: the last states of both directions."""
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__(config)
+        self.config = config
+        self.skip_unknown = config.skip_unknown_chars
+        cell, size = config.char_lstm_cell, config.char_lstm_size
+        self.lstm = build_layer(cell, config.char_dim, size, config.learned_start)
+        self.above = nn.ModuleList(
+            build_layer(cell, size, size, config.learned_start) for _ in range(config.char_lstm_layers - 1)
+        )
+        self.boundaries = nn.Parameter(torch.empty(2, config.char_dim)) if config.char_boundaries else None
+        self.output_size = 2 * size
+
+    def reset_parameters(self) -> None:
+        """Initialise the vectors of the start and the end of a word."""
+        if self.boundaries is not None:
+            draw_vectors(self.boundaries, self.config)
+
+    def narrows(self, rows: Tensor) -> bool:
+        """On a GPU as well, unless the collator did it: to wait for the host costs less than steps through padding."""
+        whole = rows.shape[1] == self.max_word_chars
+        return super().narrows(rows) or (whole and not (rows.is_meta or torch.compiler.is_compiling()))
+
+    def padding_needed(self) -> int:
+        """One column, so that words without characters have one."""
+        return 1
+
+    def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:
+        """rows (N, W) → (N, output_size); zeros for a word without characters."""
+        if self.skip_unknown:
+            rows = rows.masked_fill(rows < len(RESERVED_CHARACTER_TYPES), PADDING)
+            rows = rows.gather(1, torch.argsort((rows == PADDING).to(torch.uint8), dim=1, stable=True))
+        lengths, vectors = (rows != PADDING).sum(1), self.vectors(rows)
+        if self.boundaries is not None:
+            place = torch.arange(rows.shape[1] + 2, device=rows.device).unsqueeze(1)
+            first, last = place == 0, place == (lengths + 1).view(-1, 1, 1)
+            vectors = torch.where(first, self.boundaries[0], F.pad(vectors, (0, 0, 1, 1)))
+            lengths, vectors = lengths + 2, torch.where(last, self.boundaries[1], vectors)
+        states = vectors.expand(2, -1, -1, -1)
+        for layer in (self.lstm, *self.above):
+            states = layer(states, lengths)  # (2, N, W, size)
+        last = (lengths - 1).clamp(min=0).view(-1, 1, 1).expand(-1, 1, states.shape[-1])
+        ends = torch.cat([states[0].gather(1, last).squeeze(1), states[1, :, 0]], -1)
+        return ends * (lengths > 0).unsqueeze(1)
+
+
+def _occurrences(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """All occurrences of characters in rows (N, W), (M,), and the rows as indices into them; padding shares one."""
+    if not readable(rows):
+        return rows.flatten(), torch.arange(rows.numel(), device=rows.device).view_as(rows)
+    real = rows != PADDING
+    places = real.flatten().cumsum(0).view_as(rows)
+    return F.pad(rows[real], (1, 0), value=PADDING), places.masked_fill(~real, 0)
+
+
+def _distinct_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct rows of (N, W), and the index of every row among them.
+
+    Rows are sorted by a 64-bit hash, several times as fast as `torch.unique` sorts rows. On a collision all rows are
+    returned.
+    """
+    count, width = rows.shape
+    # Powers of an odd number modulo 2⁶⁴, from the wrapping product of integers.
+    powers = torch.full((width,), 0x9E3779B97F4A7C15 - 2**64, dtype=torch.int64, device=rows.device).cumprod(0)
+    keys, place = torch.unique((rows * powers).sum(-1), return_inverse=True)
+    first = place.new_empty(len(keys)).scatter_(0, place, torch.arange(count, device=rows.device))
+    distinct = rows[first]
+    if not torch.equal(distinct[place], rows):
+        return rows, torch.arange(count, device=rows.device)
+    return distinct, place

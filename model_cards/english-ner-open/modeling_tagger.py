@@ -1,0 +1,450 @@
+"""The base class of all taggers: one forward pass, to which an architecture adds its encoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.utils import ModelOutput, can_return_tuple
+
+from .configuration_tagger import TaggerConfig
+from .decoders import Axes, Decoded, NoEmissions, PairScores, build_decoder
+from .features import WordFeatures
+from .frozen_vectors import draw_vectors
+from .layers import HeadProjections, readable
+from .recurrent import BiLayer, DistinctWords
+from .tags import IGNORED, TagSpace
+
+#: The features of words (B, T, d), as a tensor or as those of the distinct words.
+Features = Tensor | DistinctWords
+
+#: Margin of the logit of a decoded label above all others, so that argmax is the decoded path.
+MARGIN = 1e-3
+
+
+@dataclass
+class TaggerOutput(ModelOutput):
+    """The output of a tagger.
+
+    Args:
+        loss: Scalar, if labels were given.
+        logits: (B, T, labels) over the public labels, float32. Their argmax is the decoded path and their softmax the
+            decoder's posterior, except that a label more probable than the decoded one is lowered to just below it.
+            None in training with labels.
+        hidden_states: With `output_hidden_states`: the word features (B, T, d), then the states (B, T, size) of each
+            layer of the encoder, of which the last are classified. Sizes differ; values at padding are arbitrary.
+        attentions: With `output_attentions`, one tensor (B, heads, T, T) for each layer of attention; None for models
+            without attention.
+        path: (B, T), without `output_logits`: the decoded labels.
+        path_log_probs: (B, T, 2), with `output_path_log_probs`: log probability of a word's decoded inner tag, by
+            itself and given the decoded tag of the word before. The first of a span's first word and the second of its
+            others add up to the exact log probability of the span.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    path: Tensor | None = None
+    path_log_probs: Tensor | None = None
+
+
+class Encoded(NamedTuple):
+    """The output of an encoder for right-padded sentences; values at padding are arbitrary."""
+
+    states: Tensor  # (B, T, output_size), from which tags are decoded
+    hidden_states: tuple[Tensor, ...] = ()  # (B, T, size) of each layer, if requested; the last is `states`
+    attentions: tuple[Tensor, ...] | None = None  # (B, heads, T, T) of each layer of attention, if requested
+    earlier: tuple[Tensor, ...] = ()  # (B, T, output_size) each: states that also have a loss in training
+
+    def with_context(self, context: Tensor, weights: Tensor | None) -> Encoded:
+        """[states ; context] of a layer of self-attention above these states."""
+        states = torch.cat([self.states, context], -1)
+        hidden_states = (*self.hidden_states, states) if self.hidden_states else ()
+        return Encoded(states, hidden_states, None if weights is None else (weights,))
+
+
+class Encoder(nn.Module):
+    """The part in which architectures differ: features (B, T, d) to states (B, T, output_size)."""
+
+    output_size: int
+
+    @property
+    def first_layer(self) -> BiLayer | None:
+        """The recurrent layer that reads the features, if one does; they may then be its `DistinctWords`."""
+        return None
+
+    def forward(
+        self, features: Any, lengths: Tensor, output_attentions: bool = False, output_hidden_states: bool = False
+    ) -> Encoded:
+        """Encode features (B, T, d) of right-padded sentences of lengths (B,)."""
+        raise NotImplementedError
+
+
+class TaggerForTokenClassification(PreTrainedModel):
+    """features → encoder → scores of inner tags → decoder."""
+
+    config_class = TaggerConfig
+    encoder_class: ClassVar[type[Encoder]] = Encoder
+    base_model_prefix = ""
+    main_input_name = "input_ids"
+
+    def __init__(self, config: TaggerConfig) -> None:
+        super().__init__(config)
+        self.tags = TagSpace(config.labels, config.tag_scheme)
+        self.features = WordFeatures(config)
+        self.encoder = self.encoder_class(config, self.features.output_size)
+        self.build_head(config)
+        # Not split by a device map.
+        self._no_split_modules = [type(part).__name__ for part in (self.features, self.encoder, self.decoder)]
+        self.post_init()
+        self.freeze()
+
+    def follow_labels(self) -> None:
+        """Rename the tags as `config.id2label` has changed since the model was built.
+
+        Raises:
+            ValueError: If the new labels need other weights.
+        """
+        if torch.compiler.is_compiling() or self.config.labels == self.tags.labels:
+            return
+        try:
+            self.tags.rename(self.config.labels)
+        except ValueError as error:
+            raise ValueError(
+                f"config.id2label has changed since the model was built, and the weights do not fit: {error} Load the "
+                "model with from_pretrained(..., id2label=..., label2id=..., ignore_mismatched_sizes=True), or build "
+                "it from a config with these labels."
+            ) from None
+
+    def save_pretrained(self, *args: Any, **kwargs: Any) -> None:
+        """Save as the base class does, with labels that the weights fit."""
+        self.follow_labels()
+        super().save_pretrained(*args, **kwargs)
+
+    def build_head(self, config: Any) -> None:
+        """Create the classifier, from states to scores of inner tags, and the decoder."""
+        size, tags = self.encoder.output_size, self.tags.num_inner
+        self.classifier: nn.Module = NoEmissions(tags) if config.pairs_only else nn.Linear(size, tags)
+        self.decoder = build_decoder(config, self.tags, size)
+
+    def label_axes(self) -> Axes:
+        """The axes of all parameters whose sizes depend on the labels, by the names of tags, types or actions.
+
+        Training from a model with other labels copies the entries of equal names.
+        """
+        tags = self.tags.inner_tags
+        axes: Axes = {
+            f"classifier.{name}": (tags, None)[: values.dim()] for name, values in self.classifier.named_parameters()
+        }
+        return axes | {f"decoder.{name}": names for name, names in self.decoder.label_axes().items()}
+
+    @property
+    def accepts_loss_kwargs(self) -> bool:
+        """True if the loss is divided by the Trainer's count of labelled words; false for a mean over sentences."""
+        return self.config.loss_reduction != "sentence"
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """Initialise the parameters of a module itself, by its own `reset_parameters` if it has one."""
+        if isinstance(module, (nn.Linear, nn.Conv1d)):
+            if isinstance(module, (PairScores, HeadProjections)):
+                nn.init.uniform_(module.weight, -module.bound, module.bound)
+            elif self.config.initializer == "kaiming":
+                nn.init.kaiming_uniform_(module.weight)
+            else:
+                nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            draw_vectors(module.weight, self.config)
+            if module.padding_idx is not None:
+                nn.init.zeros_(module.weight[module.padding_idx])
+        else:
+            reset = getattr(module, "reset_parameters", None)
+            if callable(reset):
+                reset()
+
+    def freeze(self) -> None:
+        """Freeze the parts that the config freezes; `from_pretrained` undoes it, so `train()` repeats it."""
+        if self.features.context is not None and self.config.context_frozen:
+            # Without dropout, so that its states can be cached.
+            self.features.context.encoder.eval().requires_grad_(False)
+
+    def train(self, mode: bool = True) -> TaggerForTokenClassification:
+        """Set training mode; frozen parts stay frozen."""
+        super().train(mode)
+        self.freeze()
+        return self
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The word vectors."""
+        return self.features.words
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        """Replace the word vectors."""
+        self.features.words = value
+
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
+        """Raise: word ids are those of the tokenizer, which learns words from a corpus."""
+        raise NotImplementedError("For more words, continue training with a corpus that holds them.")
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,
+        char_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        piece_ids: Tensor | None = None,
+        context_states: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_logits: bool = True,
+        output_path_log_probs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+        word_states: Tensor | None = None,
+        teacher_pairs: Tensor | None = None,
+        teacher_weight: float = 1.0,
+        **kwargs: Any,
+    ) -> TaggerOutput:
+        """Score a batch of sentences and, with labels, compute the loss.
+
+        Args:
+            input_ids: Word ids (B, T), 0 for padding on either side.
+            char_ids: Character ids (B, T, max_word_chars), or as many as the longest word has.
+            attention_mask: (B, T), 1 for words and 0 for padding; by default, where `input_ids` is not 0.
+            labels: Public labels (B, T), −100 for words without label.
+            piece_ids: Pieces of the words (B, T, max_word_pieces), for models that make features of them.
+            context_states: Results of `features.context.states` for the pieces, (B, T, hidden), in place of the
+                pieces.
+            output_attentions: Return attention weights; by default as the config has it.
+            output_hidden_states: Return the states of all layers; by default as the config has it.
+            output_logits: False for the decoded labels in place of their posterior, which takes less time.
+            output_path_log_probs: Return the log probabilities of the decoded inner tags.
+            num_items_in_batch: The divisor of the summed loss when the batch is a part of a larger one: labelled
+                words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
+            word_states: For inference on a CPU, results of `word_states` for distinct words, (D, e), in place of
+                characters and pieces; `input_ids` are then rows of them, and the mask must be given.
+            teacher_pairs: Pair posterior (B, T, K, K) of a teacher over the inner tags, see `crf.pair_posterior`; the
+                loss is then in part the mean of −log p over the teacher's paths.
+            teacher_weight: That part, from 0 to 1; the rest is of the labels.
+            kwargs: `return_dict=False` for a plain tuple; other arguments of the Trainer or a pipeline are ignored.
+        """
+        self.follow_labels()
+        if word_states is None:
+            self.check_inputs(input_ids, char_ids, piece_ids, labels)
+        if output_attentions is None:
+            output_attentions = self.config.output_attentions
+        if output_hidden_states is None:
+            output_hidden_states = self.config.output_hidden_states
+        batch, time = input_ids.shape
+        given = {
+            "input_ids": input_ids,
+            "char_ids": char_ids,
+            "piece_ids": piece_ids,
+            "context_states": context_states,
+            "labels": labels,
+            "teacher_pairs": teacher_pairs,
+        }
+        inputs = {name: values for name, values in given.items() if values is not None}
+        mask = (input_ids != self.config.pad_token_id) if attention_mask is None else attention_mask.bool()
+        if not batch or not time:
+            # Layers need at least one word: they get padding, whose results are cut off below.
+            mask = _one_word(mask)
+            inputs = {name: _one_word(values, IGNORED * (name == "labels")) for name, values in inputs.items()}
+        # Padding is moved to the right: encoders and decoders only know lengths.
+        order = (
+            None if _is_right_padded(mask) else torch.argsort(mask.to(torch.uint8), dim=1, descending=True, stable=True)
+        )
+        lengths = mask.sum(1)
+        if order is not None:
+            inputs = {name: _reorder(values, order) for name, values in inputs.items()}
+        gold = self.gold(inputs.pop("labels"), lengths) if labels is not None else None
+        teacher = (inputs.pop("teacher_pairs"), teacher_weight) if teacher_pairs is not None else None
+        encoded = self.encode(
+            inputs.pop("input_ids"),
+            inputs.pop("char_ids", None),
+            lengths,
+            **inputs,
+            word_states=word_states,
+            output_attentions=bool(output_attentions),
+            output_hidden_states=bool(output_hidden_states),
+        )
+        scores = self.score(encoded.states)
+        output: dict[str, Any] = {}
+        if gold is not None:
+            judged = [(scores, encoded.states), *((self.score(states), states) for states in encoded.earlier)]
+            losses = [self.loss(*each, gold, lengths, num_items_in_batch, teacher) for each in judged]
+            output["loss"] = torch.stack(losses).mean()
+        if gold is None or not self.training:
+            decoded = self.decoder(scores, lengths, encoded.states, all_tags=output_logits)
+            path = self.public_path(decoded, lengths)
+            if output_logits:
+                output["logits"] = _restore(self.public_logits(decoded, path), order)[:batch, :time]
+            else:
+                output["path"] = _restore(path, order)[:batch, :time]
+            if output_path_log_probs:
+                output["path_log_probs"] = _restore(decoded.path_log_probs, order)[:batch, :time]
+        if output_hidden_states:
+            # Not by transformers' `capture_outputs`: layers return the words in another order than the input.
+            output["hidden_states"] = tuple(_restore(each, order)[:batch, :time] for each in encoded.hidden_states)
+        if encoded.attentions is not None:
+            both_ways = (_restore(_restore(weights, order, 2), order, 3) for weights in encoded.attentions)
+            output["attentions"] = tuple(weights[:batch, :, :time, :time] for weights in both_ways)
+        return TaggerOutput(**output)
+
+    def encode(
+        self,
+        input_ids: Tensor,
+        char_ids: Tensor | None,
+        lengths: Tensor,
+        piece_ids: Tensor | None = None,
+        context_states: Tensor | None = None,
+        word_states: Tensor | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+    ) -> Encoded:
+        """Encode right-padded sentences; the hidden states, if requested, begin with the word features."""
+        if word_states is not None:
+            features: Any = DistinctWords(word_states, input_ids)
+            if self.encoder.first_layer is None:
+                features = F.embedding(input_ids, word_states)
+            return self.encoder(features, lengths, output_attentions)
+        if piece_ids is not None:
+            position = torch.arange(piece_ids.shape[1], device=lengths.device)
+            piece_ids = piece_ids.masked_fill((position >= lengths.unsqueeze(1)).unsqueeze(2), 0)
+        features = self.features(input_ids, char_ids, piece_ids, context_states)
+        encoded = self.encoder(features, lengths, output_attentions, output_hidden_states)
+        return encoded._replace(hidden_states=(features, *encoded.hidden_states)) if output_hidden_states else encoded
+
+    def word_states(self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None = None) -> Tensor:
+        """Features of distinct words (D,) for `forward`, or the products of the first layer with them."""
+        pieces = None if piece_ids is None else piece_ids.unsqueeze(0)
+        features = self.features(input_ids.unsqueeze(0), char_ids.unsqueeze(0), pieces).squeeze(0)
+        layer = self.encoder.first_layer
+        return features if layer is None else layer.word_products(features)
+
+    def score(self, states: Tensor) -> Tensor:
+        """Score the inner tags, in at least float32: states (B, T, h) → (B, T, K)."""
+        scores = self.classifier(states)
+        return scores.to(torch.promote_types(scores.dtype, torch.float32))
+
+    def gold(self, labels: Tensor, lengths: Tensor) -> Tensor:
+        """Inner tags of public labels (B, T) of right-padded sentences, IGNORED for padding."""
+        position = torch.arange(labels.shape[1], device=labels.device)
+        return self.tags.to_inner(labels.long().masked_fill(position >= lengths.unsqueeze(1), IGNORED))
+
+    def loss(
+        self,
+        scores: Tensor,
+        states: Tensor,
+        gold: Tensor,
+        lengths: Tensor,
+        num_items_in_batch: Tensor | int | None = None,
+        teacher: tuple[Tensor, float] | None = None,
+    ) -> Tensor:
+        """Negative log-likelihood of inner tags (B, T), reduced as the config says.
+
+        Of a pair posterior and its weight, `teacher`, comes that part of the loss.
+        """
+        losses = self.decoder(scores, lengths, states, gold).to(gold.device)
+        if teacher is not None:
+            pairs, weight = teacher
+            taught = self.decoder(scores, lengths, states, teacher_pairs=pairs).to(gold.device)
+            losses = (1 - weight) * losses + weight * taught
+        if self.config.loss_reduction == "sum":
+            return losses.sum()
+        if num_items_in_batch is None:
+            position = torch.arange(gold.shape[1], device=gold.device)
+            # A teacher labels all words.
+            labelled = gold != IGNORED if teacher is None else position < lengths.unsqueeze(1)
+            items = labelled.any(1) if self.config.loss_reduction == "sentence" else labelled
+            num_items_in_batch = items.sum()
+        # The loss of a batch without any label is 0.
+        return losses.sum() / torch.as_tensor(num_items_in_batch).clamp(min=1)
+
+    def public_path(self, decoded: Decoded, lengths: Tensor) -> Tensor:
+        """The decoded public labels (B, T)."""
+        lengths = lengths.to(decoded.path.device)
+        mask = torch.arange(decoded.path.shape[1], device=lengths.device) < lengths.unsqueeze(1)
+        return self.tags.to_public_path(decoded.path, mask, repair=self.config.malformed_spans == "repair")
+
+    def public_logits(self, decoded: Decoded, path: Tensor) -> Tensor:
+        """Log posterior of the public labels (B, T, L), in which the decoded ones (B, T) are the maxima."""
+        assert decoded.log_probs is not None
+        path = path.unsqueeze(-1)
+        log_probs = self.tags.to_public_log_probs(decoded.log_probs)
+        best = log_probs.gather(-1, path)
+        return torch.minimum(log_probs, best - MARGIN).scatter(-1, path, best)
+
+    def check_inputs(
+        self, input_ids: Tensor, char_ids: Tensor | None, piece_ids: Tensor | None, labels: Tensor | None
+    ) -> None:
+        """Raise on ids outside the vocabularies, wrong widths and unknown labels."""
+        if char_ids is None:
+            raise ValueError("char_ids is missing; give all that the tokenizer returns.")
+        config = self.config
+        limits = [
+            ("input_ids", input_ids, input_ids.shape[-1], config.vocab_size),
+            ("char_ids", char_ids, min(char_ids.shape[-1], config.max_word_chars), config.char_vocab_size),
+        ]
+        if piece_ids is not None and config.max_word_pieces:
+            limits.append(("piece_ids", piece_ids, config.max_word_pieces, config.piece_vocab_size + 1))
+        for name, ids, width, size in limits:
+            if ids.shape[-1] != width or _beyond(ids, size):
+                raise ValueError(
+                    f"{name} must have {width} ids below {size} in each row; use the tokenizer that was saved with the "
+                    "model."
+                )
+        if (
+            labels is not None
+            and readable(labels)
+            and _beyond(labels.masked_fill(labels == IGNORED, 0), config.num_labels)
+        ):
+            raise ValueError(
+                f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "
+                "words without label; build the config with the id2label of the data."
+            )
+
+
+def _beyond(ids: Tensor, size: int) -> bool:
+    """True if ids are not all from 0 to size - 1; on a GPU false, where embeddings report it."""
+    return readable(ids) and not torch.equal(ids, ids.clamp(0, size - 1))
+
+
+def _one_word(values: Tensor, fill: int = 0) -> Tensor:
+    """Padding in place of values (B, T, …) with B or T of 0; both become at least 1."""
+    return values.new_full((max(values.shape[0], 1), max(values.shape[1], 1), *values.shape[2:]), fill)
+
+
+def _along(order: Tensor, values: Tensor, dim: int) -> Tensor:
+    """The order (B, T) as an index into dimension `dim` of values (B, …)."""
+    shape = [1] * values.dim()
+    shape[0], shape[dim] = order.shape
+    return order.view(shape).expand_as(values)
+
+
+def _reorder(values: Tensor, order: Tensor) -> Tensor:
+    """Put the words (B, T, …) in an order (B, T)."""
+    return values.gather(1, _along(order, values, 1))
+
+
+def _is_right_padded(mask: Tensor) -> bool:
+    """True if no word of a mask (B, T) comes after padding; false if that is not readable."""
+    return readable(mask) and not bool((mask[:, 1:] & ~mask[:, :-1]).any())
+
+
+def _restore(values: Tensor, order: Tensor | None, dim: int = 1) -> Tensor:
+    """Undo `_reorder`, if there was one, in dimension `dim`, on the device of the order."""
+    if order is None:
+        return values.cpu()  # where the readable mask is
+    values = values.to(order.device)
+    return torch.empty_like(values).scatter(dim, _along(order, values, dim), values)
+
+
+TaggerForTokenClassification.register_for_auto_class("AutoModelForTokenClassification")

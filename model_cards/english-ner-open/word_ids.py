@@ -1,0 +1,291 @@
+"""The words of texts, ids of words, characters and pieces, and chunks of tags, with NumPy and tokenizers alone.
+
+The tokenizer, the models, corpora and scores use it; an export copies it into `onnx_tagger.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from tokenizers import Encoding, Tokenizer
+
+PAD, UNKNOWN = "[PAD]", "[UNK]"
+UNKNOWN_ID = 1
+
+#: Casing and digits of the further forms under which a word is looked up.
+FALLBACKS = {"lower": ("lower", "keep"), "zero": ("keep", "zero"), "lower_zero": ("lower", "zero")}
+
+#: One letter a character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol; "N" and
+#: "n" upper- and lower-case letters that count for a word's casing and shape, but are "." for the character CNN.
+CHARACTER_TYPE_CODES = ".UldpNn"
+
+#: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
+RESERVED_CHARACTER_TYPES = "..Uldp"
+
+#: First letters (or whole names) of Unicode general categories, by the type they make.
+_TYPES_BY_CATEGORY = {"Lu": "U", "Lt": "U", "Ll": "l", "Nd": "d", "P": "p", "S": "p"}
+
+_CODE_POINTS = 0x110000
+
+#: All letters with case, digits and punctuation lie below; what is above is other (CJK, private use, unassigned).
+_TYPED_CODE_POINTS = 0x20000
+
+#: Words whose pieces are kept.
+WORDS_KEPT = 2**14
+
+_DIGIT = re.compile(r"\d")
+
+
+# --- Words -----------------------------------------------------------------------------------------------------------
+
+
+class Words(NamedTuple):
+    """The N words of a batch of sentences, one after the other; D of them are distinct."""
+
+    counts: np.ndarray  # (sentences,) words of each
+    offsets: np.ndarray  # (N, 2) from the start of the text, or of the given word
+    place: np.ndarray  # (N,) index of each word among the distinct ones
+    input_ids: np.ndarray  # (D,)
+    char_ids: np.ndarray  # (D, W): W is max_word_chars, or less if no word is longer
+    piece_ids: np.ndarray | None  # (D, max_word_pieces), where the tokenizer cuts words into pieces
+
+
+class WordLookup(NamedTuple):
+    """Splits texts into words, and looks up the ids of words, of their characters and of their pieces."""
+
+    tokenizer: Tokenizer  # the vocabulary, and the rule that splits texts
+    policies: Mapping[str, Any]  # tokenizer_config.json; see `WordCharTokenizer.from_corpus`
+    pieces: WordPieces | None
+
+    def words_of(self, items: Sequence[Any], given_words: bool, encodings: Sequence[Encoding] | None = None) -> Words:
+        """Return the words of texts, or of lists of words, as arrays over all items.
+
+        Args:
+            items: The texts, or lists of words.
+            given_words: Whether they are lists of words.
+            encodings: The tokenizer's encodings of the texts, if it has already run.
+        """
+        if given_words:
+            words = list(chain.from_iterable(items))
+            counts = np.fromiter(map(len, items), np.int64, len(items))
+            lengths = np.fromiter(map(len, words), np.int64, len(words))
+            offsets = np.stack([np.zeros_like(lengths), lengths], 1)
+        else:
+            if encodings is None:
+                encodings = self.tokenizer.encode_batch(items, add_special_tokens=False)
+            pairs = [encoding.offsets for encoding in encodings]
+            counts = np.fromiter(map(len, pairs), np.int64, len(pairs))
+            words = [text[start:end] for text, places in zip(items, pairs, strict=True) for start, end in places]
+            flat = chain.from_iterable(chain.from_iterable(pairs))
+            offsets = np.fromiter(flat, np.int64, 2 * len(words)).reshape(-1, 2)
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
+        place = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
+        distinct = list(numbers)
+        # A given word "[PAD]" pads nothing.
+        ids = np.fromiter((self.word_id(word) or UNKNOWN_ID for word in distinct), np.int64, len(distinct))
+        piece_ids = None if self.pieces is None else self.pieces.of(distinct, self.policies["max_word_pieces"])
+        return Words(counts, offsets, place, ids, self.character_ids_of(distinct), piece_ids)
+
+    def word_id(self, word: str) -> int:
+        """Return the id of a word as it stands, or else of the first of its other forms that is known."""
+        look_up = self.tokenizer.token_to_id
+        index = look_up(word)
+        if index is None:
+            ids = map(look_up, self.forms(word)[1:])
+            index = next((known for known in ids if known is not None), UNKNOWN_ID)
+        return index
+
+    def forms(self, word: str) -> list[str]:
+        """Return the forms of a word in the order in which they are looked up, for ids and for pretrained vectors."""
+        folded = fold(word, self.policies["casing"], self.policies["digits"])
+        return [word, folded, *(fold(folded, *FALLBACKS[step]) for step in self.policies["fallback"])]
+
+    def character_ids_of(self, words: Sequence[str]) -> np.ndarray:
+        """Return the character ids (N, W) of words; see `Words`."""
+        words = [word[: self.policies["max_word_chars"]] for word in words]
+        table = character_ids(self.policies["characters"], self.policies["digits"] == "zero")
+        return _padded(table[code_points("".join(words))], words, max(map(len, words), default=1) or 1)
+
+
+def fold(word: str, casing: str, digits: str) -> str:
+    """Return the form under which a word is looked up, as long as its surface form."""
+    if digits == "zero":
+        word = _DIGIT.sub("0", word)
+    if casing == "lower":
+        # U+0130, I with a dot above, is the only character whose lower case is longer.
+        word = word.replace("\u0130", "i").lower()
+    return word
+
+
+def check_text(text: str, number: int) -> None:
+    """Raise a ValueError that names the number of a text if it holds lone surrogates."""
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"Text {number} holds a lone surrogate, U+{ord(text[error.start]):04X}, at character {error.start}; "
+            "decode the text's source with errors='replace'."
+        ) from None
+
+
+def _padded(values: np.ndarray, rows: Sequence[Any], width: int) -> np.ndarray:
+    """Return the values of rows, one row after the other, as an array (rows, width) that is padded with 0."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    padded = np.zeros((len(rows), width), dtype=np.int64)
+    padded[np.arange(width) < lengths[:, None]] = values
+    return padded
+
+
+# --- Characters ------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def character_types() -> np.ndarray:
+    """Return the type of every code point, an index into CHARACTER_TYPE_CODES, by Unicode category."""
+    types = np.zeros(_CODE_POINTS, dtype=np.uint8)
+    categories = list(map(unicodedata.category, map(chr, range(_TYPED_CODE_POINTS))))
+    codes = {name: _TYPES_BY_CATEGORY.get(name) or _TYPES_BY_CATEGORY.get(name[0], ".") for name in set(categories)}
+    by_name = {name: CHARACTER_TYPE_CODES.index(code) for name, code in codes.items()}
+    types[:_TYPED_CODE_POINTS] = np.fromiter(map(by_name.__getitem__, categories), np.uint8, len(categories))
+    return types
+
+
+@lru_cache(maxsize=16)
+def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
+    """Return the id of every code point: known characters by their place, others by their type."""
+    by_type = [max(RESERVED_CHARACTER_TYPES.find(code), UNKNOWN_ID) for code in CHARACTER_TYPE_CODES]
+    types = character_types()
+    ids = np.array(by_type, dtype=np.int32)[types]
+    ids[code_points(characters)] = np.arange(len(characters)) + len(RESERVED_CHARACTER_TYPES)
+    if zero_digits and "0" in characters:
+        ids[types == CHARACTER_TYPE_CODES.index("d")] = ids[ord("0")]
+    return ids
+
+
+def code_points(text: str) -> np.ndarray:
+    """Return the code points of a text, which holds no lone surrogates."""
+    return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+
+
+# --- Pieces ----------------------------------------------------------------------------------------------------------
+
+
+class WordPieces:
+    """An encoder's tokenizer, applied to one word at a time: a word's pieces never depend on its neighbours.
+
+    Args:
+        content: The JSON of the tokenizer.
+    """
+
+    def __init__(self, content: str) -> None:
+        # Byte-level BPE distinguishes words after a blank. The blank is added here, since `add_prefix_space` would also
+        # add it inside words that another rule has split before.
+        self.blank = ""
+        if '"ByteLevel"' in content:
+            parts = json.loads(content)
+            if _disable_prefix_space(parts.get("pre_tokenizer")):
+                self.blank, content = " ", json.dumps(parts)
+        self.tokenizer = Tokenizer.from_str(content)
+        # Words are never cut or padded, and one like "[SEP]" is a word.
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
+        self.tokenizer.encode_special_tokens = True
+        self._ids_of = lru_cache(WORDS_KEPT)(self._ids)
+
+    def __getstate__(self) -> str:
+        """Pickle the JSON: the tokenizer itself would lose `encode_special_tokens`."""
+        return self.to_str()
+
+    def __setstate__(self, state: str) -> None:
+        """Restore a pickle or a copy."""
+        WordPieces.__init__(self, state)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of ids of pieces; a vocabulary may have gaps."""
+        return max(self.tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+
+    def to_str(self) -> str:
+        """Return the JSON of the tokenizer."""
+        return self.tokenizer.to_str(pretty=True)
+
+    def frame(self) -> tuple[list[int], list[int]]:
+        """Return the encoder's ids of the special pieces before and after a sentence."""
+        for probe in ("a", *self.tokenizer.get_vocab(with_added_tokens=False)):
+            encoding = self.tokenizer.encode(probe)
+            words = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
+            if words:
+                return encoding.ids[: words[0]], encoding.ids[words[-1] + 1 :]
+        return [], []
+
+    def of(self, words: Sequence[str], width: int) -> np.ndarray:
+        """Return the ids + 1 of the first `width` pieces of words, (N, width), padded with 0.
+
+        A word of which the tokenizer leaves nothing (a control character, say) has no piece.
+        """
+        ids = [self._ids_of(word)[:width] for word in words]
+        return _padded(np.array(list(chain.from_iterable(ids)), dtype=np.int64) + 1, ids, width)
+
+    def _ids(self, word: str) -> tuple[int, ...]:
+        return tuple(self.tokenizer.encode(word and self.blank + word, add_special_tokens=False).ids)
+
+
+def _disable_prefix_space(pre_tokenizer: Any) -> bool:
+    """Set `add_prefix_space` to false in every byte-level part; return whether there is one."""
+    if not isinstance(pre_tokenizer, dict):
+        return False
+    inner = [_disable_prefix_space(part) for part in pre_tokenizer.get("pretokenizers", ())]
+    byte_level = pre_tokenizer.get("type") == "ByteLevel"
+    if byte_level:
+        pre_tokenizer["add_prefix_space"] = False
+    return byte_level or any(inner)
+
+
+# --- Chunks ----------------------------------------------------------------------------------------------------------
+
+#: The kinds of tags, whatever their letters.
+OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
+
+#: The type of tags outside of chunks.
+NO_TYPE = -1
+
+
+class Chunks(NamedTuple):
+    """The chunks of some sentences, in order, as arrays (chunks,)."""
+
+    first: np.ndarray  # index of the first word among all words
+    end: np.ndarray  # index after the last word
+    type: np.ndarray
+
+
+def continues(kind: Any, type_: Any, kind_before: Any, type_before: Any) -> Any:
+    """True where a tag continues the chunk of the tag before it; every other tag of a type begins a chunk.
+
+    The arguments are numbers, arrays or tensors.
+    """
+    goes_on = (kind == INSIDE) | (kind == END)
+    stays_open = (kind_before == BEGIN) | (kind_before == INSIDE)
+    return goes_on & stays_open & (type_ == type_before)
+
+
+def chunks_of(kinds: np.ndarray, types: np.ndarray, lengths: np.ndarray) -> Chunks:
+    """Return the chunks of tags.
+
+    Args:
+        kinds: The kind of each word's tag, OUTSIDE to SINGLE, sentence after sentence. Shape: (words,).
+        types: Its type, NO_TYPE outside of chunks. Shape: (words,).
+        lengths: The number of words of each sentence. Shape: (sentences,).
+    """
+    continued = np.zeros(len(kinds) + 1, dtype=bool)
+    continued[1:-1] = continues(kinds[1:], types[1:], kinds[:-1], types[:-1])
+    continued[lengths.cumsum()] = False  # at the begin of the next sentence
+    inside = types != NO_TYPE
+    first, last = np.flatnonzero(inside & ~continued[:-1]), np.flatnonzero(inside & ~continued[1:])
+    return Chunks(first, last + 1, types[first])
