@@ -84,4 +84,7 @@ def test_a_conversion_never_replaces_its_input(run, tmp_path, spelling):
     fault(run("convert", "saved", "--to", "arrow", "--output", "mine/../saved", "--overwrite"))
     assert before == {path: path.read_bytes() for path in (tmp_path / "saved").rglob("*") if path.is_file()}
     fault(run("stats", "mine/train.conll", "--json", f"{spelling}/train.conll"))
+    (tmp_path / "mine").rename(tmp_path / "wnut17")
+    path = tmp_path / "wnut17" / "train.conll"
+    assert "is an input" in fault(run("stats", "wnut17", "--data_dir", tmp_path, "--json", "wnut17/train.conll"))
     assert path.read_text() == "Ada S-PER\nleft O\n"

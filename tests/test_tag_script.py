@@ -251,6 +251,7 @@ def test_a_bad_record_is_named_or_skipped(tag, tmp_path):
 def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
     (tmp_path / "in.txt").write_text("Ann\n")
     (tmp_path / "broken.txt.gz").write_bytes(gzip.compress(os.urandom(9999).hex().encode())[:-900])
+    (tmp_path / "cut.json").write_text('[{"text": "Ann"}')
     (tmp_path / "onto.conll").write_text("#begin document (a); part 000\na 0 0 Ann\n\n")
     for arguments, sentence in (
         (("in.txt", "--format", "xml"), "format"),
@@ -259,6 +260,7 @@ def test_invalid_inputs_and_options_are_refused(tag, script, tmp_path):
         (("in.txt", "--input_format", "conll", "--field", "4"), "columns"),
         (("in.txt", "--output", "."), "exists already"),
         (("broken.txt.gz",), "broken.txt.gz: the gzip file is damaged"),
+        (("cut.json",), "cut.json: is not JSON"),
         (("onto.conll",), "onto.conll: CoNLL-2012"),
         (("nothing.txt",), "there is no such file"),
         (("nobody/nothing",), "nobody/nothing"),
