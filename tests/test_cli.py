@@ -197,7 +197,7 @@ def workplace(default_run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("documented")
     trained, _ = default_run
     shutil.copytree(trained / "runs" / "xor-cross-bilstm-cnn", folder / "my_tagger")
-    open_model = Path("model_cards") / "english-ner-open"
+    open_model = "model_cards/english-ner-open"
     shutil.copytree(REPOSITORY / open_model, folder / open_model)
     (folder / "my_corpus").mkdir()
     text = "Ann B-PER\nSmith I-PER\nmet O\nZeus B-GOD\n\nwe O\nsaw O\nOslo B-LOC\n\n" * 4
