@@ -196,13 +196,14 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
     if output is None or output.is_file() or output.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"{folder}: is a folder; name another folder as output, outside of it.")
     inputs: dict[Path, Path] = {}
+    ignored: list[Path] = []
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         if not path.is_file() or any(part.startswith(".") for part in name.parts):
             continue
         kind = KINDS.get(_suffix_of(name)) if options.input_format == AUTO else options.input_format
         if kind is None:
-            _log.warning("%s is ignored for its suffix; name input_format to read all files.", path)
+            ignored.append(name)
             continue
         bare = output / (name.with_suffix("") if name.suffix.lower() == ".gz" else name)
         target = bare.with_suffix(f".{_format_of(None, kind, options)}")
@@ -211,6 +212,11 @@ def _pairs_of_folder(folder: Path, output: Path | None, options: TaggingOptions)
         inputs[target] = name
         if options.overwrite or not target.exists():
             yield str(path), target
+    if ignored:
+        _log.warning(
+            "%s: %d files are ignored for their suffix, such as %s; name input_format to read all files.",
+            *(folder, len(ignored), ignored[0]),
+        )
 
 
 def _format_of(output: Path | None, kind: str, options: TaggingOptions) -> str:

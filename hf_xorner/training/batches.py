@@ -39,9 +39,11 @@ class WordRows:
     def encode(self, sentences: list[list[str]]) -> dict[str, Tensor]:
         """Encode sentences, padded to the longest of them, and their characters to the longest word."""
         words = list(chain.from_iterable(sentences)) if set(map(type, sentences)) <= {list, tuple} else []
-        if set(map(type, words)) != {str}:  # no words, or an error of the tokenizer
+        if not words or not all(
+            issubclass(kind, str) for kind in set(map(type, words))
+        ):  # or an error of the tokenizer
             batch = self._by_tokenizer(sentences)
-            return batch | {"char_ids": batch["char_ids"][..., :1]}
+            return batch | {"char_ids": batch["char_ids"][..., : longest_word(batch["char_ids"].flatten(0, 1))]}
         unseen = [word for word in dict.fromkeys(words) if word not in self.place]
         if len(self.place) + len(unseen) > MOST_WORDS:
             self.place, self.columns, unseen = {}, {}, list(dict.fromkeys(words))
@@ -58,7 +60,7 @@ class WordRows:
             padding = self.tokenizer.pad_token_id if name == "input_ids" else 0
             values = column[rows]
             if name == "char_ids":
-                values = values[:, : max(int(values.any(0).sum()), 1)]  # the longest word
+                values = values[:, : longest_word(values)]
             padded = np.full((*mask.shape, *values.shape[1:]), padding, values.dtype)
             padded[mask] = values
             batch[name] = torch.from_numpy(padded)
@@ -81,6 +83,11 @@ class WordRows:
             column[first:last] = new
             self.columns[name] = column
         self.place.update(zip(words, range(first, last), strict=True))
+
+
+def longest_word(char_ids: Any) -> int:
+    """Return the length of the longest of words (N, max_word_chars), at least 1; their characters come first."""
+    return max(int(char_ids.any(0).sum()), 1)
 
 
 #: Batches whose sentences are sorted by length together.

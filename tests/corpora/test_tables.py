@@ -2,6 +2,7 @@
 
 import datasets
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datasets import ClassLabel, Dataset, DatasetDict, Features, LargeList, List, Value
 from pyarrow import feather
@@ -130,3 +131,11 @@ def test_saved_datasets_are_read(table, tmp_path, monkeypatch):
     table.save_to_disk(tmp_path / "one", num_shards=2)
     monkeypatch.chdir(tmp_path)
     assert list(load_corpus("one")["train"]["tokens"]) == ROWS["tokens"]
+
+
+def test_bytes_that_are_not_utf8_name_the_file(tmp_path):
+    words = pa.StringArray.from_buffers(1, *pa.array([b"\xff"]).buffers()[1:])
+    tokens = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), words)
+    pq.write_table(pa.table({"tokens": tokens, "ner_tags": [["O"]]}), tmp_path / "train.parquet")
+    with pytest.raises(DataError, match=r"train\.parquet"):
+        load_corpus(tmp_path / "train.parquet")

@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 import tiny_encoders as tiny
 import torch
@@ -43,7 +44,8 @@ def test_rows_match_the_tokenizer(kind, monkeypatch):
         rows = WordRows(tokenizer)
         for _ in range(30):
             lengths = [draw.choice([0, 1, 3, 9]) for _ in range(draw.randint(1, 5))]
-            sentences = [[draw.choice(words) for _ in range(length)] for length in lengths]
+            word_type = draw.choice([str, np.str_])  # as NumPy's arrays hold words
+            sentences = [[word_type(draw.choice(words)) for _ in range(length)] for length in lengths]
             same(rows.encode(sentences), by_tokenizer(tokenizer, sentences))
             assert len(rows.place) <= max(most_words, sum(lengths))
 

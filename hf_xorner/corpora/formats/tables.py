@@ -81,7 +81,11 @@ def sentences_of_table(dataset: Dataset, source: str, reading: Reading) -> Itera
     classes = {name: getattr(dataset.features[name], "feature", None) for name in columns}
     labels = {name: feature.names for name, feature in classes.items() if isinstance(feature, ClassLabel)}
     for start, batch in enumerate(dataset.select_columns(sorted(columns)).with_format("arrow").iter(_ROWS)):
-        for number, row in enumerate(batch.to_pylist(), start * _ROWS):
+        try:
+            rows = batch.to_pylist()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{source}: holds bytes that are not UTF-8; save it again.") from error
+        for number, row in enumerate(rows, start * _ROWS):
             for name, names in labels.items():
                 row[name] = names_of_classes(row[name], names)
             yield sentence_of_words(JsonRecord(f"{source}, row ", number, row), reading)
