@@ -30,9 +30,9 @@ NOTED = {
     "UNER": "words are read from column 1 and tags from column 2",
     "UNER as it was": "words are read from column 1 and tags from column 2",
     "GermEval": "tags from column 2, counted from 0, but column 3 also holds tags of entities",
-    "CoNLL-U of Stanza": "the tags are those of MISC (ner=)",
-    "CoNLL-U of NorNE": "the tags are those of MISC (name=)",
-    "CoNLL-U Plus": "the tags are those of EXTRA:NER",
+    "CoNLL-U of Stanza": "the tags are read from MISC (ner=)",
+    "CoNLL-U of NorNE": "the tags are read from MISC (name=)",
+    "CoNLL-U Plus": "the tags are read from EXTRA:NER",
     "Kaggle": "read as Windows-1252",
 }
 
