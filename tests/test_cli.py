@@ -268,3 +268,10 @@ def test_full_and_closed_outputs_end_in_one_sentence(workplace):
         done = subprocess.run(words, cwd=workplace, env=ENVIRONMENT, capture_output=True, text=True)
         assert done.returncode == code
         assert sentence in done.stderr and len(done.stderr.splitlines()) == bool(sentence) and not done.stdout
+
+
+@posix
+def test_no_file_takes_the_place_of_a_closed_standard_stream():
+    code = "import os; from hf_xorner.cli import main; main('--version', []); os._exit(os.dup(0))"
+    command = f"exec {shlex.quote(sys.executable)} -c \"import sys; sys.argv = ['hf-xorner']; {code}\" <&- >&- 2>&-"
+    assert subprocess.run(["bash", "-c", command], env=ENVIRONMENT).returncode == 3

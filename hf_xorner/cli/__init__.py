@@ -22,6 +22,10 @@ def main(command: str | None = None, words: list[str] | None = None) -> None:
         command: The subcommand; by default the first word of the command line.
         words: Its options; by default the rest of the command line.
     """
+    # Otherwise, files that are opened later would take the numbers of streams that are closed, and messages go to them.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     words = sys.argv[1:] if words is None else words
     if command is None:
         command, *words = words or ["--help"]
@@ -76,8 +80,7 @@ def fail(command: str, error: Exception | str, code: int = 1) -> NoReturn:
     sentence = "\n".join(f"{name}: {line}" for line in str(error).splitlines())
     for stream, text in ((sys.stdout, ""), (sys.stderr, f"{sentence}\n")):
         try:
-            stream.write(text)
-            stream.flush()
+            print(text, end="", file=stream, flush=True)
         except OSError:
             _discard(stream)
     sys.exit(code)

@@ -29,16 +29,11 @@ COMMANDS = (
 def overview() -> str:
     """Return the help of `hf-xorner` itself."""
     width = max(map(len, COMMANDS)) + 2
-    commands = "\n".join(f"  {name:<{width}}{summary_of(name)}" for name in COMMANDS)
+    commands = "\n".join(f"  {name:<{width}}{_read()[name]['summary']}" for name in COMMANDS)
     return (
         "usage: hf-xorner COMMAND [options]\n\nTrain, score, use and publish taggers for named entities.\n\n"
         f"{commands}\n\nhf-xorner COMMAND --help shows examples and options; --version prints the version."
     )
-
-
-def summary_of(command: str) -> str:
-    """Return a sentence about a subcommand."""
-    return _read()[command]["summary"]
 
 
 def help_of(command: str, words: Sequence[str]) -> str | None:
