@@ -14,7 +14,7 @@ class BiLstmCnnConfig(TaggerConfig):
         hidden_size: Units of an LSTM in each direction (li2020: 100).
         num_hidden_layers: Stacked LSTM layers (li2020: 2).
         dropout: Variational dropout on the input of every LSTM layer, on its recurrent state and on the top layer's
-            output (li2020: 0.35), the masks separate for the two directions.
+            output (li2020: 0.35), with separate masks for the two directions.
         dropout_masks: "sequence": every sentence has its own masks (the paper). "batch": the batch shares one mask
             (li2020's program), which allows the fused kernels of GPUs.
     """
@@ -43,10 +43,10 @@ class CrossBiLstmCnnConfig(BiLstmCnnConfig):
 
 
 class AttBiLstmCnnConfig(BiLstmCnnConfig, SelfAttentionConfig):
-    """Att-BiLSTM-CNN: the Baseline's states beside self-attention over them.
+    """Att-BiLSTM-CNN: the Baseline's states and the context that self-attention computes from them.
 
     Defaults other than in `SelfAttentionConfig`:
-        attention_initializer: "head": li2020's program draws the matrices of each head apart.
+        attention_initializer: "head": li2020's program draws each head's matrices separately.
     """
 
     model_type = "att-bilstm-cnn"

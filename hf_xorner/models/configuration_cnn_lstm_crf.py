@@ -10,28 +10,28 @@ from .configuration_tagger import SelfAttentionConfig
 class CnnLstmCrfConfig(SelfAttentionConfig):
     """BLSTM-CNNs-CRF: a character CNN, one bidirectional LSTM layer, a CRF whose transitions depend on the words.
 
-    The rows of ma2016's Table 3 are BRNN (`encoder="rnn"`, `char_features="none"`, `decoder="softmax"`), BLSTM (the
-    latter two), BLSTM-CNN (the last), and the full model. chen2019's CNN-BiLSTM-CRF has
-    `conditioned_transitions=False`; its CNN-BiLSTM-Att-CRF also `self_attention`.
+    The rows of ma2016's Table 3 are BRNN (`encoder="rnn"`, `char_features="none"`, `decoder="softmax"`), BLSTM
+    (`char_features="none"`, `decoder="softmax"`), BLSTM-CNN (`decoder="softmax"`), and the full model. chen2019's
+    CNN-BiLSTM-CRF has `conditioned_transitions=False`; its CNN-BiLSTM-Att-CRF also `self_attention`.
 
     Args:
         hidden_size: Units of the recurrent layer in each direction (ma2016: 200).
         encoder: "lstm" or "rnn", a plain tanh network (ma2016's BRNN).
-        dropout: Dropout on the recurrent layer's output (ma2016: 0.5), besides `char_dropout` and `feature_dropout`.
-        self_attention: Append self-attention to the layer's states, [H ; C]. chen2019 names that of Zukov-Gregoric et
-            al. (ICTAI 2017), without equations or a program; this is the multi-head attention of li2020.
+        dropout: Dropout on the recurrent layer's output (ma2016: 0.5); see also `char_dropout` and `feature_dropout`.
+        self_attention: Append self-attention to the layer's states, [H ; C]. chen2019 cites Zukov-Gregoric et al.
+            (ICTAI 2017) and has neither equations nor a program; this is the multi-head attention of li2020.
 
     Defaults other than in `TaggerConfig`:
         word_dim: 100.
         char_dim: 30.
         char_filters: 30, of one width, 3, over the vectors of characters alone.
-        char_activation: "tanh", and `char_padding` 2: the paper is silent about both, and its program has them.
-        char_pads: "learned": Figure 1 draws padding on both sides among the character embeddings. ma2016's program:
+        char_activation: "tanh", and `char_padding` 2: as in ma2016's program; the paper mentions neither.
+        char_pads: "learned": Figure 1 shows padding on both sides as character embeddings. ma2016's program:
             "word_end".
         feature_dropout: 0.5, and `char_dropout` alike.
         crf_emissions: False: ψ has a weight vector and a bias for each pair of labels (section 2.3), and nothing else.
-        crf_boundaries: "start": the paper's first pair begins with a start symbol, and its last ends with a word.
-        malformed_spans: "repair", as by conlleval; the paper is silent.
+        crf_boundaries: "start": the paper's first pair begins with a start symbol; its last pair ends with a word.
+        malformed_spans: "repair", as by conlleval; the paper does not say.
         loss_reduction: "sentence".
     """
 

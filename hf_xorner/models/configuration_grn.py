@@ -10,9 +10,8 @@ from .configuration_tagger import TaggerConfig
 class GrnConfig(TaggerConfig):
     """GRN: convolutions over a word's neighbours, gated relations to all words of the sentence, and a CRF.
 
-    The paper's baselines and ablations are DFN (`relation="direct"`), GAttN (`relation="scalar_gate"`), without
-    relation layer (`relation="none"`), one branch (`context_widths=(3,)`), without context layer
-    (`context_widths=()`).
+    The paper's baselines are DFN (`relation="direct"`) and GAttN (`relation="scalar_gate"`). Its ablations are no
+    relation layer (`relation="none"`), one branch (`context_widths=(3,)`), and no context layer (`context_widths=()`).
 
     Args:
         hidden_size: Channels of every branch of the context layer (chen2019: 400).
@@ -25,12 +24,12 @@ class GrnConfig(TaggerConfig):
 
     Defaults other than in `TaggerConfig`:
         word_dim: 100.
-        max_word_chars: 200, as neither paper nor program truncates words.
-        char_dim, char_filters, char_widths: 30, 30 and 3, with biases and without types.
+        max_word_chars: 200, as neither the paper nor its program truncates words.
+        char_dim, char_filters, char_widths: 30, 30 and 3; filters have biases and read no character types.
         char_windows: "centred" on each character of a word (eq. 2), with zeros beyond its ends (`char_padding=1`,
             `char_pads="zeros"`). chen2019's program ("all" with "word_end") fills words up to the batch's longest with
             a trained vector; here, up to `max_word_chars`, so that results do not depend on the batch.
-        initializer: "kaiming". In chen2019's program the relation layer alone starts within ±1/√hidden_size.
+        initializer: "kaiming". In chen2019's program the relation layer starts within ±1/√hidden_size.
         feature_dropout: 0.5, on [word ; characters].
         decoder: "crf", with `crf_boundaries="start"`: eq. 9 begins with y_0; chen2019's program has "both".
         malformed_spans: "repair", as the paper scores by conlleval.

@@ -11,18 +11,18 @@ class IdCnnConfig(TaggerConfig):
     Args:
         hidden_size: Filters of every convolution (strubell2017: 300).
         filter_width: Words that a filter reads (strubell2017: 3).
-        dilations: Distance of these words, one number per convolution of the block (its program: 1, 2, 1; the paper's
+        dilations: Distance between these words, for each convolution of the block (its program: 1, 2, 1; the paper's
             general form doubles: 1, 2, 4, …, and ends with 1).
-        iterations: Number of applications of the block. With 1, 2, 1 and width 3, a word sees 1 + 4 · iterations words
-            on either side. For CoNLL-2003 the program has 1 for sentences and 3 for documents; the paper's model is
-            the iterated one.
-        loss_each_iteration: Train on the mean of the losses after every iteration, as in the paper (its program: for
-            documents, and their sum), otherwise on that after the last one. Evaluation uses the last one.
-        dropout: Dropout on the classified states (its program: 0.35).
+        iterations: Number of applications of the block. With dilations 1, 2, 1 and width 3, a word sees
+            1 + 4 · iterations words on either side. For CoNLL-2003 the program has 1 for sentences and 3 for documents;
+            the paper's model is the iterated one.
+        loss_each_iteration: Train on the mean of the losses after all iterations, as in the paper (its program: on
+            their sum, for documents only), otherwise on the loss after the last. Evaluation uses the last iteration.
+        dropout: Dropout on the states before the classifier (its program: 0.35).
 
     Defaults other than in `TaggerConfig`:
         word_dim: 100.
-        char_features, casing_features, shape_dim: no characters and no casing, but a shape of size 5.
+        char_features, casing_features, shape_dim: no characters, no casing, and a shape vector of size 5.
         initializer: "uniform", as in its program.
         feature_dropout: 0.35, as in its program. The program's word dropout (here only `singleton_dropout`) and its
             penalty on the effect of dropout are not implemented.

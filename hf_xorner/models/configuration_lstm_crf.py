@@ -23,7 +23,7 @@ class LstmCrfConfig(TaggerConfig):
         word_dim: 100, as for English.
         singleton_dropout: 0.5.
         max_word_chars: 200, as the paper does not truncate words.
-        initializer: "uniform" (the paper is silent; its program: "glorot", a tenth of it for 25,000 words).
+        initializer: "uniform" (the paper does not say; its program: "glorot", a tenth as wide for 25,000 words).
         feature_dropout: 0.5, on [word ; characters].
         malformed_spans: "repair", as the paper scores by conlleval.
         loss_reduction: "sum", the negative log-likelihood of sentences; the paper's batch is one sentence.

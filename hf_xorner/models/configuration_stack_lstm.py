@@ -9,7 +9,9 @@ from .configuration_tagger import TaggerConfig
 
 
 class StackLstmConfig(TaggerConfig):
-    """Stack-LSTM: SHIFT, OUT and REDUCE build labelled chunks, chosen by LSTMs over output, stack, buffer and actions.
+    """Stack-LSTM: builds labelled chunks by the actions SHIFT, OUT and REDUCE.
+
+    LSTMs over output, stack, buffer and past actions score the next action.
 
     The fields `decoder`, `conditioned_transitions`, `crf_boundaries` and `constrain_transitions` are ignored.
 
@@ -19,18 +21,18 @@ class StackLstmConfig(TaggerConfig):
         cell: The cells of these LSTMs and of the composition. "coupled": the forget gate is 1 − i, and i and o read
             the cell through full matrices (lample2016, and the first release of its program; see also
             `char_lstm_cell`). "standard": the usual LSTM (the program's later release).
-        word_layer_size: Units of a relu layer that makes the vector of a word from its features (lample2016's program:
-            100); 0 for the features themselves, as in the paper.
+        word_layer_size: Units of a relu layer between a word's features and the LSTMs (lample2016's program: 100); 0
+            for none, as in the paper.
         action_dim: Size of an action's vector (lample2016: 16).
         label_dim: Size of the vector of a chunk's type (lample2016: 20).
-        composition: Composition of a chunk by a bidirectional LSTM. "token": the LSTM reads the words and then the
-            type, and its last states are the chunk (lample2016). "guarded": it reads the vector of the empty stack and
-            then the words, and the chunk is relu(W h + R r + b) of its last states and the type, of the size of a word
-            (lample2016's program).
+        composition: How a bidirectional LSTM computes the vector of a chunk. "token": it reads the words and then the
+            type; its last states are the vector (lample2016). "guarded": it reads the vector of the empty stack and
+            then the words; the vector is relu(W h + R r + b) of its last states h and the type r, and has the size of
+            a word (lample2016's program).
         composition_size: Units of that LSTM in each direction, unspecified in the paper (its program: 100).
         composition_layers: Layers of that LSTM, unspecified in the paper (its program: 2).
         outside: The input of the output's LSTM for OUT. "composed": a chunk of one word without type (lample2016).
-            "word": the word itself (lample2016's program), which needs "guarded" chunks.
+            "word": the word itself (lample2016's program); it needs "guarded" composition.
         dropout: Dropout between the layers of the four LSTMs (lample2016's program; the paper has feature dropout
             only).
 
@@ -77,7 +79,7 @@ class StackLstmConfig(TaggerConfig):
     initializer: str = "uniform"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check these fields besides the shared ones."""
+        """Check the shared fields and these."""
         super().__post_init__(**kwargs)
         if self.outside == "word" and self.composition == "token":
             raise ValueError('outside="word" needs composition="guarded", which makes chunks as large as words.')

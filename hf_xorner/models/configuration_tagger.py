@@ -10,8 +10,8 @@ from transformers import AutoConfig, PreTrainedConfig
 
 from .word_ids import RESERVED_CHARACTER_TYPES
 
-#: Least and greatest values of numbers and of those in lists. Real models are far from the greatest; a file with more
-#: would take all memory or hours to load. Fields that are not listed have the bounds of their annotation.
+#: Least and greatest values of fields, also of the numbers in lists. Real models are far from the greatest; beyond
+#: them, loading a file would take all memory or hours. Fields that are not listed have the bounds of their annotation.
 BOUNDS: dict[str, tuple[float, float]] = {
     "int": (0, 1 << 14),
     "int | None": (0, 1 << 27),
@@ -35,7 +35,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
 _MOST_LABELS, _LONGEST_LIST = 4096, 100
 _ODD = ("context_widths", "filter_width")
 
-#: Text encoders that read pieces into a state each, by their types in transformers.
+#: Types in transformers of text encoders that return one state per piece.
 ENCODERS = (
     *("albert", "bert", "camembert", "convbert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "eurobert"),
     *("gpt2", "megatron-bert", "modernbert", "mpnet", "nomic_bert", "rembert", "roberta", "roberta-prelayernorm"),
@@ -46,18 +46,18 @@ _FROM_TOKENIZER = "take the config's fields from the tokenizer: Config(**tokeniz
 
 
 def encoder_config(settings: dict[str, Any]) -> PreTrainedConfig:
-    """The config of a pretrained encoder of one of the types ENCODERS.
+    """The config of a pretrained encoder whose type is in ENCODERS.
 
-    Only the fields of its own class are read: none that names code, a repository or kernels.
+    Only the fields of its config class are read, so nothing that names code, a repository or kernels.
 
     Raises:
-        ValueError: If it is of another type, or numbers are too large for a real model.
+        ValueError: If the type is not in ENCODERS, or a number is too large for a real model.
     """
     model_type = settings.get("model_type")
     if model_type not in ENCODERS:
         raise ValueError(f"context_encoder: model_type={model_type!r} is not one of {', '.join(ENCODERS)}.")
-    known = {entry.name for entry in fields(AutoConfig.for_model(model_type))}
-    config = AutoConfig.for_model(model_type, **{name: settings[name] for name in known & settings.keys()})
+    names = {entry.name for entry in fields(AutoConfig.for_model(model_type))}
+    config = AutoConfig.for_model(model_type, **{name: settings[name] for name in names & settings.keys()})
     for name, most in (("num_hidden_layers", 100), ("hidden_size", 1 << 14), ("intermediate_size", 1 << 16)):
         if getattr(config, name, 0) > most:
             raise ValueError(f"context_encoder: {name}={getattr(config, name)} must be at most {most}.")
@@ -70,12 +70,12 @@ class TaggerConfig(PreTrainedConfig):
     Args:
         vocab_size: Number of word ids; 0 pads, 1 is the unknown word.
         word_dim: Size of a word vector (li2020: 300 for GloVe, 400 for the Twitter vectors).
-        pretrained_words: The trained word vectors start from pretrained ones, so that words not seen in training have
-            their own, too.
+        pretrained_words: The trained word vectors start from pretrained ones, and words not seen in training have one,
+            too.
         static_dim: Size of a second, frozen vector of each word; 0 for none.
-        static_bits: Bits of a number of the frozen vectors: 32, 16, or 8 or 4 with a scale for each vector.
+        static_bits: Bits per number of the frozen vectors: 32, 16, or 8 or 4 with a scale for each vector.
         trained_vocab_size: Ids from here on belong to words with a pretrained vector that were not seen in training.
-            Unless `pretrained_words`, their trained vector is that of the unknown word. None: all words were seen.
+            Without `pretrained_words`, they have the trained vector of the unknown word. None: all words were seen.
         first_singleton_id: Ids from here up to `trained_vocab_size` belong to words seen once in training.
         singleton_dropout: Probability of replacing such a word by the unknown word in training (lample2016: 0.5).
         char_vocab_size: Number of character ids; 0 pads, 1 is unknown, 2 to 5 are unknown characters of a known type.
@@ -87,69 +87,68 @@ class TaggerConfig(PreTrainedConfig):
         char_dim: Size of a character vector (li2020: 25).
         char_filters: Filters of the character CNN for each width (li2020: 20).
         char_widths: Widths of the character CNN (li2020: 1, 2, 3).
-        char_type_features: The character CNN reads a one-hot type beside a character's vector (li2020).
+        char_type_features: The character CNN also reads a one-hot type of each character (li2020).
         char_activation: Nonlinearity of the character CNN before its maximum, "none" or "tanh" (ma2016's program).
         char_bias: The filters of the character CNN have a bias.
-        char_padding: Padding characters put on either side of a word's row of `max_word_chars` for the character CNN
+        char_padding: Padding characters on either side of a word's row of `max_word_chars` in the character CNN
             (ma2016's program: 2; chen2019: 1).
         char_pads: Vectors of padding in the character CNN. "learned": the trained vector of id 0 (li2020). "zeros".
             "word_end": id 0 marks the end of a word and fills its row, with zeros on either side of the row (the
             programs of ma2016 and chen2019).
-        char_windows: Windows of the character CNN that enter its maximum. "all": all in the padded row. "centred":
+        char_windows: Windows over which the character CNN takes its maximum. "all": all in the padded row. "centred":
             those centred on a character of the word (chen2019, eq. 2).
-        char_dropout: Dropout on the vectors of characters, for every occurrence of a word by itself (ma2016: 0.5).
+        char_dropout: Dropout on the vectors of characters, separate for each occurrence of a word (ma2016: 0.5).
         char_lstm_size: Units of the character LSTM in each direction (lample2016: 25).
         char_lstm_cell: The cell of the character LSTM, "standard" or "coupled" (lample2016).
         char_lstm_layers: Layers of the character LSTM; each direction reads its own states below (the program of
             lample2016's Stack-LSTM: 2).
-        char_boundaries: The character LSTM also reads trained vectors of a word's start and end (that program).
+        char_boundaries: The character LSTM also reads trained vectors of a word's start and end (the same program).
         learned_start: Coupled cells start from learned states instead of zeros (lample2016's program).
         skip_unknown_chars: Skip unknown characters in the character LSTM (lample2016's program).
         casing_features: Add a one-hot vector of the word's casing (li2020).
         shape_dim: Size of a learned vector of the word's shape: all capitals, first capital, some capital, no capital
             (strubell2017: 5); 0 for none.
-        feature_dropout: Dropout on all features of a word together, for every word by itself (lample2016, ma2016,
-            chen2019: 0.5).
-        max_word_pieces: Maximum pieces of a word, the width of `piece_ids`; 0 for none.
+        feature_dropout: Dropout on the concatenated features of each word (lample2016, ma2016, chen2019: 0.5).
+        max_word_pieces: Maximum number of pieces of a word, the width of `piece_ids`; 0 for none.
         piece_vocab_size: Vocabulary size of the encoder of these pieces.
         composed_dim: Size of a frozen vector of each word, composed of its pieces' vectors; 0 for none.
-        composed_bits: Bits of a number of the pieces' vectors, as in `static_bits`.
+        composed_bits: Bits per number of the pieces' vectors, as in `static_bits`.
         context_encoder: The config of a pretrained encoder whose states are features of the words (ELMo's role in
             chen2019), as a dictionary with its `model_type`; None for none.
         context_layers: The hidden states that are averaged; 0 is the input of the encoder's first layer.
         context_frozen: Freeze the encoder.
         context_window: Pieces, special ones included, that the encoder reads at once. Longer sentences are read in
-            overlapping windows, and a piece's state is taken from the window that holds it most centrally.
+            overlapping windows; a piece's state comes from the window in which it is nearest to the middle.
         context_overlap: Pieces that two neighbouring windows share.
         context_prefix: The encoder's ids of the special pieces before a sentence.
-        context_suffix: Those after it.
+        context_suffix: The encoder's ids of the special pieces after a sentence.
         unknown_word: Features of an unknown word. "vector": the word vector of id 1 and its own casing.
             "vector_and_casing": one trained vector for both (li2020's program).
-        decoder: "softmax" (one decision a token) or "crf" (one decision a sentence).
-        conditioned_transitions: The CRF's transition scores depend on the words, too (ma2016).
-        crf_emissions: A CRF with conditioned transitions also scores each tag by itself. False: it scores pairs of tags
-            alone (ma2016). A CRF with constant transitions always scores tags.
+        decoder: "softmax" (each word is labelled independently) or "crf" (all words of a sentence jointly).
+        conditioned_transitions: The CRF's transition scores depend on the words (ma2016).
+        crf_emissions: A CRF with conditioned transitions also scores single tags. False: it only scores pairs of tags
+            (ma2016). A CRF with constant transitions always scores single tags.
         crf_boundaries: Which ends of a sentence the CRF scores: "both" (lample2016), "start" (ma2016) or "none".
         constrain_transitions: Forbid invalid transitions in the CRF, such as B-PER before O in BIOES.
         tag_scheme: The tags inside the model, "bioes" or "iob2"; its labels are IOB2 in either case.
         malformed_spans: "drop" decoded spans that are not B I* E or S of one type, or B I* in IOB2 (li2020), or
             "repair" them as the conlleval script does.
-        score_temperature: Scores are divided by it before probabilities are computed of them (Guo et al., 2017); the
-            decoded labels do not depend on it.
+        score_temperature: Scores are divided by it before they become probabilities (Guo et al., 2017); the decoded
+            labels do not depend on it.
         loss_reduction: "token" averages over labelled tokens (li2020), "sentence" over sentences (ma2016, chen2019),
-            "sum" adds up sentences (lample2016).
+            "sum" is the sum over sentences (lample2016).
         initializer: Initialisation of word, character and shape vectors: "normal", N(0, initializer_range) (li2020),
             "uniform", U(−√(3 / size), √(3 / size)) (ma2016), "kaiming", U(−√(6 / size), √(6 / size)) (chen2019), or
-            "glorot", √(6 / (size + number of vectors)), with scores of transitions that start likewise rather than from
-            0 (lample2016's program). Weights of linear layers and convolutions are Glorot-uniform, and with "kaiming"
-            Kaiming-uniform.
-        initializer_range: Standard deviation of that normal distribution (li2020: 0.1).
+            "glorot", √(6 / (size + number of vectors)), also for the scores of transitions, which otherwise start at 0
+            (lample2016's program). Weights of linear layers and convolutions are Kaiming-uniform with "kaiming", else
+            Glorot-uniform.
+        initializer_range: Standard deviation of "normal" (li2020: 0.1).
     """
 
     keys_to_ignore_at_inference = ["hidden_states", "attentions"]
     #: BibTeX of the paper that an architecture comes from.
     citation = ""
-    #: Allowed values of fields, besides those of the base classes.
+    #: Allowed values of the fields that this class adds.
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {
         "decoder": ("softmax", "crf"),
         "loss_reduction": ("token", "sentence", "sum"),
@@ -238,7 +237,7 @@ class TaggerConfig(PreTrainedConfig):
         self._check_characters()
         if self.pairs_only and self.crf_boundaries == "none":
             raise ValueError(
-                'crf_emissions=False needs crf_boundaries="start" or "both": nothing else scores the first word.'
+                'crf_emissions=False needs crf_boundaries="start" or "both"; otherwise nothing scores the first word.'
             )
         if (self.composed_dim or self.context_encoder) and not self.max_word_pieces:
             raise ValueError(
@@ -288,24 +287,24 @@ class TaggerConfig(PreTrainedConfig):
                 continue
             least, most = bounds
             values = value if isinstance(value, (list, tuple)) else [value]
-            if len(values) > _LONGEST_LIST or not all(least <= each <= most for each in values):
+            if len(values) > _LONGEST_LIST or not all(least <= number <= most for number in values):
                 raise ValueError(f"{entry.name}={str(value)[:100]} must be from {least} to {most:,}.")
-            if entry.name in _ODD and not all(each % 2 for each in values):
-                raise ValueError(f"{entry.name}={value} must be odd, to read as many words before a word as after it.")
+            if entry.name in _ODD and not all(number % 2 for number in values):
+                raise ValueError(f"{entry.name}={value} must be odd, so that windows are centred on a word.")
         if len(self.id2label or ()) > _MOST_LABELS:
             raise ValueError(f"id2label has {len(self.id2label or ()):,} labels, more than {_MOST_LABELS:,}.")
         for name, choices in ChainMap(*(vars(base).get("choices", {}) for base in type(self).__mro__)).items():
             if (value := getattr(self, name)) not in choices:
-                known = ", ".join(map(repr, choices))
-                raise ValueError(f"{name}={value!r} is unknown to {type(self).__name__}; choose one of {known}.")
+                names = ", ".join(map(repr, choices))
+                raise ValueError(f"{name}={value!r} is unknown to {type(self).__name__}; choose one of {names}.")
 
     def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> TaggerConfig:
-        """Return this config; transformers would take the field `decoder` for a nested config."""
+        """Return this config; transformers would mistake the field `decoder` for a nested config."""
         return self
 
     @property
     def pairs_only(self) -> bool:
-        """True if the decoder is a CRF that scores pairs of tags alone."""
+        """True if the decoder is a CRF that only scores pairs of tags."""
         return self.decoder == "crf" and self.conditioned_transitions and not self.crf_emissions
 
     @property
@@ -320,7 +319,7 @@ TaggerConfig.register_for_auto_class()
 
 
 class SelfAttentionConfig(TaggerConfig):
-    """The self-attention of li2020, in windows where a sentence is long.
+    """The self-attention of li2020, in windows for long sentences.
 
     Args:
         num_attention_heads: Heads of the self-attention (li2020: 5).
@@ -328,8 +327,8 @@ class SelfAttentionConfig(TaggerConfig):
         attention_window: Words of longer sentences attend within overlapping windows of this size, at linear cost;
             shorter ones attend to the whole sentence, as in the paper.
         attention_overlap: Words that two neighbouring windows share.
-        attention_initializer: Glorot-uniform weights of the queries, keys and values: "head" by head (li2020), or those
-            of all heads as one "matrix".
+        attention_initializer: The Glorot-uniform weights of queries, keys and values are drawn for each "head"
+            (li2020), or for all heads as one "matrix".
     """
 
     choices: ClassVar[dict[str, tuple[Any, ...]]] = {"attention_initializer": ("head", "matrix")}
@@ -341,7 +340,7 @@ class SelfAttentionConfig(TaggerConfig):
     attention_initializer: str = "matrix"
 
     def __post_init__(self, **kwargs: Any) -> None:
-        """Check these fields besides the shared ones."""
+        """Check the shared fields and these."""
         super().__post_init__(**kwargs)
         if self.attention_overlap >= self.attention_window:
             raise ValueError(

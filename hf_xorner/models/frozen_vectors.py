@@ -1,4 +1,4 @@
-"""Pretrained vectors that are never trained: one of each word, or of the pieces of which any word is composed."""
+"""Pretrained vectors that are never trained: of words, or of pieces from which the vectors of words are composed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .configuration_tagger import TaggerConfig
 
-#: How the numbers of a table are saved, by their bits.
+#: The dtype in which a table is saved, by its bits per number.
 _DTYPES = {32: torch.float32, 16: torch.float16, 8: torch.int8, 4: torch.uint8}
 
 #: A word of several pieces is a linear function of its first piece, the mean of all, and its last piece.
@@ -20,7 +20,7 @@ NEEDS_PIECES = "This model needs piece_ids; use the tokenizer that was saved wit
 
 
 class FrozenVectors(nn.Module):
-    """A table of vectors as buffers, which no optimizer ever sees.
+    """A table of vectors in buffers, which no optimizer updates.
 
     In 8 bits, the weights are whole numbers from −127 to 127, and each row has a scale. In 4 bits, they are whole
     numbers from −7 to 7, and a byte holds two of them plus 8: one of the row's first half, and 16 times one of its
@@ -43,7 +43,7 @@ class FrozenVectors(nn.Module):
             table.zero_()
 
     def store(self, rows: Any, vectors: Tensor) -> None:
-        """Set the vectors (N, d) of rows: their indices (N,), or a slice."""
+        """Set the vectors (N, d) of rows, given by indices (N,) or a slice."""
         if self.scale is not None:
             scale = vectors.float().abs().amax(-1, keepdim=True) / (2 ** (self.bits - 1) - 1)
             self.scale[rows] = scale.to(self.scale)
@@ -89,9 +89,9 @@ class StaticVectors(FrozenVectors):
 
 
 class ComposedVectors(FrozenVectors):
-    """Frozen vectors: that of its piece for a word of one piece, else A [first ; mean ; last] + b.
+    """Frozen vectors composed of a word's pieces: the vector of a single piece, else A [first ; mean ; last] + b.
 
-    A and b are fitted to the encoder's own vectors of such words when the pieces' vectors are distilled.
+    A and b are fitted to the encoder's vectors of words of several pieces when the pieces' vectors are distilled.
     """
 
     mix: Tensor
@@ -99,14 +99,14 @@ class ComposedVectors(FrozenVectors):
 
     def __init__(self, config: TaggerConfig) -> None:
         dim = config.composed_dim
-        # Row 0 is that of padding.
+        # Row 0 is for padding.
         super().__init__(config.piece_vocab_size + 1, dim, config.composed_bits)
         self.register_buffer("mix", torch.zeros(dim, ROLES * dim))
         self.register_buffer("bias", torch.zeros(dim))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Start with zero vectors, composed by their mean."""
+        """Start with zero vectors, and with the mean of the pieces as the composition."""
         self.clear()
         dim = len(self.bias)
         self.mix[:, dim : 2 * dim].fill_diagonal_(1)

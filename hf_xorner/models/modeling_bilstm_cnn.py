@@ -40,7 +40,7 @@ class VariationalDropout(nn.Module):
 
 
 class BaselineEncoder(Encoder):
-    """H→ = LSTM₂(LSTM₁(X)), H← = LSTM₄(LSTM₃(X)), H = [H→ ; H←]: the two directions never meet below the top."""
+    """H→ = LSTM₂(LSTM₁(X)), H← = LSTM₄(LSTM₃(X)), H = [H→ ; H←]: the directions are only joined at the top."""
 
     def __init__(self, config: BiLstmCnnConfig, input_size: int) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class BaselineEncoder(Encoder):
 
     @staticmethod
     def layer_inputs(states: Tensor) -> Tensor:
-        """The input of either direction of an upper layer: states (2, B, T, H) → (2, B, T, d). Here its own states."""
+        """The inputs of an upper layer's directions: states (2, B, T, H) → (2, B, T, d). Here each reads its own."""
         return states
 
     @property
@@ -95,12 +95,12 @@ class CrossEncoder(BaselineEncoder):
 
     @staticmethod
     def layer_inputs(states: Tensor) -> Tensor:
-        """Both directions, for either direction: states (2, B, T, H) → (2, B, T, 2H)."""
+        """Each direction reads both: states (2, B, T, H) → (2, B, T, 2H)."""
         return concatenated(states).expand(2, -1, -1, -1)
 
 
 class AttEncoder(BaselineEncoder):
-    """[H ; C]: the Baseline's states beside the context that self-attention gathers from them."""
+    """[H ; C]: the Baseline's states and the context that self-attention computes from them."""
 
     def __init__(self, config: AttBiLstmCnnConfig, input_size: int) -> None:
         super().__init__(config, input_size)

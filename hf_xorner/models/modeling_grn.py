@@ -28,18 +28,21 @@ SAFE_EXPONENTS = 0.9
 
 
 class PairProjection(nn.Linear):
-    """W [x_i ; x_j] + b of any two words, as a part of word i and a part of word j."""
+    """W [x_i ; x_j] + b of any two words, as the sum u_i + v_j of one vector per word."""
 
     def forward(  # type: ignore[override]
-        self, states: Tensor, lengths: Tensor, others: Tensor | None = None
+        self, states: Tensor, lengths: Tensor, second_states: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """W₁ x + b and W₂ x of all words: states (B, T, C) → twice (B, T, out_features); W₂ of `others` if given."""
+        """u = W₁ x + b and v = W₂ x of all words: states (B, T, C) → twice (B, T, out_features).
+
+        `second_states`, if given, take the place of x in v.
+        """
         first, second = self.weight.chunk(2, 1)
-        if others is None:
-            own, other = linear_of_words(states, lengths, torch.cat([first, second])).chunk(2, -1)
+        if second_states is None:
+            u, v = linear_of_words(states, lengths, torch.cat([first, second])).chunk(2, -1)
         else:
-            own, other = linear_of_words(states, lengths, first), F.linear(others, second)
-        return own + self.bias, other
+            u, v = linear_of_words(states, lengths, first), F.linear(second_states, second)
+        return u + self.bias, v
 
 
 class Relation(nn.Module):
@@ -58,7 +61,7 @@ class Relation(nn.Module):
         self.projection = PairProjection(2 * input_size, self.relation_size or input_size)
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
-        """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
+        """Compute r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
         raise NotImplementedError
 
     def forward(self, states: Tensor, lengths: Tensor) -> Tensor:
@@ -68,11 +71,11 @@ class Relation(nn.Module):
     def norms(self, states: Tensor, lengths: Tensor) -> Tensor:
         """L2 norms of all r_ij, (B, T, T) in float32 or wider, 0 where i or j is padding (chen2019's visualisation).
 
-        ‖r_ij‖ is the distance of word i's part from the negated part of word j, so r_ij is not materialised.
+        ‖r_ij‖ is the distance between u_i and −v_j, so r_ij is not materialised.
         """
-        own, other = (part.to(wide_type(part)) for part in self.projection(states, lengths))
-        # Not by the faster matrix product, which is inexact for small norms.
-        norms = torch.cdist(own, -other, compute_mode="donot_use_mm_for_euclid_dist")
+        u, v = (part.to(wide_type(part)) for part in self.projection(states, lengths))
+        # The faster matrix product is inexact for small norms.
+        norms = torch.cdist(u, -v, compute_mode="donot_use_mm_for_euclid_dist")
         within = torch.arange(states.shape[1], device=lengths.device) < lengths.unsqueeze(1)
         return norms.masked_fill(~(within.unsqueeze(2) & within.unsqueeze(1)), 0)
 
@@ -82,40 +85,40 @@ class GatedRelation(Relation):
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
         """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
-        own, other = self.projection(states, lengths)
-        wide = wide_type(own)
+        u, v = self.projection(states, lengths)
+        wide = wide_type(u)
         values = states.to(wide).masked_fill(beyond(states, lengths), 0)
         # Masked again, since `gated_sum` needs gradients of 0 beyond the end.
-        sums = gated_sum(own.to(wide), other.to(wide), values, lengths).masked_fill(beyond(states, lengths), 0)
+        sums = gated_sum(u.to(wide), v.to(wide), values, lengths).masked_fill(beyond(states, lengths), 0)
         return (sums / true_lengths(lengths)).to(states.dtype)
 
 
 class DirectRelation(Relation):
-    """r_i = 1/T Σ_j r_ij, without any gate (DFN, chen2019, eq. 5); that is W₁ x_i + W₂ x̄ + b with the mean word x̄."""
+    """r_i = 1/T Σ_j r_ij, without a gate (DFN, chen2019, eq. 5): W₁ x_i + W₂ x̄ + b, where x̄ is the mean word."""
 
     quadratic = False
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
         """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
         mean = states.masked_fill(beyond(states, lengths), 0).sum(1, keepdim=True) / true_lengths(lengths)
-        own, other = self.projection(states, lengths, mean.to(states.dtype))
-        return own + other
+        u, v = self.projection(states, lengths, mean.to(states.dtype))
+        return u + v
 
 
 class ScalarGateRelation(Relation):
-    """r_i = 1/T Σ_j σ(w · [x_i ; x_j] + b) x_j: one gate a pair of words for all channels (GAttN, chen2019, eq. 7)."""
+    """r_i = 1/T Σ_j σ(w · [x_i ; x_j] + b) x_j: one gate per pair of words (GAttN, chen2019, eq. 7)."""
 
     relation_size: ClassVar[int | None] = 1
 
     def fuse(self, states: Tensor, lengths: Tensor) -> Tensor:
         """r_i of all words: states (B, T, C), lengths (B,) → (B, T, C)."""
-        own, other = self.projection(states, lengths)
+        u, v = self.projection(states, lengths)
         values = states.masked_fill(beyond(states, lengths), 0)
-        sums = (own + other.transpose(1, 2)).sigmoid() @ values
+        sums = (u + v.transpose(1, 2)).sigmoid() @ values
         return (sums / true_lengths(lengths)).to(states.dtype)
 
 
-#: The relation layers by the name that a config calls them.
+#: The relation layers by their names in a config.
 RELATIONS: dict[str, type[Relation]] = {
     "gated": GatedRelation,
     "direct": DirectRelation,
@@ -124,7 +127,7 @@ RELATIONS: dict[str, type[Relation]] = {
 
 
 def wide_type(values: Tensor) -> torch.dtype:
-    """At least float32, for sums over sentences."""
+    """The dtype of the values, or float32 if that is wider; for sums over sentences."""
     return torch.promote_types(values.dtype, torch.float32)
 
 
@@ -154,16 +157,16 @@ def linear_of_words(states: Tensor, lengths: Tensor, weight: Tensor) -> Tensor:
 
 
 @torch.compiler.disable
-def gated_sum(own: Tensor, other: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
+def gated_sum(u: Tensor, v: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
     """Σ_j σ(u_i + v_j) ⊙ x_j over the words j of each sentence, in memory linear in its length.
 
-    own is u, other v and values x, all (B, T, C) in float32 or wider; values, and the gradient of the result, must be
-    0 beyond a sentence's end. Excluded from compiled graphs, which would unroll it; an exported graph computes all
-    pairs of words at once.
+    u, v and values x are (B, T, C) in float32 or wider. Values, and the gradient of the result, must be 0 beyond a
+    sentence's end. Excluded from compiled graphs, which would unroll it; an exported graph computes all pairs of words
+    at once.
     """
     if torch.compiler.is_compiling():
-        return (torch.sigmoid(own.unsqueeze(2) + other.unsqueeze(1)) * values.unsqueeze(1)).sum(2)
-    return _GatedSum.apply(own, other, values, lengths)
+        return (torch.sigmoid(u.unsqueeze(2) + v.unsqueeze(1)) * values.unsqueeze(1)).sum(2)
+    return _GatedSum.apply(u, v, values, lengths)
 
 
 class _GatedSum(torch.autograd.Function):
@@ -174,13 +177,13 @@ class _GatedSum(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, other: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
+    def forward(ctx: Any, u: Tensor, v: Tensor, values: Tensor, lengths: Tensor) -> Tensor:
         """Σ_j σ_ij x_j and, for u's gradient, Σ_j σ²_ij x_j."""
-        gates = Gates.of(own, other)
+        gates = Gates.of(u, v)
         if not any(ctx.needs_input_grad):
             return gates.sums(values, lengths, squared=False)[0]
         sums, squares = gates.sums(values, lengths)
-        ctx.save_for_backward(gates.own, gates.other, values, squares.neg_().add_(sums), lengths)
+        ctx.save_for_backward(gates.first, gates.second, values, squares.neg_().add_(sums), lengths)
         ctx.factored = gates.factored
         return sums
 
@@ -188,39 +191,39 @@ class _GatedSum(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         """Σ_i σ_ij g_i and Σ_i σ²_ij g_i: the forward pass with the two words exchanged."""
-        own, other, values, slopes, lengths = ctx.saved_tensors
+        first, second, values, slopes, lengths = ctx.saved_tensors
         (gradient,) = gradients
-        sums, squares = Gates(other, own, ctx.factored).sums(gradient, lengths)
+        sums, squares = Gates(second, first, ctx.factored).sums(gradient, lengths)
         return gradient * slopes, squares.neg_().add_(sums).mul_(values), sums, None
 
 
 class Gates(NamedTuple):
     """σ(u_i + v_j) of the words of a sentence, as 1 / (1 + e^(-u_i - v_j)).
 
-    Unless it overflows, e^(-u_i - v_j) is the product of one number per word, so that pairs need no exponential.
+    Unless it overflows, e^(-u_i - v_j) is computed as e^-u_i · e^-v_j, so that pairs need no exponential.
     """
 
-    own: Tensor  # (B, T, C): e^-u, or -u
-    other: Tensor  # (B, T, C): e^-v, or -v
-    factored: bool  # whether own and other are exponentials
+    first: Tensor  # (B, T, C): e^-u, or -u
+    second: Tensor  # (B, T, C): e^-v, or -v
+    factored: bool  # whether these are exponentials
 
     @classmethod
-    def of(cls, own: Tensor, other: Tensor) -> Gates:
-        """Gates of u and v, factored if these are small enough; a GPU would have to wait to find out."""
-        if not readable(own) or not own.numel():
-            return cls(-own, -other, False)
-        limit = SAFE_EXPONENTS * math.log(torch.finfo(own.dtype).max)
-        extremes = torch.stack([extreme for part in (own, other) for extreme in part.aminmax()])
+    def of(cls, u: Tensor, v: Tensor) -> Gates:
+        """Gates of u and v, factored if their values are small enough; not on a GPU, which would have to wait."""
+        if not readable(u) or not u.numel():
+            return cls(-u, -v, False)
+        limit = SAFE_EXPONENTS * math.log(torch.finfo(u.dtype).max)
+        extremes = torch.stack([extreme for part in (u, v) for extreme in part.aminmax()])
         if bool((extremes.abs() <= limit).all()):
-            return cls(own.neg().exp_(), other.neg().exp_(), True)
-        return cls(-own, -other, False)
+            return cls(u.neg().exp_(), v.neg().exp_(), True)
+        return cls(-u, -v, False)
 
     def sums(self, values: Tensor, lengths: Tensor, squared: bool = True) -> tuple[Tensor, Tensor]:
         """Σ_j σ_ij ⊙ x_j and, if `squared`, Σ_j σ²_ij ⊙ x_j of right-padded sentences: values (B, T, C) → (B, T, C)."""
-        sums = torch.zeros_like(self.own, memory_format=torch.contiguous_format)
+        sums = torch.zeros_like(self.first, memory_format=torch.contiguous_format)
         squares = torch.zeros_like(sums) if squared else sums
-        for rows, time in similar_sentences(lengths, self.own):
-            gates = Gates(self.own[rows, :time], self.other[rows, :time], self.factored)
+        for rows, time in similar_sentences(lengths, self.first):
+            gates = Gates(self.first[rows, :time], self.second[rows, :time], self.factored)
             group_sums, group_squares = gates.sums_of_group(values[rows, :time], squared)
             sums[rows, :time] = group_sums
             if squared:
@@ -229,16 +232,16 @@ class Gates(NamedTuple):
 
     def sums_of_group(self, values: Tensor, squared: bool) -> tuple[Tensor, Tensor]:
         """The sums over all words of all sentences, slice by slice."""
-        sums = torch.zeros_like(self.own, memory_format=torch.contiguous_format)
+        sums = torch.zeros_like(self.first, memory_format=torch.contiguous_format)
         squares = torch.zeros_like(sums) if squared else sums
         one = sums.new_ones(())
         time = values.shape[1]
-        width = slice_size(values) // max(1, self.own.numel())
+        width = slice_size(values) // max(1, self.first.numel())
         if width >= min(FEW_WORDS, time):
-            own = self.own.unsqueeze(2)
+            first = self.first.unsqueeze(2)
             for begin in range(0, time, max(1, width)):
                 words = slice(begin, begin + width)
-                inverses = self.inverses(one, own, self.other[:, None, words])  # (B, T, words, C)
+                inverses = self.inverses(one, first, self.second[:, None, words])  # (B, T, words, C)
                 products = values[:, None, words] / inverses
                 sums += products.sum(2)
                 if squared:
@@ -246,18 +249,18 @@ class Gates(NamedTuple):
             return sums, squares
         inverses = torch.empty_like(sums)
         for word in range(time):
-            here = slice(word, word + 1)
-            self.inverses(one, self.own, self.other[:, here], out=inverses)
-            sums.addcdiv_(values[:, here], inverses)
+            column = slice(word, word + 1)
+            self.inverses(one, self.first, self.second[:, column], out=inverses)
+            sums.addcdiv_(values[:, column], inverses)
             if squared:
-                squares.addcdiv_(values[:, here], inverses.square_())
+                squares.addcdiv_(values[:, column], inverses.square_())
         return sums, squares
 
-    def inverses(self, one: Tensor, own: Tensor, other: Tensor, out: Tensor | None = None) -> Tensor:
-        """1 / σ of parts of own and other; infinite where σ underflows to 0."""
+    def inverses(self, one: Tensor, first: Tensor, second: Tensor, out: Tensor | None = None) -> Tensor:
+        """1 / σ of parts of the two; infinite where σ underflows to 0."""
         if self.factored:
-            return torch.addcmul(one, own, other, out=out)
-        return torch.add(own, other, out=out).exp_().add_(1)
+            return torch.addcmul(one, first, second, out=out)
+        return torch.add(first, second, out=out).exp_().add_(1)
 
 
 def similar_sentences(lengths: Tensor, values: Tensor) -> list[tuple[Tensor | slice, int]]:
@@ -266,9 +269,9 @@ def similar_sentences(lengths: Tensor, values: Tensor) -> list[tuple[Tensor | sl
     lengths (B,), values (B, T, C). A GPU, which would have to wait for the lengths, takes all at once.
     """
     batch, time, size = values.shape
-    everything: list[tuple[Tensor | slice, int]] = [(slice(None), time)]
+    whole_batch: list[tuple[Tensor | slice, int]] = [(slice(None), time)]
     if not readable(values) or values.numel() <= CPU_SLICE:
-        return everything
+        return whole_batch
     order = lengths.argsort(descending=True, stable=True)
     longest_first = lengths[order].tolist()
     groups: list[tuple[Tensor | slice, int]] = []
@@ -298,11 +301,11 @@ class ContextLayer(nn.Module):
         """features (B, T, d) → (B, T, hidden_size)."""
         layout = Layout.of(lengths, features.shape[1], gap=self.reach)
         words = layout.lay_out(features)
-        first, *others = (convolution(words) for convolution in self.convolutions)
-        for branch in others:
-            first = torch.maximum(first, branch)
+        strongest, *branches = (convolution(words) for convolution in self.convolutions)
+        for branch in branches:
+            strongest = torch.maximum(strongest, branch)
         # tanh is monotonic, so it is computed once, after the maximum.
-        return layout.take_back(first.tanh())
+        return layout.take_back(strongest.tanh())
 
 
 class GrnEncoder(Encoder):

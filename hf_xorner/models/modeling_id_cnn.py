@@ -34,7 +34,7 @@ class DilatedConvolution(nn.Module):
 class IdCnnEncoder(Encoder):
     """i = ReLU(convolution), then i, B(i), B(B(i)), … with the block B of dilated convolutions (strubell2017, sec. 4).
 
-    Padding is reset to zero after every layer, as beyond the ends of a sentence by itself.
+    Padding is reset to zero after every layer, so that a sentence's result does not depend on its batch.
     """
 
     def __init__(self, config: IdCnnConfig, input_size: int) -> None:
@@ -56,15 +56,15 @@ class IdCnnEncoder(Encoder):
         """features (B, T, d) → states (B, T, hidden_size) of the last iteration; earlier ones are for the loss."""
         layout = Layout.of(lengths, features.shape[1], gap=self.reach)
         states = self.input(layout.lay_out(features)).relu() * layout.within
-        judged = self.iterations if self.training and self.loss_each_iteration else 1
-        kept = self.iterations + 1 if output_hidden_states else judged
+        num_losses = self.iterations if self.training and self.loss_each_iteration else 1
+        num_kept = self.iterations + 1 if output_hidden_states else num_losses
         layers = [states]
         for _ in range(self.iterations):
             for convolution in self.block:
                 states = convolution(states).relu() * layout.within
-            layers = [*layers, states][-kept:]
-        taken_back = torch.cat([layout.take_back(rows) for rows in layers[-judged:]])
-        *earlier, states = dropout(taken_back, self.dropout, self.training).chunk(judged)
+            layers = [*layers, states][-num_kept:]
+        taken_back = torch.cat([layout.take_back(rows) for rows in layers[-num_losses:]])
+        *earlier, states = dropout(taken_back, self.dropout, self.training).chunk(num_losses)
         below = [layout.take_back(rows) for rows in layers[:-1]] if output_hidden_states else []
         return Encoded(states, (*below, states) if output_hidden_states else (), earlier=tuple(earlier))
 

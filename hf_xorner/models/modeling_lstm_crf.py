@@ -10,7 +10,7 @@ from .recurrent import BiLayer, both_directions, build_layer, concatenated
 
 
 class LstmCrfEncoder(Encoder):
-    """tanh(W [H→ ; H←] + b), or [H→ ; H←] with a tanh_size of 0.
+    """tanh(W [H→ ; H←] + b), or [H→ ; H←] if tanh_size is 0.
 
     H→ and H← are the states of one bidirectional LSTM layer over [word ; characters].
     """

@@ -30,16 +30,16 @@ class States(NamedTuple):
     c: Tensor
 
     def select(self, index: Tensor) -> States:
-        """Those at indices (M,)."""
+        """The states at indices (M,)."""
         h, c = self.h.index_select(2, index), self.c.index_select(2, index)
         return States(self.sentence[index], self.position[index], self.depth[index], h, c)
 
 
 class Stepper:
-    """Executes actions of a batch of sentences step by step.
+    """Executes the actions of a batch of sentences step by step.
 
-    All that depends only on the words is computed in advance; a step of the three LSTMs whose inputs depend on the
-    actions is one batched product per layer.
+    Products that depend on the words alone are computed in advance. A step of the other three LSTMs, whose inputs
+    depend on the actions, is one batched product per layer.
     """
 
     def __init__(self, scorer: ActionScorer, words: Tensor, lengths: Tensor) -> None:
@@ -100,7 +100,7 @@ class Stepper:
         return log_softmax_of_valid(scores, valid, self.scorer.config.score_temperature)
 
     def push(self, states: States, action: Tensor) -> States:
-        """Execute an action (N,) each."""
+        """Execute one action (N,) of each sentence."""
         shifts, outs, reduces = action == SHIFT, action == OUT, action >= FIRST_REDUCE
         word = states.sentence * self.time + states.position.clamp(max=self.time - 1)
         gates = torch.stack(
@@ -167,15 +167,15 @@ def greedy_search(scorer: ActionScorer, words: Tensor, lengths: Tensor) -> tuple
             break
         if len(unfinished) < len(rows):
             rows, states = rows[unfinished], states.select(unfinished)
-        here = stepper.log_probs(states)
-        action = here.max(-1).indices
+        now = stepper.log_probs(states)
+        action = now.max(-1).indices
         states = stepper.push(states, action)
-        actions[step, rows], log_probs[step, rows] = action, here
+        actions[step, rows], log_probs[step, rows] = action, now
     return actions.t(), log_probs.transpose(0, 1)
 
 
 class TransitionDecoder(Decoder):
-    """Vectors of words, given as states, to actions to tags; scores of tags are not used.
+    """Decodes vectors of words (the encoder's states) into actions, and these into tags; scores of tags are ignored.
 
     Probabilities of tags are those of `local_posterior`.
     """
@@ -185,7 +185,7 @@ class TransitionDecoder(Decoder):
         self.scorer = ActionScorer(config, tags, input_size)
 
     def label_axes(self) -> Axes:
-        """Actions, and types by the actions that make them; words outside of chunks have a type of their own."""
+        """The axes of actions, and of types, which are named by their actions; OUT names that of words outside."""
         actions = self.scorer.system.actions
         types = [*actions[FIRST_REDUCE:], actions[OUT]]
         return {
@@ -199,7 +199,7 @@ class TransitionDecoder(Decoder):
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
     ) -> Tensor:
-        """−log p of the actions for gold tags (B, T): (B,); a word whose tag is IGNORED is OUT at no cost."""
+        """−log p of the actions for gold tags (B, T): (B,). A word whose tag is IGNORED is OUT, at no cost."""
         system = self.scorer.system
         words = self.words(states)
         with maybe_autocast(words.device.type, enabled=False):
@@ -233,7 +233,7 @@ class TransitionDecoder(Decoder):
     def words(self, states: Tensor | None) -> Tensor:
         """The words in the dtype of the weights."""
         if states is None:
-            raise ValueError("Actions depend on the words: give the encoder's states as well.")
+            raise ValueError("The actions depend on the words: give the encoder's states as well.")
         if self.scorer.hidden.weight.is_meta:
             raise ValueError(
                 "The weights of a Stack-LSTM's decoder are on the meta device: it can be neither offloaded nor run on "
@@ -248,41 +248,41 @@ def word_log_probs(system: TransitionSystem, actions: Tensor, log_probs: Tensor,
     They add up to the log probability of a chunk given the actions before it. actions (B, S), log_probs
     (B, S, actions).
     """
-    own, taken = system.own_steps(actions, time)
+    step, leaves = system.leaving_steps(actions, time)
     done = log_probs.gather(2, actions.clamp(min=0).unsqueeze(2)).squeeze(2)
-    end = system.later(actions >= FIRST_REDUCE).gather(1, own).clamp(max=actions.shape[1] - 1)
-    last = (actions.gather(1, own) == SHIFT) & (end == own + 1)
-    decided = done.gather(1, own) + torch.where(last, done.gather(1, end), 0)
-    return torch.where(taken, decided, 0)
+    end = system.later(actions >= FIRST_REDUCE).gather(1, step).clamp(max=actions.shape[1] - 1)
+    last = (actions.gather(1, step) == SHIFT) & (end == step + 1)
+    decided = done.gather(1, step) + torch.where(last, done.gather(1, end), 0)
+    return torch.where(leaves, decided, 0)
 
 
 def local_posterior(system: TransitionSystem, actions: Tensor, log_probs: Tensor, time: int) -> Tensor:
     """Probabilities (B, T, L) of public labels from those of the actions, given the decoded actions before.
 
-    With words on the stack, SHIFT of the next word is an I- label. Otherwise the chunk ends, and with the empty stack
-    OUT is O and SHIFT a B- label. Types are as probable as when the chunk is reduced. Probabilities of states that
-    decoding did not reach are unknown: if the chunk did not end, the rest is split evenly among O and all B- labels,
-    and if the word did not start a chunk, types are equally probable. actions (B, S), log_probs (B, S, actions).
+    With words on the stack, SHIFT of the next word is an I- label. Otherwise the chunk ends; then the stack is empty,
+    OUT is O and SHIFT is a B- label. Types have the probabilities of the chunk's REDUCE. States that decoding did not
+    reach have no probabilities: if the chunk did not end, the rest is split evenly among O and all B- labels, and if
+    the word did not start a chunk, types are equally probable. actions (B, S), log_probs (B, S, actions).
     """
     tags, tables, many = system.tags, system.tags.on(actions.device), system.of_many_words(actions.device)
-    own, _ = system.own_steps(actions, time)
-    before = (own - 1).clamp(min=0)
-    ended = (own > 0) & (actions.gather(1, before) >= FIRST_REDUCE)  # a chunk ended right before the word
-    arrival = torch.where(ended, before, own)
+    leaving, _ = system.leaving_steps(actions, time)
+    before = (leaving - 1).clamp(min=0)
+    ended = (leaving > 0) & (actions.gather(1, before) >= FIRST_REDUCE)  # a chunk ended right before the word
+    arrival = torch.where(ended, before, leaving)
     going_on = system.trace(actions).depth.gather(1, arrival) > 0
-    end = system.later(actions >= FIRST_REDUCE).gather(1, own).clamp(max=actions.shape[1] - 1)
-    here, then, finally_ = (_at(log_probs, step).exp() for step in (arrival, own, end))
-    inside = here[..., SHIFT].masked_fill(~going_on, 0)
+    end = system.later(actions >= FIRST_REDUCE).gather(1, leaving).clamp(max=actions.shape[1] - 1)
+    at_arrival, at_step, at_end = (_at(log_probs, step).exp() for step in (arrival, leaving, end))
+    inside = at_arrival[..., SHIFT].masked_fill(~going_on, 0)
     closed = (1 - inside).clamp(min=0)
     unknown = going_on & ~ended
     types = system.num_types
     unknown_outside = 1 / (types + 1) if tags.chunked else 0.0
-    begins = closed * torch.where(unknown, 1 - unknown_outside, then[..., SHIFT])
-    outside = closed * torch.where(unknown, unknown_outside, then[..., OUT])
-    started = ((actions.gather(1, own) == SHIFT) & ~unknown).unsqueeze(-1)
-    type_begun = torch.where(started, _normal(finally_[..., FIRST_REDUCE:]), 1 / types)
-    type_inside = _normal(torch.where(ended.unsqueeze(-1), here, finally_)[..., FIRST_REDUCE:] * many)
-    public = log_probs.new_zeros(*own.shape, len(tags.labels))
+    begins = closed * torch.where(unknown, 1 - unknown_outside, at_step[..., SHIFT])
+    outside = closed * torch.where(unknown, unknown_outside, at_step[..., OUT])
+    started = ((actions.gather(1, leaving) == SHIFT) & ~unknown).unsqueeze(-1)
+    type_begun = torch.where(started, _normal(at_end[..., FIRST_REDUCE:]), 1 / types)
+    type_inside = _normal(torch.where(ended.unsqueeze(-1), at_arrival, at_end)[..., FIRST_REDUCE:] * many)
+    public = log_probs.new_zeros(*leaving.shape, len(tags.labels))
     public = public.index_add(2, tables.begin_label, begins.unsqueeze(-1) * type_begun)
     public = public.index_add(2, tables.inside_label, inside.unsqueeze(-1) * type_inside)
     if tags.chunked:
@@ -301,7 +301,7 @@ def _normal(weights: Tensor) -> Tensor:
 
 
 class WordVectors(Encoder):
-    """The features, or a relu layer over them: all LSTMs depend on the actions and belong to the decoder."""
+    """The features, or a relu layer over them. The LSTMs depend on the actions and belong to the decoder."""
 
     def __init__(self, config: StackLstmConfig, input_size: int) -> None:
         super().__init__()
@@ -333,6 +333,6 @@ class StackLstmForTokenClassification(TaggerForTokenClassification):
     encoder_class = WordVectors
 
     def build_head(self, config: StackLstmConfig) -> None:
-        """Create the decoder only: it reads the words themselves in place of scores of tags."""
+        """Create the decoder, without a classifier: it reads the words in place of scores of tags."""
         self.classifier = nn.Identity()
         self.decoder = TransitionDecoder(config, self.tags, self.encoder.output_size)

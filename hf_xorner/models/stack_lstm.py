@@ -31,7 +31,7 @@ class StackLstm(nn.Module):
         gates = (3 if self.coupled else 4) * size
         self.start = nn.Parameter(torch.empty(input_size))
         self.weight_ih = nn.Parameter(torch.empty(gates, input_size))  # of the lowest layer
-        # Of those above it.
+        # Input weights of the layers above it.
         self.weight_up = nn.Parameter(torch.empty(layers - 1, gates, size)) if layers > 1 else None
         self.weight_hh = nn.Parameter(torch.empty(layers, gates, size))
         # Peepholes of i and o.
@@ -39,7 +39,7 @@ class StackLstm(nn.Module):
         self.bias = nn.Parameter(torch.empty(layers, gates))
 
     def reset_parameters(self) -> None:
-        """Glorot-uniform weights, each gate's matrix apart; zero biases, but forget bias 1 in standard cells."""
+        """Glorot-uniform weights, drawn gate by gate; zero biases, but forget bias 1 in standard cells."""
         draw_vectors(self.start, self.config)
         size = self.config.hidden_size
         for weight in (self.weight_ih, self.weight_up, self.weight_hh, self.weight_ch):
@@ -53,7 +53,7 @@ class StackLstm(nn.Module):
         init.copy_(self.bias, bias)
 
     def empty(self) -> tuple[Tensor, Tensor]:
-        """The h and c of all layers, (layers, H) each, after the learned vector alone."""
+        """The h and c of all layers after the learned vector, (layers, H) each: the state of an empty stack."""
         below: Tensor = self.start
         hidden, cells = [], []
         for layer, (reader, bias) in enumerate(zip(self.readers(), self.bias, strict=True)):
@@ -67,7 +67,7 @@ class StackLstm(nn.Module):
         return torch.stack(hidden), torch.stack(cells)
 
     def fused(self, inputs: Tensor) -> Tensor:
-        """The backend's kernel for all steps and layers of standard cells, without regard to lengths."""
+        """Run PyTorch's fused LSTM over all steps, padding included: inputs (B, T, d) → (B, T + 1, H)."""
         start = self.empty()
         empty = start[0][-1].expand(len(inputs), 1, -1)
         if not inputs.shape[1]:
@@ -92,8 +92,8 @@ def states_of(lstms: Sequence[StackLstm], inputs: Sequence[Tensor], lengths: Seq
     """Push inputs (B, T, d) of lengths (B,) one after another onto each of D LSTMs.
 
     Returns:
-        For each LSTM the states (B, ≥ T + 1, H) of its top layer, from that of the learned vector on; arbitrary beyond
-        a length.
+        For each LSTM the states (B, ≥ T + 1, H) of its top layer, first that of the empty stack; arbitrary beyond a
+        length.
     """
     if not lstms[0].coupled:
         return [lstm.fused(values) for lstm, values in zip(lstms, inputs, strict=True)]
@@ -212,8 +212,8 @@ class ActionScorer(nn.Module):
             sentence and the step of each, (N,).
         """
         batch, time, _ = words.shape
-        there = actions >= 0
-        sentence, step = there.nonzero(as_tuple=True)
+        present = actions >= 0
+        sentence, step = present.nonzero(as_tuple=True)
         position, depth, outputs = (values[sentence, step] for values in self.system.trace(actions))
         action = actions[sentence, step]
         flat = words.flatten(0, 1)
@@ -230,7 +230,7 @@ class ActionScorer(nn.Module):
 
         types = action[reduces] - FIRST_REDUCE
         pushed = self.composed(flat, words_of_chunks, length, types, word[outs])  # chunks first, then words outside
-        counts = torch.stack([(actions >= OUT).sum(1), there.sum(1)])  # (2, B): pushes to the output, and actions
+        counts = torch.stack([(actions >= OUT).sum(1), present.sum(1)])  # (2, B): pushes to the output, and actions
         longest = int(counts[0].max()) if batch else 0
         slot = sentence * longest + outputs
         slot = torch.cat([slot[reduces], slot[outs]])
@@ -242,10 +242,10 @@ class ActionScorer(nn.Module):
         shifted_at = within.flatten().nonzero().squeeze(1)
         stack = torch.cat([self.stack.empty()[0][-1:], _rows(under, shifted_at)])  # after each shifted word
 
-        done = self.actions(actions[:, :-1].clamp(min=0))
+        earlier = self.actions(actions[:, :-1].clamp(min=0))
         output, buffer, history = states_of(
             (self.output, self.buffer, self.history),
-            (on_output, self.backwards(words, lengths), done),
+            (on_output, self.backwards(words, lengths), earlier),
             (counts[0], lengths, (counts[1] - 1).clamp(min=0)),
         )
         states = [

@@ -1,8 +1,8 @@
 """The transition system of lample2016 (section 3.1): words become labelled chunks by SHIFT, OUT and REDUCE(y).
 
 A sentence of n words starts on the buffer, with nothing on the stack and nothing on the output. SHIFT moves the first
-word of the buffer to the stack, OUT moves it to the output, and REDUCE(y) makes one chunk of type y of all words on the
-stack, which goes to the output. Buffer and stack empty, the sentence is finished, after n to 2n actions.
+word of the buffer to the stack, OUT moves it to the output, and REDUCE(y) moves all words on the stack to the output as
+one chunk of type y. The sentence is finished, after n to 2n actions, when buffer and stack are empty.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ class Trace(NamedTuple):
 
 
 class TransitionSystem:
-    """Actions 0 SHIFT, 1 OUT and 2 + y REDUCE(y), for the types y of a space of tags.
+    """Actions 0 SHIFT, 1 OUT and 2 + y REDUCE(y), for the types y of a `TagSpace`.
 
-    A type without I- label has only chunks of one word. Plain labels (parts of speech, say) are such types, without
-    OUT.
-
-    OUT needs an empty stack, so chunks have no gaps.
+    OUT needs an empty stack, so chunks have no gaps. A type without an I- label has only chunks of one word. Plain
+    labels, such as parts of speech, are types of this kind, and never OUT.
     """
 
     def __init__(self, tags: TagSpace) -> None:
@@ -58,12 +56,12 @@ class TransitionSystem:
         return ["SHIFT", "OUT", *(f"REDUCE({name[2:] if self.tags.chunked else name})" for name in names)]
 
     def of_many_words(self, device: torch.device) -> Tensor:
-        """Types that may have chunks of more than one word, (types,)."""
+        """True for types that may have chunks of more than one word, (types,)."""
         tables = self.tags.on(device)
         return tables.inside_label != tables.begin_label
 
     def valid(self, position: Tensor, depth: Tensor, lengths: Tensor) -> Tensor:
-        """Valid actions in states (…), of sentences of some lengths (…): (…, actions).
+        """Mask of the valid actions in states (…) of sentences of lengths (…): (…, actions).
 
         SHIFT and OUT need a word on the buffer, OUT an empty stack, REDUCE a word on the stack. Only finished sentences
         have no valid action.
@@ -92,7 +90,8 @@ class TransitionSystem:
         """The sequence of actions for the contiguous chunks of inner tags (B, T).
 
         Returns:
-            Actions (B, 2T), NO_ACTION after the last, and whether each is known; OUT, unknown, where a tag is IGNORED.
+            Actions (B, 2T), NO_ACTION after the last, and a mask of those that the tags determine. A word whose tag is
+            IGNORED has OUT, outside of this mask.
         """
         batch, time = inner.shape
         known = inner != IGNORED
@@ -103,8 +102,8 @@ class TransitionSystem:
         closes = word & ((kind == END) | (kind == SINGLE))
         take = torch.where(kind == OUTSIDE, OUT, SHIFT)
         reduce = FIRST_REDUCE + tables.entity_type[tag]
-        there = torch.stack([word, closes], -1).flatten(1)  # (B, 2T): a word's own action, and that after it
-        place = torch.where(there, there.cumsum(1) - 1, 2 * time)  # absent actions go to an extra column
+        present = torch.stack([word, closes], -1).flatten(1)  # (B, 2T): a word's own action, and that after it
+        place = torch.where(present, present.cumsum(1) - 1, 2 * time)  # absent actions go to an extra column
         actions = inner.new_full((batch, 2 * time + 1), NO_ACTION)
         actions = actions.scatter(1, place, torch.stack([take, reduce], -1).flatten(1))
         right = torch.zeros_like(actions, dtype=torch.bool)
@@ -126,21 +125,21 @@ class TransitionSystem:
         last = end == torch.arange(steps, device=actions.device) + 1
         kind = torch.where(first, torch.where(last, SINGLE, BEGIN), torch.where(last, END, INSIDE))
         tag = torch.where(in_chunk, self.tags.on(actions.device).inner[kind, type_], outside)
-        own, taken = self.own_steps(actions, time)
-        return torch.where(taken, tag.gather(1, own), outside)
+        step, leaves = self.leaving_steps(actions, time)
+        return torch.where(leaves, tag.gather(1, step), outside)
 
     @staticmethod
     def later(events: Tensor) -> Tensor:
-        """The first step at or after each one with an event, S if there is none: (N, S), S above 0."""
+        """For each step, the first one from it on with an event, S if there is none: (N, S), S above 0."""
         steps = events.shape[1]
         step = torch.arange(steps, device=events.device)
         return torch.where(events, step, steps).flip(1).cummin(1).values.flip(1)
 
     @staticmethod
-    def own_steps(actions: Tensor, time: int) -> tuple[Tensor, Tensor]:
+    def leaving_steps(actions: Tensor, time: int) -> tuple[Tensor, Tensor]:
         """The step (N, T) at which each word leaves the buffer, 0 where it never does, and whether it does."""
         takes = (actions == SHIFT) | (actions == OUT)
         word = torch.where(takes, takes.cumsum(1) - 1, time)  # other steps go to an extra column
         step = torch.arange(actions.shape[1], device=actions.device).expand_as(actions)
-        own = actions.new_full((len(actions), time + 1), NO_ACTION).scatter(1, word, step)[:, :time]
-        return own.clamp(min=0), own >= 0
+        leaving = actions.new_full((len(actions), time + 1), NO_ACTION).scatter(1, word, step)[:, :time]
+        return leaving.clamp(min=0), leaving >= 0

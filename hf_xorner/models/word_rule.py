@@ -1,25 +1,25 @@
 r"""The rule by which raw text becomes words, as one Oniguruma regular expression.
 
-``WORD_PATTERN`` describes a word; whatever lies between two matches is blank and is dropped::
+``WORD_PATTERN`` matches a word; the text between two matches is blank and is dropped::
 
     pre_tokenizers.Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
 
-The rule follows the words of CoNLL-2003 and WNUT 2017 where the two agree and the Penn convention (``do n't``,
-``it 's``) where they do not. It reads cased text. Three promises hold for any text:
+The rule follows the words of CoNLL-2003 and WNUT 2017 where the two agree, else the Penn convention (``do n't``,
+``it 's``). It expects cased text. Three promises hold for any text:
 
 - every character that is not blank (Unicode White_Space, the ``\s`` of Oniguruma) lies in exactly one word;
-- no word contains a blank, and none begins with a combining mark that has something to combine with;
-- the time is linear in the length of the text. What can repeat without limit is possessive (``++``, ``*+``) and either
-  cannot fail after it has repeated or leaves nothing to be read twice; what may fail late is bounded (``{1,64}``).
-  Oniguruma reads ``{n,m}+`` as a repeated repetition, not as a possessive one, hence the groups ``(?>...)``. It also
-  gives up, with a panic, after ten million failed steps within one match: repeated groups, which take a few at each
-  turn, are bounded too, so that an endless "word" is cut in pieces; repeated characters take none and are not.
+- no word contains a blank, and none begins with a combining mark that can be combined with the character before it;
+- the time is linear in the length of the text. Unlimited repetitions are possessive (``++``, ``*+``) and never read a
+  character twice; repetitions that may fail late are bounded (``{1,64}``). Oniguruma reads ``{n,m}+`` as a repeated
+  repetition, not as a possessive one, hence the groups ``(?>...)``. It also panics after ten million failed steps
+  within one match. Repeated groups take a few such steps at each turn, so they are bounded, and an endless "word" is
+  cut in pieces; repeated characters take none.
 
-Writing systems without blanks between words: Han and Hiragana give one word a character, as names are spelt in both;
-a Katakana run is one word, for it is mostly one loanword or name and a middle dot parts two of them; Hangul has blanks
-and is read like Latin; Thai, Lao, Khmer and Burmese would need a dictionary and stay whole from blank to blank.
+Writing systems without blanks between words: each character of Han and Hiragana is a word, as names are spelt in both;
+a run of Katakana is one word, since it is mostly one loanword or name, and a middle dot separates two; Hangul has
+blanks and is read like Latin; Thai, Lao, Khmer and Burmese would need a dictionary and are only split at blanks.
 
-The module imports nothing, so that it can be saved beside the weights.
+The module imports nothing, so that it can be saved with the weights.
 """
 
 # --- Characters ------------------------------------------------------------------------------------------------------
@@ -32,14 +32,14 @@ _UNSPACED = r"\p{Han}\p{Hiragana}" + _KATAKANA
 # A letter that may be an initial.
 _ALPHA = r"[\p{L}&&[^" + _UNSPACED + r"]]"
 
-# A letter, digit or underscore: what decides whether the neighbouring character is inside a word.
+# A letter, digit or underscore: these decide whether the neighbouring character is inside a word.
 _ALNUM = r"[[\p{L}\p{N}_]&&[^" + _UNSPACED + r"]]"
 
-# What an ordinary word is made of: the same with combining marks (Arabic, Hebrew, Indic vowels), the zero-width
+# The characters of ordinary words: the same with combining marks (Arabic, Hebrew, Indic vowels), the zero-width
 # (non-)joiners of Persian and Indic spelling and the soft hyphen.
 _LETTER = r"[[\p{L}\p{M}\p{N}_\x{AD}\x{200C}\x{200D}]&&[^" + _UNSPACED + r"]]"
 
-# Marks, variation selectors and joiners belong to whatever they follow, punctuation included.
+# Marks, variation selectors and joiners belong to the character before them, punctuation included.
 _EXTENDERS = r"[\p{M}\x{200C}\x{200D}]*+"
 
 _APOSTROPHE = r"['\x{2019}]"
@@ -69,7 +69,7 @@ _PIECE = (
     + r")"
 )
 
-# What may stand inside a word between two pieces. Each looks at what follows and stops where a new word begins.
+# Punctuation inside a word, between two pieces. Each alternative checks that no new word begins after it.
 _JOINT = (
     r"(?:"
     + r"|".join(
@@ -89,7 +89,7 @@ _JOINT = (
     + r")"
 )
 
-# What may end a word: the hyphen of "pre- and post-war", the plus of "18+" and "C++".
+# Punctuation at the end of a word: the hyphen of "pre- and post-war", the plus of "18+" and "C++".
 _ENDING = r"(?:-(?=[\s.,;:!?)\]]|\z)|\+{1,3}(?![+]|" + _ALNUM + r"))?+"
 
 _WORD = _PIECE + r"(?>(?:" + _JOINT + _PIECE + r")" + _TURNS + r")" + _ENDING
@@ -143,14 +143,14 @@ _DOLLAR = _WORD_STARTS + r"(?:\p{Lu}{1,3}\$(?!\p{L})|\$\p{Lu}{1,5}" + _WORD_ENDS
 # C#, F#
 _SHARP = _WORD_STARTS + r"[A-Z]#" + _WORD_ENDS
 
-# AC/DC, w/o, n/a, w/; a slash parts longer words, and two letters are a whole word in many another script.
+# AC/DC, w/o, n/a, w/; a slash separates longer words, and in many other scripts two letters are a whole word.
 _BRIEF = r"[\p{Latin}\p{Greek}\p{Cyrillic}]{1,2}"
 _SLASHED = _WORD_STARTS + r"(?:" + _BRIEF + r"/" + _BRIEF + r"(?!/|" + _ALNUM + r")|[wW]/(?!/))"
 
-# --- The net ---------------------------------------------------------------------------------------------------------
+# --- Addresses, names and tags of the internet -----------------------------------------------------------------------
 
-# What an address is made of. Unspaced scripts end it, as they follow an address without a blank; so do the entities
-# that stand for brackets and quotation marks. Punctuation belongs to it only where more of the address follows.
+# The characters of an address. Scripts without blanks end it, and so do HTML entities of brackets and quotation marks.
+# Punctuation belongs to it only if more of the address follows.
 _ADDRESS_CHARACTER = r"[[\p{L}\p{M}\p{N}/_~#%=+$@{}-]&&[^" + _UNSPACED + r"]]"
 _ADDRESS = (
     r"(?>(?:"
@@ -183,7 +183,7 @@ _NAME_OR_TAG = r"[@\x{FF20}]" + _LETTER + r"++|[#\x{FF03}][\p{L}\p{M}\p{N}_\x{20
 # r/name and /u/name of Reddit.
 _SUBREDDIT = r"(?<![/])" + _WORD_STARTS + r"/?+[ru]/[A-Za-z0-9_]++"
 
-# &amp; &#39;, which tweets hold as they came; &lt;3 is a heart.
+# &amp; &#39;, as found in tweets; &lt;3 is a heart.
 _HTML_ENTITY = r"&lt;/?+3++" + _WORD_ENDS + r"|&(?:[A-Za-z]{2,8}|#[0-9]{2,6}|#x[0-9A-Fa-f]{2,6});"
 
 # --- Emoticons and emoji ---------------------------------------------------------------------------------------------
@@ -191,9 +191,9 @@ _HTML_ENTITY = r"&lt;/?+3++" + _WORD_ENDS + r"|&(?:[A-Za-z]{2,8}|#[0-9]{2,6}|#x[
 _EMOTICON = r"|".join(
     (
         r"</?+3++" + _WORD_ENDS,  # <3, </3
-        # :) ;-) :'( =) also right after a word; a mouth that could open something must have nothing behind it
+        # :) ;-) :'( =) also right after a word; an opening bracket as a mouth must not be followed by a letter
         r"[<>]?+[:;][-^o'\x{2019}]{0,2}(?:\)++|[(\[{]++" + _WORD_ENDS + r"|[\\/|*@](?![\\/|*@]|" + _ALNUM + r"))",
-        # :D ;P :3 and all with = for eyes only apart from a word, for "Name:D" and "x=(" are none
+        # :D ;P :3 and all with = for eyes only at the start of a word: "Name:D" and "x=(" are no emoticons
         _WORD_STARTS + r"[<>]?+[:;=][-^o'\x{2019}]{0,2}(?:D++|P++|p++|[OoSsXx3])" + _WORD_ENDS,
         _WORD_STARTS + r"=[-^]?+(?:\)++|[(\]/\\|](?![/\\|]|" + _ALNUM + r"))",
         _AFTER_BLANK + r"[:;]-?+\]++",
@@ -226,13 +226,13 @@ _RUN = (
 
 # --- The shortcut ----------------------------------------------------------------------------------------------------
 
-# A run of letters and digits, or any one character, before a blank. No alternative would take more or less of either,
-# so this changes no word; it spares most words the long list, and the rule runs about twice as fast.
+# A run of letters and digits, or any one character, before a blank. All other alternatives would match the same, so
+# this changes no word; most words skip the long list, and the rule runs about twice as fast.
 _PLAIN = r"(?:[[\p{L}0-9_]&&[^" + _UNSPACED + r"]]++|\S)(?=\s)"
 
-# --- The whole -------------------------------------------------------------------------------------------------------
+# --- The whole rule --------------------------------------------------------------------------------------------------
 
-# The first alternative that matches wins, so the special comes before the general; the last one takes any character.
+# The first alternative that matches wins, so special ones come before general ones; the last one matches any character.
 WORD_PATTERN = (
     r"(?:"
     + r"|".join(

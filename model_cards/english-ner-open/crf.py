@@ -2,7 +2,8 @@
 
 All in float32 or wider. Shapes: emissions (B, T, K), right-padded; lengths (B,); transitions (K, K) from row to
 column, or (B, T, K, K) where entry t scores the transition from word t − 1 to word t; start (K,) or (B, K); end (K,).
-−∞ forbids. Recursions are excluded from compiled graphs, which would unroll them for every length.
+A score of −∞ forbids a tag or transition. Recursions are excluded from compiled graphs, which would unroll them for
+every length.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from torch.autograd.function import once_differentiable
 from .layers import readable
 from .tags import IGNORED
 
-#: Replaces −∞ where a number must be finite: the lowest log probability returned, and that of forbidden gold tags.
+#: Replaces −∞: the lowest log probability that is returned, and the log probability of forbidden gold tags.
 IMPOSSIBLE = -1e4
 
-#: Weights below this, where the largest is about 1, may be inexact.
+#: Scaled weights, of which the largest is about 1, may be inexact below this.
 SMALLEST = 1e-140
 
-#: Steps unbound at a time: one by one is slow, all at once takes memory in documents of 100,000 words.
+#: Steps unbound at a time: one by one is slow, all at once takes much memory for documents of 100,000 words.
 BLOCK = 256
 
-#: Elements of the largest intermediate tensor of `scan`; beyond, step by step was faster on an H200.
+#: Elements of the largest intermediate tensor of `scan`; beyond it, single steps were faster on an H200.
 LARGEST_SCAN = 2**25
 
 
@@ -56,7 +57,7 @@ class Chain(NamedTuple):
 
     @property
     def has_graph(self) -> bool:
-        """True if what is computed from the scores becomes part of their graph of gradients."""
+        """True if operations on the scores are recorded for gradients."""
         return torch.is_grad_enabled() and any(scores.requires_grad for scores in self)
 
 
@@ -74,7 +75,7 @@ class Alignment:
         self.lengths = lengths
         self.step = torch.arange(time, device=lengths.device).unsqueeze(1)  # (T, 1)
         self.inside = self.step < lengths  # (T, B)
-        self.inside_pairs = self.inside[1:]  # (T − 1, B) words that have a word before them
+        self.inside_pairs = self.inside[1:]  # (T − 1, B) pairs of neighbouring words, at the second word
 
     @cached_property
     def rows(self) -> Tensor:
@@ -88,7 +89,7 @@ class Alignment:
 
     @cached_property
     def words(self) -> Tensor:
-        """The words of each step, (T, 2, B): as far from the start, and as far from the end."""
+        """The words of each step, (T, 2, B): counted from the start and from the end."""
         return torch.stack([self.step.minimum(self.last), (self.last - self.step).clamp(min=0)], 1)
 
     def align(self, values: Tensor) -> Tensor:
@@ -97,8 +98,8 @@ class Alignment:
         return values.flatten(0, 1).index_select(0, index).unflatten(0, self.words.shape)
 
     def moves(self, transitions: Tensor, step: int) -> Tensor:
-        """The transitions of both directions into a step, (2, B, K, K), of (B, T, K, K)."""
-        # Backward, the entry of the word of the step before scores the transition between the two.
+        """The transitions of both directions into a step: (B, T, K, K) → (2, B, K, K)."""
+        # Backward, the entry of the previous step's word scores the transition between the two words.
         forward = transitions[self.rows, self.words[step, 0]]
         backward = transitions[self.rows, self.words[step - 1, 1]]
         return torch.stack([forward, backward.transpose(1, 2)])
@@ -121,7 +122,7 @@ class Alignment:
 def pair_scores(chain: Chain, inside: Tensor) -> Tensor:
     """Scores of the pairs of neighbouring tags with the emission of the second, (T − 1, B, K, K).
 
-    Beyond a sentence's end, outside of `inside` (T, B), its last tag is repeated at no cost.
+    For padding, where `inside` (T, B) is false, the last tag is repeated at a score of 0.
     """
     emissions = chain.emissions.transpose(0, 1)[1:].unsqueeze(2)
     moves = chain.transitions[:, 1:].transpose(0, 1) if chain.conditioned else chain.transitions
@@ -130,20 +131,20 @@ def pair_scores(chain: Chain, inside: Tensor) -> Tensor:
 
 
 def scannable(pairs: Tensor) -> bool:
-    """True where few large operations are faster than many small ones, and fit into memory."""
+    """True if few large operations are faster than many small ones and fit into memory."""
     return not readable(pairs) and pairs.numel() * pairs.shape[-1] <= LARGEST_SCAN
 
 
 def scan(first: Tensor, pairs: Tensor, reduce: Callable[..., Tensor]) -> Tensor:
-    """Scores of the paths to each tag of each word, (T, …, K): of all by `torch.logsumexp`, the best by `torch.amax`.
+    """Reduced scores of the paths to each tag of each word, (T, …, K).
 
-    On a GPU in O(log T) operations: the table of all pairs of tags at the two ends of 1, 2, 4, … words is joined with
-    its neighbour's.
+    On a GPU it takes O(log T) operations: tables for all pairs of tags at the two ends of 1, 2, 4, … words are joined
+    with their neighbours'.
 
     Args:
         first: Scores of the tags of the first word, (…, K).
         pairs: Scores of the pairs of neighbouring tags, (T − 1, …, K, K).
-        reduce: The function.
+        reduce: `torch.logsumexp` over all paths, or `torch.amax` for the best.
     """
     if first.requires_grad or pairs.requires_grad or not scannable(pairs):
         scores = [first]
@@ -159,7 +160,7 @@ def scan(first: Tensor, pairs: Tensor, reduce: Callable[..., Tensor]) -> Tensor:
 
 
 class LogMessages:
-    """Forward-backward in log space: exact for scores of any size, with an exponential for every pair of tags.
+    """Forward-backward in log space: exact for scores of any size, but with an exponential for every pair of tags.
 
     `forward` and `backward` (T, B, K) are log-sums over the paths to each tag from both ends of a sentence; the first
     includes the tag's emission.
@@ -183,20 +184,20 @@ class LogMessages:
         return self.total
 
     def log_marginals(self, path: Tensor | None = None) -> Tensor:
-        """Log probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
+        """Log probability of each tag of each word, (T, B, K), or only of the tags of a path (T, B): (T, B)."""
         both = self.forward + self.backward - self.finite_total.unsqueeze(1)
         return both if path is None else both.gather(2, path.unsqueeze(2)).squeeze(2)
 
     def marginals(self) -> Tensor:
-        """Probability of each tag of each word, (T, B, K); 0 where no path is possible at all."""
+        """Probability of each tag of each word, (T, B, K); 0 for a sentence without any allowed path."""
         return self.log_marginals().exp()
 
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
         before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
         pair = self.pairs.gather(2, before.unsqueeze(3).expand(-1, -1, 1, self.pairs.shape[3])).squeeze(2)
-        rest = (pair + self.backward[1:]).gather(2, after) - self.backward[:-1].gather(2, before)
-        return rest.squeeze(2)
+        log_probs = (pair + self.backward[1:]).gather(2, after) - self.backward[:-1].gather(2, before)
+        return log_probs.squeeze(2)
 
     def pair_counts(self, weight: Tensor) -> Tensor:
         """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
@@ -207,13 +208,13 @@ class LogMessages:
 
 
 class ScaledMessages:
-    """Forward-backward on scaled probabilities in float64: a step is one matrix product, several times as fast.
+    """Forward-backward on scaled probabilities in float64: each step is one matrix product, several times as fast.
 
     `arriving` and `leaving` (T, 2, B, K) are sums over the paths to each tag, without and with its emission, from the
     start and from the end of a sentence.
 
-    Emissions, transitions and each step are scaled to a maximum of 1. Weights that underflow may lose paths that later
-    words favour; `exact` says whether none did.
+    Emissions, transitions and each step are scaled to a maximum of 1. A weight that underflows may lose a path that
+    later words favour; `exact` tells whether that is excluded.
     """
 
     def __init__(self, chain: Chain, lengths: Tensor) -> None:
@@ -238,8 +239,8 @@ class ScaledMessages:
             if step and both is not None:
                 torch.bmm(weight, both, out=arriving)
             elif step:
-                here = self.alignment.moves(self.moves, step)
-                torch.matmul(weight.unsqueeze(2), here, out=arriving.unsqueeze(2))
+                step_moves = self.alignment.moves(self.moves, step)
+                torch.matmul(weight.unsqueeze(2), step_moves, out=arriving.unsqueeze(2))
             weight = torch.mul(arriving, emission, out=leaving)
             torch.amax(weight, 2, keepdim=True, out=scale)
             weight /= scale
@@ -264,7 +265,7 @@ class ScaledMessages:
         return bool(((unscaled >= SMALLEST) | ~self.alignment.inside.unsqueeze(1)).all())
 
     def _reachable(self) -> Tensor | None:
-        """The tags that an allowed path leads to at each step, (T, 2, B or 1, K); None if all are."""
+        """Mask of the tags that an allowed path reaches at each step, (T, 2, B or 1, K); None if it reaches all."""
         emissions, transitions, start, end = (scores > -torch.inf for scores in self.chain)
         if all(possible.all() for possible in (emissions, transitions, start, end)):
             return None
@@ -293,11 +294,11 @@ class ScaledMessages:
         return last + words + moves + self.start_top + self.end_top
 
     def log_marginals(self, path: Tensor | None = None) -> Tensor:
-        """Log probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
+        """Log probability of each tag of each word, (T, B, K), or only of the tags of a path (T, B): (T, B)."""
         return self.marginals(path).log_()
 
     def marginals(self, path: Tensor | None = None) -> Tensor:
-        """Probability of each tag of each word, (T, B, K), or of those of a path (T, B) alone, (T, B)."""
+        """Probability of each tag of each word, (T, B, K), or only of the tags of a path (T, B): (T, B)."""
         both = self.leaving[:, 0] * self.arriving_back
         total = both.sum(2, keepdim=True)
         return both.div_(total) if path is None else (both.gather(2, path.unsqueeze(2)) / total).squeeze(2)
@@ -305,9 +306,9 @@ class ScaledMessages:
     def log_conditionals(self, path: Tensor) -> Tensor:
         """Log probability of each tag of a path (T, B) given the tag before it: (T − 1, B)."""
         before, after = path[:-1].unsqueeze(2), path[1:].unsqueeze(2)
-        rest = self.leaving_back[1:].gather(2, after)
-        whole = self.arriving_back[:-1].gather(2, before)
-        return (rest / whole).squeeze(2).mul_(moves_along(self.moves, path)).log_()
+        suffix = self.leaving_back[1:].gather(2, after)
+        norm = self.arriving_back[:-1].gather(2, before)
+        return (suffix / norm).squeeze(2).mul_(moves_along(self.moves, path)).log_()
 
     def pair_counts(self, weight: Tensor) -> Tensor:
         """Expected number of each transition, sentences weighted by (B,), in the shape of the transitions."""
@@ -322,7 +323,7 @@ class ScaledMessages:
 
 
 def messages(chain: Chain, lengths: Tensor) -> ScaledMessages | LogMessages:
-    """The recursions of a batch, scaled where that is exact, else in log space; T is at least 1.
+    """Run the recursions of a batch, scaled if that is exact, else in log space; T is at least 1.
 
     A GPU always uses log space: `exact` reads values, and scaling gains little there.
     """
@@ -342,7 +343,7 @@ def moves_along(transitions: Tensor, path: Tensor) -> Tensor:
     return transitions[torch.arange(batch, device=path.device), word, path[:-1], path[1:]]
 
 
-#: Steps between two normalisations of Viterbi scores, which else would grow with the sentence and lose precision.
+#: Steps between two normalisations of Viterbi scores, which would otherwise grow with the sentence and lose precision.
 STEPS_TO_GROW = 8
 
 
@@ -391,7 +392,7 @@ def _scanned_path(chain: Chain, inside: Tensor) -> Tensor:
     scores = scan(chain.start + chain.emissions[:, 0], pairs, torch.amax)
     last = (scores[-1] + chain.end).argmax(1)
     sources = (scores[:-1].unsqueeze(3) + pairs).max(2).indices  # (T − 1, B, K): tag of a word by that of the next
-    # The last word has one tag. Behind it the tag is kept, so that all words can be joined with later ones.
+    # The last word has one tag. After it the tag is kept, so that every word can be joined with a later one.
     tags = torch.arange(scores.shape[2], device=last.device)
     joins = (len(scores) - 1).bit_length()
     paths = [sources, last.unsqueeze(1).expand_as(scores[:1]), tags.expand(2**joins - 1, *scores.shape[1:])]
@@ -402,7 +403,7 @@ def _scanned_path(chain: Chain, inside: Tensor) -> Tensor:
 
 
 def best_scores(chain: Chain) -> Tensor:
-    """The score of the best path to each tag of each word, (T, K, B), up to a number for each word."""
+    """The score of the best path to each tag of each word, (T, K, B), up to a constant for each word."""
     emissions, transitions, start, _ = chain
     batch, _, tags = emissions.shape
     # Sentences last, so that sums and maxima run over contiguous memory.
@@ -411,11 +412,11 @@ def best_scores(chain: Chain) -> Tensor:
     scores = torch.empty_like(words)
     pairs = words.new_empty(tags, tags, batch)
     score = start.expand(batch, tags).t()
-    for step, (word, here) in enumerate(by_step(words, scores)):
+    for step, (word, out) in enumerate(by_step(words, scores)):
         if step:
             move = transitions[:, step].permute(1, 2, 0) if chain.conditioned else transitions.unsqueeze(2)
             score = torch.add(score.unsqueeze(1), move, out=pairs).amax(0)
-        score = torch.add(score, word, out=here)
+        score = torch.add(score, word, out=out)
         if step % STEPS_TO_GROW == 0:
             score -= score.amax(0, keepdim=True)
     return scores
@@ -432,15 +433,15 @@ def log_partition(chain: Chain, lengths: Tensor) -> Tensor:
 
 @torch.compiler.disable
 def negative_log_likelihood(chain: Chain, lengths: Tensor, gold: Tensor) -> Tensor:
-    """−log p of gold tags (B, T): (B,). IGNORED stands for any tag; 0 for a sentence without words."""
+    """−log p of gold tags (B, T): (B,). IGNORED matches any tag; 0 for a sentence without words."""
     return _LogPartition.apply(*chain, lengths, gold)
 
 
 @torch.compiler.disable
 def cross_entropy(chain: Chain, lengths: Tensor, pairs: Tensor) -> Tensor:
-    """The mean of −log p over the paths of another distribution with the pair posterior (B, T, K, K): (B,).
+    """Cross-entropy between another distribution of paths, with the pair posterior (B, T, K, K), and the chain's: (B,).
 
-    Exact, since the score of a path is a sum over its pairs of neighbouring tags. 0 for a sentence without words.
+    It is exact, since the score of a path is a sum over its pairs of neighbouring tags. 0 for a sentence without words.
     """
     if chain.emissions.shape[1] == 0:
         return chain.emissions.new_zeros(len(lengths))
@@ -462,8 +463,8 @@ def cross_entropy(chain: Chain, lengths: Tensor, pairs: Tensor) -> Tensor:
 def pair_posterior(chain: Chain, lengths: Tensor) -> Tensor:
     """Posterior of each pair of neighbouring tags, (B, T, K, K): entry t has the tags of words t − 1 and t.
 
-    The entry of a sentence's first word has its marginals in row 0; padding has zeros. Summed over the tag before, the
-    entries are the marginals.
+    The entry of a sentence's first word has its marginals in row 0; padding has zeros. Sums over rows are the
+    marginals.
     """
     batch, time, tags = chain.emissions.shape
     if time == 0:
@@ -479,11 +480,11 @@ def pair_posterior(chain: Chain, lengths: Tensor) -> Tensor:
 def posterior(
     chain: Chain, lengths: Tensor, path: Tensor, all_tags: bool = True, dtype: torch.dtype | None = None
 ) -> tuple[Tensor | None, Tensor]:
-    """Log posterior marginals (B, T, K), if of all tags, and log probabilities (B, T, 2) of those of a path (B, T).
+    """Log posterior marginals (B, T, K), if `all_tags`, and log probabilities (B, T, 2) of the tags of a path (B, T).
 
-    The latter are those of each tag by itself and given the tag before it on the path (by itself for the first word).
-    By the Markov property, the first of a span's first word and the second of its other words add up to the exact log
-    probability that the span has these tags.
+    The latter are marginal, and conditional on the previous tag of the path (marginal for the first word). By the
+    Markov property, the marginal of a span's first word and the conditionals of its other words add up to the exact
+    log probability that the span has these tags.
     """
     if chain.emissions.shape[1] == 0:
         return torch.zeros_like(chain.emissions), chain.emissions.new_zeros(*path.shape, 2)
@@ -507,7 +508,7 @@ def posterior(
 
 
 class _LogPartition(torch.autograd.Function):
-    """The log partition, less the score of the gold tags if there are any."""
+    """The log partition, minus the score of the gold tags if there are any."""
 
     @staticmethod
     def forward(
@@ -519,7 +520,7 @@ class _LogPartition(torch.autograd.Function):
         lengths: Tensor,
         gold: Tensor | None,
     ) -> Tensor:
-        """Run both directions; the backward pass needs the second: (B,)."""
+        """Run both recursions, which the backward pass needs as well: (B,)."""
         chain = Chain(emissions, transitions, start, end)
         ctx.chain, ctx.lengths, ctx.gold, ctx.sums = chain, lengths, None, None
         ctx.fits_apart = gold is not None and has_free_words(gold, lengths)
@@ -529,10 +530,10 @@ class _LogPartition(torch.autograd.Function):
             ctx.sums = messages(chain, lengths)
             total = ctx.sums.log_partition()
         elif ctx.fits_apart:
-            # The paths that fit the labels are those of a chain that forbids all others; one batch of both chains.
+            # The paths that fit the labels are those of a chain that forbids all others; both chains form one batch.
             tags = torch.arange(emissions.shape[2], device=gold.device)
             fits = (tags == gold.unsqueeze(2)) | (gold == IGNORED).unsqueeze(2)
-            ctx.sums = messages(beside(chain, emissions.masked_fill(~fits, -torch.inf)), lengths.repeat(2))
+            ctx.sums = messages(doubled(chain, emissions.masked_fill(~fits, -torch.inf)), lengths.repeat(2))
             total, fitting = ctx.sums.log_partition().chunk(2)
             total = torch.where(fitting == -torch.inf, -IMPOSSIBLE, total - fitting)
         else:
@@ -545,7 +546,7 @@ class _LogPartition(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Expected counts of the posterior less those of the gold tags, weighted by each sentence's gradient."""
+        """Expected counts of the posterior minus the counts of the gold tags, weighted by each sentence's gradient."""
         chain, lengths, sums = ctx.chain, ctx.lengths, ctx.sums
         if sums is None:
             return *(torch.zeros_like(scores) for scores in chain), None, None
@@ -569,15 +570,15 @@ class _LogPartition(torch.autograd.Function):
 
 
 def has_free_words(gold: Tensor, lengths: Tensor) -> bool:
-    """True if a word has no gold tag (B, T), or if that is not readable."""
+    """True if a word has no gold tag (B, T), or if the tags are not readable."""
     if not readable(gold):
         return True
     words = torch.arange(gold.shape[1], device=gold.device) < lengths.unsqueeze(1)
     return bool(((gold == IGNORED) & words).any())
 
 
-def beside(chain: Chain, emissions: Tensor) -> Chain:
-    """A chain (B sentences), and behind its sentences the same ones with other emissions: 2B sentences."""
+def doubled(chain: Chain, emissions: Tensor) -> Chain:
+    """The B sentences of a chain, then the same sentences with other emissions: 2B sentences."""
     transitions = chain.transitions.repeat(2, 1, 1, 1) if chain.conditioned else chain.transitions
     start = chain.start if chain.start.dim() == 1 else chain.start.repeat(2, 1)
     return Chain(torch.cat([chain.emissions, emissions]), transitions, start, chain.end)

@@ -26,7 +26,7 @@ SHAPES = 4
 class WordFeatures(nn.Module):
     """[word vector ; frozen vector ; casing ; shape ; characters ; composed vector ; encoder states], as configured.
 
-    Casing and the character CNN are those of li2020, whose one vector of a word is in two parts here.
+    Casing and the character CNN follow li2020, whose word vector corresponds to the first two parts.
     """
 
     char_types: Tensor
@@ -36,7 +36,7 @@ class WordFeatures(nn.Module):
         self.config = config
         self.words = nn.Embedding(trained_words(config), config.word_dim, padding_idx=config.pad_token_id)
         if not config.word_dim:
-            # Not a weight: torch.save refuses models in which an empty tensor was read from a file of weights.
+            # A buffer: torch.save refuses models in which an empty weight was read from a file.
             weight = self.words.weight.detach()
             del self.words.weight
             self.words.register_buffer("weight", weight, persistent=False)
@@ -45,7 +45,7 @@ class WordFeatures(nn.Module):
         self.chars = build_character_encoder(config)
         self.composed = ComposedVectors(config) if config.composed_dim else None
         self.context = ContextualFeatures(config) if config.context_encoder else None
-        # Persistent, since from_pretrained leaves other buffers unfilled.
+        # Persistent, since from_pretrained does not fill other buffers.
         self.register_buffer("char_types", _char_type_codes(config))
         size = config.word_dim + config.static_dim + CASINGS * config.casing_features
         if config.unknown_word == "vector_and_casing":
@@ -54,7 +54,7 @@ class WordFeatures(nn.Module):
         self.output_size = size + config.shape_dim + config.composed_dim + sum(part.output_size for part in encoders)
 
     def reset_parameters(self) -> None:
-        """Initialise the vector of unknown words; read the character types off the config."""
+        """Initialise the vector of unknown words; set the character types from the config."""
         if self.config.unknown_word == "vector_and_casing":
             draw_vectors(self.unknown, self.config)
         self.char_types.copy_(_char_type_codes(self.config))
@@ -66,7 +66,7 @@ class WordFeatures(nn.Module):
         piece_ids: Tensor | None = None,
         context_states: Tensor | None = None,
     ) -> Tensor:
-        """Words (B, T), with max_word_chars, max_word_pieces or states per word → (B, T, output_size)."""
+        """Compute the features of words, (B, T, output_size); the arguments are those of the model's `forward`."""
         input_ids = self.without_singletons(input_ids)
         words = self.words(rows_of_words(input_ids, self.config))
         cased = _cased_types(self.char_types)
@@ -107,12 +107,12 @@ def _seen_words(config: TaggerConfig) -> int:
 
 
 def trained_words(config: TaggerConfig) -> int:
-    """Number of words with a trained vector: all if these start from pretrained ones, else those seen in training."""
+    """Number of words with a trained vector: all words with `pretrained_words`, else those seen in training."""
     return config.vocab_size if config.pretrained_words else _seen_words(config)
 
 
 def rows_of_words(ids: Tensor, config: TaggerConfig) -> Tensor:
-    """The rows of word ids in the table of trained vectors; that of the unknown word for words that have none."""
+    """The rows of word ids in the table of trained vectors; words without a vector have the unknown word's row."""
     return ids.masked_fill(ids >= trained_words(config), UNKNOWN_ID)
 
 
@@ -125,7 +125,7 @@ def _char_type_codes(config: TaggerConfig) -> Tensor:
 
 
 def _cased_types(types: Tensor) -> Tensor:
-    """Types in which untyped letters are upper- and lower-case like others."""
+    """Types in which the untyped letters "N" and "n" count as upper- and lower-case."""
     return torch.where(types < UNTYPED_UPPER, types, types - (UNTYPED_UPPER - UPPER))
 
 
@@ -137,12 +137,12 @@ def one_hot(codes: Tensor, size: int) -> Tensor:
 def casing_of(types: Tensor) -> Tensor:
     """The casing of each word, tested in li2020's order: 0 all upper, 1 first upper, 2 all lower, 3 anything else.
 
-    All upper means upper-case and no lower-case letters, whatever else; all lower likewise. Characters beyond
-    max_word_chars do not count. types (…, max_word_chars) → (…).
+    All upper: upper-case and no lower-case letters; all lower: the reverse; other characters do not matter. Characters
+    beyond max_word_chars do not count. types (…, max_word_chars) → (…).
     """
     upper, lower = (types == UPPER).any(-1), (types == LOWER).any(-1)
-    rest = torch.where(lower & ~upper, 2, 3)
-    return torch.where(upper & ~lower, 0, torch.where(types[..., 0] == UPPER, 1, rest))
+    without_all_upper = torch.where(lower & ~upper, 2, 3)
+    return torch.where(upper & ~lower, 0, torch.where(types[..., 0] == UPPER, 1, without_all_upper))
 
 
 def shape_of(types: Tensor, char_ids: Tensor) -> Tensor:
@@ -224,8 +224,8 @@ class CharacterEncoder(nn.Module):
 class CharacterFilters(nn.Conv1d):
     """The strongest responses of filters of one width over the characters of words.
 
-    A response is a sum of one number per character, read from a table (character, offset) → filters, so that no
-    convolution has to be computed.
+    A response is a sum of one number per character, looked up in a table (character, offset) → filters. That takes the
+    place of a convolution.
     """
 
     def forward(  # type: ignore[override]
@@ -233,7 +233,7 @@ class CharacterFilters(nn.Conv1d):
     ) -> Tensor:
         """Maxima over the positions of words: characters (C, channels), rows (N, W) of their indices → (N, filters).
 
-        Windows centred on the characters in the mask `not_centred_on` (C,) are left out; without any window it is 0.
+        Windows centred on the characters in the mask `not_centred_on` (C,) are ignored; 0 if there is no other window.
         """
         table = torch.einsum("cd,fdw->cwf", characters, self.weight)
         (width,) = self.kernel_size
@@ -261,7 +261,7 @@ def _responses(rows: Tensor, table: Tensor, width: int) -> Tensor:
 
 
 class _Maxima(torch.autograd.Function):
-    """The maxima of the responses over positions, with a backward pass through the characters of the maxima alone."""
+    """Maxima of the responses over positions; the backward pass only visits the characters at the maxima."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, table: Tensor, width: int) -> Tensor:
@@ -287,9 +287,9 @@ class _Maxima(torch.autograd.Function):
 class CharacterCnn(CharacterEncoder):
     """The character CNN of li2020: [vector ; type] of characters, "valid" filters without bias, max over positions.
 
-    Options give those of ma2016 and chen2019: vectors alone, bias, tanh, padding on either side, centred windows. tanh
-    is monotonic and so computed after the maximum. With character dropout the filters read every occurrence of a
-    character by itself.
+    Options turn it into the CNNs of ma2016 and chen2019: no types, bias, tanh, padding on either side, centred windows.
+    tanh is monotonic, so it is computed after the maximum. With character dropout, each occurrence of a character has
+    its own vector.
     """
 
     def __init__(self, config: TaggerConfig) -> None:
@@ -306,7 +306,7 @@ class CharacterCnn(CharacterEncoder):
         self.output_size = config.char_filters * len(self.widths)
 
     def padding_needed(self) -> int:
-        """As many as the widest filter reads, less those that are added anyway."""
+        """The reach of the widest filter, minus the padding that is always added."""
         reach = max(self.widths) // 2 if self.centred else max(self.widths)
         return reach if self.pads == "word_end" else max(reach - self.padding, 0)
 
@@ -315,7 +315,7 @@ class CharacterCnn(CharacterEncoder):
         chars = torch.arange(len(char_types), device=rows.device)
         if self.dropping:
             chars, rows = _occurrences(rows)
-        # One more entry, the first, is the padding on either side of the rows.
+        # A new first entry is the padding on either side of the rows.
         rows = F.pad(rows + 1, (self.padding, self.padding))
         chars = F.pad(chars, (1, 0), value=PADDING)
         characters = self.vectors(chars)
@@ -353,12 +353,12 @@ class CharacterLstm(CharacterEncoder):
             draw_vectors(self.boundaries, self.config)
 
     def narrows(self, rows: Tensor) -> bool:
-        """On a GPU as well, unless the collator did it: to wait for the host costs less than steps through padding."""
-        whole = rows.shape[1] == self.max_word_chars
-        return super().narrows(rows) or (whole and not (rows.is_meta or torch.compiler.is_compiling()))
+        """True on a GPU as well, unless the collator did it: waiting for the host is cheaper than steps of padding."""
+        full_width = rows.shape[1] == self.max_word_chars
+        return super().narrows(rows) or (full_width and not (rows.is_meta or torch.compiler.is_compiling()))
 
     def padding_needed(self) -> int:
-        """One column, so that words without characters have one."""
+        """One column, for words without characters."""
         return 1
 
     def encode(self, rows: Tensor, char_types: Tensor) -> Tensor:
@@ -381,7 +381,7 @@ class CharacterLstm(CharacterEncoder):
 
 
 def _occurrences(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """All occurrences of characters in rows (N, W), (M,), and the rows as indices into them; padding shares one."""
+    """All occurrences of characters (M,) in rows (N, W), and the rows as indices into them; padding is one entry."""
     if not readable(rows):
         return rows.flatten(), torch.arange(rows.numel(), device=rows.device).view_as(rows)
     real = rows != PADDING
@@ -392,8 +392,8 @@ def _occurrences(rows: Tensor) -> tuple[Tensor, Tensor]:
 def _distinct_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
     """The distinct rows of (N, W), and the index of every row among them.
 
-    Rows are sorted by a 64-bit hash, several times as fast as `torch.unique` sorts rows. On a collision all rows are
-    returned.
+    Rows are compared by a 64-bit hash, which is several times as fast as `torch.unique` on rows. If hashes collide, all
+    rows are returned.
     """
     count, width = rows.shape
     # Powers of an odd number modulo 2⁶⁴, from the wrapping product of integers.

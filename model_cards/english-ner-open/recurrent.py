@@ -21,7 +21,8 @@ WORDS_IN_BLOCK = 1 << 14
 class Packing(NamedTuple):
     """The N words of a batch in the order in which a recurrence reads them, as in PyTorch's PackedSequence.
 
-    Step by step, and within a step the sentences by length, longest first: those that go on are the first ones.
+    Words are ordered by step, and within a step by the length of their sentence, longest first. So the sentences that
+    have a next step are the first ones.
     """
 
     rows: Tensor  # (B,) the sentences, longest first
@@ -45,12 +46,12 @@ class Packing(NamedTuple):
 
     @classmethod
     def for_device(cls, lengths: Tensor, time: int) -> Packing:
-        """As `of`, but `padded` where lengths are not readable."""
+        """`of`, or `padded` where lengths are not readable."""
         return (cls.of if readable(lengths) else cls.padded)(lengths, time)
 
     @classmethod
     def padded(cls, lengths: Tensor, time: int) -> Packing:
-        """As `of`, with every sentence as long as the longest, so that shapes do not depend on lengths.
+        """Pack the padding as well, so that shapes do not depend on the lengths.
 
         Padding comes after the words in both directions and does not affect them.
         """
@@ -153,14 +154,14 @@ class _PackedRecurrence(torch.autograd.Function):
             values[..., 2 * size : 3 * size] *= 2
         cell, previous = products.new_zeros(directions, len(packing.rows), size), None
         steps = (values.split(packing.sizes, 1) for values in (gates, cells, squashed, hidden, masked))
-        for gate, new_cell, squash, state, kept in zip(*steps, strict=True):
+        for gate, new_cell, squash, state, masked_state in zip(*steps, strict=True):
             count = gate.shape[1]
             if previous is not None:
                 gate.baddbmm_(previous[:, :count], recurrent)
             previous = lstm_step(gate, cell[:, :count], new_cell, squash, state)
             cell = new_cell
             if mask is not None:
-                previous = torch.mul(state, mask[:, :count], out=kept)
+                previous = torch.mul(state, mask[:, :count], out=masked_state)
         for values in (gates[..., 2 * size : 3 * size], squashed):
             values.mul_(2).sub_(1)
         ctx.save_for_backward(gates, cells, squashed, masked, weight_hh, mask)
@@ -170,7 +171,7 @@ class _PackedRecurrence(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Step back; all that does not depend on the step before is computed at once."""
+        """Step from the last word to the first; terms that need no recurrence are computed for all words at once."""
         gates, cells, squashed, masked, weight_hh, mask = ctx.saved_tensors
         packing: Packing = ctx.packing
         directions, words, gate_size = gates.shape
@@ -245,16 +246,16 @@ def coupled_states(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, start
 def lstm_states(
     products: Tensor, weight_hh: Tensor, sizes: list[int], states: RecurrentStates | None
 ) -> tuple[Tensor, RecurrentStates]:
-    """The states (D, N, H) of D standard LSTMs, from input products (D, N, 4H) in packed order, which are overwritten.
+    """The states of D standard LSTMs after each of some steps.
 
     Args:
-        products: Of the words of some steps, in at least float32.
+        products: Input products of these steps' words, (D, N, 4H) in packed order and at least float32; overwritten.
         weight_hh: (D, 4H, H).
         sizes: Sentences under way at each step.
-        states: Those after the steps before; None for zeros.
+        states: The states before the first of the steps; None for zeros.
 
     Returns:
-        All h, and the states after these steps.
+        All h, (D, N, H), and the states after the last step.
     """
     directions, words, gate_size = products.shape
     size = gate_size // 4
@@ -276,14 +277,14 @@ def lstm_states(
 
 
 def lstm_step(gates: Tensor, cell: Tensor, new_cell: Tensor, squashed: Tensor, hidden: Tensor) -> Tensor:
-    """One step of D LSTMs, written to the last three arguments and to the gates; returns h.
+    """Compute one step of D LSTMs in place, in the gates and the last three arguments; return h.
 
     PyTorch's tanh takes three times as long as its sigmoid on a CPU: tanh(x) = 2 σ(2x) − 1. In less than float32, the
     subtraction would lose digits.
 
     Args:
         gates: (D, n, 4H) before their activations, those of g doubled; i, f, o and (g + 1) / 2 after the call.
-        cell: The c before, (D, n, H).
+        cell: The previous c, (D, n, H).
         new_cell: The new c; it may be `cell`.
         squashed: (tanh(c) + 1) / 2.
         hidden: The new h.
@@ -295,9 +296,9 @@ def lstm_step(gates: Tensor, cell: Tensor, new_cell: Tensor, squashed: Tensor, h
 
 
 def lstm_cell(gates: Tensor, c: Tensor, peepholes: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """h and c of D LSTMs from what the gates read of x and h, (D, N, gates · H), and the c before, (D, N, H).
+    """The new h and c of D LSTMs, from the gates' products (D, N, gates · H) of x and h and the previous c (D, N, H).
 
-    A standard LSTM has the gates i, f, g, o. With peepholes (D, H, 2H), of i and o, it is the coupled LSTM of
+    A standard LSTM has the gates i, f, g, o. With peepholes of i and o, (D, H, 2H), it is the coupled LSTM of
     `CoupledBiLstmLayer`, with the gates i, c, o.
     """
     size = c.shape[-1]
@@ -324,7 +325,7 @@ def unrolled(products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Ten
 def coupled_steps(
     products: Tensor, weight_hh: Tensor, weight_ch: Tensor, starts: Tensor, sizes: list[int]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gates (D, N, 3H), tanh(c) (D, N, H), and h and c (D, S + N, H), which begin with those before the first step.
+    """Run D coupled LSTMs.
 
     Args:
         products: (D, N, 3H).
@@ -332,6 +333,9 @@ def coupled_steps(
         weight_ch: (D, 2H, H).
         starts: (D, 2, S, H), the h and c of the S sentences before the first step.
         sizes: Sentences under way at each step.
+
+    Returns:
+        Gates (D, N, 3H), tanh(c) (D, N, H), and all h and all c, (D, S + N, H) each, `starts` included.
     """
     directions, words, gate_size = products.shape
     size, sentences = gate_size // 3, starts.shape[2]
@@ -341,26 +345,26 @@ def coupled_steps(
     hidden[:, :sentences], cells[:, :sentences] = starts.unbind(1)
     previous, cell = hidden[:, :sentences], cells[:, :sentences]
     recurrent, peephole = (weight.transpose(1, 2).contiguous() for weight in (weight_hh, weight_ch))
-    peeped = torch.bmm(cell, peephole)  # c's part of the next step's i and of its own step's o
+    peeped = torch.bmm(cell, peephole)  # products of c for i of the next step and for o of the same step
     begin = 0
     for count in sizes:
-        here = slice(begin, begin + count)
-        there = slice(sentences + begin, sentences + begin + count)
-        gate = torch.baddbmm(products[:, here], previous[:, :count], recurrent, out=gates[:, here])
+        word_rows = slice(begin, begin + count)
+        state_rows = slice(sentences + begin, sentences + begin + count)
+        gate = torch.baddbmm(products[:, word_rows], previous[:, :count], recurrent, out=gates[:, word_rows])
         i, g, o = gate.chunk(3, -1)
         i.add_(peeped[:, :count, :size]).sigmoid_()
         g.tanh_()
-        cell = torch.lerp(cell[:, :count], g, i, out=cells[:, there])
+        cell = torch.lerp(cell[:, :count], g, i, out=cells[:, state_rows])
         peeped = torch.bmm(cell, peephole)
         o.add_(peeped[..., size:]).sigmoid_()
-        torch.tanh(cell, out=squashed[:, here])
-        previous = torch.mul(o, squashed[:, here], out=hidden[:, there])
+        torch.tanh(cell, out=squashed[:, word_rows])
+        previous = torch.mul(o, squashed[:, word_rows], out=hidden[:, state_rows])
         begin += count
     return gates, squashed, hidden, cells
 
 
 class _CoupledRecurrence(torch.autograd.Function):
-    """The states of all words, with a backward pass that keeps no graph through time.
+    """The coupled LSTM over packed words, with a backward pass that keeps no graph through time.
 
     Arrays of states hold the S initial states of the sentences, then the N words in packed order.
     """
@@ -378,7 +382,7 @@ class _CoupledRecurrence(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        """Step back; all that does not depend on the step before is computed at once."""
+        """Step from the last word to the first; terms that need no recurrence are computed for all words at once."""
         gates, squashed, hidden, cells, weight_hh, weight_ch = ctx.saved_tensors
         packing: Packing = ctx.packing
         directions, words, gate_size = gates.shape
@@ -390,31 +394,31 @@ class _CoupledRecurrence(torch.autograd.Function):
         cell_to_gates = torch.stack([(g - cells.index_select(1, before)) * i * (1 - i), i * (1 - g * g)], 2)
         hidden_to_output = squashed * o * (1 - o)
         hidden_to_cell = o * (1 - squashed * squashed)
-        kept = 1 - i
+        forget = 1 - i
         grad_gates = torch.empty_like(gates)
         by_gate = grad_gates.view(directions, words, 3, size)
-        # Gradient of each c's part of the next step's i and of its own step's o.
+        # Gradient by the two products of each c: for i of the next step and for o of the same step.
         grad_peeped = gates.new_zeros(directions, sentences + words, 2 * size)
         grad_hidden = gradients[0].clone()
         grad_cell = grad_previous = gates.new_zeros(directions, 0, size)
         end = words
         sizes = [sentences, *packing.sizes]
         for count_before, count in reversed(list(itertools.pairwise(sizes))):
-            here, later = slice(end - count, end), grad_cell.shape[1]
-            there = slice(sentences + end - count, sentences + end)
-            grad_state = grad_hidden[:, here]
+            word_rows, later = slice(end - count, end), grad_cell.shape[1]
+            state_rows = slice(sentences + end - count, sentences + end)
+            grad_state = grad_hidden[:, word_rows]
             grad_state[:, :later] += grad_previous
-            torch.mul(grad_state, hidden_to_output[:, here], out=by_gate[:, here, 2])
-            grad_peeped[:, there, size:] = by_gate[:, here, 2]
-            grad_now = torch.bmm(grad_peeped[:, there], weight_ch)
-            grad_now.addcmul_(grad_state, hidden_to_cell[:, here])
+            torch.mul(grad_state, hidden_to_output[:, word_rows], out=by_gate[:, word_rows, 2])
+            grad_peeped[:, state_rows, size:] = by_gate[:, word_rows, 2]
+            grad_now = torch.bmm(grad_peeped[:, state_rows], weight_ch)
+            grad_now.addcmul_(grad_state, hidden_to_cell[:, word_rows])
             grad_now[:, :later] += grad_cell
-            torch.mul(cell_to_gates[:, here], grad_now.unsqueeze(2), out=by_gate[:, here, :2])
+            torch.mul(cell_to_gates[:, word_rows], grad_now.unsqueeze(2), out=by_gate[:, word_rows, :2])
             end -= count
             row = sentences + end - count_before
-            grad_peeped[:, row : row + count, :size] = by_gate[:, here, 0]
-            grad_cell = grad_now * kept[:, here]
-            grad_previous = torch.bmm(grad_gates[:, here], weight_hh)
+            grad_peeped[:, row : row + count, :size] = by_gate[:, word_rows, 0]
+            grad_cell = grad_now * forget[:, word_rows]
+            grad_previous = torch.bmm(grad_gates[:, word_rows], weight_hh)
         grad_cell = grad_cell + torch.bmm(grad_peeped[:, :sentences], weight_ch)
         return (
             grad_gates,
@@ -442,7 +446,7 @@ class BiLayer(nn.Module):
         self.bias = nn.Parameter(torch.empty(2, self.gates * hidden_size))
 
     def reset_parameters(self) -> None:
-        """Glorot-uniform weights, each gate's matrices apart (ma2016, lample2016's program) or not; zero biases."""
+        """Glorot-uniform weights and zero biases; `gates_apart` draws gate by gate (ma2016, lample2016's program)."""
         for weight in (self.weight_ih, self.weight_hh):
             bound = self.glorot_bound(weight)
             nn.init.uniform_(weight, -bound, bound)
@@ -460,7 +464,7 @@ class BiLayer(nn.Module):
         return torch.baddbmm(self.bias.unsqueeze(1), inputs, self.weight_ih.transpose(1, 2))
 
     def step(self, products: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """One step of an LSTM from the `products` of its inputs, and the states (2, N, H) before."""
+        """One step of an LSTM from the `products` of its inputs and the previous states (2, N, H)."""
         return lstm_cell(torch.baddbmm(products, h, self.weight_hh.transpose(1, 2)), c, self.peepholes())
 
     def peepholes(self) -> Tensor | None:
@@ -468,18 +472,21 @@ class BiLayer(nn.Module):
         return None
 
     def word_products(self, features: Tensor) -> Tensor:
-        """Input products of the gates of both directions, for words by themselves: (D, d) → (D, 2 · gates · H)."""
+        """Input products of the gates of both directions, for distinct words: (D, d) → (D, 2 · gates · H)."""
         return torch.addmm(self.bias.flatten(), features.to(self.bias.dtype), self.weight_ih.flatten(0, 1).t())
 
     def states_of_products(
         self, products: Tensor, sizes: list[int], states: RecurrentStates | None
     ) -> tuple[Tensor, RecurrentStates]:
-        """For inference, all h of some steps, (2, N, H) in packed order, and the states after them.
+        """Run some steps, for inference.
 
         Args:
-            products: (2, N, gates · H); they are overwritten.
+            products: Input products (2, N, gates · H) in packed order; overwritten.
             sizes: Sentences under way at each step.
-            states: Those after the steps before; None at the first.
+            states: The states before the first of these steps; None at the start of the sentences.
+
+        Returns:
+            All h of these steps, (2, N, H), and the states after the last.
         """
         raise NotImplementedError
 
@@ -558,7 +565,7 @@ class BiLstmLayer(BiLayer):
         return hidden.to(products.dtype), states
 
     def run(self, inputs: Tensor, lengths: Tensor, recurrent_mask: Tensor | None) -> Tensor:
-        """Step by step if every sentence has its own mask, or without padding on a CPU; else by the fused kernel."""
+        """Run step by step if each sentence has its own mask or to skip padding on a CPU, else by the fused kernel."""
         own_masks = recurrent_mask is not None and recurrent_mask.shape[1] != 1
         if own_masks or (recurrent_mask is None and torch.is_grad_enabled() and readable(lengths)):
             return packed_recurrence(inputs, lengths, self.weight_ih, self.weight_hh, self.bias, recurrent_mask)
@@ -566,7 +573,7 @@ class BiLstmLayer(BiLayer):
 
 
 class CoupledBiLstmLayer(BiLayer):
-    """The LSTM layer of lample2016 (section 2.1): coupled gates and peepholes with full matrices, as written.
+    """The LSTM layer of lample2016 (section 2.1): coupled gates, and peepholes with full matrices.
 
     i = σ(W_xi x + W_hi h + W_ci c + b_i), c' = (1 − i) ⊙ c + i ⊙ tanh(W_xc x + W_hc h + b_c),
     o = σ(W_xo x + W_ho h + W_co c' + b_o), h' = o ⊙ tanh(c'); gates in the order i, c, o, peepholes in the order i, o.
@@ -602,10 +609,10 @@ class CoupledBiLstmLayer(BiLayer):
         if states is None:
             starts = self.first_states().unsqueeze(2).expand(-1, -1, sizes[0], -1)
         else:
-            starts = torch.stack([each[:, : sizes[0]] for each in states], 1)
+            starts = torch.stack([values[:, : sizes[0]] for values in states], 1)
         _, _, hidden, cells = coupled_steps(products, self.weight_hh, self.weight_ch, starts, sizes)
-        rest = slice(hidden.shape[1] - sizes[-1], None)
-        return hidden[:, sizes[0] :], (hidden[:, rest], cells[:, rest])
+        last_rows = slice(hidden.shape[1] - sizes[-1], None)
+        return hidden[:, sizes[0] :], (hidden[:, last_rows], cells[:, last_rows])
 
     def first_states(self) -> Tensor:
         """h and c of either direction before the first word: (2, 2, H)."""
@@ -628,7 +635,7 @@ def build_layer(cell: str, input_size: int, hidden_size: int, learned_start: boo
 
 @torch.compiler.disable
 def fused_recurrence(inputs: Tensor, weights: list[Tensor]) -> Tensor:
-    """The backend's LSTM (four gates) or plain RNN (one gate), excluded from compiled graphs."""
+    """PyTorch's fused LSTM (four gates) or plain RNN (one gate), excluded from compiled graphs."""
     size = weights[1].shape[1]
     weights = in_one_chunk(weights) if inputs.is_cuda else weights
     start = inputs.new_zeros(1, len(inputs), size)
@@ -643,5 +650,5 @@ def in_one_chunk(weights: list[Tensor]) -> list[Tensor]:
     order = sorted(range(len(weights)), key=lambda number: -weights[number].dim())
     chunk = torch.cat([weights[number].flatten() for number in order])
     parts = chunk.split([weights[number].numel() for number in order])
-    found = {number: part.view_as(weights[number]) for number, part in zip(order, parts, strict=True)}
-    return [found[number] for number in range(len(weights))]
+    views = {number: part.view_as(weights[number]) for number, part in zip(order, parts, strict=True)}
+    return [views[number] for number in range(len(weights))]

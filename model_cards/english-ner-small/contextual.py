@@ -11,7 +11,7 @@ from transformers import AutoModel
 from .configuration_tagger import TaggerConfig, encoder_config
 from .frozen_vectors import NEEDS_PIECES
 
-#: Pieces, padding included, that the encoder reads at a time: bounds the memory of long documents.
+#: Pieces, padding included, that the encoder reads at a time; limits the memory for long documents.
 PIECES_AT_ONCE = 8192
 
 
@@ -23,12 +23,12 @@ class Windows(NamedTuple):
 
     first: Tensor  # (N,) index of a window's first piece among those of all sentences
     size: Tensor  # (N,) its pieces
-    home: Tensor  # (P,) the window from which a piece takes its state: that which holds it most centrally
+    home: Tensor  # (P,) the window from which a piece takes its state, in which it is nearest to the middle
     place: Tensor  # (P,) its index within that window
 
     @classmethod
     def of(cls, counts: Tensor, capacity: int, overlap: int) -> Windows:
-        """Windows over sentences of the given numbers of pieces (B,)."""
+        """Windows over sentences of `counts` (B,) pieces."""
         step = capacity - overlap
         number = torch.where(counts > 0, (-((overlap - counts) // step)).clamp(min=1), 0)  # (B,)
         before = number.cumsum(0) - number
@@ -49,8 +49,8 @@ class Windows(NamedTuple):
 class ContextualFeatures(nn.Module):
     """The states of a pretrained encoder over the pieces of a sentence (ELMo's role in chen2019).
 
-    A word's feature is the mean over its pieces' states, of several layers averaged; zeros for a word
-    without pieces. A frozen encoder has no dropout, and `states` can be computed once.
+    A word's feature is the mean over its pieces of their states, averaged over `context_layers`; zeros for a word
+    without pieces. A frozen encoder has no dropout, so `states` can be cached.
     """
 
     def __init__(self, config: TaggerConfig) -> None:
@@ -59,17 +59,17 @@ class ContextualFeatures(nn.Module):
         settings = encoder_config(config.context_encoder or {})
         self.encoder = AutoModel.from_config(settings, trust_remote_code=False)
         if getattr(self.encoder, "pooler", None) is not None:
-            self.encoder.pooler = None  # It reads the whole sentence into one vector, which nobody here wants.
+            self.encoder.pooler = None  # one vector per sentence, which is not used
         self.padding = settings.pad_token_id or 0
         self.output_size = settings.hidden_size
 
     def forward(self, piece_ids: Tensor | None, states: Tensor | None = None) -> Tensor:
-        """Features (B, T, hidden) of piece_ids (B, T, max_word_pieces), or of the result of `states` for these."""
+        """Features (B, T, hidden) of piece_ids (B, T, max_word_pieces), or cached ones from `states`."""
         if states is None:
             if piece_ids is None:
                 raise ValueError(NEEDS_PIECES)
             states = self.states(piece_ids)
-        if not states.numel():  # A batch without words may have lost the size.
+        if not states.numel():  # A batch without words may have a wrong last dimension.
             states = states.new_zeros(*states.shape[:2], self.output_size)
         return states
 
@@ -103,7 +103,7 @@ class ContextualFeatures(nn.Module):
             parts.append(self.read_together(pieces, first[begin:end], size[begin:end]))
             begin = end
         states = torch.cat(parts)
-        # From the order of sizes back to that of the windows.
+        # Restore the order of the windows.
         begins = (windows.size.cumsum(0) - windows.size)[order]
         rank = torch.arange(len(states), device=size.device) - (size.cumsum(0) - size).repeat_interleave(size)
         return torch.empty_like(states).index_copy(0, begins.repeat_interleave(size) + rank, states)

@@ -19,7 +19,7 @@ from .crf import (
 from .layers import readable
 from .tags import IGNORED, TagSpace
 
-#: For each parameter, the names of the entries of each dimension; None if these do not depend on the labels.
+#: For each parameter, the names of the entries of each dimension; None for a dimension that does not depend on labels.
 Axes = dict[str, tuple[list[Any] | None, ...]]
 
 
@@ -27,12 +27,12 @@ class Decoded(NamedTuple):
     """The decoded tags of a batch and their posterior."""
 
     path: Tensor  # (B, T) the best inner tags
-    log_probs: Tensor | None  # (B, T, K) log posterior of all inner tags, if asked for
-    path_log_probs: Tensor  # (B, T, 2) of the path's tags: by themselves, and given the tag before
+    log_probs: Tensor | None  # (B, T, K) log posterior of all inner tags, if requested
+    path_log_probs: Tensor  # (B, T, 2) log probabilities of the path's tags: marginal, and given the previous tag
 
 
 def build_decoder(config: TaggerConfig, tags: TagSpace, input_size: int) -> Decoder:
-    """The decoder that the config names. All architectures support all, so saved models include crf.py."""
+    """The decoder that the config names; every architecture supports both."""
     if config.decoder != "crf":
         return SoftmaxDecoder(config)
     if config.conditioned_transitions:
@@ -41,7 +41,7 @@ def build_decoder(config: TaggerConfig, tags: TagSpace, input_size: int) -> Deco
 
 
 class NoEmissions(nn.Module):
-    """Scores of 0 for all tags, for a CRF that scores pairs of tags alone."""
+    """Scores of 0 for all tags, for a CRF that only scores pairs of tags."""
 
     def __init__(self, num_tags: int) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Decoder(nn.Module):
         self.config = config
 
     def tempered(self, scores: Tensor) -> Tensor:
-        """Scores divided by the temperature, as all probabilities and losses are computed of them."""
+        """Scores divided by the temperature; probabilities and losses are computed from these."""
         temperature = self.config.score_temperature
         return scores if temperature == 1 else scores / temperature
 
@@ -71,15 +71,15 @@ class Decoder(nn.Module):
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
     ) -> Tensor:
-        """−log p of the gold tags: gold (B, T) → (B,). A word without label may have any tag."""
+        """−log p of the gold tags: gold (B, T) → (B,). A word without a label may have any tag."""
         raise NotImplementedError
 
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
-        """The best tags and the posterior: of these tags alone without `all_tags`."""
+        """The best tags and their posterior; with `all_tags`, also the posterior of all tags."""
         raise NotImplementedError
 
     def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
-        """The mean of −log p over the paths of a teacher with the pair posterior (B, T, K, K): (B,)."""
+        """Cross-entropy with the paths of a teacher, whose pair posterior is (B, T, K, K): (B,)."""
         raise ValueError("Only a model with a CRF or softmax can learn from a teacher; choose one.")
 
     def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
@@ -97,7 +97,7 @@ class Decoder(nn.Module):
     ) -> Decoded | Tensor:
         """Decode, or return the losses (B,) of gold tags (B, T) or of a teacher's pair posterior (B, T, K, K).
 
-        All of it here, where accelerate puts weights in place.
+        All calls go through `forward`, because accelerate loads offloaded weights there.
         """
         if teacher_pairs is not None:
             return self.cross_entropy(scores, teacher_pairs, lengths, states)
@@ -107,7 +107,7 @@ class Decoder(nn.Module):
 
 
 class SoftmaxDecoder(Decoder):
-    """Labels every word by itself."""
+    """Labels every word independently."""
 
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
@@ -118,13 +118,13 @@ class SoftmaxDecoder(Decoder):
         return losses.sum(1)
 
     def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
-        """With the marginals of each word."""
+        """Cross-entropy with the teacher's marginals of each word: (B,)."""
         inside = torch.arange(scores.shape[1], device=lengths.device) < lengths.unsqueeze(1)
         log_probs = self.tempered(scores).masked_fill(~inside.unsqueeze(2), 0).log_softmax(-1)  # padding may hold NaN
         return -(pairs.sum(2) * log_probs).sum((1, 2))
 
     def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
-        """Of independent words."""
+        """Products of the probabilities of neighbouring words, (B, T, K, K)."""
         inside = torch.arange(scores.shape[1], device=lengths.device) < lengths.unsqueeze(1)
         words = torch.where(inside.unsqueeze(2), self.tempered(scores).softmax(-1), 0)
         pairs = words.new_zeros(*words.shape, words.shape[2])
@@ -140,7 +140,7 @@ class SoftmaxDecoder(Decoder):
 
 
 class CrfDecoder(Decoder):
-    """Labels a sentence as a whole: a linear-chain CRF (lample2016; li2020, section 3.4).
+    """Labels all words of a sentence jointly: a linear-chain CRF (lample2016; li2020, section 3.4).
 
     Args:
         config: The config of the model; its `constrain_transitions` and `crf_boundaries` apply.
@@ -165,7 +165,7 @@ class CrfDecoder(Decoder):
         return {name: axes[name] for name, _ in self.named_parameters()}
 
     def reset_parameters(self) -> None:
-        """Start with equal scores, or with the initial values of one matrix, start and end included."""
+        """Start with zeros, or with Glorot's range for one matrix that includes start and end."""
         bound = (3 / (self.tags.num_inner + 2)) ** 0.5
         for parameter in self.parameters(recurse=False):
             drawn = self.config.initializer == "glorot"
@@ -178,29 +178,29 @@ class CrfDecoder(Decoder):
     def negative_log_likelihood(
         self, scores: Tensor, gold: Tensor, lengths: Tensor, states: Tensor | None = None
     ) -> Tensor:
-        """By the forward algorithm."""
+        """−log p by the forward algorithm: (B,)."""
         return negative_log_likelihood(self.tempered_chain(scores, states), lengths, gold)
 
     def cross_entropy(self, scores: Tensor, pairs: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
-        """Exact, by the forward algorithm."""
+        """Exact cross-entropy by the forward algorithm: (B,)."""
         return cross_entropy(self.tempered_chain(scores, states), lengths, pairs)
 
     def pair_posterior(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None) -> Tensor:
-        """By the forward-backward algorithm."""
+        """Posterior of pairs by the forward-backward algorithm: (B, T, K, K)."""
         return pair_posterior(self.tempered_chain(scores, states), lengths)
 
     def decode(self, scores: Tensor, lengths: Tensor, states: Tensor | None = None, all_tags: bool = True) -> Decoded:
-        """By the Viterbi and the forward-backward algorithm."""
+        """The best path by the Viterbi algorithm, its posterior by the forward-backward algorithm."""
         chain = self.chain(scores, states)
         dtype = chain.emissions.dtype
         if not readable(scores):
-            chain = chain.widened()  # once for both
+            chain = chain.widened()  # once for both algorithms
         path = best_path(chain, lengths)
         chain = Chain(*map(self.tempered, chain))
         return Decoded(path, *posterior(chain, lengths, path, all_tags, dtype))
 
     def chain(self, scores: Tensor, states: Tensor | None = None) -> Chain:
-        """Emissions, transitions, start and end in at least float32; −∞ for what is forbidden."""
+        """Emissions, transitions, start and end in at least float32; forbidden ones are −∞."""
         transitions, start = self.moves(states)
         nothing = transitions.new_zeros(scores.shape[-1])
         start, end = nothing if start is None else start, nothing if self.end is None else self.end
@@ -212,15 +212,15 @@ class CrfDecoder(Decoder):
         return Chain(scores, transitions, start, end).to(torch.promote_types(scores.dtype, torch.float32))
 
     def tempered_chain(self, scores: Tensor, states: Tensor | None) -> Chain:
-        """These scores, divided by the temperature."""
+        """The chain's scores divided by the temperature."""
         return Chain(*map(self.tempered, self.chain(scores, states)))
 
 
 class PairScores(nn.Linear):
     """W·h + b for each pair of `before` tags and K tags that follow: (…, h) → (…, before · K).
 
-    Initial weights are within ±`bound`: Glorot's rule for convolutions, which ma2016's program applies to all pairs,
-    those of the start included, as one tensor (h, K + 1, K + 1).
+    Initial weights are within ±`bound`: Glorot's rule for convolutions, which ma2016's program applies to one tensor
+    (h, K + 1, K + 1) of all pairs, start included.
     """
 
     def __init__(self, input_size: int, before: int, tags: int) -> None:
@@ -231,8 +231,8 @@ class PairScores(nn.Linear):
 class ConditionedCrfDecoder(CrfDecoder):
     """A CRF whose transitions depend on the words: W·h_t + b for each pair of tags (ma2016, section 2.3).
 
-    The start is one more tag to come from, so its scores depend on the first word. In ma2016 there is no end, and
-    `NoEmissions` beside the pairs.
+    The start is one more previous tag, so its scores depend on the first word. ma2016 scores neither an end nor single
+    tags (`NoEmissions`).
     """
 
     def __init__(self, config: TaggerConfig, tags: TagSpace, input_size: int) -> None:
@@ -245,7 +245,7 @@ class ConditionedCrfDecoder(CrfDecoder):
         self.starts = PairScores(self.input_size, 1, size) if with_start else None
 
     def label_axes(self) -> Axes:
-        """Rows of the weights by pairs of tags, those of the start by its tag."""
+        """Rows of the weights are named by pairs of tags, those of the start by the first tag."""
         tags = self.tags.inner_tags
         rows: dict[str, list[Any]] = {
             "pairs": [(before, after) for before in tags for after in tags],

@@ -12,21 +12,21 @@ from .configuration_tagger import SelfAttentionConfig
 
 
 def readable(values: Tensor) -> bool:
-    """True if Python may read values, so that shapes may depend on them.
+    """True if Python may read values at little cost, so that shapes may depend on them.
 
-    On a GPU the host would wait for them; a compiled graph would break.
+    On a GPU, the host would have to wait for the values; in a compiled graph, reading them causes a graph break.
     """
     return values.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 # --- Dropout ---------------------------------------------------------------------------------------------------------
 
-#: Random numbers that a 64-bit draw is cut into, and the number of values of each.
+#: Random numbers cut from one 64-bit draw, and the values that each can take.
 _PER_DRAW, _VALUES = 4, 1 << 16
 
 
 def dropout(values: Tensor, rate: float, training: bool = True) -> Tensor:
-    """`torch.nn.functional.dropout`, in about half the time on a CPU; the rate is rounded to a multiple of 2⁻¹⁶."""
+    """`torch.nn.functional.dropout`; about twice as fast on a CPU, where the rate is rounded to a multiple of 2⁻¹⁶."""
     if values.device.type != "cpu" or torch.compiler.is_compiling() or not training or not 0 < rate < 1:
         return F.dropout(values, rate, training)
     draws = torch.empty(-(-values.numel() // _PER_DRAW), dtype=torch.int64).random_(-(2**63), None)
@@ -37,22 +37,22 @@ def dropout(values: Tensor, rate: float, training: bool = True) -> Tensor:
 
 # --- Convolutions ----------------------------------------------------------------------------------------------------
 
-#: Pack only below this share of the padded size.
+#: All sentences are put in one row if it is shorter than this share of the padded size.
 WORTH_A_ROW = 0.8
 
 
 class Layout(NamedTuple):
     """A padded batch, of R = B rows and S = T columns, or all sentences in R = 1 row with gaps of zeros between them.
 
-    Either way a convolution reads zeros beyond the ends of a sentence, whatever its batch. The single row saves the
-    computation for padding; a GPU would have to wait for its length.
+    In both layouts a convolution reads zeros beyond the ends of a sentence, whatever its batch. The single row saves
+    the computation of padding; it is not used on a GPU, which would have to wait for the row's length.
     """
 
-    within: Tensor  # (R, 1, S): whether there is a word
+    within: Tensor  # (R, 1, S): true for words
     batch: int  # B
     time: int  # T
     words: Tensor | None = None  # (N,) indices of the words in the flattened (B, T), for a single row
-    places: Tensor | None = None  # (N,) and in the row
+    places: Tensor | None = None  # (N,) their indices in the row
 
     @classmethod
     def of(cls, lengths: Tensor, time: int, gap: int) -> Layout:
@@ -92,7 +92,7 @@ class Layout(NamedTuple):
 class HeadProjections(nn.Linear):
     """The linear maps of all heads: (…, input_size) → (…, heads · head_dim).
 
-    Initial weights are Glorot-uniform, within ±`bound`, each head's matrix by itself or all as one.
+    Initial weights are Glorot-uniform, within ±`bound`, for each head's matrix or for all heads as one matrix.
     """
 
     def __init__(self, config: SelfAttentionConfig, input_size: int) -> None:
@@ -105,9 +105,9 @@ class HeadProjections(nn.Linear):
 class WindowedSelfAttention(nn.Module):
     """Multi-head self-attention of li2020: C_k = softmax(Q_k K_kᵀ / √d) V_k, no bias, projection, residual or norm.
 
-    Windows start at 0, S, 2S, … with S = window - overlap, and a word attends within the window that holds it most
-    centrally. The windows depend on a sentence's own length, never on its batch; sentences of up to one window are
-    attended to as a whole.
+    Windows start at 0, S, 2S, … with S = window - overlap; a word attends within the window in which it is nearest to
+    the middle. Windows depend on the length of the sentence, never on its batch; a sentence that fits into one window
+    is attended to as a whole.
     """
 
     def __init__(self, config: SelfAttentionConfig, input_size: int) -> None:
@@ -144,7 +144,7 @@ class WindowedSelfAttention(nn.Module):
         return context.transpose(1, 2).flatten(2), weights
 
     def attend_in_windows(self, states: Tensor, lengths: Tensor, with_weights: bool) -> tuple[Tensor, Tensor | None]:
-        """Attend window by window, and take each word's context from the window that holds it most centrally."""
+        """Attend window by window; each word's context comes from its home window."""
         batch, time, _ = states.shape
         step = self.window - self.overlap
         home = self.home_windows(lengths, time)  # (B, T)
@@ -165,7 +165,7 @@ class WindowedSelfAttention(nn.Module):
     def home_windows(self, lengths: Tensor, time: int) -> Tensor:
         """The number of the window from which each word takes its context: lengths (B,) → (B, T)."""
         step = self.window - self.overlap
-        last = (-((self.overlap - lengths) // step)).clamp(min=1) - 1  # Each sentence's own last window.
+        last = (-((self.overlap - lengths) // step)).clamp(min=1) - 1  # the last window of each sentence
         position = torch.arange(time, device=lengths.device)
         home = ((position - self.overlap // 2) // step).clamp(min=0)
         return torch.minimum(home, last.unsqueeze(1))
@@ -174,8 +174,8 @@ class WindowedSelfAttention(nn.Module):
 def attend(
     query: Tensor, key: Tensor, value: Tensor, allowed: Tensor, with_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Scaled dot-product attention over the allowed keys: allowed (B, T), the rest (B, heads, T, head_dim)."""
-    # Without any word all keys are allowed, so that the result is finite.
+    """Scaled dot-product attention over the allowed keys: allowed (B, T), other tensors (B, heads, T, head_dim)."""
+    # In a sentence without words all keys are allowed, so that the result is finite.
     allowed = allowed | ~allowed.any(-1, keepdim=True)
     mask = allowed[:, None, None, :]
     if not with_weights:

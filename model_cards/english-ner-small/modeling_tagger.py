@@ -1,4 +1,4 @@
-"""The base class of all taggers: one forward pass, to which an architecture adds its encoder."""
+"""The base class of all taggers. An architecture adds its encoder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .layers import HeadProjections, readable
 from .recurrent import BiLayer, DistinctWords
 from .tags import IGNORED, TagSpace
 
-#: The features of words (B, T, d), as a tensor or as those of the distinct words.
+#: The features of words: a tensor (B, T, d), or a table of distinct words.
 Features = Tensor | DistinctWords
 
 #: Margin of the logit of a decoded label above all others, so that argmax is the decoded path.
@@ -36,13 +36,14 @@ class TaggerOutput(ModelOutput):
             decoder's posterior, except that a label more probable than the decoded one is lowered to just below it.
             None in training with labels.
         hidden_states: With `output_hidden_states`: the word features (B, T, d), then the states (B, T, size) of each
-            layer of the encoder, of which the last are classified. Sizes differ; values at padding are arbitrary.
+            layer of the encoder; the last are the input of the classifier. Sizes differ; values at padding are
+            arbitrary.
         attentions: With `output_attentions`, one tensor (B, heads, T, T) for each layer of attention; None for models
             without attention.
         path: (B, T), without `output_logits`: the decoded labels.
-        path_log_probs: (B, T, 2), with `output_path_log_probs`: log probability of a word's decoded inner tag, by
-            itself and given the decoded tag of the word before. The first of a span's first word and the second of its
-            others add up to the exact log probability of the span.
+        path_log_probs: (B, T, 2), with `output_path_log_probs`: log probability of a word's decoded inner tag,
+            marginal and given the decoded tag of the previous word. The marginal of a span's first word and the
+            conditionals of its other words add up to the exact log probability of the span.
     """
 
     loss: Tensor | None = None
@@ -69,7 +70,7 @@ class Encoded(NamedTuple):
 
 
 class Encoder(nn.Module):
-    """The part in which architectures differ: features (B, T, d) to states (B, T, output_size)."""
+    """The part in which architectures differ: features (B, T, d) → states (B, T, output_size)."""
 
     output_size: int
 
@@ -99,13 +100,13 @@ class TaggerForTokenClassification(PreTrainedModel):
         self.features = WordFeatures(config)
         self.encoder = self.encoder_class(config, self.features.output_size)
         self.build_head(config)
-        # Not split by a device map.
+        # Modules that a device map must not split.
         self._no_split_modules = [type(part).__name__ for part in (self.features, self.encoder, self.decoder)]
         self.post_init()
         self.freeze()
 
     def follow_labels(self) -> None:
-        """Rename the tags as `config.id2label` has changed since the model was built.
+        """Rename the tags if `config.id2label` has changed since the model was built.
 
         Raises:
             ValueError: If the new labels need other weights.
@@ -122,7 +123,7 @@ class TaggerForTokenClassification(PreTrainedModel):
             ) from None
 
     def save_pretrained(self, *args: Any, **kwargs: Any) -> None:
-        """Save as the base class does, with labels that the weights fit."""
+        """Save as the base class does, after a check that the labels fit the weights."""
         self.follow_labels()
         super().save_pretrained(*args, **kwargs)
 
@@ -150,7 +151,7 @@ class TaggerForTokenClassification(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Initialise the parameters of a module itself, by its own `reset_parameters` if it has one."""
+        """Initialise the parameters of one module, by its `reset_parameters` if it has one."""
         if isinstance(module, (nn.Linear, nn.Conv1d)):
             if isinstance(module, (PairScores, HeadProjections)):
                 nn.init.uniform_(module.weight, -module.bound, module.bound)
@@ -172,7 +173,7 @@ class TaggerForTokenClassification(PreTrainedModel):
     def freeze(self) -> None:
         """Freeze the parts that the config freezes; `from_pretrained` undoes it, so `train()` repeats it."""
         if self.features.context is not None and self.config.context_frozen:
-            # Without dropout, so that its states can be cached.
+            # In evaluation mode there is no dropout, so its states can be cached.
             self.features.context.encoder.eval().requires_grad_(False)
 
     def train(self, mode: bool = True) -> TaggerForTokenClassification:
@@ -190,8 +191,8 @@ class TaggerForTokenClassification(PreTrainedModel):
         self.features.words = value
 
     def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Embedding:
-        """Raise: word ids are those of the tokenizer, which learns words from a corpus."""
-        raise NotImplementedError("For more words, continue training with a corpus that holds them.")
+        """Raise: the vocabulary is the tokenizer's, which is built from a corpus."""
+        raise NotImplementedError("For more words, continue training on a corpus that contains them.")
 
     @can_return_tuple
     def forward(
@@ -218,21 +219,20 @@ class TaggerForTokenClassification(PreTrainedModel):
             input_ids: Word ids (B, T), 0 for padding on either side.
             char_ids: Character ids (B, T, max_word_chars), or as many as the longest word has.
             attention_mask: (B, T), 1 for words and 0 for padding; by default, where `input_ids` is not 0.
-            labels: Public labels (B, T), −100 for words without label.
-            piece_ids: Pieces of the words (B, T, max_word_pieces), for models that make features of them.
-            context_states: Results of `features.context.states` for the pieces, (B, T, hidden), in place of the
-                pieces.
-            output_attentions: Return attention weights; by default as the config has it.
-            output_hidden_states: Return the states of all layers; by default as the config has it.
-            output_logits: False for the decoded labels in place of their posterior, which takes less time.
+            labels: Public labels (B, T), −100 for words without a label.
+            piece_ids: Pieces of the words (B, T, max_word_pieces), for models with features of pieces.
+            context_states: Cached results of `features.context.states`, (B, T, hidden), in place of the pieces.
+            output_attentions: Return attention weights; by default as in the config.
+            output_hidden_states: Return the states of all layers; by default as in the config.
+            output_logits: False to return the decoded labels without their posterior, which is faster.
             output_path_log_probs: Return the log probabilities of the decoded inner tags.
             num_items_in_batch: The divisor of the summed loss when the batch is a part of a larger one: labelled
                 words for `loss_reduction="token"`, sentences for "sentence", nothing for "sum".
             word_states: For inference on a CPU, results of `word_states` for distinct words, (D, e), in place of
-                characters and pieces; `input_ids` are then rows of them, and the mask must be given.
-            teacher_pairs: Pair posterior (B, T, K, K) of a teacher over the inner tags, see `crf.pair_posterior`; the
-                loss is then in part the mean of −log p over the teacher's paths.
-            teacher_weight: That part, from 0 to 1; the rest is of the labels.
+                characters and pieces; `input_ids` are then their row numbers, and the mask is required.
+            teacher_pairs: Pair posterior (B, T, K, K) of a teacher over the inner tags, see `crf.pair_posterior`; it
+                adds the cross-entropy with the teacher's paths to the loss.
+            teacher_weight: Weight of this cross-entropy, from 0 to 1; the weight of the labels' loss is the rest.
             kwargs: `return_dict=False` for a plain tuple; other arguments of the Trainer or a pipeline are ignored.
         """
         self.follow_labels()
@@ -243,7 +243,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
         batch, time = input_ids.shape
-        given = {
+        tensors = {
             "input_ids": input_ids,
             "char_ids": char_ids,
             "piece_ids": piece_ids,
@@ -251,13 +251,13 @@ class TaggerForTokenClassification(PreTrainedModel):
             "labels": labels,
             "teacher_pairs": teacher_pairs,
         }
-        inputs = {name: values for name, values in given.items() if values is not None}
+        inputs = {name: values for name, values in tensors.items() if values is not None}
         mask = (input_ids != self.config.pad_token_id) if attention_mask is None else attention_mask.bool()
         if not batch or not time:
-            # Layers need at least one word: they get padding, whose results are cut off below.
+            # Layers need at least one word, so padding is added, and its results are cut off below.
             mask = _one_word(mask)
             inputs = {name: _one_word(values, IGNORED * (name == "labels")) for name, values in inputs.items()}
-        # Padding is moved to the right: encoders and decoders only know lengths.
+        # Padding is moved to the right, since encoders and decoders only read lengths.
         order = (
             None if _is_right_padded(mask) else torch.argsort(mask.to(torch.uint8), dim=1, descending=True, stable=True)
         )
@@ -278,8 +278,8 @@ class TaggerForTokenClassification(PreTrainedModel):
         scores = self.score(encoded.states)
         output: dict[str, Any] = {}
         if gold is not None:
-            judged = [(scores, encoded.states), *((self.score(states), states) for states in encoded.earlier)]
-            losses = [self.loss(*each, gold, lengths, num_items_in_batch, teacher) for each in judged]
+            scored = [(scores, encoded.states), *((self.score(states), states) for states in encoded.earlier)]
+            losses = [self.loss(*pair, gold, lengths, num_items_in_batch, teacher) for pair in scored]
             output["loss"] = torch.stack(losses).mean()
         if gold is None or not self.training:
             decoded = self.decoder(scores, lengths, encoded.states, all_tags=output_logits)
@@ -291,8 +291,8 @@ class TaggerForTokenClassification(PreTrainedModel):
             if output_path_log_probs:
                 output["path_log_probs"] = _restore(decoded.path_log_probs, order)[:batch, :time]
         if output_hidden_states:
-            # Not by transformers' `capture_outputs`: layers return the words in another order than the input.
-            output["hidden_states"] = tuple(_restore(each, order)[:batch, :time] for each in encoded.hidden_states)
+            # Not by transformers' `capture_outputs`: the words of layers' outputs are in another order than the input.
+            output["hidden_states"] = tuple(_restore(states, order)[:batch, :time] for states in encoded.hidden_states)
         if encoded.attentions is not None:
             both_ways = (_restore(_restore(weights, order, 2), order, 3) for weights in encoded.attentions)
             output["attentions"] = tuple(weights[:batch, :, :time, :time] for weights in both_ways)
@@ -323,7 +323,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         return encoded._replace(hidden_states=(features, *encoded.hidden_states)) if output_hidden_states else encoded
 
     def word_states(self, input_ids: Tensor, char_ids: Tensor, piece_ids: Tensor | None = None) -> Tensor:
-        """Features of distinct words (D,) for `forward`, or the products of the first layer with them."""
+        """Features of distinct words (D,) for `forward`, or the input products of the encoder's first layer."""
         pieces = None if piece_ids is None else piece_ids.unsqueeze(0)
         features = self.features(input_ids.unsqueeze(0), char_ids.unsqueeze(0), pieces).squeeze(0)
         layer = self.encoder.first_layer
@@ -350,13 +350,13 @@ class TaggerForTokenClassification(PreTrainedModel):
     ) -> Tensor:
         """Negative log-likelihood of inner tags (B, T), reduced as the config says.
 
-        Of a pair posterior and its weight, `teacher`, comes that part of the loss.
+        `teacher` is a pair posterior and the weight of the cross-entropy with it.
         """
         losses = self.decoder(scores, lengths, states, gold).to(gold.device)
         if teacher is not None:
             pairs, weight = teacher
-            taught = self.decoder(scores, lengths, states, teacher_pairs=pairs).to(gold.device)
-            losses = (1 - weight) * losses + weight * taught
+            teacher_losses = self.decoder(scores, lengths, states, teacher_pairs=pairs).to(gold.device)
+            losses = (1 - weight) * losses + weight * teacher_losses
         if self.config.loss_reduction == "sum":
             return losses.sum()
         if num_items_in_batch is None:
@@ -375,7 +375,7 @@ class TaggerForTokenClassification(PreTrainedModel):
         return self.tags.to_public_path(decoded.path, mask, repair=self.config.malformed_spans == "repair")
 
     def public_logits(self, decoded: Decoded, path: Tensor) -> Tensor:
-        """Log posterior of the public labels (B, T, L), in which the decoded ones (B, T) are the maxima."""
+        """Log posterior of the public labels (B, T, L), lowered where it exceeds that of the decoded label (B, T)."""
         assert decoded.log_probs is not None
         path = path.unsqueeze(-1)
         log_probs = self.tags.to_public_log_probs(decoded.log_probs)
@@ -387,7 +387,7 @@ class TaggerForTokenClassification(PreTrainedModel):
     ) -> None:
         """Raise on ids outside the vocabularies, wrong widths and unknown labels."""
         if char_ids is None:
-            raise ValueError("char_ids is missing; give all that the tokenizer returns.")
+            raise ValueError("char_ids is missing; pass all outputs of the tokenizer: model(**tokenizer(…)).")
         config = self.config
         limits = [
             ("input_ids", input_ids, input_ids.shape[-1], config.vocab_size),
@@ -408,17 +408,17 @@ class TaggerForTokenClassification(PreTrainedModel):
         ):
             raise ValueError(
                 f"labels must be from 0 to {config.num_labels - 1} ({', '.join(config.labels)}), and {IGNORED} for "
-                "words without label; build the config with the id2label of the data."
+                "words without a label; build the config with the id2label of the data."
             )
 
 
 def _beyond(ids: Tensor, size: int) -> bool:
-    """True if ids are not all from 0 to size - 1; on a GPU false, where embeddings report it."""
+    """True if an id is not from 0 to size - 1; false on a GPU, where the embeddings report it."""
     return readable(ids) and not torch.equal(ids, ids.clamp(0, size - 1))
 
 
 def _one_word(values: Tensor, fill: int = 0) -> Tensor:
-    """Padding in place of values (B, T, …) with B or T of 0; both become at least 1."""
+    """Padding in place of values (B, T, …) whose B or T is 0; both become at least 1."""
     return values.new_full((max(values.shape[0], 1), max(values.shape[1], 1), *values.shape[2:]), fill)
 
 
@@ -435,7 +435,7 @@ def _reorder(values: Tensor, order: Tensor) -> Tensor:
 
 
 def _is_right_padded(mask: Tensor) -> bool:
-    """True if no word of a mask (B, T) comes after padding; false if that is not readable."""
+    """True if no word of a mask (B, T) comes after padding; false if the mask is not readable."""
     return readable(mask) and not bool((mask[:, 1:] & ~mask[:, :-1]).any())
 
 

@@ -16,19 +16,19 @@ IGNORED = -100
 class Tables(NamedTuple):
     """K inner tags and L public labels as tensors on one device."""
 
-    kind: Tensor  # (K,) of O B I E S, per inner tag
-    entity_type: Tensor  # (K,) index of the type, per inner tag
-    public: Tensor  # (K,) public label, per inner tag
-    members: Tensor  # (L, 2) the inner tags of a public label, twice the same if there is one
-    public_kind: Tensor  # (L,) O, B or I, per public label
-    public_type: Tensor  # (L,)
+    kind: Tensor  # (K,) the kind (O, B, I, E or S) of an inner tag
+    entity_type: Tensor  # (K,) its type
+    public: Tensor  # (K,) its public label
+    members: Tensor  # (L, 2) the inner tags of a public label; a single one is repeated
+    public_kind: Tensor  # (L,) the kind (O, B or I) of a public label
+    public_type: Tensor  # (L,) its type
     inner: Tensor  # (5, types) inner tag of a kind and a type
     begin_label: Tensor  # (types,) public B- label
     inside_label: Tensor  # (types,) public I- label; the B- label where there is none
-    continued: Tensor  # (K, K) true where the tag of a column continues the chunk of that of the row before it
-    whole: Tensor  # (K, K) true where a chunk may begin with the tag of the row and end with that of the column
-    label_of: Tensor  # (K, K) public label of the tag of a column after that of the row
-    inner_of: Tensor  # (2, 2, L) inner tag of a public label, by whether it continues a chunk and is continued
+    continued: Tensor  # (K, K) true if the column's tag, after the row's tag, continues its chunk
+    whole: Tensor  # (K, K) true if a chunk may begin with the row's tag and end with the column's
+    label_of: Tensor  # (K, K) public label of the column's tag after the row's
+    inner_of: Tensor  # (2, 2, L) inner tag of a public label; axes: continues a chunk or not, is continued or not
     barred_transitions: Tensor  # (K, K) forbidden transitions from row to column
     barred_start: Tensor  # (K,) tags that cannot start a sentence
     barred_end: Tensor  # (K,) tags that cannot end one
@@ -38,24 +38,24 @@ class TagSpace:
     """Translates between the public labels of a config and the inner tags of its model.
 
     Public IOB2 labels become inner BIOES tags: O, then B, I, E, S of each type in the order of the types' first
-    labels, or S alone for a type that has no I- label and so only entities of one word. With the scheme "iob2" there
-    are only B and I, and an entity may end anywhere. Labels without B- or I- prefixes are plain (parts of speech, say):
-    inner and public tags are the same.
+    labels. A type without an I- label has only entities of one word, and S alone. The scheme "iob2" has only B and I,
+    and an entity may end anywhere. Labels without B- or I- prefixes, such as parts of speech, are plain: inner and
+    public tags are the same.
     """
 
     def __init__(self, labels: list[str], scheme: str = "bioes") -> None:
         self.labels, self.scheme = labels, scheme
         if len(set(labels)) < len(labels):
-            raise ValueError(f"The labels {labels} name one label twice; give every id of id2label a name of its own.")
+            raise ValueError(f"The labels {labels} name one label twice; give every id of id2label another name.")
         self.chunked = any(label.startswith(("B-", "I-")) for label in labels)
         self._lists = _chunk_tables(labels, scheme) if self.chunked else _plain_tables(labels)
         self._on: dict[torch.device, Tables] = {}
 
     def rename(self, labels: list[str]) -> None:
-        """Take new names for the same labels.
+        """Rename the labels.
 
         Raises:
-            ValueError: If these are other labels, or a label of before has a new place.
+            ValueError: If the new labels have other tags, or an old label has a new position.
         """
         moved = any(label in self.labels and self.labels.index(label) != at for at, label in enumerate(labels))
         renamed = TagSpace(labels, self.scheme)
@@ -66,8 +66,8 @@ class TagSpace:
     def on(self, device: torch.device) -> Tables:
         """The tables on a device.
 
-        Not buffers: these would lose their values on the meta device, in `to_empty` and in loading, and would be on one
-        device when a model is spread over several.
+        They are not buffers: buffers would lose their values on the meta device, in `to_empty` and in loading, and
+        would be on one device when a model is spread over several.
         """
         if torch.compiler.is_compiling():
             return self._tables(device)
@@ -104,7 +104,7 @@ class TagSpace:
 
     @property
     def num_types(self) -> int:
-        """Number of types of chunks; plain labels are types of their own."""
+        """Number of types of chunks; each plain label is a type."""
         return len(self._lists["begin_label"])
 
     @property
@@ -140,8 +140,8 @@ class TagSpace:
     def to_public_path(self, path: Tensor, mask: Tensor, repair: bool = False) -> Tensor:
         """Inner tags (B, T) of sentences with mask (B, T) as public labels of well-formed spans.
 
-        Spans other than B I* E or S of one type are dropped (li2020), or with `repair` read as by conlleval: a chunk
-        starts wherever none of its type is open.
+        Malformed spans, other than B I* E or S of one type, are dropped (li2020). With `repair` they are read as by
+        conlleval: a chunk starts wherever none of its type is open.
         """
         if not self.chunked:
             return path
@@ -168,8 +168,8 @@ class TagSpace:
 
 def _shifted(values: Tensor, offset: int, fill: float) -> Tensor:
     """Each word's left neighbour (offset 1) or right neighbour (offset -1) along dimension 1, `fill` at the edge."""
-    kept, edge = (values[:, :-1], (1, 0)) if offset == 1 else (values[:, 1:], (0, 1))
-    return nn.functional.pad(kept, edge, value=fill)
+    neighbours, edge = (values[:, :-1], (1, 0)) if offset == 1 else (values[:, 1:], (0, 1))
+    return nn.functional.pad(neighbours, edge, value=fill)
 
 
 def _chunk_tables(labels: list[str], scheme: str) -> dict[str, list]:
@@ -201,9 +201,9 @@ def _chunk_tables(labels: list[str], scheme: str) -> dict[str, list]:
         kinds: tuple[int, ...] = (BEGIN, INSIDE, END, SINGLE) if inside != begin else (SINGLE,)
         if scheme == "iob2":
             kinds = (BEGIN, INSIDE)[: len(kinds)]
-        for each in kinds:
-            inner[each][index] = len(tags)
-            tags.append((each, index, begin if each in (BEGIN, SINGLE) else inside))
+        for kind_ in kinds:
+            inner[kind_][index] = len(tags)
+            tags.append((kind_, index, begin if kind_ in (BEGIN, SINGLE) else inside))
         if scheme == "iob2":
             inner[SINGLE][index], inner[END][index] = inner[BEGIN][index], inner[INSIDE][index]
     types_of = [NO_TYPE if label == "O" else types.index(label[2:]) for label in labels]

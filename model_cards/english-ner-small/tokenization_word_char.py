@@ -39,7 +39,7 @@ NO_LIMIT = 10**9
 #: Longer words are unknown; keeps the time for a word of any length linear.
 LONGEST_KNOWN_WORD = 200
 
-#: Replaces a given word without characters, which the backend would drop.
+#: Replaces an empty word, which the backend would drop.
 _PLACEHOLDER = "\ue000"
 
 #: Never used, but the aggregation strategies of the pipeline need a continuing prefix to recognise words.
@@ -51,19 +51,19 @@ _CHOICES = {"casing": ("keep", "lower"), "digits": ("keep", "zero"), "character_
 #: The characters that have a type if `character_types` is "ascii".
 ASCII_CHARACTERS = string.ascii_letters + string.digits + string.punctuation
 
-#: The letters of all other characters then, by their letters otherwise.
+#: The type letters of all other characters in this case, from their Unicode types.
 _BEYOND_ASCII = str.maketrans("Uldp", "Nn..")
 
 
 class WordCharTokenizer(PreTrainedTokenizerFast):
-    """Words by one rule (`word_rule.WORD_PATTERN`), or exactly as given with `is_split_into_words=True`.
+    """Splits texts into words by one rule (`word_rule.WORD_PATTERN`), or takes lists of words as they are.
 
     Returns `input_ids` (0 pads, 1 is unknown), `char_ids` (words × max_word_chars; 0 pads, 1 is unknown, 2 to 5 are
     unknown upper-case, lower-case, digit and punctuation characters) and `attention_mask`; with an encoder's pieces
-    also `piece_ids` (words × max_word_pieces; 0 pads, a piece's id in the encoder and one more). Offsets are exact, a
-    sentence is never cut unless asked for, and one tokenizer may serve several threads at once.
+    also `piece_ids` (words × max_word_pieces; 0 pads, other ids are those of the encoder plus 1). Offsets are exact,
+    sentences are truncated only on request, and several threads may share a tokenizer.
 
-    Build one with `from_corpus`; load and save it by the ordinary calls.
+    Build one with `from_corpus`; load it with `from_pretrained` and save it with `save_pretrained`.
     """
 
     model_input_names = ["input_ids", "char_ids", "attention_mask"]
@@ -96,14 +96,14 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             digits: "keep", or "zero" to read every digit as 0, in words and in characters (lample2016).
             max_word_chars: Characters a word is cut or padded to (li2020: 20; lample2016 does not cut words: 200).
             min_char_count: Characters seen less often are known by their type alone.
-            vector_words: Words that have a pretrained vector. They are known, too, whether the corpus holds them or
-                not; their ids come after those of the corpus.
-            fallback: What is tried, in this order, for a word that is not known as it stands: "lower" its lower-cased
+            vector_words: Words with a pretrained vector. They are known even if the corpus lacks them; their ids come
+                after those of the corpus.
+            fallback: Forms that are looked up, in this order, for a word that is not known: "lower" its lower-cased
                 form, "zero" its form with every digit as 0, "lower_zero" both (lample2016: lower, lower_zero).
             pieces: The tokenizer of an encoder, for models that compose words of its pieces or read its states.
-            max_word_pieces: Pieces of a word that are looked at; the fixed width of `piece_ids`.
-            character_types: Characters that are letters, digits or punctuation for the character CNN: those of
-                "unicode", or of "ascii" alone (li2020's program), which are then all known. Casing is that of all
+            max_word_pieces: Maximum pieces of a word; the fixed width of `piece_ids`.
+            character_types: Characters that count as letters, digits or punctuation for the character CNN: "unicode",
+                or "ascii" for these alone (li2020's program), all of which are then known. Casing always counts all
                 letters.
         """
         if isinstance(sentences, str):
@@ -127,9 +127,9 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         if character_types == "ascii":
             characters += fold(ASCII_CHARACTERS, "keep", digits)
         known = {word: count for word, count in words.items() if count >= min_count}
-        beside = [word for word in dict.fromkeys(vector_words) if word not in known and may_be_known(word)]
+        extra = [word for word in dict.fromkeys(vector_words) if word not in known and may_be_known(word)]
         return cls.from_vocabulary(
-            [PAD, UNKNOWN, *known, *beside],
+            [PAD, UNKNOWN, *known, *extra],
             "".join(dict.fromkeys(characters)),
             pieces,
             **policies,
@@ -186,7 +186,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         self.__dict__.update(state)
         self._tokenizer.encode_special_tokens = self.split_special_tokens
 
-    # The calls of older programs.
+    # Older names of `__call__`.
     encode_plus = batch_encode_plus = PreTrainedTokenizerFast.__call__
 
     @property
@@ -206,7 +206,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @property
     def max_word_pieces(self) -> int:
-        """Pieces of a word that are looked at; 0 if words are not cut into pieces."""
+        """Maximum pieces of a word; 0 if words are not cut into pieces."""
         return self.init_kwargs["max_word_pieces"]
 
     @property
@@ -218,10 +218,10 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             path = self.init_kwargs.get("piece_tokenizer_file")
             if path is None:
                 name = self.vocab_files_names["piece_tokenizer_file"]
-                raise ValueError(f"{name} is missing beside tokenizer.json; copy the whole folder of the model.")
+                raise ValueError(f"{name} is missing next to tokenizer.json; copy the whole folder of the model.")
             try:
                 self._pieces = WordPieces(Tokenizer.from_file(path).to_str())
-            # What the tokenizers library raises has no type of its own.
+            # The tokenizers library raises a plain Exception.
             except Exception as error:
                 raise ValueError(f"{path} is not a tokenizer ({error}); copy it again.") from None
         return self._pieces
@@ -229,7 +229,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
     def _save_pretrained(
         self, save_directory: Any, file_names: Any, legacy_format: Any = None, filename_prefix: Any = None
     ) -> tuple[str, ...]:
-        """Save as the base class does, but without indentation, and the pieces in a file of their own."""
+        """Save as the base class does, but without indentation; the pieces' tokenizer is a second file."""
         file_names = super()._save_pretrained(save_directory, file_names, legacy_format, filename_prefix)
         folder = f"{save_directory}/{filename_prefix}-" if filename_prefix else f"{save_directory}/"
         self.backend_tokenizer.save(folder + self.vocab_files_names["tokenizer_file"], pretty=False)
@@ -266,7 +266,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
 
     @property
     def lookup(self) -> WordLookup:
-        """Splits texts into words and finds their ids, as it does in the ONNX runtime."""
+        """Splits texts into words and finds their ids; the ONNX runtime uses the same class."""
         return WordLookup(self._tokenizer, self.init_kwargs, self.pieces)
 
     def _encode_plus(
@@ -295,7 +295,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         encodings that come out of it.
         """
         if text_pair is not None:
-            raise ValueError("WordCharTokenizer reads single texts; give text pairs as texts of their own.")
+            raise ValueError("WordCharTokenizer does not read pairs of texts; pass two texts.")
         batch, batched = _as_batch(text, is_split_into_words)
         for number, sentence in enumerate(batch):
             check_sentence(sentence, is_split_into_words, number)
@@ -303,7 +303,7 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         words = self.lookup.words_of(batch, is_split_into_words, encodings)
         if truncation_strategy != TruncationStrategy.DO_NOT_TRUNCATE and max_length is not None:
             _truncate(encodings, max_length, stride, self.truncation_side)
-        parts = [[each, *each.overflowing] if return_overflowing_tokens else [each] for each in encodings]
+        parts = [[first, *first.overflowing] if return_overflowing_tokens else [first] for first in encodings]
         rows, sentences = list(chain(*parts)), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         if padding_strategy != PaddingStrategy.DO_NOT_PAD:
             width = _padded_width(rows, padding_strategy, max_length, pad_to_multiple_of)
@@ -342,15 +342,15 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
         return self.lookup.words_of(batch, is_split_into_words)
 
     def _encode_words(self, batch: Sequence[Any], is_split_into_words: bool) -> list[Encoding]:
-        """Run the backend: the word rule on texts, only the look-up on given words."""
+        """Run the backend: the word rule and the look-up on texts, the look-up alone on lists of words."""
         if not batch:
             return []
         if not is_split_into_words:
             return self._tokenizer.encode_batch(batch, add_special_tokens=False)
-        # A backend with the same vocabulary and without the rule: one token for each given word.
+        # A backend with the same vocabulary and without the rule: one token for each word.
         look_up = Tokenizer(self._tokenizer.model)
-        given = [[word or _PLACEHOLDER for word in words] for words in batch]
-        return look_up.encode_batch(given, is_pretokenized=True, add_special_tokens=False)
+        nonempty = [[word or _PLACEHOLDER for word in words] for words in batch]
+        return look_up.encode_batch(nonempty, is_pretokenized=True, add_special_tokens=False)
 
     def _pad(self, encoded_inputs: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Pad one example including its characters and pieces."""
@@ -361,8 +361,8 @@ class WordCharTokenizer(PreTrainedTokenizerFast):
             if missing and name in encoded_inputs:
                 padding = [[0] * width] * missing
                 rows = list(encoded_inputs[name])
-                left = (kwargs.get("padding_side") or self.padding_side) == "left"
-                encoded_inputs[name] = padding + rows if left else rows + padding
+                on_left = (kwargs.get("padding_side") or self.padding_side) == "left"
+                encoded_inputs[name] = padding + rows if on_left else rows + padding
         return encoded_inputs
 
 
@@ -399,7 +399,7 @@ def _padded_width(rows: list[Encoding], strategy: PaddingStrategy, max_length: i
 
 
 def _word_numbers(row: Encoding, begin: int) -> np.ndarray:
-    """The number of each word of a row among all words, where its sentence begins at `begin`; -1 for padding."""
+    """The number among all words of each word of a row, whose sentence begins at `begin`; -1 for padding."""
     return np.array([-1 if word is None else begin + word for word in row.word_ids], dtype=np.int64)
 
 
@@ -434,7 +434,7 @@ def check_policies(policies: dict[str, Any]) -> None:
 
 
 def known_forms(surfaces: Counter[str], casing: str, digits: str) -> tuple[dict[str, int], dict[str, int]]:
-    """Known words and characters of surface forms with their counts, most frequent first, then alphabetically."""
+    """Folded words and characters of surface forms with their counts, most frequent first, then alphabetically."""
     words: Counter[str] = Counter()
     characters: Counter[str] = Counter()
     for surface, count in surfaces.items():
@@ -467,7 +467,7 @@ def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> Non
         kind, fits = "a text or a list of texts", isinstance(sentence, str)
     if not fits:
         raise ValueError(
-            f"With is_split_into_words={is_split_into_words} the tokenizer reads {kind}; text {number} is not so."
+            f"With is_split_into_words={is_split_into_words} the tokenizer reads {kind}; text {number} is neither."
         )
     check_text("".join(sentence), number)
 
@@ -476,16 +476,16 @@ def check_sentence(sentence: Any, is_split_into_words: bool, number: int) -> Non
 
 
 def type_letters(characters: str, ascii_only: bool = False) -> str:
-    """One letter a character id, the reserved ones included, for a config's `char_types`.
+    """One letter per character id, the reserved ids included, for a config's `char_types`.
 
-    With `ascii_only`, all ASCII characters must be known: unknown ones of any type are then beyond ASCII.
+    With `ascii_only`, all ASCII characters must be known, so that every unknown character is beyond ASCII.
     """
-    known = "".join(CHARACTER_TYPE_CODES[type_] for type_ in character_types()[code_points(characters)])
+    letters = "".join(CHARACTER_TYPE_CODES[type_] for type_ in character_types()[code_points(characters)])
     if not ascii_only:
-        return RESERVED_CHARACTER_TYPES + known
-    beyond = (RESERVED_CHARACTER_TYPES + known).translate(_BEYOND_ASCII)
+        return RESERVED_CHARACTER_TYPES + letters
+    non_ascii = (RESERVED_CHARACTER_TYPES + letters).translate(_BEYOND_ASCII)
     size = len(RESERVED_CHARACTER_TYPES)
-    return beyond[:size] + "".join(
+    return non_ascii[:size] + "".join(
         letter if character in ASCII_CHARACTERS else other
-        for character, letter, other in zip(characters, known, beyond[size:], strict=True)
+        for character, letter, other in zip(characters, letters, non_ascii[size:], strict=True)
     )

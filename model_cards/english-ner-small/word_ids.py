@@ -1,6 +1,6 @@
-"""The words of texts, ids of words, characters and pieces, and chunks of tags, with NumPy and tokenizers alone.
+"""Words of texts, ids of words, characters and pieces, and chunks of tags, in NumPy.
 
-The tokenizer, the models, corpora and scores use it; an export copies it into `onnx_tagger.py`.
+Used by the tokenizer, the models, corpora and scores; an ONNX export copies it into `onnx_tagger.py`.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from tokenizers import Encoding, Tokenizer
 PAD, UNKNOWN = "[PAD]", "[UNK]"
 UNKNOWN_ID = 1
 
-#: Casing and digits of the further forms under which a word is looked up.
+#: Casing and digits of the forms under which an unknown word is looked up.
 FALLBACKS = {"lower": ("lower", "keep"), "zero": ("keep", "zero"), "lower_zero": ("lower", "zero")}
 
-#: One letter a character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol; "N" and
+#: One letter per character id: "." other, "U" upper-case, "l" lower-case, "d" digit, "p" punctuation or symbol; "N" and
 #: "n" upper- and lower-case letters that count for a word's casing and shape, but are "." for the character CNN.
 CHARACTER_TYPE_CODES = ".UldpNn"
 
 #: Ids 0 and 1 are the padding and the unknown character; ids 2 to 5 are unknown characters of a known type.
 RESERVED_CHARACTER_TYPES = "..Uldp"
 
-#: First letters (or whole names) of Unicode general categories, by the type they make.
+#: Types of characters by the names, or first letters, of Unicode general categories.
 _TYPES_BY_CATEGORY = {"Lu": "U", "Lt": "U", "Ll": "l", "Nd": "d", "P": "p", "S": "p"}
 
 _CODE_POINTS = 0x110000
 
-#: All letters with case, digits and punctuation lie below; what is above is other (CJK, private use, unassigned).
+#: Letters with case, digits and punctuation lie below; all code points above are "." (CJK, private use, unassigned).
 _TYPED_CODE_POINTS = 0x20000
 
-#: Words whose pieces are kept.
+#: Words whose pieces are cached.
 WORDS_KEPT = 2**14
 
 _DIGIT = re.compile(r"\d")
@@ -50,11 +50,11 @@ class Words(NamedTuple):
     """The N words of a batch of sentences, one after the other; D of them are distinct."""
 
     counts: np.ndarray  # (sentences,) words of each
-    offsets: np.ndarray  # (N, 2) from the start of the text, or of the given word
+    offsets: np.ndarray  # (N, 2) in characters from the start of the text, or of the word in a list of words
     place: np.ndarray  # (N,) index of each word among the distinct ones
     input_ids: np.ndarray  # (D,)
     char_ids: np.ndarray  # (D, W): W is max_word_chars, or less if no word is longer
-    piece_ids: np.ndarray | None  # (D, max_word_pieces), where the tokenizer cuts words into pieces
+    piece_ids: np.ndarray | None  # (D, max_word_pieces), if the tokenizer cuts words into pieces
 
 
 class WordLookup(NamedTuple):
@@ -69,7 +69,7 @@ class WordLookup(NamedTuple):
 
         Args:
             items: The texts, or lists of words.
-            given_words: Whether they are lists of words.
+            given_words: True for lists of words.
             encodings: The tokenizer's encodings of the texts, if it has already run.
         """
         if given_words:
@@ -94,12 +94,12 @@ class WordLookup(NamedTuple):
         return Words(counts, offsets, place, ids, self.character_ids_of(distinct), piece_ids)
 
     def word_id(self, word: str) -> int:
-        """Return the id of a word as it stands, or else of the first of its other forms that is known."""
+        """Return the id of a word, else of its first known other form, else of the unknown word."""
         look_up = self.tokenizer.token_to_id
         index = look_up(word)
         if index is None:
             ids = map(look_up, self.forms(word)[1:])
-            index = next((known for known in ids if known is not None), UNKNOWN_ID)
+            index = next((candidate for candidate in ids if candidate is not None), UNKNOWN_ID)
         return index
 
     def forms(self, word: str) -> list[str]:
@@ -115,7 +115,7 @@ class WordLookup(NamedTuple):
 
 
 def fold(word: str, casing: str, digits: str) -> str:
-    """Return the form under which a word is looked up, as long as its surface form."""
+    """Return the form under which a word is looked up; it has the length of the surface form."""
     if digits == "zero":
         word = _DIGIT.sub("0", word)
     if casing == "lower":
@@ -136,7 +136,7 @@ def check_text(text: str, number: int) -> None:
 
 
 def _padded(values: np.ndarray, rows: Sequence[Any], width: int) -> np.ndarray:
-    """Return the values of rows, one row after the other, as an array (rows, width) that is padded with 0."""
+    """Return the concatenated values of rows as an array (rows, width), padded with 0."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     padded = np.zeros((len(rows), width), dtype=np.int64)
     padded[np.arange(width) < lengths[:, None]] = values
@@ -159,7 +159,7 @@ def character_types() -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def character_ids(characters: str, zero_digits: bool) -> np.ndarray:
-    """Return the id of every code point: known characters by their place, others by their type."""
+    """Return the id of every code point: known characters in their order, others by their type."""
     by_type = [max(RESERVED_CHARACTER_TYPES.find(code), UNKNOWN_ID) for code in CHARACTER_TYPE_CODES]
     types = character_types()
     ids = np.array(by_type, dtype=np.int32)[types]
@@ -186,14 +186,14 @@ class WordPieces:
 
     def __init__(self, content: str) -> None:
         # Byte-level BPE distinguishes words after a blank. The blank is added here, since `add_prefix_space` would also
-        # add it inside words that another rule has split before.
+        # add it inside words that a previous rule has split.
         self.blank = ""
         if '"ByteLevel"' in content:
             parts = json.loads(content)
             if _disable_prefix_space(parts.get("pre_tokenizer")):
                 self.blank, content = " ", json.dumps(parts)
         self.tokenizer = Tokenizer.from_str(content)
-        # Words are never cut or padded, and one like "[SEP]" is a word.
+        # No truncation, no padding, and "[SEP]" in a text is an ordinary word.
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = True
@@ -228,7 +228,7 @@ class WordPieces:
     def of(self, words: Sequence[str], width: int) -> np.ndarray:
         """Return the ids + 1 of the first `width` pieces of words, (N, width), padded with 0.
 
-        A word of which the tokenizer leaves nothing (a control character, say) has no piece.
+        A word that the tokenizer removes, such as a control character, has no pieces.
         """
         ids = [self._ids_of(word)[:width] for word in words]
         return _padded(np.array(list(chain.from_iterable(ids)), dtype=np.int64) + 1, ids, width)
@@ -238,7 +238,7 @@ class WordPieces:
 
 
 def _disable_prefix_space(pre_tokenizer: Any) -> bool:
-    """Set `add_prefix_space` to false in every byte-level part; return whether there is one."""
+    """Set `add_prefix_space` to false in every byte-level part; return True if there is one."""
     if not isinstance(pre_tokenizer, dict):
         return False
     inner = [_disable_prefix_space(part) for part in pre_tokenizer.get("pretokenizers", ())]
@@ -250,7 +250,7 @@ def _disable_prefix_space(pre_tokenizer: Any) -> bool:
 
 # --- Chunks ----------------------------------------------------------------------------------------------------------
 
-#: The kinds of tags, whatever their letters.
+#: The kinds of tags in all schemes.
 OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
 
 #: The type of tags outside of chunks.
@@ -280,12 +280,12 @@ def chunks_of(kinds: np.ndarray, types: np.ndarray, lengths: np.ndarray) -> Chun
 
     Args:
         kinds: The kind of each word's tag, OUTSIDE to SINGLE, sentence after sentence. Shape: (words,).
-        types: Its type, NO_TYPE outside of chunks. Shape: (words,).
+        types: The type of each word's tag, NO_TYPE outside of chunks. Shape: (words,).
         lengths: The number of words of each sentence. Shape: (sentences,).
     """
     continued = np.zeros(len(kinds) + 1, dtype=bool)
     continued[1:-1] = continues(kinds[1:], types[1:], kinds[:-1], types[:-1])
-    continued[lengths.cumsum()] = False  # at the begin of the next sentence
+    continued[lengths.cumsum()] = False  # at the start of the next sentence
     inside = types != NO_TYPE
     first, last = np.flatnonzero(inside & ~continued[:-1]), np.flatnonzero(inside & ~continued[1:])
     return Chunks(first, last + 1, types[first])

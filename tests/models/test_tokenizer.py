@@ -245,7 +245,7 @@ WORDS = {"is_split_into_words": True}
         (["a"], WORDS, "a list of words"),
         ([[["a"], "b"]], WORDS, "text 1"),
         ([[["a", None]]], WORDS, "text 0"),
-        (["a", "b"], {}, "single texts"),
+        (["a", "b"], {}, "pairs of texts"),
         (["a b c"], {"truncation": True, "max_length": 2, "stride": 2}, "stride=2"),
         (["Ann"], {"padding": "max_length"}, "max_length"),
         ([["a", "b c"]], {"return_tensors": "pt"}, "padding=True"),
