@@ -11,7 +11,7 @@ from typing import Any
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
-from hf_xorner.cli.help import COMMANDS, help_of, summary_of
+from hf_xorner.cli.help import COMMANDS, help_of
 from hf_xorner.training.recipes import ROOT, recipe_names
 
 REPOSITORY = Path(__file__).parent.parent
@@ -43,7 +43,7 @@ def command_lines() -> list[str]:
     lines = ["# Command line", ""]
     for command in COMMANDS:
         text = help_of(command, ["--help-all"]) or ""
-        lines += [f"## hf-xorner {command}", "", summary_of(command), "", "```{ .text .help }", text, "```", ""]
+        lines += [f"## hf-xorner {command}", "", "```{ .text .help }", text, "```", ""]
     return lines
 
 

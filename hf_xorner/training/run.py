@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -26,6 +27,7 @@ from ..errors import TrainingError
 from ..evaluation.comparison import Comparison
 from ..evaluation.report import System, Training, report
 from ..files import FACTS_FILE, check_apart, locked
+from ..models.configuration_tagger import TaggerConfig
 from ..models.modeling_tagger import TaggerForTokenClassification
 from ..models.tags import IGNORED
 from ..options import full_names
@@ -33,7 +35,7 @@ from ..registration import CONFIGS
 from ..tagger import Tagger
 from ..vectors.distill import AUTO, installed_encoder
 from ..vectors.lookup import Coverage, coverage_of
-from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of
+from .arguments import RunArguments, TaggerTrainingArguments, adopt, arguments_of, config_options
 from .build import BITS, Start, build_afresh, go_on, quantized
 from .data import Teacher, read_texts, with_context_states, with_more_data, with_recased, with_teachers
 from .facts import command_of, facts_before, options_of, write_facts
@@ -67,6 +69,18 @@ def checkpoint_to_resume(training: TrainingArguments) -> Path | None:
     if answer.casefold() != "true":
         return Path(answer)
     return next(reversed(checkpoints_in(Path(str(training.output_dir)))), None)
+
+
+def check_same_model(checkpoint: Path, config: TaggerConfig) -> None:
+    """Raise a TrainingError if a checkpoint has another config than the model that is to continue from it."""
+    before = json.loads((checkpoint / CONFIG_NAME).read_text(encoding="utf-8"))
+    now = json.loads(config.to_json_string())
+    names = ("model_type", *config_options(type(config)), "id2label", "vocab_size")
+    if changed := [name for name in names if before.get(name) != now.get(name)]:
+        raise TrainingError(
+            f"{checkpoint} has another {changed[0]}; resume with the data and the options of its run, name another "
+            "--output_dir, or replace it with --overwrite."
+        )
 
 
 def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
@@ -162,6 +176,8 @@ class TrainingRun(NamedTuple):
         args, trainer = self.trainer.args, self.trainer
         with folder_locked(args.output_dir, args):
             checkpoint = checkpoint_to_resume(args)
+            if checkpoint:
+                check_same_model(checkpoint, trainer.model.config)
             if trainer.is_world_process_zero():
                 # Written last, the facts say that the run is finished.
                 (Path(args.output_dir) / FACTS_FILE).unlink(missing_ok=True)
