@@ -101,11 +101,14 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which replaces a file at the end; after an error the file is as it was.
 
     A file that is being written lies beside the one that it replaces, so a killed process leaves no half file under the
-    name. A link is replaced, not followed.
+    name. A link is replaced, not followed; devices such as /dev/stdout are written directly.
 
     Args:
         path: The file, whose folder is created.
     """
+    if path.is_relative_to("/dev"):
+        yield path
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
