@@ -7,12 +7,10 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from transformers.trainer_utils import get_last_checkpoint
 
 from ..corpora import load_corpus
 from ..corpora.assemble import corpus_fingerprint
@@ -66,30 +64,23 @@ class Job:
         recipe: The recipe.
         seed: The seed.
         words: The arguments of train.py without the output folder.
-        identity: A digest of everything that the result depends on.
-        folder: The output folder. The digest is part of its name, so it never has results of another run.
+        folder: The output folder. A digest of everything that the result depends on is part of its name, so it never
+            has results of another run.
     """
 
     recipe: str
     seed: int
     words: tuple[str, ...]
-    identity: str
     folder: Path
 
     def facts(self) -> dict[str, Any] | None:
         """Return the facts of the run, if it is complete."""
-        if not (self.folder / FACTS_FILE).exists():
-            return None
-        facts = read_facts(self.folder)
-        same = identity_of(
-            facts["options"], facts["seed"], facts["data"]["fingerprint"], facts["inputs"], facts["versions"]
-        )
-        return facts if same == self.identity else None
+        return read_facts(self.folder) if (self.folder / FACTS_FILE).exists() else None
 
     def arguments(self) -> list[str]:
         """Return the arguments of train.py, which resume from the last checkpoint if there is one."""
         words = [*self.words, "--output_dir", str(self.folder), "--disable_tqdm", "true"]
-        if self.folder.is_dir() and get_last_checkpoint(str(self.folder)):
+        if any(self.folder.glob("checkpoint-*")):
             words += ["--resume_from_checkpoint", "true"]
         return words
 
@@ -128,14 +119,6 @@ def plan(table: Table, settings: Settings) -> Plan:
             except ValueError as error:
                 planned.missing[key, run] = str(error)
     return planned
-
-
-def identity_of(
-    options: Mapping[str, Any], seed: int, fingerprint: str, inputs: Mapping[str, Any], versions: Mapping[str, str]
-) -> str:
-    """Return a digest of everything that the result of a run depends on."""
-    content = [dict(options), seed, fingerprint, dict(inputs), dict(versions)]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def vectors_of(kind: str, table: Table, settings: Settings) -> str:
@@ -212,10 +195,10 @@ def _job(words: list[str], seed: int, output: Path, known: dict[str, Any]) -> Jo
         known[corpus] = corpus_fingerprint(load_corpus(run.dataset, run.data_dir, **run.reading()))
     if files not in known:
         known[files] = input_facts(run)
-    options = options_of(run, training, config_fields)
-    identity = identity_of(options, seed, known[corpus], known[files], versions())
+    content = [options_of(run, training, config_fields), seed, known[corpus], known[files], versions()]
+    identity = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
     recipe = run.recipe or words[0]
-    return Job(recipe, seed, tuple(words), identity, output / recipe / f"seed-{seed}-{identity}")
+    return Job(recipe, seed, tuple(words), output / recipe / f"seed-{seed}-{identity}")
 
 
 # --- Running ---------------------------------------------------------------------------------------------------------

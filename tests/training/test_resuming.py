@@ -126,6 +126,9 @@ def test_a_finished_run_can_become_longer(towns, tmp_path):
     ready(towns, tmp_path / "short", num_train_epochs=1).train()
     ready(towns, tmp_path / "short", num_train_epochs=2, resume_from_checkpoint="true").train()
     assert_same_weights(tmp_path / "short", tmp_path / "longer")
+    with pytest.raises(TrainingError, match="checkpoint-22 has another hidden_size"):
+        ready(towns, tmp_path / "short", hidden_size=4, resume_from_checkpoint="true").train()
+    assert (tmp_path / "short" / "facts.json").exists()
 
 
 def train_in_process(corpus, out, seen, number):
