@@ -162,10 +162,10 @@ def file_fingerprint(path: Path) -> dict[str, Any]:
     """Return the ``bytes`` and the ``sha256`` of a file, or of all files of a folder together with their names."""
     if path.is_file():
         return {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
-    inside = sorted(found for found in path.rglob("*") if found.is_file())
-    names = "".join(json.dumps([found.relative_to(path).as_posix(), sha256_of(found)]) for found in inside)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    names = "".join(json.dumps([file.relative_to(path).as_posix(), sha256_of(file)]) for file in files)
     return {
-        "bytes": sum(found.stat().st_size for found in inside),
+        "bytes": sum(file.stat().st_size for file in files),
         "sha256": hashlib.sha256(names.encode()).hexdigest(),
     }
 

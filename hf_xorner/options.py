@@ -1,4 +1,4 @@
-"""Options: a field of a dataclass is the only place of an option, from which the command line and its help are made."""
+"""Options: each is one field of a dataclass, from which the command line and its help are generated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Options = TypeVar("Options")
 #: The options and the function of subcommands, by name.
 Commands = dict[str, tuple[type, Callable[[Any], None]]]
 
-#: What may follow a switch: `--overwrite`, `--overwrite true`.
+#: Values that may follow a switch, as in `--overwrite true`.
 TRUTH_VALUES = {"true", "false", "yes", "no", "t", "f", "y", "n", "1", "0"}
 
 
@@ -35,14 +35,14 @@ def option(
     """Return a field of a dataclass for an option.
 
     Args:
-        default: Its default; without one, the option must be given.
+        default: The default; without one, the option is required.
         help: A sentence for ``--help``.
-        group: The heading that ``--help`` lists it below. If some options of a command have one, those without are
-            only listed by ``--help-all``.
+        group: The heading of the option in ``--help``. If some options of a command have one, the others are only
+            listed by ``--help-all``.
         bounds: The least and the greatest value; the greatest may be infinite.
-        choices: The values, if there are few; None is one of them if it is the default.
-        aliases: Further names on the command line, such as ``--lr``.
-        positional: Whether it is given without its name on the command line.
+        choices: The allowed values; also None if it is the default.
+        aliases: Other names on the command line, such as ``--lr``.
+        positional: True for a positional argument of the command line.
     """
     metadata: dict[str, Any] = {"help": help, "group": group, "bounds": bounds, "positional": positional}
     metadata |= {"choices": choices} if choices else {}
@@ -73,19 +73,19 @@ def _is_between(value: Any, least: float, most: float) -> bool:
 
 
 class Parser(HfArgumentParser):
-    """Parses words into the fields of dataclasses; its errors are one sentence, without the list of all options."""
+    """Parses words into the fields of dataclasses. Its errors are one sentence, without the usage of all options."""
 
     def __init__(self, *dataclasses: Any) -> None:
-        #: The positional arguments by name: the action, the names and the settings that `add_argument` was given.
+        #: The positional arguments by name: the action, and the names and settings passed to `add_argument`.
         self.named: dict[str, tuple[argparse.Action, tuple[Any, ...], dict[str, Any]]] = {}
         super().__init__(dataclasses, allow_abbrev=False)
 
     def add_argument(self, *names: Any, **settings: Any) -> Any:
-        """Add an argument; `group`, `bounds` and `positional` are those of `option`."""
+        """Add an argument; `group`, `bounds` and `positional` are described in `option`."""
         group, positional = settings.pop("group", None), settings.pop("positional", False)
-        own = settings.pop("bounds", settings) is not settings
-        if own:
-            settings.pop("choices", None)  # `check_values` compares them
+        from_option = settings.pop("bounds", settings) is not settings
+        if from_option:
+            settings.pop("choices", None)  # checked by `check_values`
         if settings.get("nargs") == "+" and "default" in settings:
             settings["nargs"] = "*"
         if settings.get("type") is string_to_bool:
@@ -94,15 +94,15 @@ class Parser(HfArgumentParser):
         if positional and not place.pop("required", False):
             place.setdefault("nargs", "?")
         action = super().add_argument(*([names[0].removeprefix("--")] if positional else names), **place)
-        action.group, action.own = group, own
+        action.group, action.from_option = group, from_option
         if positional:
             self.named[action.dest] = action, names, settings
         return action
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse words; positional arguments may be anywhere, or given by name.
+        """Parse words. Positional arguments may be in any position, or given by name.
 
-        A word after a switch belongs to it only if it is a truth value.
+        A word after a switch is its value only if it is a truth value.
         """
         words = list(sys.argv[1:] if args is None else args)
         for action, names, settings in self.named.values():
@@ -126,7 +126,7 @@ class Parser(HfArgumentParser):
 
 
 def full_names(options: Mapping[str, Any], *kinds: type) -> dict[str, Any]:
-    """Return options by the names of their fields; short ones of the command line, such as ``lr``, are replaced."""
+    """Return options by the names of their fields; aliases of the command line, such as ``lr``, are replaced."""
     names = {
         alias.removeprefix("--"): entry.name
         for kind in kinds
@@ -144,6 +144,6 @@ def read_options(kind: type[Options], words: Sequence[str]) -> Options:
 
 
 def run_command(commands: Commands, words: Sequence[str]) -> None:
-    """Run the subcommand that the first word names with the options of the others."""
+    """Run a subcommand: the first word is its name, the others are its options."""
     kind, run = commands[words[0]]
     run(read_options(kind, words[1:]))

@@ -192,7 +192,7 @@ def fitted(name: str, options: Options, folder: str) -> TaggerTrainer:
         values |= dict.fromkeys(TAKEN_BACK)
         values |= {"context": options.context} if options.context else {}
         run, training, config_fields = arguments_of(values, name)
-    run.given = None  # the defaults, whatever the size of the corpus
+    run.explicit = None  # the defaults, whatever the size of the corpus
     trainer = prepare(run, training, config_fields).trainer
     count = min(options.sentences, len(trainer.train_dataset))
     trainer.train_dataset = trainer.train_dataset.select(range(count))

@@ -167,7 +167,7 @@ def _described(parser: Any) -> dict[str, Any]:
 def _text(action: argparse.Action) -> str:
     """Return the first sentence of an option's help, or all of it for an option of this package, and its default."""
     text = " ".join((action.help or "").replace("%%", "%").split())
-    if not getattr(action, "own", False):
+    if not getattr(action, "from_option", False):
         text = re.split(r"(?<=[.)])\s", text)[0]
     default = action.default
     if default in (None, "", []) or default is argparse.SUPPRESS or "by default" in text.lower():

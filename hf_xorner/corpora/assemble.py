@@ -1,4 +1,4 @@
-"""Build datasets with one numbering of the labels from sentences with any tags."""
+"""Build datasets from sentences with tags of any scheme; all splits share one numbering of the labels."""
 
 import hashlib
 import json
@@ -38,14 +38,14 @@ _log = logging.getLogger(__name__)
 
 TRAIN = "train"
 TOKENS, TAGS, POS_TAGS, DOC_ID = "tokens", "ner_tags", "pos_tags", "doc_id"
-#: A second column with more values than this, or with one only, holds no parts of speech.
+#: A column that is guessed to hold parts of speech must have 2 to this many distinct values.
 MOST_POS = 128
-#: More distinct tags without ``O`` and prefixes than this are not parts of speech.
+#: Tags without ``O`` and prefixes must have at most this many distinct values.
 MOST_PLAIN_TAGS = 100
-# Words that are looked at for signs of a wrong column, and how many are enough to see one.
+# Maximum number of words that are checked for signs of a wrong column, and the minimum for a decision.
 _SAMPLE, _ENOUGH = 20_000, 20
 _NUMBER = re.compile(r"[-+]?\d[\d.,:/-]*%?")
-# A language as WikiANN marks it.
+# The prefix for a language in WikiANN.
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z]+)*:(?=.)")
 
 
@@ -55,7 +55,7 @@ class Split(NamedTuple):
     Attributes:
         sentences: The sentences.
         source: The source, for messages.
-        guesses_pos: Whether the column of the parts of speech is a guess, so that its values must look like them.
+        guesses_pos: True if the column of the parts of speech is a guess, so that its values have to be checked.
         formats: The formats of its files, for the log.
     """
 
@@ -69,31 +69,31 @@ _Splits = dict[str, list[Sentence]]
 
 
 def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, source: str) -> DatasetDict:
-    """Build the dataset of a corpus in memory, with plain or IOB2 labels.
+    """Build the dataset of a corpus in memory, with plain or IOB2 labels, and log repairs.
 
     Args:
         splits: The splits by name.
         reading: The options of reading.
-        repairs: The repairs of the readers, which are reported with those of the tags.
+        repairs: The repairs of the readers; those of the tags are added.
         source: The name of the corpus, for messages.
 
     Returns:
         The splits in the given order, with ``tokens: List(string)`` and ``ner_tags: List(ClassLabel)``, and with
-        ``pos_tags: List(string)`` and ``doc_id: string`` where the source has them.
+        ``pos_tags: List(string)`` and ``doc_id: string`` if the source has them.
 
     Raises:
-        DataError: If a split has no sentence, if its words or tags seem to be from a wrong column, if a tag does not
-            belong to the scheme, or for a repair that ``reading.strict`` refuses.
+        DataError: If a split has no sentence, words or tags seem to be from a wrong column, a tag does not belong to
+            the scheme, or a repair is needed and ``reading.strict`` is set.
     """
     corpus = {name: _read(split, reading, repairs) for name, split in splits.items()}
     _use_usual_tags(corpus, reading, repairs, source)
-    # Bare types have become the I- tags of IOB1.
+    # `_use_usual_tags` has turned types without prefixes into the I- tags of IOB1.
     named = "iob1" if reading.scheme == IO else reading.scheme
     pairs = set().union(*map(_pairs, corpus.values()))
     scheme = recognise(pairs) if named == AUTO else cast("Scheme", named)
     plain, tags = scheme == "plain", tags_of(pairs)
     if plain and reading.types:
-        raise DataError(f"{source}: types={reading.types!r} renames types of entities, and each word has a label here.")
+        raise DataError(f"{source}: types={reading.types!r} renames types of entities, but here each word has a label.")
     for name, sentences in corpus.items():
         _check_columns(sentences, scheme, reading, repairs, splits[name].source)
         if not plain:
@@ -105,12 +105,12 @@ def assemble(splits: Mapping[str, Split], reading: Reading, repairs: Repairs, so
         _log.info("%s: has no entities of %s, which types renames", source, ", ".join(sorted(lacking)))
     tags_in = {name: _tags_of(sentences) for name, sentences in corpus.items()}
     labels = label_names(set().union(*tags_in.values()), plain)
-    known = label_names(tags_in.get(TRAIN, set(labels)), plain)
+    train_labels = label_names(tags_in.get(TRAIN, set(labels)), plain)
     for name, values in tags_in.items():
         if not plain and values == {UNLABELLED_TAG}:
             where = splits[name].source
             raise DataError(f"{where}: all words have the unknown tag ?; label some of them, or leave the split out.")
-        if unknown := set(labels) & values - set(known):
+        if unknown := set(labels) & values - set(train_labels):
             examples = ", ".join(sorted(set(map(entity_type, unknown))))
             repairs.note(f"has no example of {examples} in its training split, only in {name}", source)
     repairs.report(source)
@@ -131,8 +131,8 @@ def _read(split: Split, reading: Reading, repairs: Repairs) -> list[Sentence]:
     for sentence in split.sentences:
         size, tags, parts = len(sentence.tokens), len(sentence.tags), sentence.pos_tags
         if tags != size or (parts is not None and len(parts) != size):
-            other = f"{tags} tags" if tags != size else f"{len(parts or [])} parts of speech"
-            repairs.leave_out(DataError(f"{sentence.place()}: {size} tokens but {other}; give every token one."))
+            difference = f"{tags} tags" if tags != size else f"{len(parts or [])} parts of speech"
+            repairs.leave_out(DataError(f"{sentence.place()}: {size} tokens but {difference}; give every token one."))
             continue
         if reading.strip is not None:
             sentence = _stripped(sentence, reading.strip, repairs)
@@ -144,7 +144,7 @@ def _read(split: Split, reading: Reading, repairs: Repairs) -> list[Sentence]:
 
 
 def _stripped(sentence: Sentence, pattern: str, repairs: Repairs) -> Sentence:
-    """Return a sentence whose words lack what a pattern matches."""
+    """Remove the matches of a pattern from the words of a sentence."""
     tokens = [re.sub(pattern, "", token) for token in sentence.tokens]
     faults = {
         index: f"nothing is left of the word {sentence.tokens[index]!r} without {pattern!r}; give another pattern"
@@ -162,22 +162,22 @@ def _filled(sentences: list[Sentence], repairs: Repairs, source: str) -> list[Se
 
 
 def _without(sentence: Sentence, faults: Mapping[int, str], repairs: Repairs) -> Sentence:
-    """Return a sentence without the words that have faults; raise DataError for the first unless they are left out."""
+    """Remove the words with faults from a sentence, or raise DataError for the first unless bad lines are skipped."""
     if not faults:
         return sentence
     for index, fault in faults.items():
         repairs.leave_out(DataError(f"{sentence.place(index)}: {fault}."))
-    kept = [index for index in range(len(sentence.tokens)) if index not in faults]
+    remaining = [index for index in range(len(sentence.tokens)) if index not in faults]
     return sentence._replace(
-        tokens=[sentence.tokens[index] for index in kept],
-        tags=[sentence.tags[index] for index in kept],
-        pos_tags=sentence.pos_tags and [sentence.pos_tags[index] for index in kept],
-        lines=sentence.lines and [sentence.lines[index] for index in kept],
+        tokens=[sentence.tokens[index] for index in remaining],
+        tags=[sentence.tags[index] for index in remaining],
+        pos_tags=sentence.pos_tags and [sentence.pos_tags[index] for index in remaining],
+        lines=sentence.lines and [sentence.lines[index] for index in remaining],
     )
 
 
 def _pairs(sentences: Iterable[Sentence]) -> set[Pair]:
-    """Return the distinct pairs of neighbouring tags, edges of sentences included."""
+    """Return the distinct pairs of neighbouring tags, including the edges of sentences."""
     return set().union(*(pairwise([EDGE, *sentence.tags, EDGE]) for sentence in sentences))
 
 
@@ -186,14 +186,14 @@ def _tags_of(sentences: Iterable[Sentence]) -> set[str]:
 
 
 def _first_place(sentences: Iterable[Sentence], tags: Collection[str]) -> tuple[str, str]:
-    """Return the place of the first of some tags, and the tag."""
+    """Return the place of the first word that has one of these tags, and its tag."""
     return next(
         (sentence.place(index), tag) for sentence in sentences for index, tag in enumerate(sentence.tags) if tag in tags
     )
 
 
 def _use_usual_tags(corpus: _Splits, reading: Reading, repairs: Repairs, source: str) -> None:
-    """Replace tags that are written in another way than a scheme has them."""
+    """Replace tags that are spelt in another way than a scheme has them."""
     counts = Counter(chain.from_iterable(sentence.tags for sentences in corpus.values() for sentence in sentences))
     form, notes = usual_tags(counts, reading.scheme)
     if all(tag == new for tag, new in form.items()):
@@ -211,7 +211,7 @@ def _use_usual_tags(corpus: _Splits, reading: Reading, repairs: Repairs, source:
 
 
 def _check_columns(sentences: list[Sentence], scheme: Scheme, reading: Reading, repairs: Repairs, source: str) -> None:
-    """Raise DataError if words or tags seem to be from a wrong column, and note what all words share."""
+    """Raise DataError if words or tags seem to be from a wrong column; note prefixes or digits that all words share."""
     words: list[str] = []
     for sentence in sentences:
         words += sentence.tokens
@@ -247,7 +247,7 @@ def _check_tags(tags: set[str], scheme: Scheme, words: list[str], source: str) -
         return
     raise DataError(
         f"{source}: {fault}, such as {_examples(sorted(strange))}; name the column of the tags as tag_column, or pass "
-        f"scheme=plain if these are the tags of words such as {_examples(words)}."
+        f"scheme=plain if these are labels of words such as {_examples(words)}."
     )
 
 
@@ -255,7 +255,7 @@ def _note_plain_tags(tags: set[str], repairs: Repairs, source: str) -> None:
     kind = "the tags" if OUTSIDE_TAG in tags else "parts of speech or the like"
     repairs.note(
         f"{kind} ({len(tags)} different ones, such as {_examples(sorted(tags - {OUTSIDE_TAG}))}) have no prefixes such "
-        "as B- and I-, so each word has a label of its own",
+        "as B- and I-, so each word has a separate label",
         source,
     )
 
@@ -265,7 +265,7 @@ def _examples(values: list[str]) -> str:
 
 
 def _have_pos(sentences: list[Sentence], guessed: bool) -> bool:
-    """Return whether all sentences have parts of speech, and these look like some if their column is a guess."""
+    """Return True if all sentences have parts of speech, with plausible values if their column is a guess."""
     if any(sentence.pos_tags is None for sentence in sentences):
         return False
     values = set(chain.from_iterable(sentence.pos_tags or () for sentence in sentences))
@@ -276,26 +276,26 @@ def _have_pos(sentences: list[Sentence], guessed: bool) -> bool:
 
 
 def _without_strange_tags(sentences: list[Sentence], scheme: Scheme, repairs: Repairs, source: str) -> list[Sentence]:
-    """Return sentences without the words whose tags do not belong to the scheme, where bad lines are left out."""
+    """Remove the words whose tags do not belong to the scheme, or raise DataError unless bad lines are skipped."""
     strange = {tag for tag in _tags_of(sentences) if not is_of(scheme, tag)}
     if not strange:
         return sentences
-    remedy = f"expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()}); correct it, or say scheme=plain"
-    kept = []
+    remedy = f"expected O, or a type after {prefixes_of(scheme)} ({scheme.upper()}); correct it, or pass scheme=plain"
+    remaining = []
     for sentence in sentences:
         faults = {at: f"unknown tag {tag!r}; {remedy}" for at, tag in enumerate(sentence.tags) if tag in strange}
         sentence = _without(sentence, faults, repairs) if faults else sentence
         if sentence.tokens or not faults:
-            kept.append(sentence)
-    return _filled(kept, repairs, source)
+            remaining.append(sentence)
+    return _filled(remaining, repairs, source)
 
 
 def _in_iob2(
     sentences: list[Sentence], scheme: Scheme, new_types: Mapping[str, str], repairs: Repairs
 ) -> list[Sentence]:
-    """Return sentences with labels: IOB2 with the new types, or plain tags.
+    """Convert the tags of sentences to labels: IOB2 with the new types, or plain tags.
 
-    Tags of the source's scheme keep their types: in IOB1, the tags of two neighbouring entities depend on these.
+    Types are renamed after the conversion, since in IOB1 the tags of two neighbouring entities depend on the old ones.
     """
     pairs = _pairs(sentences)
     label_of = {pair: with_new_type(iob2_of(pair, scheme), new_types) for pair in pairs if pair[1] != EDGE}
@@ -310,7 +310,7 @@ def _in_iob2(
 
 
 def _dataset(name: str, sentences: list[Sentence], labels: list[str], with_pos: bool, with_documents: bool) -> Dataset:
-    # A plain tag of this name is a label.
+    # A plain tag "?" is a label, and overrides -1.
     number = {UNLABELLED_TAG: -1, **{label: index for index, label in enumerate(labels)}}
     features: dict[str, Any] = {TOKENS: List(Value("string")), TAGS: List(ClassLabel(names=labels))}
     columns: dict[str, list[Any]] = {
@@ -331,7 +331,7 @@ def label_names_of(dataset: Dataset, split: str) -> list[str]:
     """Return the names of a split's labels.
 
     Raises:
-        DataError: If the split is not of the form that `hf_xorner.corpora.load_corpus` returns.
+        DataError: If the split has not the form that `hf_xorner.corpora.load_corpus` returns.
     """
     feature = getattr(dataset.features.get(TAGS), "feature", None)
     if TOKENS not in dataset.features or not isinstance(feature, ClassLabel):
@@ -343,7 +343,7 @@ def label_names_of(dataset: Dataset, split: str) -> list[str]:
 
 
 def words_and_tags(split: Dataset) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the words of each sentence, and the names of their labels, ``?`` for a word without label."""
+    """Return the words of each sentence, and the names of their labels, ``?`` for a word without a label."""
     names = [*split.features[TAGS].feature.names, UNLABELLED_TAG]  # the last has the number -1
     return list(split[TOKENS]), [[names[tag] for tag in row] for row in split[TAGS]]
 
@@ -357,7 +357,7 @@ def flat_labels(split: Dataset) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def corpus_fingerprint(corpus: DatasetDict) -> str:
     """Return the SHA-256 of a corpus: its splits, labels, sentences, words and tags.
 
-    It does not depend on paths, formats, or other columns than words and tags.
+    It does not depend on paths, formats, or other columns.
 
     Args:
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.

@@ -13,9 +13,9 @@ from .splits import SPLITS
 _log = logging.getLogger(__name__)
 
 VALIDATION = "validation"
-#: The seed of the order in which documents or sentences are held out. Another one would change which they are.
+#: The seed of the order in which documents or sentences are held out. Changing it changes the held-out sentences.
 SEED = 13
-#: Fewer documents than this are not held out as a whole.
+#: With fewer documents than this, single sentences are held out.
 FEWEST_DOCUMENTS = 10
 
 
@@ -23,7 +23,7 @@ class HeldOut(NamedTuple):
     """A record of the sentences that were held out.
 
     Attributes:
-        share: The share of the training sentences that was asked for.
+        share: The requested share of the training sentences.
         by: "document" or "sentence".
         seed: See `SEED`.
         sentences: The number of sentences that were held out.
@@ -36,38 +36,39 @@ class HeldOut(NamedTuple):
 
 
 def hold_out(corpus: DatasetDict, share: float, source: str) -> tuple[DatasetDict, HeldOut | None]:
-    """Return a corpus with a validation split, held out from its training split if it has none, and log it.
+    """Call `with_validation`, and log the result.
 
     Args:
-        corpus: See `with_validation`, as the share.
-        share: The share of the training sentences.
+        corpus: See `with_validation`.
+        share: See `with_validation`.
         source: The name of the corpus, for the log.
     """
-    found, held = with_validation(corpus, share)
-    if held is not None:
+    splits, held_out = with_validation(corpus, share)
+    if held_out is not None:
         _log.warning(
             "%s: no validation split; %s of %s training sentences were held out for it (by %s, seed %d); "
             "hold_out gives another share, or 0 for none.",
-            *(source, f"{held.sentences:,}", f"{len(corpus[TRAIN]):,}", held.by, SEED),
+            *(source, f"{held_out.sentences:,}", f"{len(corpus[TRAIN]):,}", held_out.by, SEED),
         )
     elif VALIDATION not in corpus and share:
         _log.warning("%s: no validation split, and too few different sentences to hold one out.", source)
-    return found, held
+    return splits, held_out
 
 
 def with_validation(corpus: DatasetDict, share: float) -> tuple[DatasetDict, HeldOut | None]:
     """Return a corpus with a validation split, held out from its training split if it has none.
 
-    Whole documents are held out if at least `FEWEST_DOCUMENTS` are known, else sentences, equal ones together. They are
-    taken in the order of the SHA-256 of their names or words, so that the choice depends on nothing but the data, and
-    changes little when the data grow. What is too large, or has the last example of a label, stays in training.
+    Whole documents are held out if there are at least `FEWEST_DOCUMENTS`, else sentences, with all copies of a
+    sentence. They are chosen in the order of the SHA-256 of their names or words, so that the choice depends only on
+    the data and changes little when the data grow. A document or sentence that is too large, or has the last example of
+    a label, stays in the training split.
 
     Args:
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
         share: The share of the training sentences, from 0 (nothing is held out) to 1.
 
     Returns:
-        The splits, and what was held out, or None.
+        The splits, and a record of the held-out sentences, or None if there are none.
     """
     if VALIDATION in corpus or not share:
         return corpus, None
@@ -76,17 +77,17 @@ def with_validation(corpus: DatasetDict, share: float) -> tuple[DatasetDict, Hel
     chosen = _chosen(units, train, share)
     if not chosen:
         return corpus, None
-    held = set(chosen)
+    held_out = set(chosen)
     splits = {
         **corpus,
-        TRAIN: train.select([row for row in range(len(train)) if row not in held]),
+        TRAIN: train.select([row for row in range(len(train)) if row not in held_out]),
         VALIDATION: train.select(chosen),
     }
     return DatasetDict({name: splits[name] for name in SPLITS if name in splits}), HeldOut(share, by, SEED, len(chosen))
 
 
 def _units_of(train: Dataset) -> tuple[str, dict[str, list[int]]]:
-    """Return the rows that are held out together or not at all, by the name of the document or the words."""
+    """Group rows that must stay together, by the name of their document or by their words."""
     names = list(train[DOC_ID]) if DOC_ID in train.column_names else []
     by = "document" if len(set(names) - {None}) >= FEWEST_DOCUMENTS else "sentence"
     units: dict[str, list[int]] = {}
@@ -98,16 +99,16 @@ def _units_of(train: Dataset) -> tuple[str, dict[str, list[int]]]:
 
 
 def _chosen(units: dict[str, list[int]], train: Dataset, share: float) -> list[int]:
-    """Return the rows to hold out, in their order."""
+    """Return the rows to hold out, sorted."""
     tags = list(train[TAGS])
-    left = Counter(tag for row in tags for tag in row)
+    remaining = Counter(tag for row in tags for tag in row)
     room = int(share * sum(map(len, units.values())))
     chosen: list[int] = []
     for key in sorted(units, key=lambda key: sha256(f"{SEED} {key}".encode()).digest()):
         rows = units[key]
         needed = Counter(tag for row in rows for tag in tags[row])
-        if len(rows) <= room and all(count < left[tag] for tag, count in needed.items()):
-            left -= needed
+        if len(rows) <= room and all(count < remaining[tag] for tag, count in needed.items()):
+            remaining -= needed
             room -= len(rows)
             chosen += rows
         if not room:

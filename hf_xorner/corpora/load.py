@@ -40,9 +40,9 @@ from .xor import xor_corpus
 
 _log = logging.getLogger(__name__)
 
-# What `save_to_disk` leaves in a folder: of several splits, and of one.
+# A file that `save_to_disk` writes: for several splits, and for one.
 _SAVED = ("dataset_dict.json", "state.json")
-# Characters that are enough to recognise the format of a text.
+# Number of characters that are read to recognise the format of a text.
 _SAMPLE = 200_000
 
 
@@ -52,15 +52,14 @@ def splits_of_folder(
     """Return the splits of a folder; files that are not read are logged in one line.
 
     Args:
-        folder: A folder of files whose names tell their splits, else of training data, or one that `save_to_disk`
-            wrote.
+        folder: A folder of files whose names contain the split, or of training data, or one written by `save_to_disk`.
         reading: The options of reading.
-        repairs: Where repairs are counted.
-        prefix: The first characters of the names of the files that are read.
-        tag_names: The names of numbered tags, if nothing else names them.
+        repairs: Counts repairs.
+        prefix: Only files whose names begin with this are read.
+        tag_names: The names of numbered tags, unless `reading` or a file label.json names them.
 
     Raises:
-        DataError: If there is no labelled data, or files in two folders claim one split.
+        DataError: If there is no labelled data, or files in two folders name the same split.
     """
     if any((folder / name).is_file() for name in _SAVED):
         return {
@@ -81,7 +80,7 @@ def splits_of_folder(
 
 
 def _tag_names_in(path: Path) -> str:
-    """Return the names of the tags in T-NER's file of names and numbers."""
+    """Return the names of the tags in a file label.json of T-NER, which maps names to numbers."""
     try:
         numbers = json.loads(path.read_text(encoding="utf-8"))
         names = sorted(numbers, key=lambda name: numbers[name])
@@ -94,10 +93,10 @@ def _tag_names_in(path: Path) -> str:
 
 
 def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[str, Split]:
-    """Return the splits of a dataset, or of a table or list in memory, which is read as the text of a file would be.
+    """Return the splits of a dataset, or of a DataFrame or list, which is converted to the text of a file and read.
 
     Raises:
-        DataError: If it is of another type, or its content is faulty.
+        DataError: If it has another type, or its content is invalid.
     """
     name = type(source).__name__
     if isinstance(source, DatasetDict):
@@ -110,7 +109,7 @@ def splits_of_object(source: Any, reading: Reading, repairs: Repairs) -> dict[st
     elif isinstance(source, (list, tuple)):
         text = json.dumps(list(map(_as_record, source)), default=_plain)
     else:
-        raise DataError(f"{name}: no corpus; give a path, a Dataset, a DataFrame, or a list of (words, tags).")
+        raise DataError(f"{name}: not a corpus; give a path, a Dataset, a DataFrame, or a list of (words, tags).")
     path = Path(name)
     format = format_of(path, text, reading) if reading.format == AUTO else reading.format
     return {TRAIN: Split(list(_TEXT_READERS[format](path, text, reading, repairs)), name, False, format)}
@@ -124,7 +123,7 @@ def _as_record(item: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value that JSON lacks, such as an array or number of NumPy, as one that it has."""
+    """Convert a value that JSON does not have, such as a NumPy array or number."""
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
 
 
@@ -143,15 +142,15 @@ _TEXT_READERS: dict[str, Callable[[Path, str, Reading, Repairs], Iterator[Senten
 
 
 def split_of_files(paths: Sequence[Path], reading: Reading, repairs: Repairs, documents: bool = False) -> Split:
-    """Return files, one after the other, as a split.
+    """Read files, one after the other, as one split.
 
     Args:
         paths: The files, each of any format.
         reading: The options of reading.
-        repairs: Where repairs are counted.
-        documents: Whether each of several files is a document.
+        repairs: Counts repairs.
+        documents: True if each of several files is a document.
     """
-    # Documents of one name in different folders are different ones.
+    # Files of the same name in different folders are different documents.
     common = Path(os.path.commonpath([path.parent for path in paths]))
     formats = set()
     sentences: list[Sentence] = []
@@ -196,40 +195,40 @@ def format_of(path: Path, text: str, reading: Reading) -> str:
         reading: The options of reading.
 
     Raises:
-        DataError: If it is a known format that is not supported.
+        DataError: If the format is known but not supported.
     """
     suffix = suffix_of(path)
     text = text.lstrip(f" \t\r\n{BYTE_ORDER_MARK}")
     if suffix.endswith("gold_conll") or text.startswith(BEGINS):
         return "conll2012"
     if suffix in JSON_SUFFIXES or JSON.match(text):
-        # Bad records at the beginning may be left out.
+        # Bad records at the beginning may be skipped.
         first = next(records(path, text, Repairs(reading)), None)
         return "jsonl" if first is None else kind_of_record(first.content, reading)
     for name, beginning in _UNSUPPORTED.items():
         if beginning.match(text):
-            raise DataError(f"{path}: {name}, a format that is not supported; convert it to CoNLL columns or JSON.")
+            raise DataError(f"{path}: the format {name} is not supported; convert it to CoNLL columns or JSON.")
     lines = split_lines(text[:_SAMPLE])
     if suffix == ".csv" or has_header(lines[0]):
         return "csv"
     return "conllu" if is_conllu(lines) else "conll"
 
 
-#: Folders of OntoNotes that are not read: other languages, and the New Testament of the pivot texts, which has no
-#: annotation of names, and which all work on names leaves out.
+#: Folders of OntoNotes that are not read: other languages, and "pt", the New Testament, which has no annotated names
+#: and is left out in all papers on named entities.
 _NOT_READ = {"arabic", "chinese", "pt"}
 
 
 def splits_of_ontonotes(folder: Path, reading: Reading, repairs: Repairs) -> dict[str, Split]:
     """Return the English splits of OntoNotes 5.0, without the texts that have no annotated names.
 
-    A folder of one file a split is read as it is: from CoNLL-2012's own tree, ``data/train/data/english/annotations``
-    and so on, other languages and the part ``pt`` are left out.
+    In CoNLL-2012's folders, ``data/train/data/english/annotations`` and so on, other languages and ``pt`` are left out.
+    A folder with one file per split is read completely.
 
     Args:
         folder: The folder; the files may be at any depth.
         reading: The options of reading.
-        repairs: Where repairs are counted.
+        repairs: Counts repairs.
     """
     files = {
         split: [path for path in paths if not _NOT_READ & set(path.relative_to(folder).parts[:-1])]
@@ -239,7 +238,7 @@ def splits_of_ontonotes(folder: Path, reading: Reading, repairs: Repairs) -> dic
 
 
 def load_hub_dataset(name: str, **options: Any) -> Any:
-    """Load a dataset from the Hub by `datasets.load_dataset` with its options.
+    """Load a dataset from the Hub; `options` are those of `datasets.load_dataset`.
 
     Raises:
         DataError: If it cannot be loaded.
@@ -249,15 +248,15 @@ def load_hub_dataset(name: str, **options: Any) -> Any:
     # The errors (no such dataset, no network, a loading script) have no common type.
     except Exception as error:
         raise DataError(
-            f"{name}: not a local path, and cannot be loaded from the Hub: {why_not_loaded(error)}."
+            f"{name}: no such local path, and it cannot be loaded from the Hub: {why_not_loaded(error)}."
         ) from error
 
 
 def splits_of_hub(name: str, reading: Reading) -> dict[str, Split]:
-    """Return the splits of a Hub data set of tokens and tags.
+    """Return the splits of a dataset on the Hub.
 
     Args:
-        name: ``owner/name``. It needs a column ``tokens`` and a column ``ner_tags`` or ``tags``, the latter as class
+        name: ``owner/name``. The dataset needs a column ``tokens``, and a column ``ner_tags`` or ``tags`` of class
             labels or strings.
         reading: The options of reading.
 
@@ -267,15 +266,15 @@ def splits_of_hub(name: str, reading: Reading) -> dict[str, Split]:
     return _splits_of_tables(name, load_hub_dataset(name), reading)
 
 
-def _splits_of_tables(name: str, found: Any, reading: Reading) -> dict[str, Split]:
-    named = {split_of(Path(split)): split for split in found}
+def _splits_of_tables(name: str, datasets: Any, reading: Reading) -> dict[str, Split]:
+    named = {split_of(Path(split)): split for split in datasets}
     splits = {
-        split: _split_of_table(found[named[split]], f"{name}, {named[split]}", reading)
+        split: _split_of_table(datasets[named[split]], f"{name}, {named[split]}", reading)
         for split in SPLITS
         if split in named
     }
     if not splits:
-        raise DataError(f"{name}: expected splits among {', '.join(SPLITS)}, found {', '.join(found)}.")
+        raise DataError(f"{name}: expected splits among {', '.join(SPLITS)}, found {', '.join(datasets)}.")
     return splits
 
 
@@ -287,11 +286,11 @@ class NamedCorpus(NamedTuple):
 
     Attributes:
         files: Its files, for messages.
-        hub: A copy of it on the Hub in a plain format.
-        folders: Further names of its folder, in small letters and digits.
-        prefix: The first characters of its files' names, where its folder, the first of ``folders``, has files of other
-            corpora, too.
-        tag_names: See `Reading`; the order of the class labels on the Hub, which exports without names have as well.
+        hub: A copy on the Hub in a plain format.
+        folders: Other names of its folder, in lower-case letters and digits.
+        prefix: The first characters of its files' names, if its folder, the first of ``folders``, also has files of
+            other corpora.
+        tag_names: See `Reading`; the order of the class labels on the Hub, for exports without names.
     """
 
     files: str
@@ -305,7 +304,7 @@ NAMED_CORPORA = {
     "wnut17": NamedCorpus(
         "wnut17train.conll, emerging.dev.conll and emerging.test.annotated (or train, dev and test.conll)",
         hub="manu/wnut_17",
-        # Of the shared task's repository, and its year in full.
+        # The folder in the shared task's repository, and the name with the full year.
         folders=("emergingentities17", "wnut2017"),
         tag_names="O B-corporation I-corporation B-creative-work I-creative-work B-group I-group B-location I-location "
         "B-person I-person B-product I-product",
@@ -326,7 +325,7 @@ _EXPECTED = (
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
-#: What `load_corpus` reads: a name, a path, or data in memory.
+#: A source for `load_corpus`: a name, a path, or data in memory.
 Source: TypeAlias = str | Path | Dataset | DatasetDict | DataFrame | Sequence[Any]
 
 
@@ -337,42 +336,40 @@ def load_corpus(source: Source, data_dir: str | Path | None = None, **reading: A
 
     - ``xor``: the generated corpus, see `hf_xorner.corpora.xor_corpus`;
     - ``wnut17``, ``conll2003``, ``conll2002-es``, ``conll2002-nl`` or ``ontonotes5``: files in ``data_dir``, or in its
-      folder of that name (``conll2002`` for both languages); without ``data_dir``, in the folder that the environment
-      variable ``HF_XORNER_CORPORA`` names. Where there are none and ``data_dir`` is not given, the first two come from
-      a copy on the Hub;
-    - a folder of files whose names tell their splits, or of training data where no name does, or a single file, which
-      becomes ``train``. A relative path is looked for in ``data_dir`` where one is given. A folder with the name of a
-      corpus is written as a path, ``./wnut17`` or ``Path("wnut17")``;
-    - ``owner/name``: a data set on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``;
-    - a ``Dataset`` or ``DatasetDict`` with such columns; a pandas ``DataFrame`` with a row for each sentence (lists of
+      folder of this name (``conll2002`` for both languages); without ``data_dir``, in the folder that the environment
+      variable ``HF_XORNER_CORPORA`` names. Without ``data_dir`` and local files, the first two are loaded from a copy
+      on the Hub;
+    - a folder of files whose names contain the split, or of training data if no name does, or a single file, which
+      becomes ``train``. A relative path is relative to ``data_dir``, if given. A folder with the name of a corpus is
+      written as a path, ``./wnut17`` or ``Path("wnut17")``;
+    - ``owner/name``: a dataset on the Hub with the columns ``tokens`` and ``ner_tags`` or ``tags``;
+    - a ``Dataset`` or ``DatasetDict`` with these columns; a pandas ``DataFrame`` with a row for each sentence (lists of
       words and tags) or for each word (as in CSV); a list of pairs (words, tags), or of records as in JSON.
 
-    Local files are CoNLL columns, CoNLL-U, CSV or TSV with a header, CoNLL-2012 files, JSON (one object a line, or an
+    Local files are CoNLL columns, CoNLL-U, CSV or TSV with a header, CoNLL-2012 files, JSON (one object per line, or an
     array) of words and tags or of texts with character spans as annotation tools export them, all of these plain or
-    compressed by gzip; spaCy's DocBin, BRAT's files, Parquet or Arrow; or a folder that `save_to_disk`
-    wrote. Format, encoding, scheme of the tags and columns are recognised. Repairs are logged in one line, and so is
-    what may have been recognised wrongly.
+    compressed by gzip; spaCy's DocBin, BRAT's files, Parquet or Arrow; or a folder written by `save_to_disk`. Format,
+    encoding, tag scheme and columns are recognised. Repairs and uncertain guesses are logged in one line each.
 
     Args:
         source: The source.
         data_dir: The folder of local files.
-        reading: Fields of `hf_xorner.corpora.Reading`, for what is not recognised correctly: ``format``,
+        reading: Fields of `hf_xorner.corpora.Reading`, for properties that are not recognised correctly: ``format``,
             ``scheme``, ``separator``, ``token_column``, ``tag_column``, ``pos_column``, ``comments``, ``encoding``,
             ``tag_names``, ``strip``, ``types``, ``skip_bad_lines``, ``strict``.
 
     Returns:
         The splits that exist among ``train``, ``validation`` and ``test`` with the columns ``tokens: List(string)`` and
-        ``ner_tags: List(ClassLabel)``: plain tags, or IOB2 with ``O`` first and then ``B-`` and ``I-`` of each type,
-        and -1 where the source has ``?``, the tag of a word whose tag is unknown.
-        All splits share one list of names. Where the source has them, there are the columns ``pos_tags: List(string)``
-        and ``doc_id: string``; ``xor`` has two of its own.
+        ``ner_tags: List(ClassLabel)``: plain tags, or IOB2 with ``O`` first and then ``B-`` and ``I-`` of each type;
+        -1 for ``?``, the tag of a word whose tag is unknown. All splits have the same label names. If the source has
+        them, there are the columns ``pos_tags: List(string)`` and ``doc_id: string``; ``xor`` has two other columns.
 
     Raises:
-        DataError: If the source cannot be found, its content is faulty, or its words or tags seem to be read from a
-            wrong column.
+        DataError: If the source is not found, its content is invalid, or its words or tags seem to be from a wrong
+            column.
     """
     options, name = Reading(**reading), name_of(source)
-    # A path is meant as one: Path("./wnut17") has lost what tells it from the name.
+    # A Path is never a name, as Path("./wnut17") equals Path("wnut17").
     if isinstance(source, str) and name == "xor":
         return xor_corpus()
     repairs = Repairs(options)
@@ -397,7 +394,7 @@ def _splits_of(source: str | Path, data_dir: str | Path | None, reading: Reading
     name = str(source)
     if isinstance(source, str) and name in NAMED_CORPORA:
         return _splits_of_named(name, data_dir, reading, repairs)
-    # An absolute source wins over data_dir.
+    # If the source is absolute, data_dir is ignored.
     path = _expanded(data_dir or "") / _expanded(source)
     if name and path.is_dir():
         return splits_of_folder(path, reading, repairs)
@@ -410,7 +407,7 @@ def _splits_of(source: str | Path, data_dir: str | Path | None, reading: Reading
 
 
 def inputs_of(source: str | Path, data_dir: str | Path | None = None) -> list[Path]:
-    """Return the file or folder that `load_corpus` reads for a source; nothing for what is generated or on the Hub."""
+    """Return the file or folder that `load_corpus` reads; none for a generated corpus or one from the Hub."""
     base = _expanded(data_dir or "")
     if isinstance(source, str) and source in NAMED_CORPORA:
         base = _expanded(data_dir or os.environ.get(CORPORA_VARIABLE, ""))
@@ -432,9 +429,7 @@ def _splits_of_named(name: str, data_dir: str | Path | None, reading: Reading, r
     if folder:
         return splits_of_folder(folder, reading, repairs, corpus.prefix, corpus.tag_names)
     if data_dir is not None:
-        raise DataError(
-            f"{base}: no files of {name} here; put {corpus.files} into it, or into a folder {inside} in it."
-        )
+        raise DataError(f"{base}: no files of {name} here; put {corpus.files} there, or into a folder {inside} in it.")
     why = "the Hub has no copy of it"
     if corpus.hub is not None:
         try:
@@ -443,31 +438,31 @@ def _splits_of_named(name: str, data_dir: str | Path | None, reading: Reading, r
             why = f"its copy {corpus.hub} on the Hub cannot be loaded ({first_line(error.__cause__ or error)})"
     raise DataError(
         f"{name}: no folder given, and {why}; put {corpus.files} into a folder and name it as data_dir, "
-        f"or put them into the folder {inside} below the one that the variable {CORPORA_VARIABLE} names."
+        f"or put them into the folder {inside} of the folder that the variable {CORPORA_VARIABLE} names."
     )
 
 
 def _expanded(path: str | Path) -> Path:
-    """Return a path with ``~`` replaced by the home folder, unless the user is unknown."""
+    """Replace ``~`` by the home folder; a path with an unknown user is not changed."""
     return Path(os.path.expanduser(path))
 
 
 def _folder_of(name: str, base: Path, prefix: str = "") -> Path | None:
-    """Return the folder of a named corpus at or below a folder."""
+    """Return the folder of a named corpus: one of the subfolders, or the folder itself."""
     if not base.is_dir():
         return None
     folders = sorted(path for path in base.iterdir() if path.is_dir())
-    # The folder with the very name comes first.
+    # A folder with exactly this name comes first.
     for folder in sorted(filter(partial(_is_named, name), folders), key=lambda path: path.name != name):
         if find_splits(folder, prefix=prefix).splits:
             return folder
-    # What lies further below a folder of several corpora may be another one of them.
-    several = any(_is_named(other, folder) for other in NAMED_CORPORA for folder in folders)
+    # In a folder of several corpora, deeper files may belong to another corpus.
+    several = any(_is_named(corpus, folder) for corpus in NAMED_CORPORA for folder in folders)
     deep = _is_named(name, base) or (name == "ontonotes5" and not several)
     return base if find_splits(base, below=deep, prefix=prefix).splits else None
 
 
 def _is_named(name: str, folder: Path) -> bool:
-    """Return whether a folder has a name of a corpus, such as WNUT_17 or emerging_entities_17-master."""
+    """Return True if a folder has a name of a corpus, such as WNUT_17 or emerging_entities_17-master."""
     plain = re.sub(r"[\W_]|master$|main$", "", folder.resolve().name.lower())
     return plain in (name.replace("-", ""), *NAMED_CORPORA[name].folders)

@@ -1,4 +1,4 @@
-"""Files of predictions of any system: token, gold tag and predicted tag."""
+"""Read and write files of predictions: token, gold tag and predicted tag."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,16 +19,16 @@ class Predictions(NamedTuple):
 def read_predictions(path: str | Path) -> Predictions:
     """Read a file of predictions.
 
-    Every line holds a token, its gold tag and its predicted tag, separated by TABs; the token may hold any other
-    character. A line that is empty, or holds nothing but blanks and TABs, ends a sentence. A byte-order mark at the
-    beginning of the file is ignored.
+    Every line holds a token, its gold tag and its predicted tag, separated by TABs; other blanks belong to the token. A
+    line that is empty, or only has blanks and TABs, ends a sentence. A byte-order mark at the beginning of the file is
+    ignored.
 
     Args:
         path: A file in UTF-8, plain or compressed by gzip.
 
     Raises:
-        DataError: For a line of other than three columns, an empty column, a tag that blanks surround, or a file
-            without any sentence.
+        DataError: If a line does not have three columns, a column is empty, a tag has blanks around it, or the file has
+            no sentence.
     """
     path = Path(path)
     predictions = Predictions([], [], [])
@@ -61,16 +61,16 @@ def write_predictions(
 ) -> None:
     """Write a file of predictions, as `read_predictions` reads it.
 
-    Sentences without words are left out, as such a file cannot show them. The folder is made if need be.
+    Sentences without words are left out, since the format cannot represent them. The folder is created if necessary.
 
     Args:
-        path: The file, which is replaced as a whole if it exists.
+        path: The file, which is replaced if it exists.
         tokens: The words of each sentence.
         gold: The gold tag of each word.
         predicted: The predicted tag of each word.
 
     Raises:
-        DataError: For a token that such a file cannot hold.
+        DataError: For a token that the format cannot represent.
     """
     path = Path(path)
     with replacing(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:

@@ -1,4 +1,4 @@
-"""Tag schemes (IOB1, IOB2, BIOES, BILOU and BMES): recognise, read, repair and write them."""
+"""Tag schemes (IOB1, IOB2, BIOES, BILOU and BMES): recognise, convert and repair them."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -24,13 +24,13 @@ Scheme = Literal["plain", "iob1", "iob2", "bioes", "bilou", "bmes"]
 
 #: The tag of a word outside of all entities.
 OUTSIDE_TAG = "O"
-#: The tag of a word whose tag is unknown, in corpora of chunks, where an entity ends before it and begins after it.
-#: `datasets` gives it the number -1.
+#: The tag of a word whose tag is unknown, in corpora of chunks. No entity continues across it. In a `Dataset`, its
+#: number is -1.
 UNLABELLED_TAG = "?"
 #: The tags that have no type.
 NO_CHUNK = (OUTSIDE_TAG, UNLABELLED_TAG)
-# The meaning of the prefixes of each scheme. Tags that fit several are read in the first that fits: B and I alone are
-# IOB2 (only their order tells IOB1), and B, E and S alone mean the same in BIOES and BMES.
+# The meaning of the prefixes of each scheme. Tags that fit several schemes are read in the first one: B and I alone are
+# IOB2 (`recognise` tells IOB1 by their order), and B, E and S alone mean the same in BIOES and BMES.
 _KINDS: dict[Scheme, dict[str, int]] = {
     "iob2": {"B": BEGIN, "I": INSIDE},
     "iob1": {"B": BEGIN, "I": INSIDE},
@@ -38,33 +38,33 @@ _KINDS: dict[Scheme, dict[str, int]] = {
     "bilou": {"B": BEGIN, "I": INSIDE, "L": END, "U": SINGLE},
     "bmes": {"B": BEGIN, "M": INSIDE, "E": END, "S": SINGLE},
 }
-#: The schemes that tags can be written in.
+#: The schemes in which tags can be written.
 WRITTEN_SCHEMES = ("iob1", "iob2", "bioes", "bilou", "bmes")
-#: The name of tags that are ``O`` or a bare type, which are read as IOB1: words of one type side by side are an entity.
+#: The name of tags that are ``O`` or a type without a prefix: neighbouring words of the same type are one entity.
 IO = "io"
-#: Notes on tags that are written in another way than a scheme has them.
+#: Notes on tags with an unusual spelling.
 BLANKS_AROUND, UNDERSCORES, BARE_TYPES = (
     "tags with blanks around them were read without these",
-    "tags with an underscore for the hyphen were read as those of a scheme",
-    "tags without prefixes beside O were read as types of entities; pass scheme=plain to read labels of single words",
+    "tags with an underscore in place of the hyphen were read as tags of a scheme",
+    "tags without prefixes were read as types of entities, next to O; pass scheme=plain to read labels of single words",
 )
 
 
 def is_of(scheme: str, tag: str) -> bool:
-    """Return whether a tag belongs to a chunk scheme: ``O``, ``?``, or a prefix of it, a hyphen and a type."""
+    """Return True if a tag belongs to a chunk scheme: ``O``, ``?``, or one of its prefixes, a hyphen and a type."""
     prefixes = _KINDS[scheme]  # type: ignore[index]
     return tag in NO_CHUNK or (tag[:1] in prefixes and tag[1:2] == "-" and len(tag) > 2)
 
 
 def is_chunked(labels: Sequence[str]) -> bool:
-    """Return whether labels are IOB2: each is ``O``, ``B-type`` or ``I-type``."""
+    """Return True if labels are IOB2: each is ``O``, ``B-type`` or ``I-type``."""
     return UNLABELLED_TAG not in labels and all(is_of("iob2", label) for label in labels)
 
 
 def prefixes_of(scheme: str) -> str:
-    """Return the prefixes of a scheme in words: ``"B-, I-, E- or S-"``."""
-    *others, last = (f"{prefix}-" for prefix in _KINDS[scheme])  # type: ignore[index]
-    return f"{', '.join(others)} or {last}"
+    """Return the prefixes of a scheme as text: ``"B-, I-, E- or S-"``."""
+    *first, last = (f"{prefix}-" for prefix in _KINDS[scheme])  # type: ignore[index]
+    return f"{', '.join(first)} or {last}"
 
 
 def entity_type(tag: str) -> str:
@@ -73,16 +73,16 @@ def entity_type(tag: str) -> str:
 
 
 def with_new_type(tag: str, new_types: Mapping[str, str]) -> str:
-    """Return a chunk tag with the new type of its type, or ``O`` or ``?`` in its place; others stay as they are."""
+    """Return a chunk tag with its new type, or ``O`` or ``?`` if that is the new type; other tags are not changed."""
     new = new_types.get(entity_type(tag))
     return tag if new is None else new if new in NO_CHUNK else tag[:2] + new
 
 
 # --- Pairs of neighbouring tags --------------------------------------------------------------------------------------
-# The IOB2 tag of a word depends on its own tag and the one before. So the distinct pairs of a corpus are enough to
-# recognise its scheme, to count its repairs, and to convert it with one look-up a token.
+# The IOB2 tag of a word depends on its tag and the previous one. So the distinct pairs of a corpus are enough to
+# recognise its scheme, to find its repairs, and to convert it with one look-up per token.
 
-#: Stands before the first and after the last tag of a sentence.
+#: Takes the place of a tag before the first and after the last word of a sentence.
 EDGE = ""
 Pair = tuple[str, str]
 OPENED = "tags that continued no entity began one"
@@ -100,25 +100,25 @@ def tags_of(pairs: Collection[Pair]) -> set[str]:
 def scheme_of(tags: Collection[str]) -> Scheme:
     """Return the scheme of tags by their prefixes; IOB1 cannot be distinguished from IOB2.
 
-    Tags are chunks if any begins with ``B-`` or ``I-``, if all look like those of some chunk scheme (a capital, a
-    hyphen, a type), or if there is nothing but ``O`` and ``?``.
+    Tags are chunks if one begins with ``B-`` or ``I-``, if all have the form of chunk tags (a capital, a hyphen, a
+    type), or if there are only ``O`` and ``?``.
 
     Args:
-        tags: The distinct tags of everything that is read together: a single split may lack those that decide.
+        tags: The distinct tags of the whole corpus, since a single split may lack some.
     """
     inside = set(tags) - set(NO_CHUNK)
     if not (any(map(_IOB.match, inside)) or all(map(_ANY_CHUNK_SCHEME.match, inside))):
         return "plain"
     prefixes = {tag[0] for tag in inside if tag[1:2] == "-"}
-    # Of the schemes, the one with most of the prefixes: a tag that belongs to none may be a fault.
+    # The scheme with most of the prefixes; a tag that does not belong to it is probably an error.
     return max(_KINDS, key=lambda name: len(prefixes & _KINDS[name].keys()))
 
 
 def recognise(pairs: Collection[Pair]) -> Scheme:
     """Return the scheme of a corpus.
 
-    See `scheme_of`. IOB1 and IOB2 have the same prefixes: in IOB1 an entity begins with ``I-``, and with ``B-`` only
-    directly after another entity of its type. A corpus that does both is IOB2 with faults.
+    See `scheme_of`. IOB1 and IOB2 have the same prefixes. In IOB1 an entity begins with ``I-``, or with ``B-`` directly
+    after another entity of its type. A corpus in which entities begin in both ways is IOB2 with errors.
 
     Args:
         pairs: The distinct pairs of neighbouring tags of the whole corpus.
@@ -131,15 +131,15 @@ def recognise(pairs: Collection[Pair]) -> Scheme:
 
 
 def usual_tags(counts: Mapping[str, int], scheme: str) -> tuple[dict[str, str], list[str]]:
-    """Return the usual form of each tag that is written in another way, and notes on what was changed.
+    """Return the usual spelling of each tag, and notes on the changes.
 
     Blanks around a tag are removed, and ``B_PER`` becomes ``B-PER``. If no tag has a prefix and ``O`` is the most
-    frequent one, all others are types of entities: ``PER`` becomes the ``I-PER`` of IOB1. No set of parts of speech
-    has a more frequent ``O``.
+    frequent tag, the others are types of entities: ``PER`` becomes the ``I-PER`` of IOB1. In tag sets of parts of
+    speech, ``O`` is never the most frequent.
 
     Args:
-        counts: How often each tag occurs in the corpus.
-        scheme: The scheme that was given, "auto" or "io".
+        counts: The frequency of each tag in the corpus.
+        scheme: The option `scheme`.
     """
     form = {tag: tag.strip() for tag in counts}
     notes = [BLANKS_AROUND] if any(tag != new for tag, new in form.items()) else []
@@ -163,7 +163,7 @@ def label_names(tags: Collection[str], plain: bool) -> list[str]:
 
     Args:
         tags: The distinct tags of the corpus.
-        plain: Whether they are plain tags; ``O`` is then a label only if it is among them.
+        plain: True for plain tags, among which ``O`` is a label only if it occurs.
     """
     if plain:
         return sorted(tags, key=lambda tag: (tag != OUTSIDE_TAG, tag))
@@ -172,10 +172,10 @@ def label_names(tags: Collection[str], plain: bool) -> list[str]:
 
 
 def iob2_of(pair: Pair, scheme: Scheme) -> str:
-    """Return the second tag of a pair in IOB2; plain tags stay as they are.
+    """Return the second tag of a pair in IOB2; plain tags are not changed.
 
-    A tag that should continue an entity and follows none of its type begins one. In IOB1 that is the rule, in other
-    schemes a repair.
+    A tag that should continue an entity but follows none of its type begins one. This is the rule in IOB1, and a repair
+    in other schemes.
     """
     tag = pair[1]
     if scheme == "plain" or tag in NO_CHUNK:
@@ -187,9 +187,9 @@ def repairs_of(pair: Pair, scheme: Scheme) -> list[str]:
     """Return the kinds of repair (`OPENED`, `LEFT_OPEN`) that a pair needs."""
     if scheme in ("plain", "iob1") or _is_continued(pair, scheme):
         return []
-    found = [OPENED] if _kind_of(pair[1], scheme) in (INSIDE, END) else []
+    repairs = [OPENED] if _kind_of(pair[1], scheme) in (INSIDE, END) else []
     marks_ends = END in _KINDS[scheme].values()
-    return [*found, LEFT_OPEN] if marks_ends and _kind_of(pair[0], scheme) in (BEGIN, INSIDE) else found
+    return [*repairs, LEFT_OPEN] if marks_ends and _kind_of(pair[0], scheme) in (BEGIN, INSIDE) else repairs
 
 
 def _is_continued(pair: Pair, scheme: Scheme) -> bool:
@@ -210,11 +210,11 @@ class TagSet:
 
     Attributes:
         tags: The tags by number.
-        scheme: Their scheme; "plain" if they label single tokens (parts of speech).
+        scheme: Their scheme; "plain" if they label single words (parts of speech).
         types: The entity types, sorted; empty for plain tags.
         type_of: The index of each tag's type, -1 for ``O`` and ``?``. Shape: (tags,).
-        kind_of: The meaning of each tag, whatever its letter: OUTSIDE, BEGIN, INSIDE, END or SINGLE of
-            `hf_xorner.models.word_ids`. Shape: (tags,).
+        kind_of: The kind of each tag: OUTSIDE, BEGIN, INSIDE, END or SINGLE of `hf_xorner.models.word_ids`. Shape:
+            (tags,).
     """
 
     tags: tuple[str, ...]
@@ -225,12 +225,12 @@ class TagSet:
 
     @property
     def plain(self) -> bool:
-        """Return whether the tags label single tokens."""
+        """True if the tags label single words."""
         return self.scheme == "plain"
 
     @property
     def unlabelled(self) -> int:
-        """Return the number of ``?`` as the tag of words without label, or -1 if there is none."""
+        """The number of ``?``, the tag of words without a label, or -1 if it is not among the tags."""
         return -1 if self.plain or UNLABELLED_TAG not in self.tags else self.tags.index(UNLABELLED_TAG)
 
     @classmethod
@@ -242,7 +242,7 @@ class TagSet:
             scheme: Their scheme; "auto" recognises it by their prefixes, see `scheme_of`.
 
         Raises:
-            ValueError: If the scheme is unknown or does not have one of the tags.
+            ValueError: If the scheme is unknown, or a tag does not belong to it.
         """
         if scheme == "auto":
             scheme = scheme_of(tags)
@@ -261,7 +261,7 @@ class TagSet:
         return cls(tuple(tags), scheme, types, type_of, kind_of)
 
     def chunks(self, ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> Chunks:
-        """Return the chunks of numbered tags, whose types are those of the tag set.
+        """Return the chunks of numbered tags, with numbers of `types`.
 
         Args:
             ids: The number of each word's tag, sentence after sentence. Shape: (words,).
@@ -273,7 +273,7 @@ class TagSet:
 def from_iob2(tags: Sequence[str], scheme: str) -> list[str]:
     """Convert the IOB2 tags of a sentence to another of `WRITTEN_SCHEMES`.
 
-    An ``I-`` that continues no entity of its type begins one.
+    An ``I-`` that does not continue an entity of its type begins one.
     """
     letters = {kind: letter for letter, kind in _KINDS[scheme].items()}  # type: ignore[index]
     converted = []

@@ -1,4 +1,4 @@
-"""Options of reading, and the sentences and repairs of every reader."""
+"""Shared by all readers: options of reading, sentences, repairs, and the decoding of text."""
 
 import logging
 import re
@@ -16,18 +16,18 @@ from .schemes import IO, WRITTEN_SCHEMES
 _log = logging.getLogger(__name__)
 
 
-# Bad lines that the log lists.
+# Number of bad lines that the log lists.
 _LISTED = 10
 
 
 class Repairs:
-    """Counts the repairs of a corpus by kind, and collects notes on how it was read and the bad lines left out."""
+    """Counts the repairs of a corpus by kind; collects notes on how it was read, and bad lines that were skipped."""
 
     def __init__(self, reading: "Reading") -> None:
         """Start with no repairs.
 
         Args:
-            reading: Options: ``strict`` raises DataError for every repair, ``skip_bad_lines`` leaves out bad lines.
+            reading: The options: ``strict`` raises DataError for every repair, ``skip_bad_lines`` skips bad lines.
         """
         self.strict = reading.strict
         self.skips = reading.skip_bad_lines and not reading.strict
@@ -41,8 +41,8 @@ class Repairs:
         """Count repairs of one kind.
 
         Args:
-            kind: The kind, in words that follow a number: "I- tags that opened an entity became B-".
-            place: The place of the first.
+            kind: The kind, as words that follow a number: "I- tags that opened an entity became B-".
+            place: The place of the first of these repairs.
             count: Their number.
 
         Raises:
@@ -53,19 +53,19 @@ class Repairs:
         self._counts[kind] += count
         self._places.setdefault(kind, place)
 
-    def note(self, what: str, place: str) -> None:
+    def note(self, text: str, place: str) -> None:
         """Note how something was read.
 
         Args:
-            what: A sentence without its full stop; sources of one note share a line of the log.
+            text: A sentence without its full stop. Files with the same note share a line of the log.
             place: The file or dataset.
         """
-        places = self._notes.setdefault(what, [])
+        places = self._notes.setdefault(text, [])
         if place not in places:
             places.append(place)
 
     def leave_out(self, fault: DataError) -> None:
-        """Count a bad line or record that is left out, or raise its error, with the option as a remedy."""
+        """Count a bad line or record that is skipped, or raise its error if bad lines are not skipped."""
         if self.strict:
             raise fault
         if not self.skips:
@@ -75,14 +75,14 @@ class Repairs:
             self._left_out.append(str(fault).partition(";")[0])
 
     def report(self, source: str) -> None:
-        """Log the notes, the repairs in one line, and the bad lines that were left out.
+        """Log the notes, the repairs in one line, and the bad lines that were skipped.
 
         Args:
             source: The corpus.
         """
-        for what, places in self._notes.items():
-            others = f" and {len(places) - 1} others" if len(places) > 1 else ""
-            _log.warning("%s%s: %s.", places[0], others, what)
+        for text, places in self._notes.items():
+            more_places = f" and {len(places) - 1} others" if len(places) > 1 else ""
+            _log.warning("%s%s: %s.", places[0], more_places, text)
         if self._counts:
             kinds = (f"{count:,} {kind} (first: {self._places[kind]})" for kind, count in self._counts.items())
             _log.warning("%s: repaired: %s", source, "; ".join(kinds))
@@ -111,25 +111,25 @@ class Reading:
     token_column: str | None = option(
         None, "The column of the words, by number from 0 (negative from the end) or name."
     )
-    tag_column: str | None = option(None, "The column of the tags, likewise.")
-    pos_column: str | None = option(None, f"The column of the parts of speech, likewise, or {NONE!r}.")
+    tag_column: str | None = option(None, "The column of the tags, by number or name.")
+    pos_column: str | None = option(None, f"The column of the parts of speech, by number or name, or {NONE!r}.")
     tag_names: list[str] = option(
         [], "The names of the tags in the order of their numbers, for JSON or tables with numbers."
     )
-    comments: str = option(AUTO, f"What begins a line of comment in files of columns, or {NONE!r}.")
+    comments: str = option(AUTO, f"The beginning of comment lines in files of columns, or {NONE!r}.")
     encoding: str = option(AUTO, "The encoding of text files: utf-8, latin-1, cp1252 or any other that Python knows.")
     strip: str | None = option(
         None, "A regular expression to remove from every word: '^en:' (WikiANN), '[0-9]$' (Weibo)."
     )
     types: list[str] = option(
         [],
-        "Other types of entities, as in person=PER 'product=?' event=O: person is renamed, the words of products have "
-        "an unknown tag, and those of events are outside of entities.",
+        "New types of entities, as in person=PER 'product=?' event=O: person becomes PER, words of products have an "
+        "unknown tag, and words of events are outside of entities.",
     )
     skip_bad_lines: bool = option(
-        False, "Leave out bad lines, rows of CSV and JSON records, and list the first ten of them."
+        False, "Skip bad lines, rows of CSV and JSON records, and list the first ten of them."
     )
-    strict: bool = option(False, "Refuse what would otherwise be repaired.")
+    strict: bool = option(False, "Raise an error in place of each repair.")
 
     def __post_init__(self) -> None:
         check_values(self)
@@ -147,7 +147,7 @@ class Reading:
         for name, separator in (("types", ","), ("tag_names", None)):
             value = getattr(self, name) or []  # Python code may give None or one string
             setattr(self, name, value.split(separator) if isinstance(value, str) else list(value))
-        _ = self.new_types  # raises for a faulty one
+        _ = self.new_types  # raises if one is invalid
         # Python code may give numbers, where a command line gives strings.
         for name in ("token_column", "tag_column", "pos_column"):
             value = getattr(self, name)
@@ -156,19 +156,19 @@ class Reading:
 
     @property
     def new_types(self) -> dict[str, str]:
-        """The new type of each old one that `types` names."""
-        found: dict[str, str] = {}
+        """The new types in `types`, by their old types."""
+        new_types: dict[str, str] = {}
         for pair in self.types:
             old, *new = (side.strip() for side in pair.split("="))
-            if not old or len(new) != 1 or not new[0] or old in found:
+            if not old or len(new) != 1 or not new[0] or old in new_types:
                 raise DataError(
-                    f"types={self.types!r}: {pair!r} does not give a type one new type; write person=PER loc=LOC."
+                    f"types={self.types!r}: {pair!r} is not a pair old=new, or its type occurs twice; write person=PER."
                 )
-            found[old] = new[0]
-        return found
+            new_types[old] = new[0]
+        return new_types
 
     def reading(self) -> dict[str, Any]:
-        """Return these fields without those of a subclass."""
+        """Return the fields of this class, without those of a subclass."""
         values = asdict(self)
         return {entry.name: values[entry.name] for entry in fields(Reading)}
 
@@ -181,10 +181,10 @@ class Sentence(NamedTuple):
         tags: One tag for each word.
         source: The name of the source, to which a number is appended: ``"corpus/train.txt:"``, or
             ``"owner/name, train, row "``.
-        line: That number: of the line of the first token, or of the one line or row that holds the whole sentence.
+        line: The number: the line of the first token, or the line or row of the whole sentence.
         pos_tags: The parts of speech, if the source has them.
-        doc_id: The document that the sentence belongs to, if the source has it.
-        lines: The line of each token, if each has its own.
+        doc_id: The document of the sentence, if the source has documents.
+        lines: The line of each token, if tokens are on separate lines.
     """
 
     tokens: list[str]
@@ -212,10 +212,10 @@ _BEYOND_ASCII = bytes(range(0x80, 0x100))
 
 
 def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
-    """Return the text of a file, plain or gzip: in the encoding that is named, or else UTF-8, Windows-1252 or Latin-1.
+    """Read a text file, plain or gzip, in `reading.encoding`, or by default in UTF-8, Windows-1252 or Latin-1.
 
     Raises:
-        DataError: If it is not text in that encoding, or is damaged UTF-8.
+        DataError: If it is not text in this encoding, or is damaged UTF-8.
     """
     with open_bytes(path) as file:
         data = file.read()
@@ -227,12 +227,12 @@ def text_of(path: Path, reading: Reading, repairs: Repairs) -> str:
             raise undecodable(path, encoding) from None
     beyond_ascii = len(data) - len(data.translate(None, _BEYOND_ASCII))
     invalid = len(data) - len(data.decode(errors="ignore").encode())
-    # Bytes that make characters of UTF-8 more often than not are no coincidence.
+    # If most bytes beyond ASCII form valid UTF-8, the file is damaged UTF-8.
     if 2 * invalid < beyond_ascii or b"\0" in data:
         raise undecodable(path)
     try:
         name, text = "Windows-1252", data.decode("cp1252")
-    except UnicodeError:  # a few bytes have no character there
+    except UnicodeError:  # Windows-1252 has no characters for five bytes
         name, text = "Latin-1", data.decode("latin-1")
     repairs.note(f"not UTF-8, so read as {name}; name another one as encoding if that is wrong", str(path))
     return text

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..errors import DataError
 
-# The parts of file names that show a split; testa and testb are CoNLL-2003's own names.
+# The parts of file names that name a split; testa and testb are used by CoNLL-2003.
 _NAMES = {
     "train": "train training trn",
     "validation": "dev devel development val valid validation validate heldout tune tuning testa",
@@ -28,7 +28,7 @@ _COLUMN_SUFFIXES = (
 SUFFIXES = {"", ".spacy", ANNOTATION_SUFFIX, *_COLUMN_SUFFIXES.split(), *JSON_SUFFIXES, *TABLE_SUFFIXES} | {
     f".{alias}" for alias in _ALIASES
 }
-# Files that hold no labelled data, whatever else their names say.
+# Files without labelled data, even if their names contain the name of a split.
 _OTHER_SUFFIX = re.compile(
     r"\.(md|rst|html?|pdf|tex|bib|docx?|png|jpe?g|svg|pyc?|ipynb|sh|pl|java|js|c|cpp|h|log|out|err|ya?ml|toml|cfg|conf"
     r"|ini|lock|xml|npy|npz|pkl|pickle|pt|bin|safetensors|h5|vec|db|bak|orig|md5|sha256|zip|tar|tgz|bz2|xz|zst|7z|rar)"
@@ -36,9 +36,9 @@ _OTHER_SUFFIX = re.compile(
 _OTHER_NAME = re.compile(
     r"(read_?me|licen[cs]e|copying|changelog|citation|makefile|requirements|dataset_infos?)(\.\w+)?", re.IGNORECASE
 )
-# Names of files whose labels were removed.
+# Parts of the names of files whose labels were removed.
 _UNLABELLED = re.compile(r"un_?-?labell?ed|no_?labels|mask|blind|raw")
-# Of several files with the same data, those with other suffixes hold the labels most surely.
+# If several files seem to hold the same split, files with these suffixes are the last choice.
 _LATER = {**dict.fromkeys((".csv", *JSON_SUFFIXES), 1), TEXT_SUFFIX: 2}
 _PART = re.compile(r"-(\d{5})-of-(\d{5})(?=[-.])")
 
@@ -50,16 +50,16 @@ def suffix_of(path: Path) -> str:
 
 
 def has_data_suffix(path: Path) -> bool:
-    """Return whether a file name has a suffix of labelled data."""
+    """Return True if a file name has a suffix of labelled data."""
     suffix = suffix_of(path)
     return suffix != "" and (suffix in SUFFIXES or suffix.endswith("_conll"))
 
 
 def split_of(path: Path) -> str | None:
-    """Return the split that a file name names, or None.
+    """Return the split in a file name, or None.
 
-    ``wnut17train.conll``, ``emerging.dev.conll``, ``eng.testb`` and ``validation.txt.gz`` name one each; a name with
-    two of them, or without a suffix of labelled data, names none. ``eval`` names the validation split.
+    ``wnut17train.conll``, ``emerging.dev.conll``, ``eng.testb`` and ``validation.txt.gz`` each name a split; a name
+    with two splits, or without a suffix of labelled data, names none. ``eval`` means the validation split.
     """
     if path.name.startswith(".") or (suffix_of(path) and not has_data_suffix(path)):
         return None
@@ -67,13 +67,13 @@ def split_of(path: Path) -> str | None:
     return None if len(splits) != 1 else "validation" if splits == {_EVAL} else splits.pop()
 
 
-class Found(NamedTuple):
+class SplitFiles(NamedTuple):
     """The files of a folder.
 
     Attributes:
         splits: The files to read by split, in the order train, validation, test; missing splits are left out.
-        ignored: The files that are not read, by the reason.
-        assumed: Files whose names do not tell their split beyond doubt, and the split that they were taken for.
+        ignored: The files that are not read, by reason.
+        assumed: Files whose split was guessed from the name, by this split.
     """
 
     splits: dict[str, list[Path]]
@@ -81,58 +81,58 @@ class Found(NamedTuple):
     assumed: dict[str, list[Path]]
 
     def report(self, folder: Path) -> str:
-        """Return the files that were not read, and the assumptions, in one line; empty if there are none."""
+        """Return the guesses and the files that were not read in one line; empty if there are none."""
         assumed = [f"{_listed(paths, folder)} read as the {split} split" for split, paths in self.assumed.items()]
         ignored = [f"{_listed(paths, folder)} ({reason})" for reason, paths in self.ignored.items()]
         return "; ".join([*assumed, *(["ignored " + ", ".join(ignored)] if ignored else [])])
 
 
-def find_splits(folder: Path, below: bool = True, prefix: str = "") -> Found:
-    """Return the files of a folder by split, and all others by the reason why they are not read.
+def find_splits(folder: Path, below: bool = True, prefix: str = "") -> SplitFiles:
+    """Return the files of a folder by split, and other files by the reason why they are not read.
 
-    Where no file of the folder itself tells a split, files are looked for below it, as the Hub's repositories and
-    OntoNotes lay them out: the split is told by a folder or a file name. Tables and CoNLL-2012 files come before
-    others. A file with an unknown suffix is read if its name tells a split that no other file has. ``eval`` is the
-    validation split, or the test split beside another validation split. Hidden files do not count. Of several files in
-    a folder that claim one split, the first labelled one is read, where there is one in columns.
+    If no file of the folder itself names a split, subfolders are searched, as in repositories of the Hub and in
+    OntoNotes; the name of a subfolder or a file then names the split. Tables and CoNLL-2012 files are preferred. A file
+    with an unknown suffix is read if its name is the only one with its split. ``eval`` is the validation split, or the
+    test split if there is another validation split. Hidden files are ignored. If several files in a folder name the
+    same split, the first labelled one is read, preferably one in columns.
 
     Args:
         folder: The folder.
-        below: Whether to look below it, too.
-        prefix: The first characters of the names of the files in question; others do not count.
+        below: True to search subfolders, too.
+        prefix: Only files whose names begin with this are considered.
 
     Raises:
-        DataError: If files in two folders claim one split, or numbered files such as train_1 and train_2, other than
-            the parts of a table and BRAT's documents, or if some of such parts are missing.
+        DataError: If files in two folders, or numbered files such as train_1 and train_2, name the same split (parts of
+            a table and BRAT's documents excepted), or if parts of a table are missing.
     """
-    inside = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    found = _sorted_by_split([path for path in inside if path.is_file() and path.name.startswith(prefix)], folder)
-    if found.splits:
-        if folders := [path for path in inside if path.is_dir()]:
-            found.ignored[_BELOW] = folders
+    entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    files = _sorted_by_split([path for path in entries if path.is_file() and path.name.startswith(prefix)], folder)
+    if files.splits:
+        if folders := [path for path in entries if path.is_dir()]:
+            files.ignored[_BELOW] = folders
     elif below:
-        files = sorted(path for path in _files_below(folder) if path.name.startswith(prefix))
-        first = [path for path in files if _is_structured(path)]
-        found = _sorted_by_split(first, folder)
-        if not found.splits:
-            found = _sorted_by_split(files, folder)
-        elif others := [path for path in files if not _is_structured(path)]:
-            found.ignored[_NO_TABLES] = others
-    for split, paths in found.splits.items():
-        found.splits[split] = _of_one_claim(paths, split, folder)
-        if others := [path for path in paths if path not in found.splits[split]]:
-            found.ignored.setdefault(_TAKEN, []).extend(others)
-        _check_parts(found.splits[split])
-    return found
+        all_files = sorted(path for path in _files_below(folder) if path.name.startswith(prefix))
+        structured = [path for path in all_files if _is_structured(path)]
+        files = _sorted_by_split(structured, folder)
+        if not files.splits:
+            files = _sorted_by_split(all_files, folder)
+        elif unused := [path for path in all_files if not _is_structured(path)]:
+            files.ignored[_NO_TABLES] = unused
+    for split, paths in files.splits.items():
+        files.splits[split] = _of_one_claim(paths, split, folder)
+        if unused := [path for path in paths if path not in files.splits[split]]:
+            files.ignored.setdefault(_TAKEN, []).extend(unused)
+        _check_parts(files.splits[split])
+    return files
 
 
-def find_unnamed(folder: Path) -> Found:
-    """Return the files of labelled data in or below a folder as the training split.
+def find_unnamed(folder: Path) -> SplitFiles:
+    """Return all files of labelled data in a folder and its subfolders as the training split.
 
-    Files of columns come before those of JSON or CSV, and these before texts.
+    If there are files of columns, others are not read; if there are JSON or CSV files, texts are not read.
 
     Raises:
-        DataError: If there are none.
+        DataError: If there is no labelled data.
     """
     files = sorted(_files_below(folder))
     data = _best([path for path in files if has_data_suffix(path) and not _reason_against(path)])
@@ -142,12 +142,12 @@ def find_unnamed(folder: Path) -> Found:
         raise DataError(f"{folder}: {fault}; convert it to CoNLL columns, CSV or JSON of words and tags.")
     first = min(_LATER.get(suffix_of(path), 0) for path in data)
     data = [path for path in data if _LATER.get(suffix_of(path), 0) == first]
-    others = [path for path in files if path not in data and _reason_against(path) != _READ_ALONG]
-    return Found({"train": data}, {_NOT_DATA: others} if others else {}, {"train": data})
+    unused = [path for path in files if path not in data and _reason_against(path) != _READ_ALONG]
+    return SplitFiles({"train": data}, {_NOT_DATA: unused} if unused else {}, {"train": data})
 
 
 _EVAL = "eval"
-# Why files are not read.
+# Reasons why files are not read.
 _NOT_DATA, _READ_ALONG = "no labelled data", "read with its annotation"
 _NO_SPLIT, _TWO_SPLITS = "the name shows no split", "the name shows several splits"
 _UNANNOTATED, _TAKEN = "not the annotated file", "another file is this split"
@@ -161,13 +161,13 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _is_structured(path: Path) -> bool:
-    """Return whether a file is a table or of CoNLL-2012."""
+    """Return True for a table or a CoNLL-2012 file."""
     suffix = suffix_of(path)
     return suffix in TABLE_SUFFIXES or suffix.endswith("_conll")
 
 
-def _sorted_by_split(files: Iterable[Path], folder: Path) -> Found:
-    """Sort files by the split that their paths below a folder tell."""
+def _sorted_by_split(files: Iterable[Path], folder: Path) -> SplitFiles:
+    """Sort files by the split that their paths within a folder name."""
     usual: dict[str, list[Path]] = {}
     odd: dict[str, list[Path]] = {}
     ignored: dict[str, list[Path]] = {}
@@ -193,11 +193,11 @@ def _sorted_by_split(files: Iterable[Path], folder: Path) -> Found:
                 assumed[split] = splits[split]
             if len(splits[split]) < len(paths):
                 ignored.setdefault(_UNANNOTATED, []).extend(sorted(set(paths) - set(splits[split])))
-    return Found({split: splits[split] for split in SPLITS if split in splits}, ignored, assumed)
+    return SplitFiles({split: splits[split] for split in SPLITS if split in splits}, ignored, assumed)
 
 
 def _reason_against(path: Path) -> str:
-    """Return why a file cannot hold labelled data by itself, or an empty string."""
+    """Return the reason why a file does not hold labelled data by itself, or an empty string."""
     if _OTHER_SUFFIX.fullmatch(suffix_of(path)) or _OTHER_NAME.fullmatch(path.name):
         return _NOT_DATA
     is_text = path.suffix == TEXT_SUFFIX and path.with_suffix(ANNOTATION_SUFFIX).is_file()
@@ -205,20 +205,20 @@ def _reason_against(path: Path) -> str:
 
 
 def _splits_in(names: Iterable[str]) -> set[str]:
-    """Return the splits that file and folder names tell."""
+    """Return the splits in the names of files and folders."""
     return {_ALIASES[word] for name in names for word in _SPLIT_WORD.findall(name.lower())}
 
 
 def _best(paths: list[Path]) -> list[Path]:
-    """Return the files annotated by people, if there are any."""
-    # WNUT 2017's test set was published twice in one folder; only the annotated file has the gold tags.
+    """Return only the annotated files, if some names say so."""
+    # WNUT 2017's folder has two files of the test set, of which only the annotated one has the gold tags.
     for suffix in (".annotated", "_gold_conll", ANNOTATION_SUFFIX):
         paths = [path for path in paths if suffix_of(path).endswith(suffix)] or paths
     return paths
 
 
 def _of_one_claim(paths: list[Path], split: str, folder: Path) -> list[Path]:
-    """Return the files of the best of several claims on a split."""
+    """Return the files of the best claim on a split: of one file, or of the parts of one table."""
     if all(path.suffix == ANNOTATION_SUFFIX for path in paths):
         return paths
     claims = {path: _claim_of(path.relative_to(folder)) for path in paths}
@@ -236,25 +236,25 @@ def _preference(path: Path) -> tuple[bool, int, bool, str]:
 
 
 def _claim_of(path: Path) -> Path:
-    """Return the first part of a path that names its split."""
-    telling = next(index for index, name in enumerate(path.parts) if _splits_in([name]))
-    return Path(*path.parts[: telling + 1]).with_name(_PART.sub("", path.parts[telling]))
+    """Return the beginning of a path up to the first part that names a split, without the number of a table's part."""
+    last = next(index for index, name in enumerate(path.parts) if _splits_in([name]))
+    return Path(*path.parts[: last + 1]).with_name(_PART.sub("", path.parts[last]))
 
 
 def _listed(paths: Sequence[Path], folder: Path, separator: str = ", ") -> str:
-    """Return the first of some paths in or below a folder, and the number of the others."""
+    """Return the first four paths, relative to a folder, and the number of the others, as text."""
     names = [str(path.relative_to(folder) if path.is_relative_to(folder) else path) for path in paths]
-    others = f" and {len(names) - 4:,} others" if len(names) > 4 else ""
-    return separator.join(names[:4]) + others
+    rest = f" and {len(names) - 4:,} others" if len(names) > 4 else ""
+    return separator.join(names[:4]) + rest
 
 
 def _check_parts(paths: list[Path]) -> None:
     """Raise DataError if some of the numbered parts of a file are missing."""
     parts: dict[Path, set[int]] = {}
     for path in paths:
-        if found := _PART.search(path.name):
-            name = path.with_name(_PART.sub(f"-*-of-{found[2]}", path.name))
-            parts.setdefault(name, set(range(int(found[2])))).discard(int(found[1]))
+        if match := _PART.search(path.name):
+            name = path.with_name(_PART.sub(f"-*-of-{match[2]}", path.name))
+            parts.setdefault(name, set(range(int(match[2])))).discard(int(match[1]))
     for name, missing in parts.items():
         if missing:
             raise DataError(f"{name}: part {min(missing):05d} is missing; fetch or write all parts.")

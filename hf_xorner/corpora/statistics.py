@@ -18,8 +18,8 @@ _LENGTHS = ("1", "2", "3", "4 or more")
 def corpus_statistics(corpus: DatasetDict) -> dict[str, dict[str, Any]]:
     """Count sentences, words and entities of every split of a corpus.
 
-    Shares are in percent, and None where there is nothing to share; words and surface forms are compared as they are
-    spelt. A surface form is the words of an entity with blanks between them, whatever its type.
+    Shares are in percent, or None if there is nothing to count. Words and surface forms are compared with their case. A
+    surface form is the text of an entity, its words joined by blanks; its type does not matter.
 
     Args:
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
@@ -27,20 +27,20 @@ def corpus_statistics(corpus: DatasetDict) -> dict[str, dict[str, Any]]:
     Returns:
         By split, under stable keys:
 
-        - ``sentences``, ``tokens``, ``distinct_words``; and ``unlabelled_tokens``, if any have no label;
+        - ``sentences``, ``tokens``, ``distinct_words``; and ``unlabelled_tokens``, if some have no label;
         - ``documents``, and ``with_document_lines``: ``sentences`` and ``tokens`` as the papers on CoNLL-2003 count
-          them, every ``-DOCSTART-`` line a sentence of one token. Only if the corpus has documents; sentences
-          that belong to none are then one document together, as those before a file's first such line are;
+          them, with every ``-DOCSTART-`` line as a sentence of one token. Only if the corpus has documents; sentences
+          without a document then form one document;
         - ``sentence_lengths``: ``min``, ``mean``, ``median``, ``p95`` (the least length that 95 % of the sentences do
           not exceed) and ``max``;
-        - ``entities``, ``per_type``, and ``entity_lengths``: how many consist of ``1``, ``2``, ``3`` and
-          ``4 or more`` words. For plain tags, ``per_tag`` in their place;
-        - ``unseen``, in all splits but ``train`` where there is one: the share of ``tokens`` and distinct ``words``
-          that do not occur in it, and of ``entity_mentions`` and distinct ``entity_forms`` whose surface form is none
-          of an entity there.
+        - ``entities``, ``per_type``, and ``entity_lengths``: the numbers of entities with ``1``, ``2``, ``3`` and
+          ``4 or more`` words. For plain tags, only ``per_tag``;
+        - ``unseen``, in all splits but ``train`` if the corpus has it: the shares of ``tokens`` and distinct ``words``
+          that do not occur in ``train``, and of ``entity_mentions`` and distinct ``entity_forms`` whose surface form is
+          not that of an entity in ``train``.
 
     Raises:
-        DataError: If a split is not of that form.
+        DataError: If a split does not have this form.
     """
     counts = {split: _Counts(dataset, split) for split, dataset in corpus.items()}
     train = counts.get(TRAIN)
@@ -154,7 +154,7 @@ _NAMES = {
     "sentence_lengths": "tokens of a sentence",
     "unseen": "not in train, %",
 }
-# The lines below these are named by the corpus.
+# Headings whose lines have names from the corpus.
 _NAMES_OF_DATA = ("per_type", "per_tag")
 
 

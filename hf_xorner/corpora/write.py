@@ -53,7 +53,7 @@ def _lines(columns: Sequence[Sequence[str]], separator: str, sentence: Sentence)
     """Yield the lines of a sentence and the empty line after it; nothing for one without words.
 
     Raises:
-        DataError: For a word, tag or part of speech that would be read as several columns or lines, or as none.
+        DataError: For a word, tag or part of speech that is empty or would be read as several columns or lines.
     """
     unfit = re.compile(rf"^$|[{separator}\t\r\n]")
     for index, row in enumerate(zip(*columns, strict=True)):
@@ -65,9 +65,9 @@ def _lines(columns: Sequence[Sequence[str]], separator: str, sentence: Sentence)
 
 
 def _as_csv(sentences: Iterator[Sentence], separator: str, chunked: bool) -> Iterator[str]:
-    """Yield a split as CSV with a row for each word, and the number of its sentence in each."""
+    """Yield a split as CSV, with a row for each word that has the number of its sentence."""
     buffer = io.StringIO()
-    # Line ends as RFC 4180 has them; words that hold a part of one are written in quotation marks.
+    # Line ends of RFC 4180; words that contain a line break are quoted.
     writer = csv.writer(buffer, lineterminator="\r\n")
     header = ["sentence_id", DOC_ID, "token", "tag"]
     for sentence in sentences:
@@ -88,13 +88,13 @@ def _as_jsonl(sentences: Iterator[Sentence], separator: str, chunked: bool) -> I
 
 
 def _as_spans(sentences: Iterator[Sentence], separator: str, chunked: bool) -> Iterator[str]:
-    """Yield a split as JSON Lines of a text, its entities as ``[start, end, label]`` and the places of its words.
+    """Yield a split as JSON Lines of texts, entities as ``[start, end, label]`` and words as ``[start, end]``.
 
-    The text is the words with one blank between them; places count its characters, as Python does.
+    A text is the words of a sentence joined by blanks; offsets count characters (code points).
     """
     for sentence in sentences:
         if not chunked or UNLABELLED_TAG in sentence.tags:
-            raise DataError(f"{sentence.place()}: spans hold entities only, no {sentence.tags[0]!r}; write jsonl.")
+            raise DataError(f"{sentence.place()}: spans can only hold entities, not {sentence.tags[0]!r}; write jsonl.")
         ends = list(accumulate([len(word) + 1 for word in sentence.tokens]))
         places = [(end - 1 - len(word), end - 1) for word, end in zip(sentence.tokens, ends, strict=True)]
         spans: list[list[Any]] = []
@@ -111,7 +111,7 @@ def _json_line(record: dict[str, Any], sentence: Sentence) -> str:
     return _to_json(record | {name: value for name, value in optional.items() if value is not None}) + "\n"
 
 
-# The suffix of each text format, and what yields its text.
+# The suffix of each text format, and the function that yields its text.
 _TEXT_FORMATS: dict[str, tuple[str, Callable[[Iterator[Sentence], str, bool], Iterator[str]]]] = {
     "conll": (".conll", _as_columns),
     "csv": (".csv", _as_csv),
@@ -135,23 +135,23 @@ def write_corpus(
     The formats are
 
     - ``conll``: ``train.conll``, ``dev.conll``, ``test.conll``; word, part of speech if there is one, and tag. A
-      document begins with a line ``-DOCSTART- -X- O``, or ``-DOCSTART- (id)`` where documents are not numbered from 0;
+      document begins with a line ``-DOCSTART- -X- O``, or ``-DOCSTART- (id)`` if documents are not numbered from 0;
     - ``csv``: ``train.csv`` and so on, with a row for each word and a header;
-    - ``jsonl``: ``train.jsonl`` and so on, an object a sentence with its words and tags;
-    - ``spans``: ``train.jsonl`` and so on, an object a sentence with its text, its entities as ``[start, end, label]``
-      and its words' places as ``[start, end]``, in characters; entities only;
+    - ``jsonl``: ``train.jsonl`` and so on, with one object per sentence: words and tags;
+    - ``spans``: ``train.jsonl`` and so on, with one object per sentence: its text, its entities as
+      ``[start, end, label]`` and its words as ``[start, end]``, in characters; for corpora of entities only;
     - ``parquet``: ``train.parquet``, ``validation.parquet``, ``test.parquet``;
-    - ``arrow``: a folder to ``datasets.load_from_disk``.
+    - ``arrow``: a folder for ``datasets.load_from_disk``.
 
-    The last two keep every column, the others tokens, tags, parts of speech and documents. Sentences without words are
-    left out of the first two. A file gets its name when it is complete.
+    The last two keep every column, the others tokens, tags, parts of speech and documents. The first two leave out
+    sentences without words. A file gets its name when it is complete.
 
     Args:
         corpus: The splits in the form that `hf_xorner.corpora.load_corpus` returns.
         folder: The folder, created if it does not exist.
         format: One of the formats.
         scheme: The scheme of the tags in ``conll``, ``csv`` and ``jsonl``: "iob1", "iob2", "bioes", "bilou" or
-            "bmes". Plain tags stay as they are.
+            "bmes". Plain tags are not changed.
         separator: The separator of ``conll``: "tab" or "blank".
         overwrite: Replace files that exist.
         inputs: The files and folders that the corpus was read from, which are never replaced.
@@ -178,7 +178,7 @@ def write_corpus(
     for split, path in targets.items():
         with replacing(path) as new:
             if format == "parquet":
-                with new.open("wb") as table:  # of a path, datasets would take a :: for a chain of places
+                with new.open("wb") as table:  # not by its path, in which datasets gives :: a special meaning
                     corpus[split].to_parquet(table)
                 continue
             chunked = is_chunked(label_names_of(corpus[split], split))
@@ -200,7 +200,7 @@ def _check_options(format: str, scheme: str, separator: str) -> None:
 
 
 def _target(folder: Path, split: str, format: str) -> Path:
-    """Return the path of a split: text files have the usual names of CoNLL, tables those of `datasets`."""
+    """Return the path of a split: text files are named as usual for CoNLL, tables as in `datasets`."""
     if format in _TEXT_FORMATS:
         return folder / f"{'dev' if split == 'validation' else split}{_TEXT_FORMATS[format][0]}"
     return folder / (f"{split}.parquet" if format == "parquet" else split)

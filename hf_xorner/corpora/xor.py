@@ -1,7 +1,7 @@
 """The XOR corpus of li2020, generated from a seed.
 
-Li, Fu and Ma (AAAI 2020) show that a BiLSTM whose directions are stacked each on itself scores a word by a *sum* of
-what it saw to the left and what it saw to the right, and that no such sum can label the middle word of four phrases:
+Li, Fu and Ma (AAAI 2020) show that a BiLSTM whose two directions are stacked separately scores a word by a *sum* of a
+function of its left context and a function of its right context. No such sum can label the middle word of four phrases:
 
 ====================  ====================
 ``Key and Peele``     a work of art
@@ -10,15 +10,15 @@ what it saw to the left and what it saw to the right, and that no such sum can l
 ``You and Peele``     nothing
 ====================  ====================
 
-The corpus has many names in place of the four. Those on the left are of class A (like Key) or B (like You), those on
-the right likewise (like Peele, like I), and a phrase holds an entity when the classes of its two names agree. Nothing
-else tells: the phrases come in blocks of four sentences, the same words but for the names, in which two names on either
-side make all four phrases. So for every name, and every word around, exactly half of the phrases hold an entity.
+The corpus has many names in place of the four. Those on the left are of class A (like Key) or B (like You), and so
+are those on the right (like Peele and I). A phrase holds an entity if the classes of its two names agree. There are no
+other clues: the phrases come in blocks of four sentences that only differ in the names, where two names on either side
+form all four phrases. So for every name, and for every other word, exactly half of the phrases hold an entity.
 
-What class a name is of, a model must be able to find out. The paper's words bring vectors that tell; here vectors start
-at random, and from the phrases alone the classes are a problem of parity: a two-layer bidirectional LSTM showed no sign
-of learning after 2,000 steps. The training split therefore also shows each name alone, in sentences without a phrase,
-where class A is a person and class B nothing, as Key is a person and You is not.
+A model must be able to learn the class of a name. In the paper, pretrained vectors show it. Here vectors start at
+random, and the phrases alone make a parity problem: a two-layer bidirectional LSTM had learned nothing after 2,000
+steps. So the training split also has each name alone, in sentences without a phrase, where class A is a person and
+class B is not, as Key is a person and You is not.
 """
 
 import random
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from datasets import ClassLabel, Dataset, DatasetDict, Features, List, Value
 
-# The two kinds of the paper in its chunk tags: the whole phrase is the entity, or the middle word alone is.
+# The two kinds of phrases, named by the paper's chunk tags: the entity is the whole phrase, or only the middle word.
 WHOLE_PHRASE = "B-I-E"
 MIDDLE_WORD = "O-S-O"
 _KINDS = (WHOLE_PHRASE, MIDDLE_WORD)
@@ -36,7 +36,7 @@ _KINDS = (WHOLE_PHRASE, MIDDLE_WORD)
 ALONE = "alone"
 LABELS = ("O", "B-LINK", "I-LINK", "B-PER", "I-PER", "B-WORK", "I-WORK")
 
-# Each kind has its own middle word; with a common one the two would contradict each other.
+# Each kind has another middle word; with the same one, the two kinds would contradict each other.
 _MIDDLE = {WHOLE_PHRASE: "and", MIDDLE_WORD: "with"}
 _TAGS = {WHOLE_PHRASE: ("B-WORK", "I-WORK", "I-WORK"), MIDDLE_WORD: ("O", "B-LINK", "O")}
 _TAG_ALONE = {"A": "B-PER", "B": "O"}
@@ -74,7 +74,7 @@ _Row = dict[str, Any]
 
 
 class _Block(NamedTuple):
-    """Four sentences that differ in their names alone: the name of either class for either side."""
+    """Four sentences that only differ in their names; for each side, the name of either class."""
 
     kind: str
     left: dict[str, str]
@@ -84,42 +84,40 @@ class _Block(NamedTuple):
 def xor_corpus(
     seed: int = 13, train: int = 1920, validation: int = 320, test: int = 640, names: int = 40, alone: int = 4
 ) -> DatasetDict:
-    """Generate the XOR corpus: sentences whose middle word depends on both its neighbours at once.
+    """Generate the XOR corpus: sentences in which the label of a word depends on both its neighbours at once.
 
     Half of the phrases are of either kind. With *and* between two names the whole phrase is an entity ``WORK`` or
     nothing (IOB2 ``B I I``, in BIOES ``B I E``); with *with* the middle word alone is an entity ``LINK`` or nothing
-    (``O B O``, in BIOES ``O S O``). No pair of names occurs twice in the corpus, so validation and test hold none that
-    training held. Training shows every name in phrases of either kind from a size of ``8 * names`` on; by default it
-    shows each in 24 phrases and 4 times alone, in 2560 sentences altogether.
+    (``O B O``, in BIOES ``O S O``). No pair of names occurs twice in the corpus, so the pairs of validation and test
+    are not in the training split. With at least ``8 * names`` training phrases, every name occurs in phrases of either
+    kind; by default, each is in 24 phrases and 4 times alone, in 2560 sentences altogether.
 
     Args:
         seed: The corpus is a function of its arguments; another seed gives other names, pairs and sentences.
-        train: The number of training phrases, a multiple of 8: a block of four of either kind.
-        validation: The number of validation phrases, likewise; a split of size 0 is left out.
-        test: The number of test phrases, likewise.
+        train: The number of training phrases, a multiple of 8: blocks of four, for either kind.
+        validation: The number of validation phrases, a multiple of 8; a split of size 0 is left out.
+        test: The number of test phrases, a multiple of 8.
         names: The number of names in each of the four pools: left and right, class A and class B.
-        alone: The number of further training sentences in which each name stands alone. 0 leaves a corpus of phrases
-            only, which takes far longer to learn.
+        alone: The number of additional training sentences for each name alone. With 0, the corpus has only phrases and
+            takes far longer to learn.
 
     Returns:
         The splits with the columns ``tokens``, ``ner_tags``, ``kind`` and ``middle``. ``kind`` is ``"B-I-E"``,
         ``"O-S-O"`` or, in training only, ``"alone"``; ``middle`` is the index of the middle word of the
-        phrase, or of the name that stands alone. A phrase holds an entity when the label at ``middle`` is not ``O``.
+        phrase, or of the name that stands alone. A phrase holds an entity if the label at ``middle`` is not ``O``.
 
     Raises:
-        ValueError: If a size is negative or no multiple of 8, or if the names make too few pairs for the sizes.
+        ValueError: If a size is negative or not a multiple of 8, or there are too few pairs of names.
     """
     sizes = {"train": train, "validation": validation, "test": test}
     unit = _BLOCK * len(_KINDS)
     for split, size in sizes.items():
         if size < 0 or size % unit:
-            raise ValueError(
-                f"{split}={size}: the phrases come in blocks of four of either kind; give a multiple of {unit}."
-            )
+            raise ValueError(f"{split}={size}: phrases come in blocks of four of each kind; give a multiple of {unit}.")
     capacity = unit * names * (names // 2)
     if sum(sizes.values()) > capacity:
         raise ValueError(
-            f"{sum(sizes.values())} phrases asked for, but {names} names a pool make {capacity}; "
+            f"{sum(sizes.values())} phrases are requested, but {names} names per pool make {capacity}; "
             "give more names or smaller splits."
         )
     if 4 * names > len(_EVERY_NAME):
@@ -151,8 +149,8 @@ def _features() -> Features:
 
 
 def _name_pools(size: int, rng: random.Random) -> dict[tuple[str, str], list[str]]:
-    """Return pools of invented names by side and class, no name in two of them."""
-    # Drawn at random, so that no spelling hints at a side or a class.
+    """Return disjoint pools of invented names by side and class."""
+    # At random, so that the spelling gives no clue to the side or the class.
     drawn = iter(rng.sample(_EVERY_NAME, 4 * size))
     return {(side, name): list(islice(drawn, size)) for side in ("left", "right") for name in "AB"}
 
@@ -160,10 +158,10 @@ def _name_pools(size: int, rng: random.Random) -> dict[tuple[str, str], list[str
 def _blocks(kind: str, pools: dict[tuple[str, str], list[str]]) -> Iterator[_Block]:
     """Yield the blocks of a kind, round after round, in an order that splits can cut anywhere.
 
-    Round r joins the left names i with the right names i + r, each once with its own class and once with the other.
-    Neighbouring rounds share names, so that a training split of a few rounds ties all names together: if it fell into
-    parts without a common name, the phrases could not tell the classes of one part from those of another. Each
-    kind has rounds of its own, and so pairs of its own.
+    Round r combines the left names i with the right names i + r, of the same and of the other class. Neighbouring
+    rounds share names, so a training split of a few rounds connects all names; if it had two parts without a common
+    name, the classes of one part could be swapped without a change in the phrases. Each kind has its own rounds, and
+    so its own pairs.
     """
     size = len(pools["left", "A"])
     rounds = size // 2

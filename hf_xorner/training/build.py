@@ -1,4 +1,4 @@
-"""Build tokenizer and model for the training data, from nothing or from an existing model; quantize a trained one."""
+"""Build a tokenizer and model for the training data, new ones or from an existing model; quantize a trained model."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def extended(
     """Build a tokenizer with the same policies and additional words and characters.
 
     The ids keep their three ranges: words seen more than once, words seen once, words that only have a vector. A word
-    moves to the first range when one corpus contains it more than once (the same corpus again changes nothing), and
-    from the third to one of the others when it is seen. So words may get other ids; characters keep theirs.
+    moves to the first range if one corpus contains it more than once (reading the same corpus again changes nothing),
+    and from the third range to another if a corpus contains it. So words may get other ids; characters keep theirs.
 
     Args:
         tokenizer: The existing tokenizer.
@@ -61,10 +61,10 @@ def extended(
     more = dict.fromkeys([*known[:once], *(word for word, count in seen.items() if count >= max(min_count, 2))])
     single = [word for word, count in seen.items() if count == 1 >= min_count]
     trained_words = dict.fromkeys([*more, *known[once:trained], *single])
-    others = (word for word in chain(known[trained:], vector_words) if may_be_known(word))
+    rest = (word for word in chain(known[trained:], vector_words) if may_be_known(word))
     new = "".join(character for character in characters if character not in tokenizer.characters)
     return WordCharTokenizer.from_vocabulary(
-        list(dict.fromkeys([*trained_words, *others])),
+        list(dict.fromkeys([*trained_words, *rest])),
         tokenizer.characters + new,
         tokenizer.pieces,
         max_word_chars=tokenizer.max_word_chars,
@@ -85,7 +85,7 @@ def known_words(tokenizer: WordCharTokenizer) -> list[str]:
 
 
 def _words_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor:
-    """Return the old ids (words,) of an extended tokenizer's words, after any fallback of the look-up."""
+    """Return the old ids (words,) of an extended tokenizer's words, looked up with all fallbacks."""
     return torch.tensor(old.convert_tokens_to_ids(known_words(new)))
 
 
@@ -96,7 +96,7 @@ def _characters_before(old: WordCharTokenizer, new: WordCharTokenizer) -> Tensor
     return torch.from_numpy(np.concatenate([reserved, table[code_points(new.characters)]]))
 
 
-#: For each dimension of a tensor the old indices (n,) of its entries, −1 for new ones; None if they are unchanged.
+#: For each dimension of a tensor, the old indices (n,) of its entries, −1 for new entries; None if all are unchanged.
 Places = tuple[Tensor | None, ...]
 
 
@@ -109,8 +109,8 @@ def carry_over(
 ) -> None:
     """Copy the weights of a trained model to an extended one of the same architecture.
 
-    New words and characters start from the vector they mapped to, mostly the unknown one, so predictions do not change
-    before training. Tags, types and actions are matched by name; new ones keep their initial weights.
+    New words and characters start from the vector they mapped to, usually that of unknown words, so predictions do not
+    change before training. Tags, types and actions are matched by name; new ones keep their initial weights.
 
     Args:
         old: The trained model.
@@ -123,14 +123,14 @@ def carry_over(
     for name, values in old.state_dict().items():
         fill_rows(tensors[name], values, places.get(name, ()))
     if old.config.unknown_word == "vector_and_casing":
-        # Here, the vector of unknown words is not one of the word vectors.
+        # In this case, the vector of unknown words is a separate weight.
         before = _words_before(old_tokenizer, new_tokenizer)[: trained_words(new.config)]
-        unknown = (before == UNKNOWN_ID).nonzero().flatten()[1:]  # without id 1 itself
+        unknown = (before == UNKNOWN_ID).nonzero().flatten()[1:]  # without id 1
         new.features.words.weight[unknown] = old.features.unknown[: old.config.word_dim]
 
 
 def fill_rows(target: Tensor, values: Tensor, places: Places) -> None:
-    """Copy values to a tensor with as many dimensions, each entry from its old index."""
+    """Copy values to a tensor of the same number of dimensions, each entry from its old index."""
     into = []
     for dimension, size in enumerate(values.shape):
         old = places[dimension] if dimension < len(places) else None
@@ -138,14 +138,14 @@ def fill_rows(target: Tensor, values: Tensor, places: Places) -> None:
             if size != target.shape[dimension]:
                 raise RuntimeError(f"{tuple(values.shape)} does not fit {tuple(target.shape)} in dimension {dimension}")
             old = torch.arange(size)
-        kept = (old >= 0).nonzero().flatten()
-        values = values.index_select(dimension, old[kept])
-        into.append(kept.view(-1, *(1,) * (target.dim() - dimension - 1)))
+        carried = (old >= 0).nonzero().flatten()
+        values = values.index_select(dimension, old[carried])
+        into.append(carried.view(-1, *(1,) * (target.dim() - dimension - 1)))
     target[tuple(into)] = values.to(target.dtype)
 
 
 def _label_places(old: TaggerForTokenClassification, new: TaggerForTokenClassification) -> dict[str, Places]:
-    """Return the places of all tensors that depend on the labels, matched by name."""
+    """Return the `Places` of all tensors that depend on the labels, which are matched by name."""
     axes = old.label_axes()
     return {
         name: tuple(
@@ -166,7 +166,7 @@ def _vocabulary_places(
     old_tokenizer: WordCharTokenizer,
     new_tokenizer: WordCharTokenizer,
 ) -> dict[str, Places]:
-    """Return the places of all tensors that depend on words and characters."""
+    """Return the `Places` of all tensors that depend on words and characters."""
     words = _words_before(old_tokenizer, new_tokenizer)
     characters = _characters_before(old_tokenizer, new_tokenizer)
     with_own = rows_of_words(words[: trained_words(new.config)], old.config)
@@ -196,14 +196,14 @@ def vector_fields(use: str, dim: int) -> dict[str, Any]:
 def place_vectors(
     features: WordFeatures, tokenizer: WordCharTokenizer, vectors: Vectors, use: str, known: Collection[str] = ()
 ) -> None:
-    """Copy pretrained vectors to the words of a tokenizer's vocabulary that have one.
+    """Copy pretrained vectors into a model, for all words of its vocabulary that have one.
 
     Args:
         features: The word features of a model for the tokenizer.
         tokenizer: The tokenizer.
         vectors: The vectors.
         use: See `RunArguments.vectors_as`.
-        known: Words that keep the vector that they have, which may have been tuned.
+        known: Words that keep their vector, which may have been trained.
     """
     matches = look_up(tokenizer, vectors.words)
     known = set(known)
@@ -222,7 +222,7 @@ def composition_fields(composition: Composition) -> dict[str, Any]:
 
 
 def context_fields(encoder: PretrainedEncoder) -> dict[str, Any]:
-    """Return the fields of a config that follow from an encoder, with all but its first two layers averaged."""
+    """Return the fields of a config that follow from an encoder; all its layers except the first two are averaged."""
     before, after = encoder.pieces.frame()
     return {
         "context_encoder": settings_of(encoder.model.config),
@@ -238,7 +238,7 @@ def pieces_of(encoder: PretrainedEncoder | None, composition: Composition | None
     """Return the tokenizer of word pieces for an encoder, composed vectors, or both.
 
     Raises:
-        DataError: If the two have different ones.
+        DataError: If the two cut words into different pieces.
     """
     if encoder is None or composition is None:
         return encoder.pieces if encoder else composition.pieces if composition else None
@@ -258,11 +258,11 @@ class Start(NamedTuple):
 def build_afresh(
     run: RunArguments, sentences: Iterable[Sequence[str]], labels: list[str], config_fields: dict[str, Any]
 ) -> Start:
-    """Build tokenizer and model from the training data and pretrained vectors or encoders.
+    """Build a new tokenizer and model from the training data and pretrained vectors or encoders.
 
     Args:
         run: The arguments of the run.
-        sentences: The words of the training data; iterated over twice for ``vectors="auto"``.
+        sentences: The words of the training data; read twice for ``vectors="auto"``.
         labels: The labels of the training data.
         config_fields: Fields of the model's config that differ from their defaults.
     """
@@ -311,7 +311,7 @@ def build_afresh(
     return Start(tokenizer, model, vectors.words if vectors else ())
 
 
-#: Fields that may differ from the existing model's: they change neither its weights nor its features. So do …dropout.
+#: Fields that may differ from the existing model's, as they change neither its weights nor its features; also …dropout.
 _FREE = {
     *("loss_reduction", "loss_each_iteration", "dropout_masks", "initializer", "initializer_range"),
     *("attention_initializer", "context_frozen", "attention_window", "attention_overlap"),
@@ -324,15 +324,14 @@ def go_on(
 ) -> Start:
     """Load the model that a run continues from, and extend it for the training data.
 
-    The words and characters of the data are added, unless only the head is trained, which cannot learn them. New words
-    that have a pretrained vector start with it in either case. The labels become those of the data, with `keep_labels`
-    in addition to the model's.
+    The words and characters of the data are added, unless only the head is trained. New words with a pretrained vector
+    are always added. The labels become those of the data; with `keep_labels`, the model's other labels are kept.
 
     Args:
         run: The arguments of the run, after `adopt`.
         sentences: The words of the training data.
         labels: The labels of the training data.
-        config_fields: Fields of the model's config that differ from before.
+        config_fields: Fields of the model's config to change.
     """
     assert run.origin is not None, "call adopt first"
     old_config, old_tokenizer = run.origin
@@ -354,18 +353,18 @@ def go_on(
     if vectors:
         place_vectors(model.features, tokenizer, vectors, run.vectors_as, known_words(old_tokenizer))
     if head_only:
-        # Not saved with the model, unlike what its config freezes.
+        # Not saved with the model, unlike parts that the config freezes.
         for part in (model.features, model.encoder):
             part.requires_grad_(False)
     return Start(tokenizer, model, vector_words)
 
 
 def _vectors_for(run: RunArguments, config: TaggerConfig) -> Vectors:
-    """Read vectors for new words, which must fit those of the model."""
+    """Read vectors for new words; their dimension must be that of the model's vectors."""
     if use_of_vectors(config) is None:
         raise ValueError(
-            f"The model in {run.model_name_or_path!r} has no pretrained word vectors to which vectors could be added; "
-            "leave the option out, or train afresh."
+            f"The model in {run.model_name_or_path!r} was trained without pretrained word vectors, so none can be "
+            "added; leave vectors out, or train a new model."
         )
     vectors = read_vectors(run.vectors or "", most_frequent=run.most_frequent_vectors)
     size = config.word_dim if use_of_vectors(config) == "tuned" else config.static_dim
@@ -379,19 +378,19 @@ def _vectors_for(run: RunArguments, config: TaggerConfig) -> Vectors:
 
 # --- Quantization -----------------------------------------------------------------------------------------------------
 
-#: The values of the option `quantize`, and the bits of a number.
+#: Bits per number, by the values of the option `quantize`.
 BITS = {"int8": 8, "int4": 4}
 
 
 @torch.no_grad()
 def quantized(model: TaggerForTokenClassification, bits: int) -> TaggerForTokenClassification:
-    """Return a model whose vectors of words and of pieces are frozen, and stored in few bits with a scale for each.
+    """Return a copy of a model with frozen vectors of words and pieces in few bits, with a scale for each vector.
 
-    All else is unchanged: trained and frozen vectors of a word become one frozen vector, in the same order.
+    The trained and the frozen vector of a word become one frozen vector. Other weights are unchanged.
 
     Args:
         model: The trained model.
-        bits: Bits of a number, 8 or 4.
+        bits: Bits per number, 8 or 4.
     """
     config, features = model.config, model.features
     table = _word_vectors(features)
@@ -407,8 +406,8 @@ def quantized(model: TaggerForTokenClassification, bits: int) -> TaggerForTokenC
     )
     replaced = {f"features.{part}" for part in ("words.weight", "static.weight", "static.scale", "static.has_vector")}
     replaced |= {"features.static.unknown", "features.composed.weight", "features.composed.scale"}
-    kept = {name: values for name, values in model.state_dict().items() if name not in replaced}
-    missing, unexpected = small.load_state_dict(kept, strict=False)
+    unchanged = {name: values for name, values in model.state_dict().items() if name not in replaced}
+    missing, unexpected = small.load_state_dict(unchanged, strict=False)
     assert set(missing) <= replaced and not unexpected, (missing, unexpected)
     if small.features.static is not None:
         small.features.static.fill(torch.arange(len(table)), table)

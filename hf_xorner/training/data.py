@@ -1,4 +1,4 @@
-"""The training data of a run: further corpora, copies in another case, states of a frozen encoder, teachers' posterior.
+"""Additional training data: further corpora, copies in another case, states of a frozen encoder, teachers' posterior.
 
 The last two are columns of bytes, which `datasets` caches on disk, so each sentence is encoded once.
 """
@@ -36,56 +36,56 @@ from .batches import CONTEXT_STATES, TEACHER_PAIRS
 def with_more_data(
     corpus: DatasetDict, sources: Sequence[str], data_dir: str | None, reading: dict[str, Any]
 ) -> tuple[DatasetDict, list[Dataset]]:
-    """Return a corpus with the training sentences of further ones behind its own, and those of each further one.
+    """Append the training sentences of further corpora to a corpus; return it and the sentences of each further one.
 
-    Other splits of the further corpora are left out.
+    Other splits of the further corpora are not used.
 
     Args:
         corpus: The corpus, which sets the labels.
-        sources: The further corpora, as for `load_corpus`, as the next two.
+        sources: The further corpora; this and the next two arguments are passed to `load_corpus`.
         data_dir: The folder of local files.
         reading: The options of reading.
 
     Raises:
-        DataError: If one of them cannot be read, has no training sentences, or has a label that the corpus lacks.
+        DataError: If a further corpus cannot be read, has no training sentences, or has a label that `corpus` lacks.
     """
     if not sources:
         return corpus, []
-    own = corpus[TRAIN].select_columns([TOKENS, TAGS])
-    more = [_more_like(own, source, load_corpus(source, data_dir, **reading)) for source in sources]
-    return DatasetDict({**corpus, TRAIN: concatenate_datasets([own, *more])}), more
+    train = corpus[TRAIN].select_columns([TOKENS, TAGS])
+    more = [_more_like(train, source, load_corpus(source, data_dir, **reading)) for source in sources]
+    return DatasetDict({**corpus, TRAIN: concatenate_datasets([train, *more])}), more
 
 
-def _more_like(own: Dataset, source: str, corpus: DatasetDict) -> Dataset:
-    """Return the words and labels of a further corpus' training sentences, with the corpus' own numbers of labels."""
+def _more_like(reference: Dataset, source: str, corpus: DatasetDict) -> Dataset:
+    """Return the training sentences of a further corpus, with the label numbers of the reference."""
     if TRAIN not in corpus:
         raise DataError(f"more_data={source!r} has no training split; it has {', '.join(corpus)}.")
-    train, names = corpus[TRAIN], label_names_of(own, TRAIN)
-    theirs = label_names_of(train, TRAIN)
+    train, names = corpus[TRAIN], label_names_of(reference, TRAIN)
+    source_names = label_names_of(train, TRAIN)
     used = sorted({tag for row in train[TAGS] for tag in row if tag >= 0})
-    if lacking := [theirs[tag] for tag in used if theirs[tag] not in names]:
+    if lacking := [source_names[tag] for tag in used if source_names[tag] not in names]:
         raise DataError(
-            f"more_data={source!r}: the label {lacking[0]!r} is none of dataset's, which are {', '.join(names)}; "
-            "rename its type by types, as in 'person=PER,product=?'."
+            f"more_data={source!r}: the label {lacking[0]!r} is not among dataset's, which are {', '.join(names)}; "
+            "rename its type with types, as in 'person=PER,product=?'."
         )
-    # The last entry is that of -1, the number of words without label.
-    number = [*(names.index(label) if label in names else -1 for label in theirs), -1]
-    tags = [[number[tag] for tag in row] for row in train[TAGS]]
-    return Dataset.from_dict({TOKENS: train[TOKENS][:], TAGS: tags}, features=own.features)
+    # The last entry is for -1, the number of words without a label.
+    numbers = [*(names.index(label) if label in names else -1 for label in source_names), -1]
+    tags = [[numbers[tag] for tag in row] for row in train[TAGS]]
+    return Dataset.from_dict({TOKENS: train[TOKENS][:], TAGS: tags}, features=reference.features)
 
 
 _CASES = (str.lower, str.upper, lambda word: word[:1].upper() + word[1:].lower())
 
 
 def with_recased(train: Dataset, share: float, seed: int) -> Dataset:
-    """Return training sentences, and behind them copies of some in lower case, in capitals or With Capitals.
+    """Append copies of some training sentences in lower case, IN CAPITALS or With Initial Capitals.
 
-    A copy has all other columns of its sentence: the labels, and what teachers found in the sentence as it is spelt.
+    All other columns are copied unchanged: the labels, and the teachers' posterior for the original spelling.
 
     Args:
         train: The sentences.
-        share: The probability of a copy of each sentence.
-        seed: The seed of which sentences are copied, and of the case of each copy.
+        share: The probability of each sentence to be copied.
+        seed: The seed for the choice of sentences and cases.
     """
     random = np.random.default_rng(seed)
     rows = np.flatnonzero(random.random(len(train)) < share)
@@ -101,7 +101,7 @@ def with_recased(train: Dataset, share: float, seed: int) -> Dataset:
 
 # --- Columns that a model computes ------------------------------------------------------------------------------------
 
-#: Sentences that are sorted by length together, and in a batch of them.
+#: Sentences in a pool that is sorted by length, and in a batch.
 _POOL, _BATCH = 1024, 32
 
 
@@ -110,13 +110,13 @@ def with_bytes(
 ) -> Dataset:
     """Add values of every word as a column of bytes, which `datasets` caches.
 
-    Sentences of similar length are computed together, since padding costs time.
+    Batches consist of sentences of similar length, to save padding.
 
     Args:
         dataset: The sentences.
         column: The new column.
         compute: Returns the values (B, T, …) of sentences, padded on the right.
-        identity: What the values depend on in addition to the words.
+        identity: A text that identifies everything else on which the values depend, for the cache.
         description: The text of the progress bar.
     """
 
@@ -143,7 +143,7 @@ def with_bytes(
         remove_columns=TOKENS,
         features=datasets.Features({column: datasets.Value("binary")}),
         new_fingerprint=digest,
-        # A dataset in memory has no place of its own in the cache.
+        # A dataset in memory has no default file in the cache.
         cache_file_name=os.path.join(datasets.config.HF_DATASETS_CACHE, "hf_xorner", f"{digest}.arrow"),
         desc=description,
     )
@@ -183,14 +183,14 @@ def with_context_states(corpus: DatasetDict, context: ContextualFeatures, tokeni
 
 
 class Teacher:
-    """A trained tagger, whose posterior a student learns.
+    """A trained tagger whose posterior a student learns.
 
     Args:
-        source: Its folder, or its repository on the Hub.
+        source: The tagger's folder, or its repository on the Hub.
         device: The device to run it on.
 
     Raises:
-        ValueError: If it is a Stack-LSTM, or cannot be loaded.
+        ValueError: If the tagger is a Stack-LSTM, or cannot be loaded.
     """
 
     def __init__(self, source: str, device: torch.device) -> None:
@@ -211,10 +211,10 @@ class Teacher:
     @torch.inference_mode()
     def pairs(self, sentences: Sequence[Sequence[str]], tags: Sequence[str]) -> Tensor:
         """Return the pair posterior of sentences, (B, T, K, K), in the order of the student's inner tags."""
-        own = self.model.tags.inner_tags
+        own_tags = self.model.tags.inner_tags
         if not any(sentences):
-            return torch.zeros(len(sentences), 1, len(own), len(own))
-        order = torch.tensor([own.index(tag) for tag in tags], device=self.model.device)
+            return torch.zeros(len(sentences), 1, len(own_tags), len(own_tags))
+        order = torch.tensor([own_tags.index(tag) for tag in tags], device=self.model.device)
         inputs = self.tokenizer(
             sentences, is_split_into_words=True, padding=True, padding_side="right", return_tensors="pt"
         ).to(self.model.device)
@@ -222,7 +222,7 @@ class Teacher:
         encoded = self.model.encode(**inputs, lengths=lengths)
         scores = self.model.score(encoded.states)
         pairs = self.model.decoder.pair_posterior(scores, lengths, encoded.states)
-        # The entry of the first word is in row 0, whatever the tag of this row is.
+        # The entry of the first word is always in row 0.
         first = pairs[:, 0, 0].index_select(1, order)
         pairs = pairs.index_select(2, order).index_select(3, order)
         pairs[:, 0] = 0
@@ -231,7 +231,7 @@ class Teacher:
 
 
 def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> list[list[str]]:
-    """Return the words of plain text, a sentence a line.
+    """Return the words of plain text with one sentence per line.
 
     Raises:
         DataError: If a file is not UTF-8, or has no words.
@@ -239,32 +239,32 @@ def read_texts(files: Sequence[str], tokenize: Callable[[str], list[str]]) -> li
     sentences: list[list[str]] = []
     for name in files:
         with open_text(Path(name).expanduser()) as file:
-            own = [words for line in file if (words := tokenize(line))]
-        if not own:
-            raise DataError(f"{name}: has no words; name a file of plain text, a sentence a line.")
-        sentences += own
+            in_file = [words for line in file if (words := tokenize(line))]
+        if not in_file:
+            raise DataError(f"{name} has no words; name a file of plain text with one sentence per line.")
+        sentences += in_file
     return sentences
 
 
 def with_teachers(
     train: Dataset, texts: Sequence[Sequence[str]], teachers: Sequence[Teacher], student: TaggerForTokenClassification
 ) -> Dataset:
-    """Return training sentences, and behind them those of texts, with the mean posterior of the teachers.
+    """Append unlabelled texts to the training sentences, and add the mean posterior of the teachers as a column.
 
     Args:
         train: The labelled sentences: the columns tokens and ner_tags.
         texts: Sentences without labels.
         teachers: At least one.
-        student: The model to train, whose inner tags are those of the posterior.
+        student: The model to train; the posterior has its inner tags.
 
     Raises:
-        DataError: If a teacher does not have exactly the student's tags.
+        DataError: If a teacher's tags are not those of the student.
     """
     tags = student.tags.inner_tags
     for teacher in teachers:
-        own = teacher.model.tags.inner_tags
-        if sorted(own) != sorted(tags):
-            theirs, ours = ({tag.partition("-")[2] for tag in each if "-" in tag} or set(each) for each in (own, tags))
+        inner = teacher.model.tags.inner_tags
+        if sorted(inner) != sorted(tags):
+            theirs, ours = ({t.partition("-")[2] for t in names if "-" in t} or set(names) for names in (inner, tags))
             raise DataError(
                 f"teacher={teacher.source!r} has the types {', '.join(sorted(theirs))}, and the training data have "
                 f"{', '.join(sorted(ours))}; name a teacher with the same types."

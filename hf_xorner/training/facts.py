@@ -27,21 +27,21 @@ from ..vectors.distill import AUTO, installed_encoder
 from .arguments import RunArguments, TaggerTrainingArguments, arguments_of, as_words, settings_of
 from .batches import word_counts
 
-#: Written with the facts, for paired tests between runs: of each sentence of a held-out split the number of correct,
-#: predicted and gold spans, or of correct and all words where the labels are plain. It contains no word of the corpus.
+#: Written with the facts, for paired tests between runs: for each sentence of a held-out split, the number of correct,
+#: predicted and gold spans, or of correct and all words if the labels are plain. It contains no words of the corpus.
 COUNTS_FILE = "sentence_counts.json"
 
 #: Options that name files; their content is recorded as a SHA-256.
 _INPUTS = ("vectors", "composed", "context", "model_name_or_path", "teacher", "teacher_text")
 
-#: Options that depend on the machine or the user's account, or only say where files go and what is shown.
+#: Options that depend on the machine or the user's account, or only concern output files and the display.
 _OF_THE_MACHINE = {
     *("output_dir", "data_dir", "logging_dir", "resume_from_checkpoint", "run_name", "project", "recipe", "report_to"),
     *("disable_tqdm", "local_rank", "deepspeed", "overwrite_output_dir", "overwrite", "push_to_hub"),
 }
 _PREFIXES = ("hub_", "push_to_hub_", "trackio_", "log_level", "ddp_", "fsdp", "dataloader_", "xpu_", "mp_", "tpu_")
 
-#: The options that are chosen by the size of the data, so that a command repeats the run for any size.
+#: The options whose defaults depend on the size of the data. They are always recorded, so that a command repeats a run.
 CHOSEN = ("per_device_train_batch_size", "num_train_epochs", "casing", "digits", "singleton_dropout")
 
 _WEIGHTS = "model.safetensors"
@@ -55,14 +55,14 @@ def read_facts(folder: str | Path) -> dict[str, Any]:
 def options_of(
     run: RunArguments, training: TaggerTrainingArguments, config_fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the options that differ from their defaults, as JSON values; files by their names, none of the machine's.
+    """Return the options that differ from their defaults, and those in CHOSEN, as JSON values.
 
-    Those that may depend on the size of the training data are always among them, so that a command repeats its run.
+    Paths are reduced to names, and options of the machine are left out.
 
     Args:
         run: The arguments of the run.
-        training: Those of the Trainer, before it changes them.
-        config_fields: The given fields of the model's config.
+        training: The Trainer's arguments, before the Trainer changes them.
+        config_fields: The fields of the model's config that were set.
     """
     defaults = {
         **{entry.name: entry.default for entry in fields(CONFIGS[run.model_type])},
@@ -71,28 +71,28 @@ def options_of(
         "model_type": "",
     }
     values = {**config_fields, **training.to_dict(), **asdict(run)}
-    kept: tuple[str, ...] = ()
+    always: tuple[str, ...] = ()
     if run.model_name_or_path is None:
-        kept = CHOSEN
+        always = CHOSEN
         values.setdefault("singleton_dropout", CONFIGS[run.model_type].singleton_dropout)
     return {
         name: _without_folder(_plain(value))
         for name, value in sorted(values.items())
         if name not in _OF_THE_MACHINE and not name.startswith(_PREFIXES)
-        if name in kept or _plain(value) != _plain(defaults.get(name))
+        if name in always or _plain(value) != _plain(defaults.get(name))
     }
 
 
 def command_of(recipe: str | None, options: Mapping[str, Any]) -> str:
     """Return the command line for options: a recipe, and the options that differ from it."""
-    known: dict[str, Any] = {}
+    of_recipe: dict[str, Any] = {}
     if recipe is not None:
         try:
-            known = options_of(*arguments_of({}, recipe))
+            of_recipe = options_of(*arguments_of({}, recipe))
         except ValueError:  # the recipe is a file in another folder
             recipe = None
-    differing = {name: value for name, value in options.items() if name not in known or known[name] != value}
-    differing |= dict.fromkeys(known.keys() - options.keys(), "null")  # removed on the command line
+    differing = {name: value for name, value in options.items() if name not in of_recipe or of_recipe[name] != value}
+    differing |= dict.fromkeys(of_recipe.keys() - options.keys(), "null")  # removed on the command line
     words = ["hf-xorner", "train", *([recipe] if recipe else []), *as_words(dict(sorted(differing.items())))]
     return shlex.join(words)
 
@@ -120,13 +120,13 @@ def data_facts(
 ) -> dict[str, Any]:
     """Return the names, fingerprints and counts of the data; `more` has names and sentences of further corpora.
 
-    The split `train` counts the sentences of further corpora, but the fingerprint of the corpus does not.
+    The counts of the split `train` include the further corpora; the fingerprint of the corpus does not.
     """
-    own = len(corpus[TRAIN]) - sum(len(train) for _, train in more)
+    num_own = len(corpus[TRAIN]) - sum(len(train) for _, train in more)
     counts = ("sentences", "tokens", "entities", "per_type", "per_tag")
     data: dict[str, Any] = {
         "source": _without_folder(source),
-        "fingerprint": corpus_fingerprint(DatasetDict({**corpus, TRAIN: corpus[TRAIN].select(range(own))})),
+        "fingerprint": corpus_fingerprint(DatasetDict({**corpus, TRAIN: corpus[TRAIN].select(range(num_own))})),
         "splits": {
             split: {name: figures[name] for name in counts if name in figures}
             for split, figures in corpus_statistics(corpus).items()
@@ -163,8 +163,8 @@ def facts_before(
         run: The arguments of the run.
         options: See `options_of`.
         command: See `command_of`.
-        held_out: What was held out from the training data for validation.
-        more: The training sentences of each of `more_data`, which are the last of the split `train`.
+        held_out: The part of the training data that was held out for validation.
+        more: The training sentences of each corpus of `more_data`; they are the last ones of the split `train`.
     """
     device = trainer.args.device
     return {
@@ -196,9 +196,9 @@ def write_facts(
     Args:
         trainer: The trainer after training, with the model saved.
         before: See `facts_before`.
-        scores: For each held-out split its report.
-        counts: For each held-out split the counts of its sentences.
-        seconds: The time for the predictions of the last one.
+        scores: The report of each held-out split.
+        counts: The counts of the sentences of each held-out split.
+        seconds: The time for the predictions of the last split.
     """
     folder = Path(str(trainer.args.output_dir))
     model = trainer.accelerator.unwrap_model(trainer.model)
@@ -269,14 +269,14 @@ def _processor() -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as it is read from JSON."""
+    """Return a value as it would be read back from JSON."""
     return json.loads(json.dumps(value, default=str))
 
 
 def _without_folder(value: Any) -> Any:
-    """Return the names of paths; names of corpora and repositories, and other values, stay."""
+    """Reduce paths to their names; names of corpora and repositories, and other values, are unchanged."""
     if isinstance(value, list):
-        return [_without_folder(each) for each in value]
+        return [_without_folder(item) for item in value]
     if not isinstance(value, str) or not ("/" in value or os.sep in value):
         return value
     path = Path(value)

@@ -1,4 +1,4 @@
-"""Optimization as in the papers: TensorFlow's Nadam, a learning rate that decays by epochs, averaged weights."""
+"""Optimization as in the papers: TensorFlow's Nadam, learning rate decay by epoch; averaged weights, calibration."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def decay_by_epoch(optimizer: Optimizer, decay: float, steps_per_epoch: int) -> 
 
 
 class EpochAverage(TrainerCallback):
-    """Keeps the trained weights at the ends of the last epochs; those before a run was resumed are not among them.
+    """Keeps the trained weights after each of the last epochs; a resumed run has none from before it was interrupted.
 
-    `torch.optim.swa_utils` averages all epochs from one on, which would have to be known in advance.
+    `torch.optim.swa_utils` averages all epochs after a given one, which is not known in advance.
 
     Args:
         epochs: The number of epochs to keep.
     """
 
     def __init__(self, epochs: int) -> None:
-        self.kept: deque[dict[str, Tensor]] = deque(maxlen=epochs)
+        self.weights: deque[dict[str, Tensor]] = deque(maxlen=epochs)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, model: nn.Module | None = None, **kwargs: Any) -> None:
         """Keep the weights of an epoch."""
         assert model is not None
-        self.kept.append(trained_weights(model))
+        self.weights.append(trained_weights(model))
 
     def mean(self) -> dict[str, Tensor]:
         """Return the average of the weights."""
-        return {name: torch.stack([weights[name] for weights in self.kept]).mean(0) for name in self.kept[0]}
+        return {name: torch.stack([weights[name] for weights in self.weights]).mean(0) for name in self.weights[0]}
 
 
 def trained_weights(model: nn.Module) -> dict[str, Tensor]:
@@ -54,7 +54,7 @@ def trained_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def keep_the_better(trainer: Trainer, average: EpochAverage) -> None:
-    """Replace the weights of a trained model by the average of its last epochs if that scores higher in validation.
+    """Replace the weights of a trained model by the average of its last epochs if its validation score is higher.
 
     Args:
         trainer: The trainer after training, with the weights of the best epoch.
@@ -75,9 +75,9 @@ TEMPERATURES = [2 ** (step / 4) for step in range(-4, 9)]
 
 @torch.no_grad()
 def fit_temperature(trainer: Trainer) -> None:
-    """Set the temperature in a model's config with which the validation labels are most likely (Guo et al., 2017).
+    """Set the temperature in a model's config by the likelihood of the validation labels (Guo et al., 2017).
 
-    It is the minimum of the parabola, in log T, through the best of `TEMPERATURES` and its two neighbours.
+    It is the minimum of a parabola in log T through the best of `TEMPERATURES` and its two neighbours.
 
     Args:
         trainer: The trainer after training.
@@ -113,12 +113,12 @@ class Nadam(Optimizer):
         m = β1·m + (1 − β1)·g                v = β2·v + (1 − β2)·g²
         weight −= lr · √(1 − β2^t) / (1 − β1^t) · (β1·m + (1 − β1)·g) / (√v + ε)
 
-    `torch.optim.NAdam` computes something else: β1 follows a schedule, and the bias of m and g is corrected separately.
-    ε is added to an uncorrected √v, so in the first steps it has more weight than in Adam.
+    `torch.optim.NAdam` differs: β1 follows a schedule, and the bias of m and g is corrected separately. Here, ε is
+    added to an uncorrected √v, so in the first steps it has more weight than in Adam.
 
     Gradients are dense: the embedding of a word that is not in the batch still moves by its momentum. TensorFlow's
-    sparse gradients decayed m and v of every embedding but moved only those of the batch. t counts the steps of each
-    weight from its first gradient on; in TensorFlow, those of the optimizer.
+    sparse gradients decayed m and v of every embedding but only moved those of the batch. t counts the steps of each
+    weight since its first gradient; in TensorFlow, the steps of the optimizer.
 
     Args:
         params: Weights, or parameter groups.

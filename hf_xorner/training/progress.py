@@ -1,4 +1,4 @@
-"""The output of a training run: a progress bar and one line an epoch."""
+"""The output of a training run: a progress bar and one line per epoch."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SCORES = {"precision": "P", "recall": "R", "f1": "F1"}
 
 
 class EpochProgress(ProgressCallback):
-    """Prints one line an epoch: loss, validation scores, the best so far, seconds and words per second.
+    """Prints one line per epoch: loss, validation scores, the best score so far, seconds and words per second.
 
-    In a terminal, a progress bar below shows the last loss and score; `disable_tqdm` removes it. Only the main process
+    In a terminal, a progress bar shows the last loss and score; `disable_tqdm` removes it. Only the main process
     prints.
 
     Args:
@@ -49,7 +49,7 @@ class EpochProgress(ProgressCallback):
         self._start_epoch(state.epoch or 0.0)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Stop the clock; the loss and the scores of this epoch follow."""
+        """Stop the clock; the line follows when loss and scores of the epoch are known."""
         self.seconds = time.perf_counter() - self.started
         self.speed = self.total_words * (state.epoch - self.first_epoch) / max(self.seconds, 1e-9)
         self.line_is_due = True
@@ -73,7 +73,7 @@ class EpochProgress(ProgressCallback):
         scores, text = logged_scores(metrics or {})
         self._show({name: f"{scores[name]:.4g}" for name in list(scores)[-1:]})
         if self.training and not self.line_is_due:
-            # An evaluation within an epoch is not time of training.
+            # The time of an evaluation within an epoch is not training time.
             self.started += next((value for key, value in (metrics or {}).items() if key.endswith("_runtime")), 0.0)
         self._print(args, state, [*text, *self._best(args, state)])
 
@@ -102,7 +102,7 @@ class EpochProgress(ProgressCallback):
         return [f"best {_SCORES.get(name, name)} {score:.2f} (epoch {_number(epoch)})"]
 
     def _show(self, entry: dict[str, str]) -> None:
-        """Add a figure to those at the end of the bar."""
+        """Show a figure at the end of the bar."""
         if self.training_bar is not None:
             self.shown.update(entry)
             self.training_bar.set_postfix(self.shown)

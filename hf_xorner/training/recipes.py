@@ -1,4 +1,4 @@
-"""Recipes: YAML files with the options of a run; the package contains those of the papers' tables."""
+"""Recipes: YAML files with the options of a run; the package includes the recipes of the papers' tables."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TABLE = re.compile(r"(table|section)\d+")
 
 
 class Recipe(NamedTuple):
-    """A recipe with the options of those that it extends.
+    """A recipe, including the options of the recipes that it extends.
 
     Attributes:
-        name: The path below the package's recipes, or the name of another file, without the suffix.
+        name: The path in the package's folder of recipes, or the name of another file, without the suffix.
         options: The options. A null removes an option of an extended recipe.
     """
 
@@ -37,7 +37,7 @@ def table_names() -> list[str]:
 
 
 def is_table(name: str) -> bool:
-    """Return whether a name is that of a table, not of a recipe."""
+    """Return True if a name is that of a table, not of a recipe."""
     return _TABLE.fullmatch(Path(name).name) is not None
 
 
@@ -48,7 +48,7 @@ def read_recipe(source: str) -> Recipe:
         source: The name of one of the package's recipes, or a path.
 
     Raises:
-        ValueError: If there is no such recipe, or it or one that it extends is faulty.
+        ValueError: If there is no such recipe, or it or a recipe that it extends is invalid.
     """
     path = _located(source)
     return Recipe(_name_of(path), _options_of(path, []))
@@ -65,7 +65,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
     if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
-        raise ValueError(f"{path} does not map options to values; write one 'option: value' a line.")
+        raise ValueError(f"{path} does not map options to values; write one 'option: value' per line.")
     return content
 
 
@@ -85,8 +85,8 @@ def nearest(name: str, names: list[str]) -> str:
 
 
 def is_recipe(name: str) -> bool:
-    """Return whether a name is that of a recipe, perhaps a misspelt one, or of a YAML file; others name corpora."""
-    papers = {known.partition("/")[0] for known in recipe_names()}
+    """Return True for the name of a recipe, even a misspelt one, or of a YAML file; other names are corpora."""
+    papers = {recipe.partition("/")[0] for recipe in recipe_names()}
     misspelt = name.count("/") > 1 and name.partition("/")[0] in papers and not Path(name).exists()
     return name in recipe_names() or misspelt or name.endswith((".yaml", ".yml"))
 
@@ -103,9 +103,9 @@ def _located(source: str) -> Path:
     if name in recipe_names():
         return ROOT / f"{name}.yaml"
     if name in table_names():
-        own = ", ".join(other for other in recipe_names() if other.startswith(f"{name}/"))
+        recipes = ", ".join(recipe for recipe in recipe_names() if recipe.startswith(f"{name}/"))
         raise ValueError(
-            f"{source!r} is a table, which `hf-xorner reproduce` runs; its recipes are {own or 'those of others'}."
+            f"{source!r} is a table, which `hf-xorner reproduce` runs; its recipes are {recipes or 'those of others'}."
         )
     if path.suffix in (".yaml", ".yml") or path.is_file():
         return path
@@ -124,7 +124,7 @@ def _options_of(path: Path, below: list[Path]) -> dict[str, Any]:
     """Return the options of a file and of the recipe that it extends; `below` are the files that extend this one."""
     if path.resolve() in below:
         chain = " extends ".join(_name_of(step) for step in [*below[below.index(path.resolve()) :], path])
-        raise ValueError(f"The recipe {path} extends itself: {chain}; take one of these lines out.")
+        raise ValueError(f"The recipe {path} extends itself: {chain}; remove one of these lines.")
     options = read_yaml(path)
     parent = options.pop("extends", "")
     if parent == "":

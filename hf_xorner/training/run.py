@@ -1,4 +1,4 @@
-"""A training run, of one seed or several: its folder, corpus, model and Trainer, saved model and facts."""
+"""A training run, for one or several seeds: output folder, corpus, model, Trainer, saved model and facts."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ WORDS, LABELS = "tokens", "ner_tags"
 
 # --- The output folder ------------------------------------------------------------------------------------------------
 
-#: Held by the run that writes a folder.
+#: Lock file of the run that writes a folder.
 LOCK = ".training.lock"
 
 
 def folder_locked(folder: str | Path, arguments: TrainingArguments) -> AbstractContextManager[None]:
-    """Hold the lock of an output folder, which is created if it does not exist, in the main process."""
+    """Hold the lock of an output folder in the main process; the folder is created if it does not exist."""
     return locked(Path(folder) / LOCK, folder) if arguments.process_index == 0 else nullcontext()
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
-    """Return the complete checkpoints in a folder, the newest last; the Trainer writes their state at the end."""
+    """Return the complete checkpoints in a folder, the newest last; the Trainer writes the state of each last."""
     complete = [path.parent for path in folder.glob(f"checkpoint-*/{TRAINER_STATE_NAME}")]
     return sorted(complete, key=lambda checkpoint: int(checkpoint.name.removeprefix("checkpoint-")))
 
 
 def checkpoint_to_resume(training: TrainingArguments) -> Path | None:
-    """Return the checkpoint that is named by `resume_from_checkpoint`, or the newest one for "true", or None."""
+    """Return the checkpoint that `resume_from_checkpoint` names, the newest one for "true", or None."""
     answer = str(training.resume_from_checkpoint)
     if answer.casefold() in ("none", "false"):
         return None
@@ -88,8 +88,8 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
 
     Raises:
         DataError: If it holds the model that training continues from.
-        TrainingError: If it cannot be written, another run writes it, or it has an unfinished run or a model that this
-            run neither resumes nor may overwrite.
+        TrainingError: If it cannot be written, another run is writing it, or it holds an unfinished run or a model that
+            this run neither resumes nor may overwrite.
     """
     folder = Path(str(training.output_dir))
     if run.model_name_or_path:
@@ -116,7 +116,7 @@ def check_output(run: RunArguments, training: TaggerTrainingArguments) -> None:
 
 
 def folder_of(folder: str, seed: int) -> str:
-    """Return the output folder of a seed's run, below the common one."""
+    """Return the output folder of a seed, within the common one."""
     return str(Path(folder) / f"seed-{seed}")
 
 
@@ -152,11 +152,11 @@ class TrainingRun(NamedTuple):
     Attributes:
         corpus: The splits.
         trainer: The Trainer, whose `args.output_dir` is the folder of the run.
-        coverage: For each split the share of words with a pretrained vector; empty without vectors.
-        average: The callback that keeps the weights of the last epochs to average them, or None.
+        coverage: The share of words with a pretrained vector, for each split; empty without vectors.
+        average: The callback that keeps the weights of the last epochs, or None.
         run: The arguments.
-        facts: The facts that are known before training; None in other processes than the main one.
-        chosen: The options that were chosen by the size of the training data.
+        facts: The facts that are known before training; None except in the main process.
+        chosen: The options that were set by the size of the training data.
     """
 
     corpus: DatasetDict
@@ -206,11 +206,12 @@ class TrainingRun(NamedTuple):
         return scores
 
     def leave(self) -> None:
-        """Leave the process group, as each process should before it ends; the model cannot be trained further here.
+        """Leave the process group, as each process should before it ends; afterwards, the model cannot be trained.
 
-        Gloo's threads release a message some time after it has arrived, for which they need the interpreter. If it ends
-        at that moment, the process is aborted (pytorch issue 190489), and the launcher ends the others. Destroying the
-        group waits for the threads if nothing else holds the group, as the wrapped model does.
+        Gloo's threads release a message some time after it has arrived and need the interpreter for it. If the
+        interpreter ends at that moment, the process aborts (pytorch issue 190489), and the launcher ends the others.
+        Destroying the group waits for the threads, provided that nothing else refers to the group, as the wrapped model
+        does.
         """
         self.trainer.model_wrapped = self.trainer.model
         self.trainer.accelerator.free_memory()
@@ -218,22 +219,22 @@ class TrainingRun(NamedTuple):
         gc.collect()
 
     def predict(self, split: Dataset) -> tuple[System, float]:
-        """Return the predictions of the model for a split, and the seconds that they took."""
+        """Return the predictions of the model for a split, and the time in seconds."""
         names = [*self.trainer.model.config.labels, UNLABELLED_TAG]  # the last has the number -1
         output = self.trainer.predict(split)
-        known = output.label_ids != IGNORED
+        labelled = output.label_ids != IGNORED
         gold, predicted = (
-            [[names[label] for label in row[mask]] for row, mask in zip(labels, known, strict=True)]
+            [[names[label] for label in row[mask]] for row, mask in zip(labels, labelled, strict=True)]
             for labels in (output.label_ids, output.predictions.argmax(-1))
         )
-        logits = output.predictions[known]
+        logits = output.predictions[labelled]
         probabilities = 1 / np.exp(logits - logits.max(-1, keepdims=True)).sum(-1)  # of the predicted labels
         finite = np.isfinite(probabilities).all()  # not after training that diverged
         system = System(split[WORDS], gold, predicted, probabilities if finite else None)
         return system, output.metrics.get("test_runtime", 0.0)
 
 
-#: Updates of the weights that a run aims at, within a range of epochs.
+#: The target number of updates of the weights, and the range of epochs.
 _UPDATES = 4000
 _FEWEST_EPOCHS, _MOST_EPOCHS = 10, 40
 
@@ -241,42 +242,42 @@ _FEWEST_EPOCHS, _MOST_EPOCHS = 10, 40
 def choose_options(
     run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any], sentences: int
 ) -> dict[str, Any]:
-    """Set the options in `facts.CHOSEN` that the user has not given, and return them.
+    """Set the options in `facts.CHOSEN` that the user has not set, and return them.
 
-    Nothing is chosen for a recipe, for a model that training continues from, and for arguments that are not from
-    `parse`.
+    Nothing is set for a recipe, for a model that training continues from, or for arguments that are not from
+    `arguments_of`.
 
     Args:
-        run: The arguments of the run.
-        training: Those of the Trainer; changed.
-        config_fields: The given fields of the model's config; changed.
+        run: The arguments of the run; changed.
+        training: The Trainer's arguments; changed.
+        config_fields: The fields of the model's config that were set; changed.
         sentences: The number of sentences in the training data.
     """
-    if run.given is None or run.recipe is not None or run.model_name_or_path is not None:
+    if run.explicit is None or run.recipe is not None or run.model_name_or_path is not None:
         return {}
     chosen: dict[str, Any] = {}
-    if "per_device_train_batch_size" not in run.given:
+    if "per_device_train_batch_size" not in run.explicit:
         chosen["per_device_train_batch_size"] = 8 if sentences < 5000 else 16 if sentences < 10000 else 32
         training.per_device_train_batch_size = chosen["per_device_train_batch_size"]
-    if not {"num_train_epochs", "max_steps"} & run.given:
+    if not {"num_train_epochs", "max_steps"} & run.explicit:
         together = training.train_batch_size * training.world_size * training.gradient_accumulation_steps
         epochs = round(_UPDATES * together / max(sentences, 1))
         chosen["num_train_epochs"] = float(min(max(epochs, _FEWEST_EPOCHS), _MOST_EPOCHS))
         training.num_train_epochs = chosen["num_train_epochs"]
     if run.vectors or run.composed or run.context:
         return chosen
-    # Without pretrained vectors, forms of a word share one, and words seen once train that of unknown words.
+    # Without pretrained vectors, forms of a word share a vector, and words seen once train the vector of unknown words.
     for name, value in (("casing", "lower"), ("digits", "zero")):
-        if name not in run.given:
+        if name not in run.explicit:
             chosen[name] = value
             setattr(run, name, value)
-    if "singleton_dropout" not in run.given and not CONFIGS[run.model_type].singleton_dropout:
+    if "singleton_dropout" not in run.explicit and not CONFIGS[run.model_type].singleton_dropout:
         chosen["singleton_dropout"] = config_fields["singleton_dropout"] = 0.5
     return chosen
 
 
 def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]) -> TrainingRun:
-    """Load the corpus, build tokenizer and model or load the model to continue from, and make the Trainer.
+    """Load the corpus, build or load tokenizer and model, and create the Trainer.
 
     Args:
         run: The model and the data.
@@ -284,15 +285,15 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         config_fields: Fields of the model's config that differ from their defaults.
 
     Raises:
-        ValueError: If options do not fit each other, the data or the model.
+        ValueError: If options contradict each other, the data or the model.
     """
     check_output(run, training)
     if run.vectors == AUTO:
-        installed_encoder()  # raises an error before data are read
+        installed_encoder()  # raises an error early, before data are read
     if not run.model_name_or_path:
         # Raises an error about a field before data and vectors are read.
         CONFIGS[run.model_type](**{**config_fields, "max_word_pieces": run.max_word_pieces})
-    elif run.origin is None:  # the arguments are not from `parse`
+    elif run.origin is None:  # the arguments are not from `arguments_of`
         adopt(run)
     corpus = load_corpus(run.dataset if run.data is None else run.data, run.data_dir, **run.reading())
     if "train" not in corpus or not _has_words(corpus["train"]):
@@ -304,7 +305,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
     config_fields = dict(config_fields)
     chosen = choose_options(run, training, config_fields, len(corpus["train"]))
     options = options_of(run, training, config_fields)
-    # Before the Trainer exists: this parses the recipe, and TrainingArguments reset the state of accelerate.
+    # Before the Trainer is created: this creates TrainingArguments, which reset the state of accelerate.
     command = command_of(run.recipe, options)
     set_seed(training.seed)
     names = corpus["train"].features[LABELS].feature.names
@@ -327,7 +328,7 @@ def prepare(run: RunArguments, training: TaggerTrainingArguments, config_fields:
         eval_dataset=validation,
         processing_class=start.tokenizer,
     )
-    # The sentences of the corpora come first; those of texts and copies are no part of them.
+    # Only the sentences of the corpora, which come before texts and copies.
     corpus = DatasetDict({**corpus, "train": corpus["train"].select(range(labelled))})
     average = EpochAverage(run.average_epochs) if run.average_epochs and trainer.eval_dataset is not None else None
     if average is not None:
@@ -359,10 +360,10 @@ def _has_words(split: Dataset) -> bool:
 
 
 def _choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClassification, validated: bool) -> None:
-    """Set the metric that the best epoch is chosen by; without validation data, the last epoch is kept.
+    """Set the metric that selects the best epoch; without validation data, the last epoch is kept.
 
     Raises:
-        ValueError: If the given metric is not one of the model's labels.
+        ValueError: If `metric_for_best_model` does not exist for the model's labels.
     """
     if not validated:
         training.eval_strategy, training.load_best_model_at_end, training.eval_on_start = "no", False, False
@@ -380,7 +381,7 @@ def _choose_metric(training: TaggerTrainingArguments, model: TaggerForTokenClass
 def each_run(
     run: RunArguments, training: TaggerTrainingArguments, config_fields: dict[str, Any]
 ) -> Iterator[TrainingRun]:
-    """Yield the run of each seed, or the only one, ready to be trained; the folders of all are checked before."""
+    """Yield the run of each seed, or the only run, ready to be trained; all output folders are checked first."""
     pairs = [(copy(run), copy(training)) for _ in run.seeds] or [(run, training)]
     for seed, (of_seed, settings) in zip(run.seeds, pairs, strict=False):
         of_seed.seeds, settings.seed = [], seed
@@ -406,8 +407,8 @@ def train(dataset: Source = "xor", recipe: str | None = None, **options: Any) ->
             and fields of the model's config.
 
     Returns:
-        The saved tagger. Its `scores` are those of the held-out splits; with `seeds`, the seed with the best validation
-        score is returned.
+        The saved tagger, with the `scores` of the held-out splits; with `seeds`, the tagger with the best validation
+        score.
 
     Raises:
         ValueError: If an option is unknown or wrong, or the corpus cannot be read.

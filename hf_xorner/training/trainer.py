@@ -23,7 +23,7 @@ PERFECT = 100.0
 
 
 class EarlyStopping(EarlyStoppingCallback):
-    """Stops after some evaluations without a better score, and at once at a perfect one."""
+    """Stops after some evaluations without a better score, or when a score is perfect."""
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **options: Any) -> None:
         """Decide after an evaluation."""
@@ -35,8 +35,8 @@ class EarlyStopping(EarlyStoppingCallback):
 class TaggerTrainer(Trainer):
     """Trains a tagger on datasets of words and labels, scored by strict span F1 in percent.
 
-    By default, the collator encodes the columns `tokens` and `ner_tags`, and the metrics are those of its labels.
-    The further options of `TaggerTrainingArguments` are optimizer, learning rate decay by epochs and early stopping;
+    By default, the collator encodes the columns `tokens` and `ner_tags`, and metrics are computed for the model's
+    labels. `TaggerTrainingArguments` add optimizers, learning rate decay by epoch and early stopping;
     `train_sampling_strategy="group_by_length"` groups sentences by their number of words.
     """
 
@@ -49,10 +49,10 @@ class TaggerTrainer(Trainer):
         if options.get("compute_metrics") is None and model is not None:
             options["compute_metrics"] = compute_metrics_for(model.config.id2label)
         super().__init__(model, args, **options)
-        # The loss is divided by the count of `_get_num_items_in_batch`.
+        # The model divides the loss by the result of `_get_num_items_in_batch`.
         self.model_accepts_loss_kwargs = True
         self._words = getattr(self.data_collator, "words", "tokens")
-        # The reporters of the user and of notebooks are kept.
+        # Progress callbacks of the user and of notebooks are kept.
         stock = (ProgressCallback, PrinterCallback)
         callbacks = options.get("callbacks") or ()
         kinds = [callback if isinstance(callback, type) else type(callback) for callback in callbacks]
@@ -63,13 +63,13 @@ class TaggerTrainer(Trainer):
             self.add_callback(EarlyStopping(patience))
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
-        """Compute the loss; of data with a teacher's posterior, `teacher_weight` is its part."""
+        """Compute the loss; for data with a teacher's posterior, `teacher_weight` applies."""
         if TEACHER_PAIRS in inputs:
             inputs["teacher_weight"] = getattr(self.args, "teacher_weight", 1.0)
         return super().compute_loss(model, inputs, *arguments, **options)
 
     def prediction_step(self, model: Any, inputs: dict[str, Any], *arguments: Any, **options: Any) -> Any:
-        """Return loss, logits and labels; these are -1, not that of padding, for words without label."""
+        """Return loss, logits and labels; words without a label have -1, which differs from padding."""
         loss, logits, labels = super().prediction_step(model, inputs, *arguments, **options)
         if labels is not None:
             labels = labels.masked_fill(inputs["attention_mask"].to(labels.device).bool() & labels.eq(IGNORED), -1)
@@ -93,19 +93,19 @@ class TaggerTrainer(Trainer):
             self._signature_columns += [self.data_collator.words, self.data_collator.labels]
 
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
-        """Create the learning rate schedule: that of `epoch_decay`, if it is set."""
+        """Create the learning rate schedule, for `epoch_decay` if it is set."""
         of_user, decay = self.lr_scheduler is not None, getattr(self.args, "epoch_decay", None)
         scheduler = super().create_scheduler(num_training_steps, optimizer)
         if of_user or decay is None:
             return scheduler
         if not isinstance(self.train_dataset, Sized):
-            raise ValueError("epoch_decay counts epochs, so it needs training data with a length, not a stream.")
+            raise ValueError("epoch_decay counts epochs, so the training data must have a length; they are a stream.")
         _, steps_per_epoch, *_ = self.set_initial_training_values(self.args, self.get_train_dataloader())
         self.lr_scheduler = decay_by_epoch(optimizer or self.optimizer, decay, steps_per_epoch)
         return self.lr_scheduler
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler | None:
-        """Return a sampler whose order depends on seed and epoch alone; the stock one cannot count words."""
+        """Return a sampler whose order depends on seed and epoch alone, and which can group sentences by words."""
         args = self.args
         data = self.train_dataset if train_dataset is None else train_dataset
         seed = args.seed if args.data_seed is None else args.data_seed
@@ -119,7 +119,7 @@ class TaggerTrainer(Trainer):
         return EpochSampler(len(data), order, lambda: int(self.state.epoch or 0))
 
     def _get_eval_sampler(self, eval_dataset: Any) -> Sampler | None:
-        """Keep the order of the data; the stock Trainer also groups them by length."""
+        """Keep the order of the data, which the base class would group by length."""
         alone = isinstance(eval_dataset, Sized) and self.args.world_size <= 1
         return SequentialSampler(eval_dataset) if alone else None
 
@@ -129,7 +129,7 @@ class TaggerTrainer(Trainer):
             super()._save(*arguments, **options)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """Create the optimizer, with a separate learning rate for an encoder that is fine-tuned."""
+        """Create the optimizer, with a separate learning rate for a fine-tuned encoder."""
         of_user, rate = self.optimizer is not None, getattr(self.args, "context_learning_rate", None)
         optimizer = super().create_optimizer(model)
         if of_user:

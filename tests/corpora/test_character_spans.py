@@ -15,7 +15,7 @@ from hf_xorner.corpora.source import Reading, Repairs
 pytest_plugins = "corpus_files"
 
 WIDENED = "spans that cut a word were widened to whole words"
-OVERLAP = "spans that overlap another were left out, the longest kept"
+OVERLAP = "spans that overlap a longer one were left out"
 MARK = "\ufeff"
 
 

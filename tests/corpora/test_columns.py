@@ -210,7 +210,7 @@ def test_plain_tags_are_noted(load, caplog):
     text = "".join(f"{n % 500}word\tT{n % 100}\n" for n in range(1000))
     assert len(load(text).features["ner_tags"].feature.names) == 100
     (message,) = caplog.messages
-    assert "100 different ones, such as 'T0'" in message and "each word has a label of its own" in message
+    assert "100 different ones, such as 'T0'" in message and "each word has a separate label" in message
     caplog.clear()
     load(rows(lambda n, word: (word, "PER" if n % 3 else "O")))
     assert "the tags (2 different ones, such as 'PER') have no prefixes" in caplog.text

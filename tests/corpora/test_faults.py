@@ -169,7 +169,7 @@ FAULTS = {
             *((spans(tokens=words), ":2", "word") for words in ([[3, 3]], [[4, 7], [0, 3]], [[0, 4], [3, 7]])),
             (spans(tokens=[[0, 3]], pos=[]), ":2", "0 parts of speech"),
             (spans([1, 2, "X"]), ":2", "widened", {"strict": True}),
-            (spans([0, 3, "X"], [0, 8, "Y"]), ":2", "longest", {"strict": True}),
+            (spans([0, 3, "X"], [0, 8, "Y"]), ":2", "overlap", {"strict": True}),
             (spans(answer="reject"), ":2", "rejected", {"strict": True}),
         ],
     ),
@@ -188,7 +188,7 @@ FAULTS = {
     "CoNLL-2012": (
         "x.gold_conll",
         [
-            (ontonotes(("[WORD]", "(PERSON)")), ":2", "taken out"),
+            (ontonotes(("[WORD]", "(PERSON)")), ":2", "removed"),
             (ontonotes(("Ann", "(PERSON)")).replace(" * - - - - (PERSON) -", ""), ":2", "too few columns"),
             ("#begin document (a); part 000\n#end document\n", "", "no sentence"),
             (ontonotes(("Ann", "(PERSON*"), ("left", "*")), ":2", "open"),
@@ -266,8 +266,8 @@ FOLDERS = [
     ({"train.txt": '<ENAMEX TYPE="PER">Ann</ENAMEX> left\n'}, "/train.txt", "XML"),
     ({"train.txt": "12|t|Ann\n12|a|She left.\n12\t0\t3\tAnn\tPER\tD1\n"}, "/train.txt", "PubTator"),
     ({"train.tsv": "#FORMAT=WebAnno TSV 3.3\n\n\n#Text=Ann\n"}, "/train.tsv", "WebAnno"),
-    ({"a.json": f"[{PREDICTED}]"}, "/a.json", "predictions, no annotations"),
-    ({"a.json": f'[{PREDICTED[:-1]}, "annotations": []}}]'}, "/a.json", "predictions, no annotations"),
+    ({"a.json": f"[{PREDICTED}]"}, "/a.json", "only have predictions"),
+    ({"a.json": f'[{PREDICTED[:-1]}, "annotations": []}}]'}, "/a.json", "only have predictions"),
     (
         {f"{name}/train-00000-of-00001.parquet": in_parquet() for name in "ab"},
         "",

@@ -29,10 +29,10 @@ NOTED = {
     "features after the tag": "words are read from column 0 and tags from column 1",
     "UNER": "words are read from column 1 and tags from column 2",
     "UNER as it was": "words are read from column 1 and tags from column 2",
-    "GermEval": "tags from column 2, counted from 0, though column 3 holds tags of entities, too",
-    "CoNLL-U of Stanza": "the tags are those of MISC (ner=)",
-    "CoNLL-U of NorNE": "the tags are those of MISC (name=)",
-    "CoNLL-U Plus": "the tags are those of EXTRA:NER",
+    "GermEval": "tags from column 2, counted from 0, but column 3 also holds tags of entities",
+    "CoNLL-U of Stanza": "the tags are read from MISC (ner=)",
+    "CoNLL-U of NorNE": "the tags are read from MISC (name=)",
+    "CoNLL-U Plus": "the tags are read from EXTRA:NER",
     "Kaggle": "read as Windows-1252",
 }
 
@@ -177,7 +177,7 @@ def test_tasks_and_records_that_are_not_used_are_counted(read, caplog):
     assert "1 further annotations" in caplog.text and "1 tasks without an annotation" in caplog.text
     caplog.clear()
     read(json_files()["Prodigy, lines"][1], "x.jsonl")
-    assert "2 records that their annotator rejected or ignored were left out" in caplog.text
+    assert "2 records that the annotator rejected or ignored were left out" in caplog.text
 
 
 def test_numbers_of_tasks_of_another_type_are_read(read):

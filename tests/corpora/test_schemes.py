@@ -127,7 +127,7 @@ def test_schemes_are_recognised():
         ("B-X M-X E-X S-Y", "B-X I-X I-X B-Y", ""),
         ("PER PER O LOC PER O O O O", "B-PER I-PER O B-LOC B-PER O O O O", "types of entities"),
         ("B_PER I_PER O B_LOC O", "B-PER I-PER O B-LOC O", "underscore"),
-        ("O V O V V", "O V O V V", "label of its own"),
+        ("O V O V V", "O V O V V", "separate label"),
         # An entity ends before a word with an unknown tag, and begins after it.
         ("? B-X I-X ? O", "? B-X I-X ? O", ""),
         ("I-X ? I-X I-X B-X ?", "B-X ? B-X I-X B-X ?", ""),

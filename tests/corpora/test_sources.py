@@ -297,7 +297,7 @@ def test_data_in_memory_are_corpora():
         assert sentences(load_corpus(source)["train"]) == [("Ann left", "B-PER O"), ("in Oslo NA", "O B-LOC O")]
     assert list(load_corpus(DatasetDict(test=dataset, train=dataset))) == ["train", "test"]
     for source, fact in (
-        (3, "int: no corpus"),
+        (3, "int: not a corpus"),
         ([], "list"),
         ([(["a"], ["O", "O"])], "list, record 1: 1 tokens"),
         (words.drop(columns="tag"), "DataFrame:1"),

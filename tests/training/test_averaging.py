@@ -25,7 +25,7 @@ def test_the_last_epochs_are_averaged(ready):
 
     ready.average.on_epoch_end = watch
     ready.trainer.train()
-    assert len(seen) == 3 and len(ready.average.kept) == 2
+    assert len(seen) == 3 and len(ready.average.weights) == 2
     mean = ready.average.mean()
     last, before = (dict(model.named_parameters()) for model in (seen[2], seen[1]))
     assert set(mean) == set(last)
@@ -39,7 +39,7 @@ def test_the_average_is_kept_only_if_it_scores_higher(ready, better):
     trainer, model = ready.trainer, ready.trainer.model
     best = trained_weights(model)
     average = EpochAverage(1)
-    average.kept.append({name: weight + 1 for name, weight in best.items()})
+    average.weights.append({name: weight + 1 for name, weight in best.items()})
     scores = iter([50.0, 60.0 if better else 50.0])
     trainer.evaluate = lambda: {"eval_f1": next(scores)}
     keep_the_better(trainer, average)

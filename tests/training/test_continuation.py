@@ -289,11 +289,11 @@ def test_new_types_words_and_characters_are_learned(kind, trained, corpora_of_ty
 
 def test_options_that_contradict_the_model_are_refused(trained, corpora_of_types, tmp_path):
     for options, sentence in (
-        (["--hidden_size", "200"], "hidden_size=200 would make another model, whose hidden_size is 16"),
-        (["--char_widths", "1", "2"], "char_widths=.* would make another model"),
-        (["--model_type", "cross-bilstm-cnn"], "model_type='cross-bilstm-cnn' would make .* is 'lstm-crf'"),
-        (["--fallback", "lower"], r"fallback=\['lower'\] would make another model, whose fallback is \[\]"),
-        (["--vectors", "v.txt"], "has no pretrained word vectors"),
+        (["--hidden_size", "200"], "hidden_size=200 does not fit the existing model, whose hidden_size is 16"),
+        (["--char_widths", "1", "2"], "char_widths=.* does not fit"),
+        (["--model_type", "cross-bilstm-cnn"], "model_type='cross-bilstm-cnn' does not fit .* is 'lstm-crf'"),
+        (["--fallback", "lower"], r"fallback=\['lower'\] does not fit the existing model, whose fallback is \[\]"),
+        (["--vectors", "v.txt"], "trained without pretrained word vectors"),
         (["--context", "x"], "context cannot be added"),
     ):
         with pytest.raises(ValueError, match=sentence):
@@ -308,7 +308,7 @@ def test_default_options_come_from_the_model(tokenizer, tmp_path, corpora_of_typ
     ready = prepare(run, training, {})
     assert (run.model_type, run.casing, run.fallback) == ("grn", "lower", ["zero"])
     assert ready.trainer.processing_class.init_kwargs["casing"] == "lower"
-    with pytest.raises(ValueError, match="digits='zero' would make another model"):
+    with pytest.raises(ValueError, match="digits='zero' does not fit"):
         prepare(RunArguments(model_name_or_path=str(tmp_path / "old"), digits="zero"), training, {})
 
 

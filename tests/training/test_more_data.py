@@ -68,7 +68,10 @@ def test_errors_name_the_option(place, monkeypatch):
     (place / "test_only").mkdir()
     (place / "test_only" / "test.conll").write_text("x O\ny B-place\n")
     for options, message in (
-        ({"types": "place=LOC"}, r"more_data='.*further.conll': the label 'B-person' is none of .* O, B-LOC, I-LOC; "),
+        (
+            {"types": "place=LOC"},
+            r"more_data='.*further.conll': the label 'B-person' is not among .* O, B-LOC, I-LOC; ",
+        ),
         ({"more_data": "nowhere.conll"}, "nowhere.conll"),
         ({"more_data": "test_only"}, "more_data='test_only' has no training split; it has test"),
         ({"recased": 1.5}, "recased=1.5 must be"),

@@ -10,25 +10,25 @@ from .columns import BLANK_RUN, BLANKS, split_lines
 
 BEGINS, _ENDS = "#begin document", "#end document"
 _BEGIN = re.compile(r"#begin document \((.+)\)(?:; part (\d+))?")
-# A cell of the column of named entities that is not a plain star: it opens an entity of a type, closes one, or both.
+# A cell of the column of named entities, other than "*": it opens an entity of a type, closes one, or both.
 _CELL = re.compile(r"\(([^()*]+)(?:\*|\*?\))|\*\)")
-# The word in the files that are given away without the words.
+# Replaces the words in files that are distributed without them.
 _HIDDEN = "[WORD]"
-# The value of a column that nobody annotated.
+# The value of a column without annotation.
 _NOTHING = "-"
 
 
 def read_conll2012(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
     """Yield the sentences of a CoNLL-2012 file, their entities as tags in IOB2.
 
-    Columns are separated by runs of blanks and TABs: document, part, word number, word, part of speech, and from 10 the
-    entities in brackets, ``(PERSON*``, ``*``, ``*)`` or ``(GPE)``. How many follow varies by sentence. A blank line
-    ends a sentence. ``#begin document (id); part 000`` names its document: ``id``, or ``id#1`` and so on for the parts
-    that follow the first.
+    Columns are separated by runs of blanks and TABs. Columns 0 to 4 are document, part, word number, word and part of
+    speech; column 10 has the entities in brackets, ``(PERSON*``, ``*``, ``*)`` or ``(GPE)``. The number of columns
+    after it varies. A blank line ends a sentence. ``#begin document (id); part 000`` names the document: ``id``, or
+    ``id#1`` and so on for later parts.
 
     Raises:
-        DataError: For a line with too few columns, entities whose brackets do not match or that lie in each other, and
-            a file whose words have been taken out.
+        DataError: If a line has too few columns, the brackets of entities do not match, entities are nested, or the
+            words have been removed from the file.
     """
     token, tag = int(reading.token_column or 3), int(reading.tag_column or 10)
     pos = None if reading.pos_column == NONE else int(reading.pos_column or 4)
@@ -63,8 +63,8 @@ def _sentence(
             raise DataError(f"{path}:{number}: too few columns ({len(row)}); restore the line.") from None
         if row[token] == _HIDDEN:
             raise DataError(
-                f"{path}:{number}: the words have been taken out of this file; make a file with words from it and "
-                "your copy of OntoNotes first."
+                f"{path}:{number}: the words have been removed from this file; first create a file with words from it "
+                "and your copy of OntoNotes."
             )
     sentence = Sentence.of_rows(words, path, any(word[3] != _NOTHING for word in words), document)
     return sentence._replace(tags=_iob2(cells))

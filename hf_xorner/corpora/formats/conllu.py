@@ -14,7 +14,7 @@ ID, FORM, UPOS, XPOS, MISC = "id", "form", "upos", "xpos", "misc"
 _COLUMNS = (ID, FORM, "lemma", UPOS, XPOS, "feats", "head", "deprel", "deps", MISC)
 _GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
 _DOCUMENT = re.compile(r"#\s*newdoc(?:\s+id\s*=\s*(.*\S))?\s*")
-# Names of entities in MISC, or of a column of CoNLL-U Plus.
+# Keys of entities in MISC, or names of their column in CoNLL-U Plus.
 _ENTITY_NAMES = ("ner", "ne", "iob", "bio")
 
 
@@ -25,8 +25,8 @@ class _Columns(NamedTuple):
         names: The names of the columns, in lower case.
         token: The index of the words.
         tag: The index of the tags.
-        key: The key of the tags where that column holds pairs such as ``NER=B-PER``, else None.
-        pos: The index of the parts of speech, if they are read besides the tags.
+        key: The key of the tags if their column holds pairs such as ``NER=B-PER``, else None.
+        pos: The index of the parts of speech, if they are read.
         number: The index of the numbers of words, if there is one.
     """
 
@@ -39,12 +39,12 @@ class _Columns(NamedTuple):
 
 
 def is_conllu(lines: Sequence[str]) -> bool:
-    """Return whether a file names its columns, or its first token lines have the ten columns of CoNLL-U."""
+    """Return True if a file names its columns, or its first token lines have the ten columns of CoNLL-U."""
     if _GLOBAL_COLUMNS.match(lines[0]):
         return True
     rows = [line.text.split("\t") for line in sample_of(lines)]
     fitting = sum(len(row) == len(_COLUMNS) and WORD_NUMBER.fullmatch(row[0]) is not None for row in rows)
-    # A few lines may be faulty.
+    # A few lines may be invalid.
     return fitting > 0.9 * len(rows)
 
 
@@ -52,19 +52,18 @@ def read_conllu(path: Path, text: str, reading: Reading, repairs: Repairs) -> It
     """Yield the sentences of a file of CoNLL-U, or of CoNLL-U Plus, whose first line names its columns.
 
     Columns are separated by TABs. The words are in the column FORM; ranges of words (``1-2``) and words that are not in
-    the text (``1.1``) are left out. The tags are those of the first of these that is there: the column that was named,
-    by its number or its name, or as a key of MISC; a key of MISC with tags such as ``B-PER``; a column named NER, NE,
-    IOB or BIO; UPOS; XPOS. The parts of speech besides entities are those of UPOS. ``# newdoc`` begins a document.
+    the text (``1.1``) are left out. The tags are the first of these that exists: the column or key of MISC in
+    `tag_column`; a key of MISC with tags such as ``B-PER``; a column named NER, NE, IOB or BIO; UPOS; XPOS. If the tags
+    are entities, the parts of speech are those of UPOS. ``# newdoc`` begins a document.
 
     Raises:
-        DataError: For a line with another number of columns, or whose word or tag is empty, and a column that
-            does not exist.
+        DataError: If a line has another number of columns, its word or tag is empty, or a column does not exist.
     """
     lines = split_lines(text)
     columns = _columns_of(path, lines, reading)
     if reading.tag_column is None:
         name = columns.names[columns.tag].upper() + (f" ({columns.key}=)" if columns.key else "")
-        repairs.note(f"the tags are those of {name}; name others as tag_column (upos, xpos, misc)", str(path))
+        repairs.note(f"the tags are read from {name}; pass tag_column for others (upos, xpos, misc)", str(path))
     document: str | None = None
     documents = 0
     rows: list[tuple[int, str, str, str]] = []
@@ -86,12 +85,12 @@ def read_conllu(path: Path, text: str, reading: Reading, repairs: Repairs) -> It
 def _word(row: list[str], columns: _Columns, path: Path, number: int) -> list[tuple[int, str, str, str]]:
     """Return the number, word, tag and part of speech of a line; nothing for a word that is not in the text."""
     if len(row) != len(columns.names):
-        fault = f"{len(row)} columns where {len(columns.names)} are expected, separated by TABs"
+        fault = f"{len(row)} columns, but {len(columns.names)} are expected, separated by TABs"
         raise DataError(f"{path}:{number}: {fault}; correct the line.")
     if columns.number is not None and not row[columns.number].isdecimal():
         if WORD_NUMBER.fullmatch(row[columns.number]):
             return []
-        raise DataError(f"{path}:{number}: the line has no number of a word; correct the line.")
+        raise DataError(f"{path}:{number}: the line does not begin with the number of a word; correct the line.")
     token, tag = row[columns.token], row[columns.tag]
     if columns.key is not None:
         tag = dict(pair.partition("=")[::2] for pair in tag.split("|")).get(columns.key, "O")
@@ -118,7 +117,7 @@ def _columns_of(path: Path, lines: Sequence[str], reading: Reading) -> _Columns:
     pos: int | None = None
     if reading.pos_column not in (None, NONE):
         pos = index(str(reading.pos_column), "pos_column")
-    # Besides XPOS, UPOS would be a second layer of the same thing.
+    # If the tags are parts of speech themselves, there is no second layer.
     elif reading.pos_column is None and names[tag] not in (UPOS, XPOS) and _is_filled(UPOS, names, rows):
         pos = names.index(UPOS)
     return _Columns(names, token, tag, key, pos, names.index(ID) if ID in names else None)
@@ -127,7 +126,7 @@ def _columns_of(path: Path, lines: Sequence[str], reading: Reading) -> _Columns:
 def _tag_column(
     names: Sequence[str], rows: list[list[str]], named: str | None, index: Callable[[str, str], int]
 ) -> tuple[int, str | None]:
-    """Return the column of the tags, and their key in it if it is MISC."""
+    """Return the column of the tags, and their key if the column is MISC."""
     keys: dict[str, set[str]] = {}
     for row in rows if MISC in names else ():
         for pair in row[names.index(MISC)].split("|"):
@@ -140,7 +139,7 @@ def _tag_column(
             return names.index(MISC), same
         return index(named, "tag_column"), None
     for key, values in keys.items():
-        # Only O, and not in a key of this name, may be anything.
+        # Values that are all O may be something else, unless the key is one of these names.
         if all(map(looks_like_tag, values)) and (values - {*NO_CHUNK} or key.lower() in _ENTITY_NAMES):
             return names.index(MISC), key
     for at, name in enumerate(names):

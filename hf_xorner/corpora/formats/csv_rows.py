@@ -1,6 +1,6 @@
 """Read CSV and TSV files.
 
-Not by the loader of `datasets`, which reads words such as ``None``, ``nan`` and ``NA`` as missing values.
+The loader of `datasets` would read words such as ``None``, ``nan`` and ``NA`` as missing values.
 """
 
 import csv
@@ -23,13 +23,13 @@ _TAG_NAMES = (
 _POS_NAMES = ("pos", "pos_tag", "pos_tags", "upos", "xpos")
 _DOCUMENT_NAMES = ("doc_id", "document_id", "document", "doc")
 _SENTENCE_NAME = re.compile(r"sent(ence)?(_?(id|idx|index|no|num|number|#))?")
-# With which HIPE marks the last word of a sentence.
+# Marks the last word of a sentence in HIPE.
 _SENTENCE_END = re.compile(r"EndOfSentence|PySBDSegment")
 _DELIMITERS = (",", ";", "\t")
 _SAMPLE = 1000
-# A file of as many words that ends no sentence is one whose sentences cannot be told.
+# If no sentence has ended after this many words, the file has no marks of sentences.
 _MOST_WORDS = 1000
-# Rows that are enough to tell texts from words.
+# Minimum number of rows with texts for an error.
 _ENOUGH = 10
 
 
@@ -38,13 +38,13 @@ class _Columns(NamedTuple):
 
     Attributes:
         delimiter: The separator of the fields.
-        header: Whether the first row names the columns.
+        header: True if the first row names the columns.
         token: The index of the words.
         tag: The index of the tags.
-        pos: The index of the parts of speech, as the next two None if there are none.
-        sentence: The index of the number or name of the sentence.
-        document: The index of the name of the document.
-        quoted: Whether fields may be in quotation marks.
+        pos: The index of the parts of speech, if there are any.
+        sentence: The index of the number or name of the sentence, if there is one.
+        document: The index of the name of the document, if there is one.
+        quoted: True if fields may be in quotation marks.
         note: The difference to the usual columns of a file without a header, for the log.
     """
 
@@ -60,22 +60,22 @@ class _Columns(NamedTuple):
 
 
 def has_header(line: str) -> bool:
-    """Return whether a line names a column of words and one of tags."""
+    """Return True if a line names a column of words and a column of tags."""
     return any(_names_columns(_names(line, delimiter)) for delimiter in _DELIMITERS)
 
 
 def read_csv(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
-    """Yield the sentences of a file of comma-separated values, or of values separated by semicolons or TABs.
+    """Yield the sentences of a file of values separated by commas, semicolons or TABs.
 
     The first row names the columns: of words (``token``, ``word``, …), of tags (``ner_tags``, ``tag``, ``label``, …),
     and perhaps of parts of speech (``pos``), documents (``doc_id``) and sentences (``sentence_id``, ``Sentence #``). A
-    sentence ends where the value of the last changes, which may stand in the first row of the sentence only, at an
-    empty row, or after a row whose last value says ``EndOfSentence`` (HIPE). Rows of a single value that begins with
-    ``#`` are comments. The columns of a file without names are recognised as those of CoNLL columns are.
+    sentence ends if the value in the column of sentences changes (it may be empty after the first row of a sentence),
+    at an empty row, or after a row whose last value contains ``EndOfSentence`` (HIPE). Rows with a single value that
+    begins with ``#`` are comments. Columns without names are recognised like CoNLL columns.
 
     Raises:
-        DataError: For a file without columns of words and tags, an empty word or tag, quotation marks that do not
-            match, and a long file in which no sentence ends.
+        DataError: If the file has no columns of words and tags, a word or tag is empty, quotation marks do not match,
+            or no sentence ends in a long file.
     """
     text = text.replace(BYTE_ORDER_MARK, "")
     columns = _columns_of(path, text, reading)
@@ -88,8 +88,8 @@ _Rows = Iterator[tuple[int, list[str]]]
 
 
 def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
-    """Yield the rows below the header with the numbers of their first lines; those without values are empty."""
-    # Without quoting, a quotation mark is a character as any other.
+    """Yield the rows below the header and the numbers of their first lines; rows without values are empty."""
+    # Without quoting, a quotation mark is an ordinary character.
     options: dict[str, Any] = {} if columns.quoted else {"quoting": csv.QUOTE_NONE}
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=columns.delimiter, strict=True, **options)
     number, header = 1, columns.header
@@ -103,7 +103,7 @@ def _rows(path: Path, text: str, columns: _Columns) -> _Rows:
     except csv.Error as error:
         raise DataError(
             f"{path}:{number}: the quotation marks of the row do not match ({error}); "
-            "double those that belong to a word, and put them around it."
+            "double the quotation marks within a word, and quote the word."
         ) from None
 
 
@@ -137,7 +137,7 @@ def _sentences(path: Path, rows: _Rows, columns: _Columns, repairs: Repairs) -> 
         ends_here = _SENTENCE_END.search(row[-1]) is not None
         if len(words) > _MOST_WORDS and not ended:
             raise DataError(
-                f"{path}:{number}: {_MOST_WORDS:,} words, and no sentence has ended; number the sentences in a "
+                f"{path}:{number}: no sentence has ended after {_MOST_WORDS:,} words; number the sentences in a "
                 "column sentence_id, or put an empty row after each."
             )
     if words:
@@ -165,23 +165,23 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
     names = _names(first, delimiter) if header else []
     rows = [_fields(lines[at], delimiter) for at in filled[header:]]
 
-    def index(name: str | None, usual: Sequence[str], what: str, option: str) -> int | None:
+    def index(name: str | None, usual: Sequence[str], content: str, option: str) -> int | None:
         if name is None and not header:
             return None
-        found = _first(names, usual if name is None else (_normal(name),))
+        position = _first(names, usual if name is None else (_normal(name),))
         if (
-            found is None
+            position is None
             and name is not None
             and re.fullmatch(r"-?\d+", name)
             and -len(fields) <= int(name) < len(fields)
         ):
             return int(name) % len(fields)
-        if found is None:
+        if position is None:
             wanted = name if name is not None else " or ".join(usual[:2])
             raise DataError(
-                f"{place}: no column of {what} named {wanted}, but {', '.join(fields)}; name it as {option}."
+                f"{place}: no column of {content} named {wanted} among {', '.join(fields)}; pass its name as {option}."
             )
-        return found
+        return position
 
     token = index(reading.token_column, _TOKEN_NAMES, "words", "token_column")
     tag = index(reading.tag_column, _TAG_NAMES, "tags", "tag_column")
@@ -193,7 +193,7 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
     texts = sum(_cell(row, token).count(" ") > 1 for row in rows)
     if texts > max(len(rows) / 2, _ENOUGH):
         raise DataError(
-            f"{place}: column {token} holds texts; give every word a row with its tag, or name other columns as "
+            f"{place}: column {token} holds texts; give every word a row with its tag, or pass other columns as "
             "token_column and tag_column."
         )
     return _Columns(
@@ -204,7 +204,7 @@ def _columns_of(path: Path, text: str, reading: Reading) -> _Columns:
         None if pos in (token, tag) else pos,
         next((at for at, name in enumerate(names) if _SENTENCE_NAME.fullmatch(name) and at != token), None),
         _first(names, _DOCUMENT_NAMES),
-        # A tabulator rarely belongs to a word, so most programs write it without quotation marks.
+        # Words rarely contain TABs, so most programs write TSV without quotation marks.
         quoted=delimiter != "\t" or any('""""' in line.split("\t") for line in lines),
         note="" if header else note,
     )
@@ -226,12 +226,12 @@ def _names(line: str, delimiter: str) -> list[str]:
 def _fields(line: str, delimiter: str) -> list[str]:
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
-    except csv.Error:  # The line has a carriage return or a NUL in it, as no header has.
+    except csv.Error:  # The line contains a carriage return or a NUL, so it is not a header.
         return line.split(delimiter)
 
 
 def _normal(name: str) -> str:
-    """Return the name of a column in lower case, with underscores for blanks and hyphens."""
+    """Return the name of a column in lower case, with underscores in place of blanks and hyphens."""
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 

@@ -1,4 +1,4 @@
-"""Read JSON, and the sentences of objects that hold words and tags."""
+"""Read JSON objects of words and tags."""
 
 import json
 import re
@@ -18,12 +18,12 @@ TAG_KEYS = ("ner_tags", "tags", "labels")
 POS_KEYS = ("pos_tags", "pos")
 DOCUMENT_KEY = "doc_id"
 TEXT_KEY = "text"
-#: Keys of a text; doccano once wrote the second, Dataturks the third.
+#: Keys of a text; "data" is from old versions of doccano, "content" from Dataturks.
 TEXT_KEYS = (TEXT_KEY, "data", "content")
 
 # The white space of JSON, and byte-order marks, which concatenated files have at the start of each part.
 _BLANKS = " \t\r\n" + BYTE_ORDER_MARK
-#: The beginning of JSON objects, or of an array; columns may have a bracket for their first word.
+#: The beginning of JSON objects or of an array, but not of columns whose first word is a bracket.
 JSON = re.compile(rf'[{_BLANKS}]*(\[[{_BLANKS}]*[\[{{\]]|\{{[{_BLANKS}]*("|\}}\s*?(\n|$)))')
 
 
@@ -50,13 +50,12 @@ class JsonRecord(NamedTuple):
 def read_json_lines(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
     """Yield the sentences of a file of JSON objects, each with words and their tags; see `records`.
 
-    The words are under the first key found of ``tokens`` and ``words``, their tags under the first of
-    ``ner_tags``, ``tags`` and ``labels``, their parts of speech, if any, under ``pos_tags`` or ``pos``, and the
-    document's name, if any, under ``doc_id``.
+    The words are under ``tokens`` or ``words``, their tags under ``ner_tags``, ``tags`` or ``labels``, the parts of
+    speech, if any, under ``pos_tags`` or ``pos``, and the name of the document, if any, under ``doc_id``. If there are
+    several of these keys, the first counts.
 
     Raises:
-        DataError: For a line that is not a JSON object, lacks words or tags, or
-            holds anything but strings there.
+        DataError: If a line is not a JSON object, has no words or tags, or some are not strings.
     """
     for record in records(path, text, repairs):
         try:
@@ -80,7 +79,7 @@ def sentence_of_words(record: JsonRecord, reading: Reading) -> Sentence:
 
 
 def names_of_classes(numbers: Any, names: Sequence[str]) -> Any:
-    """Return the names of classes, among tags of chunks ``?`` for -1; what has no name stays as it is."""
+    """Replace the numbers of classes by their names, and -1 by ``?`` if the names are chunk tags."""
     name_of = _by_number(tuple(names))
     return [name_of.get(number, number) for number in numbers] if type(numbers) is list else numbers
 
@@ -91,17 +90,17 @@ def _by_number(names: tuple[str, ...]) -> dict[int, str]:
 
 
 def records(path: Path, text: str, repairs: Repairs) -> Iterator[JsonRecord]:
-    """Yield the objects of a file: one object a line, an array of objects, or an object over several lines.
+    """Yield the objects of a file: one object per line, an array of objects, or one object over several lines.
 
-    A list of a text and an object, as spaCy's training data are often written, is read as the object with the text.
+    A list of a text and an object, a usual form of spaCy's training data, is read as the object with the text.
 
     Args:
         path: The file, for messages.
         text: Its text.
-        repairs: Counts bad lines, and elements of an array that are no objects, if they are left out.
+        repairs: Counts lines and elements of an array that are not objects, if they are skipped.
 
     Raises:
-        DataError: For anything that is not a JSON object.
+        DataError: For a value that is not a JSON object.
     """
     for source, number, value in _values(path, text, repairs):
         if type(value) is list and list(map(type, value)) == [str, dict]:
@@ -109,7 +108,7 @@ def records(path: Path, text: str, repairs: Repairs) -> Iterator[JsonRecord]:
         if type(value) is dict:
             yield JsonRecord(source, number, value)
         else:
-            repairs.leave_out(DataError(f"{source}{number}: holds {type(value).__name__}; write an object."))
+            repairs.leave_out(DataError(f"{source}{number}: is a {type(value).__name__}; write an object."))
 
 
 def _values(path: Path, text: str, repairs: Repairs) -> Iterator[tuple[str, int, Any]]:
@@ -132,10 +131,10 @@ def _decoded(text: str, place: str) -> Any:
     try:
         value = json.loads(text)
         if "\\ud" in text.lower():
-            json.dumps(value, ensure_ascii=False).encode()  # fails for half a character
+            json.dumps(value, ensure_ascii=False).encode()  # fails for lone surrogates
         return value
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not JSON ({error}); correct it, or write one whole object a line.") from None
+        raise DataError(f"{place}: not JSON ({error}); correct it, or write one complete object per line.") from None
 
 
 def kind_of_record(record: Mapping[str, Any], reading: Reading) -> str:
@@ -149,12 +148,12 @@ def kind_of_record(record: Mapping[str, Any], reading: Reading) -> str:
     words = [record[key] for key in TOKEN_KEYS if isinstance(record.get(key), list)]
     if any(words):
         return "jsonl" if any(value and {str} == set(map(type, value)) for value in words) else "spans"
-    # An empty list is one of words where it goes with tags, which it never does with spans.
+    # Records with spans have no tags, so an empty list with tags is one of words.
     return "jsonl" if words and any(key in record for key in TAG_KEYS[:2]) else "spans"
 
 
 def is_task(record: Mapping[str, Any]) -> bool:
-    """Return whether an object is a task that Label Studio has exported as JSON, or imports with predictions."""
+    """Return True if an object is a task of Label Studio, exported as JSON or for import with predictions."""
     annotations = record.get("annotations", [] if "predictions" in record else None)
     if not isinstance(record.get("data"), dict) or not isinstance(annotations, list):
         return False
@@ -162,20 +161,20 @@ def is_task(record: Mapping[str, Any]) -> bool:
 
 
 def find_key(
-    record: Collection[str], usual: Sequence[str], named: str | None, what: str, option: str, place: str
+    record: Collection[str], usual: Sequence[str], named: str | None, content: str, option: str, place: str
 ) -> str:
-    """Return the key that an option names, or else the first of the usual ones that a record has.
+    """Return the key in an option, or by default the first of the usual keys that a record has.
 
     Raises:
-        DataError: If it has none of them.
+        DataError: If the record does not have it.
     """
     keys = usual if named is None else (named,)
     for key in keys:
         if key in record:
             return key
-    there = ", ".join(f"{key!r:.40}" for key in list(record)[:8]) or "none"
+    present = ", ".join(f"{key!r:.40}" for key in list(record)[:8]) or "none"
     raise DataError(
-        f"{place}: no {what} under {' or '.join(map(repr, keys))}; name them as {option} (there are {there})."
+        f"{place}: no {content} under {' or '.join(map(repr, keys))}; name them as {option} (the keys are {present})."
     )
 
 
@@ -198,10 +197,10 @@ def strings(record: dict[str, Any], key: str, place: str) -> list[str]:
 
 
 def parts_of_speech(record: dict[str, Any], reading: Reading, place: str) -> list[str] | None:
-    """Return the parts of speech of a record's words, or None if there are none or they are not wanted.
+    """Return the parts of speech of a record's words, or None if there are none or they are not to be read.
 
     Raises:
-        DataError: If they are not strings, or missing under the key that an option names.
+        DataError: If they are not strings, or missing under `pos_column`.
     """
     if reading.pos_column == NONE:
         return None
@@ -214,6 +213,6 @@ def parts_of_speech(record: dict[str, Any], reading: Reading, place: str) -> lis
 
 
 def document_of(record: dict[str, Any]) -> str | None:
-    """Return the name of the document that a record belongs to, or None."""
+    """Return the name of a record's document, or None."""
     name = record.get(DOCUMENT_KEY)
     return None if name is None else str(name).replace(BYTE_ORDER_MARK, "")

@@ -11,9 +11,8 @@ from .spans import sentences_between
 def read_spacy(path: Path, reading: Reading) -> Iterator[Sentence]:
     """Yield the sentences of a DocBin file.
 
-    Documents are numbered from 0. Where no document has several sentences, each is a sentence without a number. Words
-    are spaCy's tokens, parts of speech its ``TAG``. A sentence does not end inside an entity. Groups of spans
-    (``doc.spans``) are not read.
+    Documents are numbered from 0; if each document is one sentence, they have no numbers. Words are spaCy's tokens,
+    parts of speech its ``TAG``. A sentence does not end within an entity. Groups of spans (``doc.spans``) are not read.
 
     Raises:
         DataError: If spaCy is not installed, the file is damaged or of another kind, or it has no annotated entities.
@@ -28,14 +27,14 @@ def read_spacy(path: Path, reading: Reading) -> Iterator[Sentence]:
     # spaCy's errors for a damaged file have no common type.
     except Exception as error:
         raise DataError(
-            f"{path}: not a valid DocBin file of spaCy ({first_line(error)}); save or fetch it again."
+            f"{path}: not a valid DocBin file of spaCy ({first_line(error)}); save or download it again."
         ) from error
     if not any(doc.has_annotation("ENT_IOB") for doc in docs):
         raise DataError(f"{path}: no document has annotated entities; set doc.ents before saving.")
     several = any(token.is_sent_start for doc in docs for token in doc[1:])
     for number, doc in enumerate(docs):
         source = f"{path}, document "
-        # An entity without a type marks words that spaCy must not take for one.
+        # In spaCy, an entity without a type marks words that are not an entity.
         tags = [f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else "O" for token in doc]
         parts = [token.tag_ for token in doc]
         words = [token.text for token in doc]

@@ -1,4 +1,4 @@
-"""Read texts with labelled spans of characters: JSON as annotation tools export it, and BRAT's standoff files."""
+"""Read texts with labelled spans of characters: JSON exports of annotation tools, and BRAT's standoff files."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -20,21 +20,21 @@ from .json_lines import TEXT_KEYS, JsonRecord, document_of, find_key, is_task, p
 
 SPAN_KEYS = ("spans", "entities", "labels", "label", "ents", "annotations", "annotation")
 WORD_KEY = "tokens"
-# doccano writes the second pair where it also writes relations.
+# doccano writes the second pair in exports with relations.
 _OFFSET_KEYS = (("start", "end"), ("start_offset", "end_offset"))
 
 _WIDENED = "spans that cut a word were widened to whole words"
-_OVERLAPPING = "spans that overlap another were left out, the longest kept"
-_LEFT_OUT = "records that their annotator rejected or ignored were left out"
+_OVERLAPPING = "spans that overlap a longer one were left out"
+_LEFT_OUT = "records that the annotator rejected or ignored were left out"
 _UNANNOTATED = "tasks without an annotation were left out"
 _FURTHER = "further annotations of the same task were left out"
 _JOINED = "discontinuous spans were read as one, with the words between their parts"
 # In Label Studio's JSON-MIN, each annotation of a task is a record with the number of its task as its id; a task
 # without an annotation has null here.
 _MIN_KEY = "annotation_id"
-# Prodigy's values under "answer" besides "accept".
+# Prodigy's values under "answer" other than "accept".
 _REFUSALS = ("reject", "ignore")
-# Unicode White_Space, which the word rule also goes by; str.strip alone would take four control characters more.
+# Unicode White_Space, as in the word rule; str.strip would also remove four control characters.
 _BLANKS = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -42,7 +42,7 @@ _BLANKS = (
 
 
 class Span(NamedTuple):
-    """A labelled span of characters; end is the place after its last one."""
+    """A labelled span of characters; `end` is the index after the last one."""
 
     start: int
     end: int
@@ -50,7 +50,7 @@ class Span(NamedTuple):
 
 
 class WordSpans(NamedTuple):
-    """The words of a text with their starts and ends."""
+    """The words of a text, with their start and end offsets."""
 
     tokens: list[str]
     starts: Sequence[int]
@@ -58,38 +58,37 @@ class WordSpans(NamedTuple):
 
 
 def read_spans(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[Sentence]:
-    """Yield the texts of a file of JSON objects, each with a text and labelled spans, as sentences; see `records`.
+    """Yield the texts of a file of JSON objects with labelled spans, each as a sentence; see `records`.
 
-    The text is under ``text``, ``data`` or ``content``, the spans under the first key there is of ``spans``,
-    ``entities``, ``labels``, ``label``, ``ents``, ``annotations`` and ``annotation``: each ``[start, end, label]`` or
-    an object with these names, counted in characters (Unicode code points) from 0, with the end after the last
-    character, as doccano, Prodigy, spaCy and Label Studio (JSON-MIN) write them; or as Dataturks does, or an object of
-    ``span`` and ``type``. A record without that key has no spans. Of a task in Label Studio's
-    JSON, the annotation marked as ground truth is read, or else the first that was not cancelled; tasks without one
-    are left out.
+    The text is under ``text``, ``data`` or ``content``. The spans are under the first of ``spans``, ``entities``,
+    ``labels``, ``label``, ``ents``, ``annotations`` and ``annotation`` that a record has; without these keys it has no
+    spans. A span is ``[start, end, label]`` or an object with these keys, as written by doccano, Prodigy, spaCy and
+    Label Studio (JSON-MIN). Offsets count characters (Unicode code points) from 0; the end is after the last character.
+    Dataturks' form, and objects of ``span`` and ``type``, are read as well. For a task in Label Studio's JSON, the
+    annotation marked as ground truth is read, else the first that was not cancelled; tasks without one are left out.
 
-    The words are those under ``tokens``, if a record has them with their offsets (Prodigy, spaCy), else those of the
-    library's word rule. Blanks at the ends of a span are ignored, and a span that cuts a word is widened. Of spans that
-    overlap, the longest is kept, the first of equally long ones. Parts of speech and ``doc_id`` are read as in JSON of
-    words, the former only with words with offsets. Records that Prodigy marks as rejected or ignored are left out.
+    The words are under ``tokens``, if a record has them with offsets (Prodigy, spaCy), else they follow the package's
+    word rule. Blanks at the ends of a span are ignored, and a span that cuts a word is widened. If spans overlap, the
+    longest is kept, or the first of equally long ones. Parts of speech and ``doc_id`` are read as in JSON of words, the
+    former only if words have offsets. Records that Prodigy marks as rejected or ignored are left out.
 
     Raises:
-        DataError: For a line that is not a JSON object or lacks a text, a span that is malformed, reaches outside of
-            its text or covers no word, faulty words, and a file none of whose records has spans.
+        DataError: If a line is not a JSON object or has no text, a span is malformed, reaches outside of its text or
+            covers no word, words are invalid, or no record of the file has spans.
     """
     span_keys = SPAN_KEYS if reading.tag_column is None else (reading.tag_column,)
-    kept = annotated = False
+    any_record = any_spans = False
     for record in _accepted(path, text, reading, repairs):
         span_key = next((key for key in span_keys if key in record.content), None)
-        kept, annotated = True, annotated or span_key is not None
+        any_record, any_spans = True, any_spans or span_key is not None
         try:
             yield _sentence_of(record, span_key, reading, repairs)
         except DataError as fault:
             repairs.leave_out(fault)
-    if not kept and '"predictions"' in text:
-        raise DataError(f"{path}: tasks with predictions, no annotations; accept or correct them in Label Studio.")
-    if kept and not annotated:
-        # Such a file would otherwise be read as one without entities.
+    if not any_record and '"predictions"' in text:
+        raise DataError(f"{path}: the tasks only have predictions; accept or correct them in Label Studio.")
+    if any_record and not any_spans:
+        # Otherwise, the file would be read as one without entities.
         names = " or ".join(map(repr, span_keys))
         raise DataError(f"{path}:1: no record has spans under {names}; name their key as tag_column.")
 
@@ -104,9 +103,9 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: Reading, rep
     if type(written) is not list:
         raise DataError(f"{place}: {span_key!r} holds {str(written)[:60]}; write a list of [start, end, label].")
     spans = [span for item in written for usual in _usual_spans(item) for span in _labelled(usual, text, place)]
-    own = content.get(WORD_KEY)
-    text, spans, words = _words_of(None if own is None else _offsets_of(own, len(text), place), text, spans)
-    pos_tags = None if own is None else parts_of_speech(content, reading, place)
+    offsets = content.get(WORD_KEY)
+    text, spans, words = _words_of(None if offsets is None else _offsets_of(offsets, len(text), place), text, spans)
+    pos_tags = None if offsets is None else parts_of_speech(content, reading, place)
     tags = _tags_of(spans, text, words, repairs, place)
     return Sentence(words.tokens, tags, record.source, record.number, pos_tags, document_of(content))
 
@@ -115,8 +114,8 @@ def _sentence_of(record: JsonRecord, span_key: str | None, reading: Reading, rep
 
 
 def _accepted(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iterator[JsonRecord]:
-    """Yield the records of a file without those that a tool marks as not to be used; tasks of Label Studio as spans."""
-    seen: set[str] = set()
+    """Yield the records of a file that were not rejected or skipped; tasks of Label Studio become records of spans."""
+    tasks: set[str] = set()
     for record in records(path, text, repairs):
         content, place = record.content, record.place
         task = str(content.get("id")) if _MIN_KEY in content and "id" in content else None
@@ -124,18 +123,18 @@ def _accepted(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iter
             repairs.add(_LEFT_OUT, place)
         elif content.get(_MIN_KEY, "") is None:
             repairs.add(_UNANNOTATED, place)
-        elif task in seen:
+        elif task in tasks:
             repairs.add(_FURTHER, place)
         elif not is_task(content):
             if task is not None:
-                seen.add(task)
+                tasks.add(task)
             yield record
         elif annotations := [item for item in content.get("annotations", ()) if not item.get("was_cancelled")]:
             # Several people may have annotated a task.
             if len(annotations) > 1:
                 repairs.add(_FURTHER, place, len(annotations) - 1)
             chosen = next((item for item in annotations if item.get("ground_truth")), annotations[0])
-            # Spans among the data are not the annotator's.
+            # Spans in the data are not from the annotator.
             data = {key: value for key, value in content["data"].items() if key not in (*SPAN_KEYS, WORD_KEY)}
             control = reading.tag_column
             items = [item for item in chosen["result"] if type(item) is dict and type(item.get("value")) is dict]
@@ -150,10 +149,10 @@ def _accepted(path: Path, text: str, reading: Reading, repairs: Repairs) -> Iter
 
 
 def _usual_spans(written: Any) -> list[Any]:
-    """Return the spans of an element of a list as Label Studio writes them, if another tool has its own form.
+    """Convert an element of a list of spans from some tools' own forms to Label Studio's form.
 
-    Dataturks has labels and ``points``, whose end is the last character itself; other corpora have ``name``, the pair
-    ``span`` and ``type``.
+    Dataturks has labels and ``points``, whose end is the index of the last character; other corpora have ``name``, the
+    pair ``span`` and ``type``.
     """
     if type(written) is dict:
         points, labels, pair = written.get("points"), written.get("label"), written.get("span")
@@ -169,54 +168,54 @@ def _has_end(point: Any) -> bool:
 
 
 def _labelled(written: Any, text: str, place: str) -> list[Span]:
-    """Return the spans of one place in a text, which Label Studio may give several labels."""
+    """Return the spans of one element, which may have several labels in Label Studio."""
     start, end = _ends_of(written, 3)
     labels: Any = written[2:] if type(written) is list else [written.get("label")] if type(written) is dict else []
-    own: Any = None
+    expected: Any = None
     if type(written) is dict and type(written.get("labels")) is list:
-        labels, own = written["labels"], written.get("text")
+        labels, expected = written["labels"], written.get("text")
     fault = ""
     if type(start) is not int or type(end) is not int:
         fault = "is neither [start, end, label] nor an object of these"
     elif not labels or not all(type(label) is str and label.strip(_BLANKS + BYTE_ORDER_MARK) for label in labels):
         fault = "has no string for its label"
     else:
-        if own and type(own) is str:
-            start, end = _in_characters(start, end, text, own)
+        if expected and type(expected) is str:
+            start, end = _in_characters(start, end, text, expected)
         if not 0 <= start < end <= len(text):
             fault = f"is empty or reaches outside of the text, which has {len(text)} characters"
-        elif own and type(own) is str and not _same_text(text[start:end], own):
+        elif expected and type(expected) is str and not _same_text(text[start:end], expected):
             fault = f"is {text[start:end][:60]!r} in the text"
     if fault:
         raise DataError(f"{place}: the span {str(written)[:120]} {fault}; correct or remove it.")
     return [Span(start, end, label.replace(BYTE_ORDER_MARK, "")) for label in labels]
 
 
-def _in_characters(start: int, end: int, text: str, own: str) -> tuple[int, int]:
-    """Return the ends of a span in characters, where those written are of UTF-16, in which browsers count."""
-    if not _same_text(text[start:end], own):
+def _in_characters(start: int, end: int, text: str, expected: str) -> tuple[int, int]:
+    """Convert the offsets of a span from UTF-16 units, which browsers count, if only these match the expected text."""
+    if not _same_text(text[start:end], expected):
         places = _places_of_units(text)
-        if 0 <= start <= end < len(places) and _same_text(text[places[start] : places[end]], own):
+        if 0 <= start <= end < len(places) and _same_text(text[places[start] : places[end]], expected):
             return places[start], places[end]
     return start, end
 
 
 @lru_cache(maxsize=1)
 def _places_of_units(text: str) -> list[int]:
-    """Return the index of the character at each place that UTF-16 counts, the end included."""
+    """Return the index of the character at each UTF-16 unit, including the end."""
     places: list[int] = []
     for index, character in enumerate(text):
         places += [index, index + 1] if character > "\uffff" else [index]
     return [*places, len(text)]
 
 
-def _same_text(found: str, own: str) -> bool:
-    """Return whether the text of a span is the one that a tool wrote for it, but for white space."""
-    return found.split() == own.split()
+def _same_text(first: str, second: str) -> bool:
+    """Return True if two texts are equal except for white space."""
+    return first.split() == second.split()
 
 
 def _ends_of(written: Any, count: int) -> tuple[Any, Any]:
-    """Return the first two values of a list of that many, or the start and end of an object, or None and None."""
+    """Return the first two values of a list of `count` values, or the start and end of an object, else None twice."""
     if type(written) is list and len(written) == count:
         return written[0], written[1]
     if type(written) is dict:
@@ -231,12 +230,12 @@ def _ends_of(written: Any, count: int) -> tuple[Any, Any]:
 
 @cache
 def _word_rule() -> Split:
-    # The tokenizer's rule without its vocabulary and characters, which take half of its time.
+    # Only the word rule: the tokenizer's look-ups would take as long again.
     return Split(Regex(WORD_PATTERN), behavior="removed", invert=True)
 
 
 def _words_of(offsets: list[tuple[int, int]] | None, text: str, spans: list[Span]) -> tuple[str, list[Span], WordSpans]:
-    """Return the text and its spans without byte-order marks, and its words: those at the offsets, or by the rule."""
+    """Return the text and its spans without byte-order marks, and its words, from the offsets or by the word rule."""
     if BYTE_ORDER_MARK in text:
         marks = [at for at, character in enumerate(text) if character == BYTE_ORDER_MARK]
 
@@ -257,15 +256,15 @@ def _words_of(offsets: list[tuple[int, int]] | None, text: str, spans: list[Span
 
 
 def _offsets_of(written: Any, size: int, place: str) -> list[tuple[int, int]]:
-    """Return the starts and the ends of the words of a record."""
+    """Return the start and end offsets of the words of a record."""
     before = 0
     offsets = []
     for index, word in enumerate(written if type(written) is list else [written]):
         start, end = _ends_of(word, 2)
         if type(start) is not int or type(end) is not int or not before <= start < end <= size:
             raise DataError(
-                f"{place}: the word {str(word)[:60]} at index {index} of {WORD_KEY!r} is no [start, end] in the text "
-                f"after the last word; correct it, or leave {WORD_KEY!r} out."
+                f"{place}: the word {str(word)[:60]} at index {index} of {WORD_KEY!r} is not a [start, end] in the "
+                f"text after the previous word; correct it, or leave {WORD_KEY!r} out."
             )
         offsets.append((start, end))
         before = end
@@ -276,14 +275,14 @@ def _offsets_of(written: Any, size: int, place: str) -> list[tuple[int, int]]:
 
 
 def _tags_of(spans: Sequence[Span], text: str, words: WordSpans, repairs: Repairs, place: str) -> list[str]:
-    """Return the IOB2 tags of words that spans cover.
+    """Return the IOB2 tags of words for spans.
 
     Raises:
         DataError: For a span that covers no word.
     """
     tags = ["O"] * len(words.tokens)
     chunks = [(*_covered(span, text, words, repairs, place), span) for span in spans]
-    # spaCy's filter_spans keeps the same ones.
+    # The same choice as spaCy's filter_spans.
     for first, after, span in sorted(chunks, key=lambda chunk: (chunk[0] - chunk[1], chunk[0])):
         if any(tag != "O" for tag in tags[first:after]):
             repairs.add(_OVERLAPPING, f"{place}, span {span.start} to {span.end}")
@@ -294,10 +293,10 @@ def _tags_of(spans: Sequence[Span], text: str, words: WordSpans, repairs: Repair
 
 
 def _covered(span: Span, text: str, words: WordSpans, repairs: Repairs, place: str) -> tuple[int, int]:
-    """Return the range of the words that have a character in a span, from the first to before the last."""
+    """Return the range of words that have a character in a span: the first index, and the index after the last."""
     first, after = bisect_right(words.ends, span.start), bisect_left(words.starts, span.end)
     if first < after and words.starts[first] == span.start and words.ends[after - 1] == span.end:
-        # Taken as it is even where words with offsets of their own are or hold blanks.
+        # Words with offsets may be blank or contain blanks, so nothing is stripped.
         return first, after
     inside = text[span.start : span.end]
     start, end = span.end - len(inside.lstrip(_BLANKS)), span.start + len(inside.rstrip(_BLANKS))
@@ -310,10 +309,10 @@ def _covered(span: Span, text: str, words: WordSpans, repairs: Repairs, place: s
 
 
 def sentences_between(starts: Sequence[bool], tags: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the first word of each sentence of a document, and the one after its last; entities are not cut.
+    """Yield the indices of the first word of each sentence and after its last; no sentence ends within an entity.
 
     Args:
-        starts: Whether a sentence starts at a word.
+        starts: For each word, True if a sentence starts with it.
         tags: The IOB2 tags of the words.
     """
     bounds = [at for at, starting in enumerate(starts) if at and starting and not tags[at].startswith("I-")]
@@ -324,26 +323,26 @@ def sentences_between(starts: Sequence[bool], tags: Sequence[str]) -> Iterator[t
 
 # --- BRAT ------------------------------------------------------------------------------------------------------------
 
-# Some programs write TABs for blanks.
+# Some programs write TABs in place of blanks.
 _PLACES = r"[0-9]{1,15}[ \t][0-9]{1,15}"
 _BRAT_SPAN = re.compile(rf"T\S*\t(\S+)[ \t]({_PLACES}(?:;{_PLACES})*)(?:\t(.*))?")
 
 
 def read_brat(path: Path, repairs: Repairs, document: str) -> Iterator[Sentence]:
-    """Yield the lines of the text of a BRAT annotation as sentences, the words by the library's word rule.
+    """Yield the lines of the text of a BRAT annotation as sentences, split into words by the package's word rule.
 
-    A line break inside an entity does not end a sentence. Events, relations, attributes and notes are not read. A
+    A line break within an entity does not end a sentence. Events, relations, attributes and notes are not read. A
     discontinuous span is read with the words between its parts; overlapping spans and spans that cut a word are treated
     as in `read_spans`.
 
     Args:
         path: The annotation, ``name.ann``, or its text, ``name.txt``, in UTF-8.
-        repairs: Counts the discontinuous spans, and what `read_spans` counts.
+        repairs: Counts discontinuous, overlapping and widened spans.
         document: The name of the document.
 
     Raises:
-        DataError: For a span that is malformed, reaches outside of its text,
-            covers no word, or has another text than BRAT has written for it.
+        DataError: If a span is malformed, reaches outside of its text, covers no word, or its text differs from the one
+            in the annotation.
     """
     path, source = path.with_suffix(ANNOTATION_SUFFIX), path.with_suffix(TEXT_SUFFIX)
     with open_text(source) as file:
@@ -369,13 +368,13 @@ def _brat_spans(path: Path, text: str, repairs: Repairs) -> Iterator[Span]:
             match = _BRAT_SPAN.fullmatch(line)
             if match is None:
                 raise DataError(f"{place}: {line[:60]!r} is not a span; expected T1, TAB, a type and two places.")
-            label, places, own = match.groups()
+            label, places, expected = match.groups()
             parts = sorted(tuple(map(int, part.split())) for part in places.split(";"))
             inside = " ".join(text[start:end] for start, end in parts)
-            if not all(start < end <= len(text) for start, end in parts) or not _same_text(inside, own or inside):
+            if not all(start < end <= len(text) for start, end in parts) or not _same_text(inside, expected or inside):
                 raise DataError(
-                    f"{place}: the span is {inside[:60]!r} in the text of {len(text)} characters; keep the text that "
-                    "was annotated with its annotation."
+                    f"{place}: the span is {inside[:60]!r} in the text of {len(text)} characters; put the text that "
+                    "was annotated next to the annotation."
                 )
             if len(parts) > 1:
                 repairs.add(_JOINED, place)

@@ -1,4 +1,4 @@
-"""Read datasets, Parquet and Arrow files."""
+"""Read tables: datasets, Parquet and Arrow files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ _ROWS = 1000
 
 
 def read_table(path: Path, reading: Reading) -> Iterator[Sentence]:
-    """Yield the rows of a file of Parquet or Arrow, a stream or a file (Feather); see `sentences_of_table`."""
+    """Yield the rows of a file of Parquet or Arrow (stream or Feather); see `sentences_of_table`."""
     name = str(path.absolute())
     try:
         with path.open("rb") as file:
@@ -48,7 +48,7 @@ def _unsound(path: Path, error: Exception) -> DataError:
 
 
 def open_saved(folder: Path) -> DatasetDict:
-    """Open a folder that ``save_to_disk`` has written; a single data set becomes ``train``.
+    """Open a folder written by ``save_to_disk``; a single dataset becomes ``train``.
 
     Raises:
         DataError: If the folder is damaged or of another kind.
@@ -63,20 +63,20 @@ def open_saved(folder: Path) -> DatasetDict:
 
 
 def sentences_of_table(dataset: Dataset, source: str, reading: Reading) -> Iterator[Sentence]:
-    """Yield the rows of a data set of words and tags, which are read as JSON objects are; class labels have names.
+    """Yield the rows of a dataset of words and tags, which are read like JSON objects; class labels become names.
 
     Args:
-        dataset: The data set.
-        source: Its name, to which the number of a row is appended: ``"owner/name, train, row "``.
+        dataset: The dataset.
+        source: Its name, for messages: ``"owner/name, train"``.
         reading: The options.
 
     Raises:
-        DataError: If columns are missing or of other types, or a row has an empty word or tag, or a class without name.
+        DataError: If columns are missing or of other types, a word or tag is empty, or a class has no name.
     """
     names = dataset.column_names
     tokens = find_key(names, TOKEN_KEYS, reading.token_column, "words", "token_column", source)
     tags = find_key(names, TAG_KEYS, reading.tag_column, "tags", "tag_column", source)
-    # Other columns may be large, and are not read.
+    # Other columns are not read, as they may be large.
     columns = {*names} & {tokens, tags, *POS_KEYS, DOCUMENT_KEY, reading.pos_column}
     classes = {name: getattr(dataset.features[name], "feature", None) for name in columns}
     labels = {name: feature.names for name, feature in classes.items() if isinstance(feature, ClassLabel)}
