@@ -101,11 +101,15 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which replaces a file at the end; after an error, the old file is unchanged.
 
     The new file is written in the same folder under another name, so a killed process leaves no incomplete file under
-    the final name. A link is replaced, not followed.
+    the final name. A link is replaced, not followed; devices such as /dev/stdout are written
+    directly.
 
     Args:
         path: The file, whose folder is created.
     """
+    if path.is_relative_to("/dev"):
+        yield path
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:

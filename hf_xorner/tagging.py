@@ -160,7 +160,7 @@ def tag_source(source: str, options: TaggingOptions, tagger: BaseTagger | None =
     pairs: list[tuple[str, Path | None]] = [(source, output)]
     if source != STDIN and not _is_text(source) and Path(source).expanduser().is_dir():
         pairs = list(_pairs_of_folder(Path(source).expanduser(), output, options))
-    elif output and output.exists() and (output.is_dir() or not options.overwrite):
+    elif output and output.exists() and not (options.overwrite and output.is_file()):  # /dev/null is no file
         raise DataError(f"{output}: exists already; choose another output, or set overwrite.")
     for name, target in pairs:
         for path in (target, target.with_name(f"{target.name}.partial")) if target else ():
@@ -362,10 +362,8 @@ def _objects(lines: Iterator[tuple[int, str]], is_array: bool, name: str, field:
     """Yield the records of JSON: one object per line, or an array of objects, which is read as a whole."""
     if is_array:
         try:
-            lines = (
-                (number, json.dumps(value))
-                for number, value in enumerate(json.loads("".join(line for _, line in lines)), 1)
-            )
+            values = json.loads("".join(line for _, line in lines))
+            lines = ((number, json.dumps(value)) for number, value in enumerate(values, 1))
         except (ValueError, RecursionError) as error:
             raise DataError(f"{name}: is not JSON ({first_line(error)}).") from None
     for number, line in lines:
@@ -489,9 +487,8 @@ def _redacted(record: Record, annotation: Annotation, format: str, template: str
     if format != "jsonl":
         return f"{redacted.text}\n"
     fault = {"error": record.fault} if record.fault else {}
-    return (
-        json.dumps({"text": redacted.text, **fault, "replaced": _entities(record, redacted)}, ensure_ascii=False) + "\n"
-    )
+    content = {"text": redacted.text, **fault, "replaced": _entities(record, redacted)}
+    return json.dumps(content, ensure_ascii=False) + "\n"
 
 
 _WRITERS = {"jsonl": _json_line, "conll": _columns, "csv": _csv_lines, _ROWS: _row, "colour": _in_colour}

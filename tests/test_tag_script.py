@@ -333,6 +333,8 @@ def test_the_input_is_never_the_output(tag, tagger_folder, tmp_path):
         os.dup2(redirected.fileno(), 0)
         assert "is an input" in fault(tag("-", "--output", gold, "--overwrite"))
         os.dup2(stdin, 0)
+    os.mkfifo(tmp_path / "device")
+    assert "device: exists already" in fault(tag(gold, "--output", "device", "--overwrite"))
     assert gold.read_text() == "Ann B-PER\n\n"
     assert (Path(tagger_folder) / "config.json").read_bytes() == config
 

@@ -198,14 +198,14 @@ def test_the_last_split_has_tables_of_errors_and_confidence(facts):
     )
     for line in (
         "| 3 or more | 75.00 | 61.00 | 66.67 | 90 |",
-        "- Of the 90 entities of test with 3 or more words it finds 61.00 %.",
+        "- It finds 61.00 % of the 90 entities in test with 3 or more words.",
         "| known | 75.00 | 60.00 | 66.67 | 90 |",
         "| new | 30.00 | 20.00 | 24.00 | 30 |",
         "| B | 40 | 20 | 10 | 0 | 3 | 7 | 1,200 |",
         "| all | 120 | 50 | 18 | 3 | 9 | 40 | 1,208 |",
-        "Types that were taken for another most often: B as A (9), A as B (4), C as A (4), B as C (1).",
+        "Most frequent confusions: B as A (9), A as B (4), C as A (4), B as C (1).",
         "| 30 to 40 | 35.50 | 20.00 | 1,000 |",
-        "- Of the entities of test that are entities of the training data too it finds 60.00 %, of the others 20.00 %.",
+        "- It finds 60.00 % of the entities in test that the training data contain, and 20.00 % of the others.",
         "- Weakest on test: C (F1 0.00).",
     ):
         assert lines.count(line) == 1, line
