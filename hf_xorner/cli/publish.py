@@ -77,8 +77,8 @@ def plan(checked: Checked, options: Options) -> list[str]:
     lines = [f"{name:<{width}} {size:>14,}" for name, size in zip(checked.names, sizes, strict=True)]
     tag = f", tag {options.tag}" if options.tag else ""
     lines.append(f"{len(sizes)} files, {sum(sizes):,} bytes for {options.repo_id}, branch {options.revision}{tag}")
-    if checked.left:
-        lines.append(f"left here: {', '.join(checked.left)}")
+    if checked.excluded:
+        lines.append(f"not published: {', '.join(checked.excluded)}")
     for sentence, entities in checked.tagged:
         listed = ", ".join(f"{kind} {sentence[start:end]!r}" for kind, start, end in entities)
         lines.append(f"tagged without this package: {sentence} [{listed}]")
