@@ -4,6 +4,7 @@ import gzip
 import os
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 from helpers import lock_holder, posix
@@ -64,6 +65,13 @@ def test_a_file_is_replaced_as_a_whole_or_stays_as_it_was(tmp_path):
     link.symlink_to(path)
     write_whole(link, "other")
     assert (path.read_bytes(), link.read_text(), link.is_symlink()) == (b"new\r\n", "other", False)
+
+
+@posix
+def test_devices_are_written_and_not_replaced():
+    reader, writer = os.pipe()
+    write_whole(Path(f"/dev/fd/{writer}"), "text")
+    assert os.read(reader, 9) == b"text"
 
 
 def test_texts_are_read_plain_or_compressed_and_faults_are_named(tmp_path):

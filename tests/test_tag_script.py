@@ -293,7 +293,7 @@ def test_a_folder_becomes_a_folder_of_outputs(tag, tmp_path, caplog):
     for output in ([], ["--output", "in/out"], ["--output", "in/c.conll"]):
         assert "name another folder" in fault(tag("in", *output))
     (folder / "b.jsonl").write_text('{"text": ""}\n')
-    assert "would both become" in fault(tag("in", "--output", "out2"))
+    assert "have the same output" in fault(tag("in", "--output", "out2"))
 
 
 def test_an_output_that_exists_is_kept_without_overwrite(tag, tmp_path):
@@ -333,6 +333,8 @@ def test_the_input_is_never_the_output(tag, tagger_folder, tmp_path):
         os.dup2(redirected.fileno(), 0)
         assert "is an input" in fault(tag("-", "--output", gold, "--overwrite"))
         os.dup2(stdin, 0)
+    os.mkfifo(tmp_path / "device")
+    assert "device: exists already" in fault(tag(gold, "--output", "device", "--overwrite"))
     assert gold.read_text() == "Ann B-PER\n\n"
     assert (Path(tagger_folder) / "config.json").read_bytes() == config
 
