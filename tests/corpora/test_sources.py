@@ -319,8 +319,8 @@ def parts(folder, name, numbers, count):
 
 @pytest.mark.parametrize("inside", ["", "data", "data/plain_text"])
 def test_numbered_parts_are_joined_in_order(tmp_path, inside):
-    parts(tmp_path / "in" / inside, "train", [2, 0, 1], of=3)
-    parts(tmp_path / "in" / inside, "test", [0], of=1)
+    parts(tmp_path / "in" / inside, "train", [2, 0, 1], count=3)
+    parts(tmp_path / "in" / inside, "test", [0], count=1)
     assert words(load_corpus(tmp_path / "in")) == {"train": ["train0", "train1", "train2"], "test": ["test0"]}
 
 
@@ -409,7 +409,7 @@ def test_files_without_splits_are_documents_of_the_training_data(tmp_path, caplo
 
 
 def test_tables_in_subfolders_come_before_other_files(tmp_path, caplog):
-    parts(tmp_path / "in" / "data", "train", [0], of=1)
+    parts(tmp_path / "in" / "data", "train", [0], count=1)
     write(tmp_path / "in" / "raw" / "train.txt")
     assert words(load_corpus(tmp_path / "in")) == {"train": ["train0"]}
     assert caplog.messages == [f"{tmp_path}/in: ignored raw/train.txt (tables or CoNLL-2012 files are read)."]

@@ -31,7 +31,7 @@ def places(tagged):
     return [[(entity["entity_group"], entity["start"], entity["end"]) for entity in entities] for entities in tagged]
 
 
-@pytest.mark.parametrize("which", ["oldest", "newest"])
+@pytest.mark.parametrize("library", ["oldest", "newest"])
 def test_a_published_folder_loads_under_another_transformers(library, tokenizer, tmp_path):
     project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
     lowest = {
